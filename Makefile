@@ -1,0 +1,56 @@
+# Everything runs in the project's own .venv; `make setup` builds it and does nothing when it is ready.
+SHELL := /bin/sh
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+export MPLBACKEND ?= Agg
+export LANGSMITH_TRACING := false
+
+.PHONY: help setup compare lab test test-all lint typecheck bench docs clean lock
+.DEFAULT_GOAL := help
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+setup: $(READY) ## make .venv ready (does nothing when it is)
+
+$(READY): requirements/lock.txt requirements/bootstrap.txt pyproject.toml requirements/setup.sh
+	@sh requirements/setup.sh $(VENV)
+	@touch $(READY)
+
+compare: $(READY) ## run the main job: the alternatives side by side, table, plots and report folder
+	@$(BIN)/docmind-lab compare
+
+lab: $(READY) ## open JupyterLab on the notebooks
+	@$(BIN)/jupyter lab --ServerApp.ip=127.0.0.1 notebooks
+
+test: $(READY) ## run the tests, notebooks included
+	@$(BIN)/python -m pytest -m "not full" tests
+	@$(BIN)/python -m pytest --nbmake --nbmake-timeout=300 -p no:cacheprovider notebooks
+
+test-all: $(READY) ## run every test at its full counts, on every Python found
+	@$(BIN)/python -m pytest tests
+	@$(BIN)/python -m pytest --nbmake --nbmake-timeout=600 -p no:cacheprovider notebooks
+	@sh requirements/every-python.sh
+
+lint: $(READY) ## check style, formatting and that notebooks carry no outputs
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/nbstripout --verify notebooks/*.ipynb
+
+typecheck: $(READY) ## check types, strictly
+	@$(BIN)/mypy
+
+bench: $(READY) ## measure the project's own costs, as ratios within one run
+	@$(BIN)/python -m benchmarks
+
+docs: $(READY) ## write docs/data-dictionary.md from the column tables
+	@$(BIN)/python -m docmind_lab.records > docs/data-dictionary.md
+
+lock: $(READY) ## resolve the dependencies anew into requirements/lock.txt
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --no-annotate --no-header --upgrade pyproject.toml -o requirements/lock.txt
+
+clean: ## remove .venv, caches and results
+	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis results
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

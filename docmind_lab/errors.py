@@ -1,0 +1,58 @@
+"""Every error that this package raises on purpose.
+
+    DocmindLabError
+    ├── ConfigurationError (also ValueError)   a value that cannot be used; names the field and the remedy
+    │   └── EndpointRefused                    an endpoint that the security settings do not admit
+    ├── DeadlineError (also TimeoutError)      role, limit_s, elapsed_s, source
+    │   ├── DeadlineExceeded                   a call was cut because the budget ran out while it was under way
+    │   └── BudgetRefused                      a call was not started because no budget was left
+    ├── GraphError                             a graph that cannot be built or run as asked
+    ├── ServiceError                           a simulated or real service did not start, answer or keep its word
+    └── RecordError                            tables that cannot be read, or do not fit this version
+"""
+
+from __future__ import annotations
+
+
+class DocmindLabError(Exception):
+    """Root of the tree: catches everything that this package raises on purpose."""
+
+
+class ConfigurationError(DocmindLabError, ValueError):
+    """A value that cannot be used. The message names the field, the value and the remedy."""
+
+
+class EndpointRefused(ConfigurationError):
+    """An endpoint that is neither loopback nor allowed by `security.endpoint_allowlist`."""
+
+
+class DeadlineError(DocmindLabError, TimeoutError):
+    """Something was cut short by a deadline.
+
+    role: who was at work. limit_s: the budget in force, seconds. elapsed_s: seconds spent of it.
+    source: what enforced it ("network", "middleware", "graph", "retrieval").
+    """
+
+    def __init__(self, message: str, *, role: str, limit_s: float, elapsed_s: float, source: str) -> None:
+        super().__init__(message)
+        self.role, self.limit_s, self.elapsed_s, self.source = role, limit_s, elapsed_s, source
+
+
+class DeadlineExceeded(DeadlineError):
+    """The budget ran out while a call was under way; the call was cut."""
+
+
+class BudgetRefused(DeadlineError):
+    """No budget was left, so the call was never started."""
+
+
+class GraphError(DocmindLabError):
+    """A graph that cannot be built or run as asked."""
+
+
+class ServiceError(DocmindLabError):
+    """A service did not start, answer or keep its word."""
+
+
+class RecordError(DocmindLabError):
+    """Tables that cannot be read, or were written by a version that this one does not know."""
