@@ -1,0 +1,1 @@
+"""docmind_lab."""

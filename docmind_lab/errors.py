@@ -1,14 +1,14 @@
 """Every error that this package raises on purpose.
 
-    DocmindLabError
-    ├── ConfigurationError (also ValueError)   a value that cannot be used; names the field and the remedy
-    │   └── EndpointRefused                    an endpoint that the security settings do not admit
-    ├── DeadlineError (also TimeoutError)      role, limit_s, elapsed_s, source
-    │   ├── DeadlineExceeded                   a call was cut because the budget ran out while it was under way
-    │   └── BudgetRefused                      a call was not started because no budget was left
-    ├── GraphError                             a graph that cannot be built or run as asked
-    ├── ServiceError                           a simulated or real service did not start, answer or keep its word
-    └── RecordError                            tables that cannot be read, or do not fit this version
+DocmindLabError
+├── ConfigurationError (also ValueError)   a value that cannot be used; names the field and the remedy
+│   └── EndpointRefused                    an endpoint that the security settings do not admit
+├── DeadlineError (also TimeoutError)      role, limit_s, elapsed_s, source
+│   ├── DeadlineExceeded                   a call was cut because the budget ran out while it was under way
+│   └── BudgetRefused                      a call was not started because no budget was left
+├── GraphError                             a graph that cannot be built or run as asked
+├── ServiceError                           a simulated or real service did not start, answer or keep its word
+└── RecordError                            tables that cannot be read, or do not fit this version
 """
 
 from __future__ import annotations

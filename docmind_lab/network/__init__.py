@@ -1,0 +1,32 @@
+"""The seam: the one place between every HTTP client and its sockets.
+
+attempts.py     a logical call and its attempts on the wire; who watches them
+streams.py      network backends that observe bytes and hold every operation to the deadline
+exchange.py     one request under way: what it is allowed, what is noted, how it ends
+transports.py   httpx and httpx2 transports over pools with that backend
+clients.py      HTTP clients for the openai and qdrant libraries
+
+httpcore (under httpx, under qdrant-client) and httpcore2 (under httpx2, under openai) take the same seam.
+"""
+
+from docmind_lab.network.attempts import Attempt, AttemptObserver, LogicalCall, call_scope, current_call
+from docmind_lab.network.clients import HttpClients
+from docmind_lab.network.transports import (
+    AsyncHttpx2Transport,
+    AsyncHttpxTransport,
+    Httpx2Transport,
+    HttpxTransport,
+)
+
+__all__ = [
+    "AsyncHttpx2Transport",
+    "AsyncHttpxTransport",
+    "Attempt",
+    "AttemptObserver",
+    "HttpClients",
+    "Httpx2Transport",
+    "HttpxTransport",
+    "LogicalCall",
+    "call_scope",
+    "current_call",
+]

@@ -1,0 +1,150 @@
+"""A logical call and its attempts on the wire.
+
+A middleware or tool opens a `LogicalCall` ("the second LLM call of the router after handoff 3") and puts it in force
+with `call_scope`. Whatever HTTP client runs inside it, each request it sends becomes one `Attempt`, retries included,
+timed by the seam and reported to the call's observer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from docmind_lab.clocks import WALL, Clock
+from docmind_lab.deadlines import Deadline
+
+CallKind = Literal["llm", "retrieval", "tool", "peer"]
+AttemptOutcome = Literal["open", "ok", "timeout", "cancelled", "error", "refused"]
+
+HEADER_PREFIX = "x-docmind-"
+
+
+class AttemptObserver(Protocol):
+    """Who is told of attempts; called in the thread or task that makes them, so it must be quick and thread-safe."""
+
+    def attempt_started(self, attempt: Attempt) -> None:
+        """A client asked for a request to be sent; it may still wait for a connection."""
+
+    def attempt_ended(self, attempt: Attempt) -> None:
+        """The attempt is over: `attempt.outcome` says how."""
+
+
+@dataclass
+class LogicalCall:
+    """One call as the graph sees it, however often the client tries.
+
+    step: logical position "handoff.fan-out.ordinal", the same for every alternative. cap_from_deadline: whether the
+    timeout that the client was given derives from the run's deadline.
+    """
+
+    run_id: str
+    call_id: str
+    role: str
+    step: str
+    kind: CallKind
+    seed: int
+    observer: AttemptObserver
+    parent_call_id: str = ""
+    clock: Clock = WALL
+    cap_from_deadline: bool = False
+    attempts: int = 0
+
+    def headers(self, attempt_number: int) -> dict[str, str]:
+        """What a simulated service needs to know the call by, and to join its own log to the client's rows."""
+        values = {
+            "run-id": self.run_id,
+            "call-id": self.call_id,
+            "attempt": str(attempt_number),
+            "role": self.role,
+            "step": self.step,
+            "seed": str(self.seed),
+        }
+        return {HEADER_PREFIX + name: value for name, value in values.items()}
+
+
+@dataclass
+class Attempt:
+    """One request on the wire, with the instants the seam saw. Instants are of the call's clock; None: not reached.
+
+    timeout_s: the longest the attempt may take (total cap) or wait for one read (the client's own); inf without.
+    deadline: enforced on every operation of this attempt; None when nothing is.
+    """
+
+    call: LogicalCall
+    number: int
+    started_at: float
+    timeout_s: float = math.inf
+    deadline: Deadline | None = None
+    acquired_at: float | None = None
+    sent_at: float | None = None
+    first_byte_at: float | None = None
+    ended_at: float | None = None
+    outcome: AttemptOutcome = "open"
+    status: int | None = None
+    error_type: str = ""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    capped: bool = field(default=False)
+
+    def note_acquired(self) -> None:
+        """The pool gave a connection, or began to make one."""
+        if self.acquired_at is None:
+            self.acquired_at = self.call.clock.now()
+
+    def note_sent(self) -> None:
+        """Bytes of the request were handed to the network: from now on a server may know of it."""
+        if self.sent_at is None:
+            self.sent_at = self.call.clock.now()
+
+    def note_first_byte(self) -> None:
+        """Bytes of the response arrived."""
+        if self.first_byte_at is None:
+            self.first_byte_at = self.call.clock.now()
+
+    def end(self, outcome: AttemptOutcome, error: BaseException | None = None) -> None:
+        """End the attempt, once; later calls change nothing."""
+        if self.outcome != "open":
+            return
+        self.ended_at = self.call.clock.now()
+        self.outcome = outcome
+        if error is not None:
+            self.error_type = type(error).__name__
+        self.call.observer.attempt_ended(self)
+
+
+_call: ContextVar[LogicalCall | None] = ContextVar("docmind_lab_call", default=None)
+_attempt: ContextVar[Attempt | None] = ContextVar("docmind_lab_attempt", default=None)
+
+
+def current_call() -> LogicalCall | None:
+    """The logical call that the running code belongs to, None outside one."""
+    return _call.get()
+
+
+def current_attempt() -> Attempt | None:
+    """The attempt whose bytes the running code moves, None outside one."""
+    return _attempt.get()
+
+
+@contextlib.contextmanager
+def call_scope(call: LogicalCall) -> Iterator[LogicalCall]:
+    """Requests sent during this block are attempts of `call`."""
+    token = _call.set(call)
+    try:
+        yield call
+    finally:
+        _call.reset(token)
+
+
+@contextlib.contextmanager
+def attempt_scope(attempt: Attempt | None) -> Iterator[None]:
+    """Bytes moved during this block belong to `attempt`."""
+    token = _attempt.set(attempt)
+    try:
+        yield
+    finally:
+        _attempt.reset(token)

@@ -1,0 +1,82 @@
+"""HTTP clients for the openai and qdrant libraries, all through the seam.
+
+An async client belongs to the event loop it was first used on; keep one `HttpClients` for one long-lived loop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import httpx2
+from qdrant_client import AsyncQdrantClient, QdrantClient
+
+from docmind_lab.network.exchange import Admission, admit_all
+from docmind_lab.network.transports import (
+    MAX_CONNECTIONS,
+    AsyncHttpx2Transport,
+    AsyncHttpxTransport,
+    Httpx2Transport,
+    HttpxTransport,
+)
+
+# qdrant-client rounds a timeout up to whole seconds, so its own can only be a backstop; the seam holds the budget.
+_QDRANT_BACKSTOP_S = 60
+
+
+@dataclass
+class HttpClients:
+    """The HTTP clients of one process.
+
+    admit: called with every URL, raises for one that may not be reached. max_connections: of each pool.
+    Clients ignore proxy settings of the environment: what is measured goes straight to the endpoint.
+    """
+
+    admit: Admission = admit_all
+    max_connections: int = MAX_CONNECTIONS
+    openai: httpx2.Client = field(init=False)
+    openai_async: httpx2.AsyncClient = field(init=False)
+
+    def __post_init__(self) -> None:
+        # follow_redirects stays on, as the openai client has it: every hop passes `admit` again.
+        self.openai = httpx2.Client(
+            transport=Httpx2Transport(admit=self.admit, max_connections=self.max_connections),
+            trust_env=False,
+            follow_redirects=True,
+            timeout=None,
+        )
+        self.openai_async = httpx2.AsyncClient(
+            transport=AsyncHttpx2Transport(admit=self.admit, max_connections=self.max_connections),
+            trust_env=False,
+            follow_redirects=True,
+            timeout=None,
+        )
+
+    def qdrant(self, url: str, timeout_s: int = _QDRANT_BACKSTOP_S) -> QdrantClient:
+        """A Qdrant client over REST at `url`. Its own timeout is whole seconds; deadlines are the seam's."""
+        return QdrantClient(
+            url=url,
+            prefer_grpc=False,
+            timeout=timeout_s,
+            check_compatibility=False,
+            trust_env=False,
+            transport=HttpxTransport(admit=self.admit, max_connections=self.max_connections),
+        )
+
+    def qdrant_async(self, url: str, timeout_s: int = _QDRANT_BACKSTOP_S) -> AsyncQdrantClient:
+        """`qdrant`, async."""
+        return AsyncQdrantClient(
+            url=url,
+            prefer_grpc=False,
+            timeout=timeout_s,
+            check_compatibility=False,
+            trust_env=False,
+            transport=AsyncHttpxTransport(admit=self.admit, max_connections=self.max_connections),
+        )
+
+    def close(self) -> None:
+        """Close the blocking clients."""
+        self.openai.close()
+
+    async def aclose(self) -> None:
+        """Close the async clients, on the loop they were used on."""
+        await self.openai_async.aclose()

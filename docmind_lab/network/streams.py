@@ -1,0 +1,264 @@
+"""Network backends that observe bytes and hold every operation to the deadline.
+
+A client's own timeout applies to one read at a time, so a trickled body never trips it. Here every connect, TLS
+handshake, write and read gets the smaller of the client's timeout and what is left of the deadline in force when the
+request was made; the pool wait is bounded by the transport. What surfaces is the library's own timeout exception.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import threading
+from collections.abc import Iterable
+from types import ModuleType
+from typing import Any
+
+import httpcore
+import httpcore2
+
+from docmind_lab.deadlines import Deadline, current_deadline
+from docmind_lab.network.attempts import current_attempt
+
+# A write loops over sends that may each block for the whole timeout; smaller pieces meet the deadline more often.
+_WRITE_PIECE_BYTES = 16_384
+
+
+def _deadline_in_force() -> Deadline | None:
+    attempt = current_attempt()
+    return attempt.deadline if attempt is not None else current_deadline()
+
+
+def _capped(timeout_s: float | None, timeout_error: type[Exception]) -> float | None:
+    """What an operation may take. Raises: `timeout_error` when nothing is left."""
+    deadline = _deadline_in_force()
+    if deadline is None:
+        return timeout_s
+    allowed_s = deadline.cap(timeout_s)
+    if allowed_s <= 0:
+        raise timeout_error("the deadline has passed")
+    return allowed_s
+
+
+def _resolve(core: ModuleType, host: str, port: int, timeout_s: float) -> list[str]:
+    """Addresses of a host name within a bounded time; getaddrinfo itself knows no timeout, so a thread waits for it."""
+    try:
+        return [str(ipaddress.ip_address(host))]
+    except ValueError:
+        pass
+    found: list[str] = []
+    failure: list[OSError] = []
+    done = threading.Event()
+
+    def look_up() -> None:
+        try:
+            infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            found.extend(dict.fromkeys(str(info[4][0]) for info in infos))
+        except OSError as error:
+            failure.append(error)
+        done.set()
+
+    threading.Thread(target=look_up, name="docmind-resolve", daemon=True).start()
+    if not done.wait(timeout_s):
+        raise core.ConnectTimeout(f"looking up {host} passed the deadline")
+    if failure:
+        raise core.ConnectError(str(failure[0])) from failure[0]
+    return found
+
+
+class _StreamLogic:
+    """Shared by the sync and the async stream: what is noted, and what is allowed."""
+
+    core: ModuleType
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    def _before_write(self, timeout_s: float | None) -> float | None:
+        attempt = current_attempt()
+        if attempt is not None:
+            attempt.note_acquired()
+        allowed_s = _capped(timeout_s, self.core.WriteTimeout)
+        if attempt is not None:
+            attempt.note_sent()
+        return allowed_s
+
+    def _after_read(self, data: bytes) -> bytes:
+        attempt = current_attempt()
+        if attempt is not None and data:
+            attempt.note_first_byte()
+        return data
+
+    def get_extra_info(self, info: str) -> Any:
+        """What the stream below knows."""
+        return self.inner.get_extra_info(info)
+
+
+class _SyncStream(_StreamLogic):
+    """A blocking stream held to the deadline."""
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        data: bytes = self.inner.read(max_bytes, _capped(timeout, self.core.ReadTimeout))
+        return self._after_read(data)
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        for start in range(0, len(buffer), _WRITE_PIECE_BYTES):
+            self.inner.write(buffer[start : start + _WRITE_PIECE_BYTES], self._before_write(timeout))
+
+    def close(self) -> None:
+        self.inner.close()
+
+    def start_tls(self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None) -> Any:
+        allowed_s = _capped(timeout, self.core.ConnectTimeout)
+        return type(self)(self.inner.start_tls(ssl_context, server_hostname, allowed_s))
+
+
+class _AsyncStream(_StreamLogic):
+    """An async stream held to the deadline."""
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        data: bytes = await self.inner.read(max_bytes, _capped(timeout, self.core.ReadTimeout))
+        return self._after_read(data)
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        for start in range(0, len(buffer), _WRITE_PIECE_BYTES):
+            await self.inner.write(buffer[start : start + _WRITE_PIECE_BYTES], self._before_write(timeout))
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
+
+    async def start_tls(
+        self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
+    ) -> Any:
+        allowed_s = _capped(timeout, self.core.ConnectTimeout)
+        return type(self)(await self.inner.start_tls(ssl_context, server_hostname, allowed_s))
+
+
+def _note_connecting() -> None:
+    attempt = current_attempt()
+    if attempt is not None:
+        attempt.note_acquired()
+
+
+class _SyncBackend:
+    """Blocking connections held to the deadline, name look-up included."""
+
+    core: ModuleType
+    stream: type[_SyncStream]
+
+    def __init__(self) -> None:
+        self.inner = self.core.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> Any:
+        _note_connecting()
+        options = list(socket_options or ())
+        addresses = [host]
+        if _deadline_in_force() is not None:
+            addresses = _resolve(self.core, host, port, _capped(timeout, self.core.ConnectTimeout) or 0.0)
+        failure: Exception | None = None
+        for address in addresses:
+            try:
+                allowed_s = _capped(timeout, self.core.ConnectTimeout)
+                return self.stream(self.inner.connect_tcp(address, port, allowed_s, local_address, options))
+            except self.core.ConnectError as error:
+                failure = error
+        raise failure or self.core.ConnectError(f"no address for {host}")
+
+    def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
+    ) -> Any:
+        _note_connecting()
+        allowed_s = _capped(timeout, self.core.ConnectTimeout)
+        return self.stream(self.inner.connect_unix_socket(path, allowed_s, socket_options))
+
+    def sleep(self, seconds: float) -> None:
+        self.inner.sleep(seconds)
+
+
+class _AsyncBackend:
+    """Async connections held to the deadline; the name look-up is cancellable here, so the cap covers it."""
+
+    core: ModuleType
+    stream: type[_AsyncStream]
+
+    def __init__(self) -> None:
+        self.inner = self.core.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> Any:
+        _note_connecting()
+        allowed_s = _capped(timeout, self.core.ConnectTimeout)
+        return self.stream(
+            await self.inner.connect_tcp(host, port, allowed_s, local_address, list(socket_options or ()))
+        )
+
+    async def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
+    ) -> Any:
+        _note_connecting()
+        allowed_s = _capped(timeout, self.core.ConnectTimeout)
+        return self.stream(await self.inner.connect_unix_socket(path, allowed_s, socket_options))
+
+    async def sleep(self, seconds: float) -> None:
+        await self.inner.sleep(seconds)
+
+
+class SyncStream(_SyncStream, httpcore.NetworkStream):
+    """For httpcore."""
+
+    core = httpcore
+
+
+class SyncStream2(_SyncStream, httpcore2.NetworkStream):
+    """For httpcore2."""
+
+    core = httpcore2
+
+
+class AsyncStream(_AsyncStream, httpcore.AsyncNetworkStream):
+    """For httpcore, async."""
+
+    core = httpcore
+
+
+class AsyncStream2(_AsyncStream, httpcore2.AsyncNetworkStream):
+    """For httpcore2, async."""
+
+    core = httpcore2
+
+
+class SyncBackend(_SyncBackend, httpcore.NetworkBackend):
+    """For httpcore."""
+
+    core, stream = httpcore, SyncStream
+
+
+class SyncBackend2(_SyncBackend, httpcore2.NetworkBackend):
+    """For httpcore2."""
+
+    core, stream = httpcore2, SyncStream2
+
+
+class AsyncBackend(_AsyncBackend, httpcore.AsyncNetworkBackend):
+    """For httpcore, async."""
+
+    core, stream = httpcore, AsyncStream
+
+
+class AsyncBackend2(_AsyncBackend, httpcore2.AsyncNetworkBackend):
+    """For httpcore2, async."""
+
+    core, stream = httpcore2, AsyncStream2

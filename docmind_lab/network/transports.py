@@ -1,0 +1,174 @@
+"""httpx and httpx2 transports over connection pools with the seam's backend.
+
+Each request made inside a `call_scope` becomes an attempt: it is given the call's headers (loopback services only),
+the deadline in force, and a pool wait no longer than what is left. An exception is the library's own, so the openai
+and qdrant clients treat it as they always do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from types import ModuleType
+from typing import Any
+
+import httpcore
+import httpcore2
+import httpx
+import httpx2
+
+from docmind_lab.network.exchange import Admission, Exchange, admit_all, library_errors
+from docmind_lab.network.streams import AsyncBackend, AsyncBackend2, SyncBackend, SyncBackend2
+
+MAX_CONNECTIONS = 100  # the httpx default, kept so that a pool behaves as a user's own would
+
+
+class _SyncBody:
+    core: ModuleType
+    web: ModuleType
+
+    def __init__(self, inner: Any, exchange: Exchange) -> None:
+        self._inner, self._exchange = inner, exchange
+
+    def __iter__(self) -> Iterator[bytes]:
+        parts = iter(self._inner)
+        with library_errors(self.core, self.web):
+            while True:
+                with self._exchange.failing():
+                    part = next(parts, None)
+                if part is None:
+                    self._exchange.complete()
+                    return
+                self._exchange.received(part)
+                yield part
+
+    def close(self) -> None:
+        self._exchange.closed()
+        self._inner.close()
+
+
+class _AsyncBody:
+    core: ModuleType
+    web: ModuleType
+
+    def __init__(self, inner: Any, exchange: Exchange) -> None:
+        self._inner, self._exchange = inner, exchange
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        parts = aiter(self._inner)
+        with library_errors(self.core, self.web):
+            while True:
+                with self._exchange.failing():
+                    part = await anext(parts, None)
+                if part is None:
+                    self._exchange.complete()
+                    return
+                self._exchange.received(part)
+                yield part
+
+    async def aclose(self) -> None:
+        self._exchange.closed()
+        await self._inner.aclose()
+
+
+class _SyncTransport:
+    core: ModuleType
+    web: ModuleType
+    backend: Any
+    body: Any
+
+    def __init__(self, *, admit: Admission = admit_all, max_connections: int = MAX_CONNECTIONS) -> None:
+        self._admit = admit
+        self._pool = self.core.ConnectionPool(
+            ssl_context=self.web.create_ssl_context(),
+            max_connections=max_connections,
+            max_keepalive_connections=20,
+            keepalive_expiry=5.0,
+            network_backend=self.backend(),
+        )
+
+    def handle_request(self, request: Any) -> Any:
+        exchange = Exchange(request, self._admit)
+        with library_errors(self.core, self.web), exchange.failing():
+            response = self._pool.handle_request(exchange.core_request(self.core, request, request.stream))
+        exchange.answered(response.status)
+        return self.web.Response(
+            status_code=response.status,
+            headers=response.headers,
+            stream=self.body(response.stream, exchange),
+            extensions=response.extensions,
+        )
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+class _AsyncTransport:
+    core: ModuleType
+    web: ModuleType
+    backend: Any
+    body: Any
+
+    def __init__(self, *, admit: Admission = admit_all, max_connections: int = MAX_CONNECTIONS) -> None:
+        self._admit = admit
+        self._pool = self.core.AsyncConnectionPool(
+            ssl_context=self.web.create_ssl_context(),
+            max_connections=max_connections,
+            max_keepalive_connections=20,
+            keepalive_expiry=5.0,
+            network_backend=self.backend(),
+        )
+
+    async def handle_async_request(self, request: Any) -> Any:
+        exchange = Exchange(request, self._admit)
+        with library_errors(self.core, self.web), exchange.failing():
+            response = await self._pool.handle_async_request(exchange.core_request(self.core, request, request.stream))
+        exchange.answered(response.status)
+        return self.web.Response(
+            status_code=response.status,
+            headers=response.headers,
+            stream=self.body(response.stream, exchange),
+            extensions=response.extensions,
+        )
+
+    async def aclose(self) -> None:
+        await self._pool.aclose()
+
+
+class _HttpxBody(_SyncBody, httpx.SyncByteStream):
+    core, web = httpcore, httpx
+
+
+class _Httpx2Body(_SyncBody, httpx2.SyncByteStream):
+    core, web = httpcore2, httpx2
+
+
+class _AsyncHttpxBody(_AsyncBody, httpx.AsyncByteStream):
+    core, web = httpcore, httpx
+
+
+class _AsyncHttpx2Body(_AsyncBody, httpx2.AsyncByteStream):
+    core, web = httpcore2, httpx2
+
+
+class HttpxTransport(_SyncTransport, httpx.BaseTransport):
+    """For `httpx.Client`, and so for QdrantClient."""
+
+    core, web, backend, body = httpcore, httpx, SyncBackend, _HttpxBody
+
+
+class Httpx2Transport(_SyncTransport, httpx2.BaseTransport):
+    """For `httpx2.Client`, and so for openai and ChatOpenAI."""
+
+    core, web, backend, body = httpcore2, httpx2, SyncBackend2, _Httpx2Body
+
+
+class AsyncHttpxTransport(_AsyncTransport, httpx.AsyncBaseTransport):
+    """For `httpx.AsyncClient`, and so for AsyncQdrantClient."""
+
+    core, web, backend, body = httpcore, httpx, AsyncBackend, _AsyncHttpxBody
+
+
+class AsyncHttpx2Transport(_AsyncTransport, httpx2.AsyncBaseTransport):
+    """For `httpx2.AsyncClient`, and so for AsyncOpenAI and ChatOpenAI."""
+
+    core, web, backend, body = httpcore2, httpx2, AsyncBackend2, _AsyncHttpx2Body

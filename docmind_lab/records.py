@@ -1,0 +1,360 @@
+"""The three tidy tables: what a row is, which columns it has, and what each column means.
+
+    calls    one attempt of one call, as the client or as the server saw it
+    runs     one question answered, or not, under one alternative
+    events   something that happened in a run at an instant
+
+`python -m docmind_lab.records` prints the data dictionary of docs/. Instants are seconds since the run's start.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final, Literal
+
+import numpy as np
+import pandas as pd
+
+from docmind_lab.errors import RecordError
+
+SCHEMA_VERSION: Final = 1
+
+CallOutcome = Literal["ok", "timeout", "cancelled", "error", "abandoned", "refused"]
+RunOutcome = Literal["answered", "partial", "timed_out", "failed", "unfinished"]
+
+CALL_OUTCOMES: Final = ("ok", "timeout", "cancelled", "error", "abandoned", "refused")
+RUN_OUTCOMES: Final = ("answered", "partial", "timed_out", "failed", "unfinished")
+STOP_REASONS: Final = (
+    "",
+    "deadline",
+    "budget_refused",
+    "hard_timeout",
+    "cancelled",
+    "stop_flag",
+    "step_limit",
+    "no_agent",
+    "error",
+    "horizon",
+)
+NAN: Final = math.nan
+
+Kind = Literal["text", "level", "float", "int", "bool", "maybe_bool"]
+_DTYPES: Final[Mapping[str, str]] = {
+    "text": "str",
+    "level": "category",
+    "float": "float64",
+    "int": "int64",
+    "bool": "bool",
+    "maybe_bool": "boolean",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its name, kind, and what it means. levels: the values a categorical may take, () for open ones."""
+
+    name: str
+    kind: Kind
+    meaning: str
+    levels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CallRecord:
+    """One attempt of one call. NaN: did not happen, or cannot be known."""
+
+    study_id: str
+    run_id: str
+    call_id: str
+    parent_call_id: str
+    attempt: int
+    seen_from: Literal["client", "server"]
+    workload: str
+    alternative: str
+    role: str
+    step: str
+    kind: str
+    started_at_s: float
+    first_byte_at_s: float
+    ended_at_s: float
+    latency_s: float
+    queue_wait_s: float
+    timeout_s: float
+    remaining_at_start_s: float
+    overrun_s: float
+    outcome: CallOutcome
+    started_after_deadline: bool
+    ended_after_return: bool
+    input_tokens: float
+    output_tokens: float
+    error_type: str
+
+
+@dataclass(frozen=True)
+class EventRecord:
+    """One event. detail: a JSON object of names and numbers; never text of a user or a document."""
+
+    study_id: str
+    run_id: str
+    at_s: float
+    event: str
+    role: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run."""
+
+    study_id: str
+    run_id: str
+    workload: str
+    alternative: str
+    alternative_options: str
+    seed: int
+    question_id: str
+    decision_timeout_s: float
+    horizon_s: float
+    deadline_propagation: bool
+    router_injection: bool
+    retries: str
+    latency_profile: str
+    fault: str
+    stops_on_disconnect: bool
+    node_colour: str
+    clock: str
+    returned_at_s: float
+    quiescent_at_s: float
+    work_censored: bool
+    caller_overrun_s: float
+    work_overrun_s: float
+    outcome: RunOutcome
+    answered_in_time: bool
+    stop_reason: str
+    llm_calls: int
+    retrieval_calls: int
+    calls_after_deadline: float
+    busy_after_deadline_s: float
+    tokens_after_deadline: float
+    late_checkpoints: int
+    threads_left: int
+    propagation_coverage: float
+    documents_count: int
+    source_recall: float
+    recall_at_deadline: float
+    answer_score: float
+    coordination_overhead_s: float
+
+
+_CALL_COLUMNS: Final = (
+    Column("study_id", "text", "The study that the row belongs to."),
+    Column("run_id", "text", "The run; key of `runs`."),
+    Column("call_id", "text", "The logical call within the run; its attempts share it."),
+    Column("parent_call_id", "text", "The call that this one was made inside of; empty at the top."),
+    Column("attempt", "int", "1 for the first try; retries of the client and our own count alike."),
+    Column(
+        "seen_from",
+        "level",
+        "client: timed at the network seam; server: from the service's own log.",
+        ("client", "server"),
+    ),
+    Column("workload", "level", "The system under the deadline."),
+    Column("alternative", "level", "How the deadline was enforced."),
+    Column("role", "level", "Who made the call."),
+    Column("step", "text", "Logical position: handoff ordinal . fan-out index . ordinal within the role."),
+    Column("kind", "level", "What was called.", ("llm", "retrieval", "tool", "peer")),
+    Column(
+        "started_at_s",
+        "float",
+        "Client: the request was made, before any wait for a connection. Server: it was received.",
+    ),
+    Column("first_byte_at_s", "float", "First byte of the response, received or sent; NaN if there was none."),
+    Column(
+        "ended_at_s",
+        "float",
+        "Client: last byte, or the error. Server: the last thing done for it. NaN if not by the horizon.",
+    ),
+    Column("latency_s", "float", "ended_at_s − started_at_s."),
+    Column("queue_wait_s", "float", "Client: waiting for a pooled connection. Server: waiting for a slot."),
+    Column("timeout_s", "float", "The cap that the attempt was given; NaN if none. Client rows."),
+    Column("remaining_at_start_s", "float", "Decision timeout left when it started; negative after the deadline."),
+    Column("overrun_s", "float", "Seconds of ended_at_s past the deadline, 0 before it; NaN if it has not ended."),
+    Column(
+        "outcome",
+        "level",
+        "abandoned: unended when the caller had its answer. refused: not started, no budget left.",
+        CALL_OUTCOMES,
+    ),
+    Column("started_after_deadline", "bool", "started_at_s > decision timeout."),
+    Column("ended_after_return", "bool", "Ended after the caller had its answer, or not at all by the horizon."),
+    Column("input_tokens", "float", "Tokens of the request; NaN where not known."),
+    Column("output_tokens", "float", "Client: as the response says. Server: as generated, also when nobody listened."),
+    Column("error_type", "text", "Name of the exception, or HTTP and the status; empty without an error."),
+)
+
+_EVENT_COLUMNS: Final = (
+    Column("study_id", "text", "The study that the row belongs to."),
+    Column("run_id", "text", "The run; key of `runs`."),
+    Column("at_s", "float", "When it happened."),
+    Column("event", "level", "What happened: see the list of events below."),
+    Column("role", "level", "Who it happened to; empty for the run as a whole."),
+    Column("detail", "text", "A JSON object of names and numbers; never text of a user or a document."),
+)
+
+_RUN_COLUMNS: Final = (
+    Column("study_id", "text", "The study that the row belongs to."),
+    Column("run_id", "text", "The run; the key of this table."),
+    Column("workload", "level", "The system under the deadline."),
+    Column("alternative", "level", "How the deadline was enforced."),
+    Column("alternative_options", "text", "A JSON object: the options of the alternative that are not the default."),
+    Column("seed", "int", "Keys every draw of latency and fault; the same for all alternatives of one question."),
+    Column("question_id", "level", "The question asked."),
+    Column("decision_timeout_s", "float", "The budget; the deadline is this long after the run's start."),
+    Column("horizon_s", "float", "How long the run was observed at most."),
+    Column("deadline_propagation", "bool", "Whether `deadline_ts` was in the graph's state."),
+    Column("router_injection", "bool", "Whether retrieval went through an injected router engine."),
+    Column("retries", "level", "Who retries: sdk:N (the clients), budgeted:N (ours, within the budget)."),
+    Column("latency_profile", "level", "Where the latencies of the simulated services come from; empty for live ones."),
+    Column("fault", "level", "The faults injected; none without."),
+    Column("stops_on_disconnect", "bool", "Whether the model server stops generating when its client goes away."),
+    Column("node_colour", "level", "Whether graph nodes are sync or async."),
+    Column("clock", "level", "wall or virtual."),
+    Column("returned_at_s", "float", "The caller had its answer; NaN if not by the horizon."),
+    Column(
+        "quiescent_at_s",
+        "float",
+        "Last of: a server's last byte or token, a checkpoint put, the end of a call or node.",
+    ),
+    Column("work_censored", "bool", "Still busy at the horizon: quiescent_at_s is then a lower bound."),
+    Column("caller_overrun_s", "float", "Positive part of returned − deadline; NaN if unfinished."),
+    Column("work_overrun_s", "float", "Positive part of quiescent − deadline; a lower bound if work_censored."),
+    Column(
+        "outcome",
+        "level",
+        "answered, partial (documents or a draft), timed_out (nothing), failed, unfinished.",
+        RUN_OUTCOMES,
+    ),
+    Column("answered_in_time", "bool", "Answered, and returned by the deadline."),
+    Column("stop_reason", "level", "Why a run stopped short; empty for an ordinary end.", STOP_REASONS),
+    Column("llm_calls", "int", "LLM attempts that were started (client rows)."),
+    Column("retrieval_calls", "int", "Retrieval attempts that were started (client rows)."),
+    Column(
+        "calls_after_deadline",
+        "float",
+        "Requests that a server received after the deadline (server rows); NaN without a server log.",
+    ),
+    Column(
+        "busy_after_deadline_s", "float", "Server seconds spent after the deadline, requests added up (server rows)."
+    ),
+    Column("tokens_after_deadline", "float", "Tokens generated after the deadline (server rows)."),
+    Column("late_checkpoints", "int", "Checkpoints put after the caller had its answer."),
+    Column("threads_left", "int", "Threads still inside the run's work when observation ended."),
+    Column(
+        "propagation_coverage",
+        "float",
+        "Share of LLM and retrieval attempts that carried a cap from the deadline; NaN if not propagated.",
+    ),
+    Column("documents_count", "int", "Documents returned to the caller."),
+    Column(
+        "source_recall", "float", "Gold topics among the sources returned; 0 when none came back, NaN without gold."
+    ),
+    Column("recall_at_deadline", "float", "The same over everything retrieved by the deadline."),
+    Column("answer_score", "float", "Share of gold facts stated with a citation that supports them; NaN without gold."),
+    Column(
+        "coordination_overhead_s",
+        "float",
+        "Returned minus the union of LLM and retrieval intervals; answered runs on the wall clock, alone.",
+    ),
+)
+
+TABLES: Final[Mapping[str, tuple[type[Any], tuple[Column, ...]]]] = {
+    "calls": (CallRecord, _CALL_COLUMNS),
+    "runs": (RunRecord, _RUN_COLUMNS),
+    "events": (EventRecord, _EVENT_COLUMNS),
+}
+
+EVENTS: Final[Mapping[str, str]] = {
+    "run_started": "The budget began.",
+    "deadline": "The deadline fell, by the plan of the run.",
+    "returned": "The caller had its answer.",
+    "quiet": "Nothing of the run was at work any more.",
+    "horizon": "Observation ended while the run was still at work.",
+    "node_started": "A graph node began. detail: node.",
+    "node_ended": "A graph node ended. detail: node, outcome (ok, error).",
+    "checkpoint_put": "A checkpoint was put. detail: step.",
+    "refused": "A call was refused because no budget was left. detail: kind.",
+    "retry": "A failed attempt is tried again within the budget. detail: kind, attempt, wait_s.",
+    "retrieved": "Documents were found. detail: ids, topics, strategy.",
+    "deadline_cut": "A call was cut by the deadline. detail: kind, source.",
+    "stop_requested": "The stop flag was raised.",
+    "handoff_refused": "A handoff was refused. detail: agent, reason.",
+}
+
+
+def to_frame(table: str, records: Iterable[Any]) -> pd.DataFrame:
+    """A table's frame with its documented dtypes, one row per record; also for no records at all."""
+    record_type, columns = TABLES[table]
+    rows: Sequence[Any] = list(records)
+    data = {column.name: [getattr(row, column.name) for row in rows] for column in columns}
+    assert {field.name for field in fields(record_type)} == set(data)
+    return typed(table, pd.DataFrame(data))
+
+
+def typed(table: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with the table's columns in order and their dtypes.
+
+    Raises: RecordError naming the columns that are missing.
+    """
+    _, columns = TABLES[table]
+    missing = [column.name for column in columns if column.name not in frame]
+    if missing:
+        raise RecordError(f"table {table} has no column {', '.join(missing)}; it was not written by this package")
+    result = {column.name: _typed_column(frame[column.name], column) for column in columns}
+    return pd.DataFrame(result)
+
+
+def _typed_column(values: pd.Series[Any], column: Column) -> pd.Series[Any]:
+    if column.kind == "level":
+        text = values.astype("str")
+        levels = list(column.levels) or sorted(set(text))
+        return pd.Series(pd.Categorical(text, categories=levels), index=values.index)
+    return values.astype(_DTYPES[column.kind])  # type: ignore[call-overload,no-any-return]
+
+
+def concatenated(table: str, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Frames of one table below each other, dtypes kept (levels are united)."""
+    if not frames:
+        return to_frame(table, [])
+    plain = [frame.astype({name: "str" for name in frame.select_dtypes("category")}) for frame in frames]
+    return typed(table, pd.concat(plain, ignore_index=True))
+
+
+def positive_part(value: float) -> float:
+    """max(0, value); NaN stays NaN."""
+    return value if np.isnan(value) else max(0.0, value)
+
+
+def data_dictionary() -> str:
+    """The tables, columns, units and events as Markdown."""
+    lines = [
+        "# Data dictionary",
+        "",
+        f"Schema version {SCHEMA_VERSION}. Written by `make docs` from `docmind_lab/records.py`; do not edit.",
+        "Names ending in `_at_s` are instants in seconds since the run's start, `_s` durations in seconds.",
+    ]
+    for table, (record_type, columns) in TABLES.items():
+        first_line = (record_type.__doc__ or "").strip().splitlines()[0]
+        lines += ["", f"## `{table}`", "", first_line, "", "| column | dtype | meaning |", "|---|---|---|"]
+        for column in columns:
+            levels = f" Levels: {', '.join(level or '(empty)' for level in column.levels)}." if column.levels else ""
+            lines.append(f"| `{column.name}` | {_DTYPES[column.kind]} | {column.meaning}{levels} |")
+    lines += ["", "## Events", "", "| event | meaning |", "|---|---|"]
+    lines += [f"| `{name}` | {meaning} |" for name, meaning in EVENTS.items()]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(data_dictionary())

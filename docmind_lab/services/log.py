@@ -1,0 +1,102 @@
+"""The service's own log: what it did for each request, written by itself. The truth for abandoned work."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from docmind_lab.services.plan import Plan, ServiceRequest
+
+RowOutcome = Literal["open", "ok", "client_gone", "error", "ended"]
+
+# Requests without a run (a person with curl) are kept for a look, not for ever.
+_UNCLAIMED_ROWS = 10_000
+
+
+@dataclass
+class RequestRow:
+    """One request as the service saw it. Instants are monotonic seconds of the machine; None: not reached.
+
+    token_spans: (begun_at, ended_at, tokens) of each stretch of generation, tokens evenly spread.
+    outcome: ok (played to the end), client_gone (stopped because the client left), error (a status ≥ 400),
+    ended (cut by the service when its run was over), open (still at work).
+    """
+
+    kind: str
+    run_id: str
+    call_id: str
+    attempt: int
+    role: str
+    step: str
+    received_at: float
+    queue_wait_s: float = 0.0
+    first_byte_at: float | None = None
+    last_byte_at: float | None = None
+    client_gone_at: float | None = None
+    ended_at: float | None = None
+    status: int | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    token_spans: list[tuple[float, float, int]] = field(default_factory=list)
+    fault: str = ""
+    outcome: RowOutcome = "open"
+
+
+class ServiceLog:
+    """Rows of all requests, by run. Safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, list[RequestRow]] = {}
+        self._unclaimed: deque[RequestRow] = deque(maxlen=_UNCLAIMED_ROWS)
+        self._lock = threading.Lock()
+
+    def received(self, request: ServiceRequest, plan: Plan, received_at: float) -> RequestRow:
+        """Begin the row of a request."""
+        attempt = request.tag("attempt")
+        row = RequestRow(
+            kind=plan.kind,
+            run_id=request.tag("run-id"),
+            call_id=request.tag("call-id"),
+            attempt=int(attempt) if attempt.isdigit() else 1,
+            role=request.tag("role"),
+            step=request.tag("step"),
+            received_at=received_at,
+            input_tokens=plan.input_tokens,
+            fault=plan.fault,
+        )
+        with self._lock:
+            if row.run_id:
+                self._rows.setdefault(row.run_id, []).append(row)
+            else:
+                self._unclaimed.append(row)
+        return row
+
+    def rows(self, run_id: str) -> list[RequestRow]:
+        """The rows of a run so far; of requests without a run when `run_id` is empty."""
+        with self._lock:
+            return list(self._rows.get(run_id, ())) if run_id else list(self._unclaimed)
+
+    def open_rows(self, run_id: str) -> int:
+        """Requests of the run that the service is still working on."""
+        return sum(row.outcome == "open" for row in self.rows(run_id))
+
+    def forget(self, run_id: str) -> None:
+        """Drop the rows of a run that has been read."""
+        with self._lock:
+            self._rows.pop(run_id, None)
+
+
+def rows_as_json(rows: Iterable[RequestRow]) -> list[dict[str, Any]]:
+    """Rows as JSON objects: one key per field of `RequestRow`."""
+    return [asdict(row) for row in rows]
+
+
+def rows_from_json(payload: Iterable[dict[str, Any]]) -> list[RequestRow]:
+    """The rows that `rows_as_json` wrote."""
+    rows = [RequestRow(**item) for item in payload]
+    for row in rows:
+        row.token_spans = [(float(begun), float(ended), int(tokens)) for begun, ended, tokens in row.token_spans]
+    return rows

@@ -1,0 +1,203 @@
+"""The simulated model server: OpenAI's chat completions as plans, JSON and event stream.
+
+    POST /v1/chat/completions    GET /v1/models
+
+Latency = time to first token + output tokens × time per token, drawn from the profile by the key of the call.
+Tokens are counted as words and punctuation marks: the simulated model's own tokenizer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from docmind_lab.randomness import DrawKey
+from docmind_lab.services.faults import Fault
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.services.plan import Chunk, Headers, Plan, ServiceRequest, Step, Wait, json_steps
+from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
+from docmind_lab.services.scripted_model.roles import role_of
+
+MODEL_NAME = "docmind-scripted"
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+def count_tokens(text: str) -> int:
+    """Words and punctuation marks in a text."""
+    return len(_TOKEN.findall(text))
+
+
+class _BadRequest(Exception):
+    def __init__(self, status: int, message: str, param: str | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        self.status, self.param, self.code = status, param, code
+
+
+@dataclass(frozen=True)
+class OpenAIService:
+    """The model server. default_seed: for clients that do not say which run they belong to."""
+
+    profile: LatencyProfile
+    faults: tuple[Fault, ...] = ()
+    default_seed: int = 0
+    model: str = field(default=MODEL_NAME)
+
+    def plan(self, request: ServiceRequest) -> Plan:
+        """The plan for a request; a request that cannot be served gets an OpenAI-shaped error at once."""
+        try:
+            if request.path == "/v1/models" and request.method == "GET":
+                entry = {"id": self.model, "object": "model", "created": 0, "owned_by": "docmind_lab"}
+                return Plan(json_steps(200, {"object": "list", "data": [entry]}), "llm")
+            if request.path != "/v1/chat/completions":
+                raise _BadRequest(404, f"Unknown request URL: {request.method} {request.path}.", code="unknown_url")
+            if request.method != "POST":
+                raise _BadRequest(405, f"Method {request.method} is not allowed here; use POST.")
+            return self._completion(request)
+        except _BadRequest as error:
+            kind = "invalid_request_error"
+            payload = {"error": {"message": str(error), "type": kind, "param": error.param, "code": error.code}}
+            return Plan(json_steps(error.status, payload), "llm")
+
+    def _completion(self, request: ServiceRequest) -> Plan:
+        payload = self._validated(request)
+        conversation = Conversation.from_request(payload)
+        reply = reply_to(conversation)
+        limit = payload.get("max_completion_tokens") or payload.get("max_tokens")
+        reply, finish_reason = _within(reply, limit)
+        input_tokens = sum(count_tokens(json.dumps(m.get("content") or "")) for m in conversation.messages)
+        output_tokens = max(1, count_tokens(_spoken(reply)))
+        key = request.draw_key(role_of(conversation), str(len(conversation.messages)), self.default_seed)
+        latency = self.profile.draw_llm(key)
+        answer = _Answer(
+            reply=reply,
+            finish_reason=finish_reason,
+            model=self.model,
+            id="chatcmpl-" + hashlib.blake2b(request.body + str(key).encode(), digest_size=12).hexdigest(),
+            created=int(time.time()),
+            usage={
+                "prompt_tokens": input_tokens,
+                "completion_tokens": output_tokens,
+                "total_tokens": input_tokens + output_tokens,
+            },
+        )
+        if payload.get("stream"):
+            wants_usage = bool((payload.get("stream_options") or {}).get("include_usage"))
+            steps = answer.event_stream(latency.first_token_s, latency.inter_token_s, wants_usage)
+        else:
+            waits = (Wait(latency.first_token_s), Wait(latency.inter_token_s * output_tokens, tokens=output_tokens))
+            steps = waits + json_steps(200, answer.completion())
+        plan = Plan(steps, "llm", input_tokens, output_tokens)
+        if latency.hangs:
+            plan = Fault("hang", role="*").applied(plan, key)
+        return self._with_faults(plan, key)
+
+    def _with_faults(self, plan: Plan, key: DrawKey) -> Plan:
+        for fault in self.faults:
+            struck = fault.applied(plan, key)
+            if struck is not plan:
+                return struck
+        return plan
+
+    def _validated(self, request: ServiceRequest) -> Mapping[str, Any]:
+        try:
+            payload = request.json()
+        except ValueError as error:
+            raise _BadRequest(400, f"The body is not JSON: {error}.") from error
+        if not isinstance(payload, dict):
+            raise _BadRequest(400, "The body must be a JSON object.")
+        messages = payload.get("messages")
+        if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
+            raise _BadRequest(400, "'messages' must be a non-empty array of objects.", param="messages")
+        if payload.get("model") != self.model:
+            message = f"The model '{payload.get('model')}' does not exist; this server has '{self.model}'."
+            raise _BadRequest(404, message, param="model", code="model_not_found")
+        return payload
+
+
+def _spoken(reply: Reply) -> str:
+    calls = (f"{call.name}({json.dumps(dict(call.arguments))})" for call in reply.tool_calls)
+    return " ".join([reply.text, *calls])
+
+
+def _within(reply: Reply, limit: int | None) -> tuple[Reply, str]:
+    """The reply cut to a number of tokens, and why it ends."""
+    if limit is not None and count_tokens(reply.text) > limit:
+        ends = [match.end() for match in _TOKEN.finditer(reply.text)]
+        return Reply(reply.text[: ends[limit - 1]] if limit > 0 else ""), "length"
+    return reply, "tool_calls" if reply.tool_calls else "stop"
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """A reply in OpenAI's shapes."""
+
+    reply: Reply
+    finish_reason: str
+    model: str
+    id: str
+    created: int
+    usage: Mapping[str, int]
+
+    def _tool_calls(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "id": f"call_{self.id[-16:]}_{index}",
+                "type": "function",
+                "function": {"name": call.name, "arguments": json.dumps(dict(call.arguments))},
+            }
+            for index, call in enumerate(self.reply.tool_calls)
+        ]
+
+    def completion(self) -> dict[str, Any]:
+        message: dict[str, Any] = {"role": "assistant", "content": self.reply.text or None}
+        if self.reply.tool_calls:
+            message["tool_calls"] = self._tool_calls()
+        return {
+            "id": self.id,
+            "object": "chat.completion",
+            "created": self.created,
+            "model": self.model,
+            "choices": [{"index": 0, "message": message, "finish_reason": self.finish_reason, "logprobs": None}],
+            "usage": dict(self.usage),
+        }
+
+    def event_stream(self, first_token_s: float, inter_token_s: float, wants_usage: bool) -> tuple[Step, ...]:
+        steps: list[Step] = [
+            Wait(first_token_s),
+            Headers(200, (("content-type", "text/event-stream"), ("cache-control", "no-cache"))),
+            self._event({"role": "assistant", "content": ""}),
+        ]
+        position = 0
+        for match in _TOKEN.finditer(self.reply.text):
+            end = match.end()
+            steps += [Wait(inter_token_s, tokens=1), self._event({"content": self.reply.text[position:end]})]
+            position = end
+        if self.reply.tool_calls:
+            tokens = count_tokens(_spoken(Reply(tool_calls=self.reply.tool_calls)))
+            steps.append(Wait(inter_token_s * tokens, tokens=tokens))
+            calls = [{"index": index, **call} for index, call in enumerate(self._tool_calls())]
+            steps.append(self._event({"tool_calls": calls}))
+        steps.append(self._event({}, self.finish_reason))
+        if wants_usage:
+            steps.append(self._event(None))
+        steps.append(Chunk(b"data: [DONE]\n\n"))
+        return tuple(steps)
+
+    def _event(self, delta: Mapping[str, Any] | None, finish_reason: str | None = None) -> Chunk:
+        payload: dict[str, Any] = {
+            "id": self.id,
+            "object": "chat.completion.chunk",
+            "created": self.created,
+            "model": self.model,
+            "choices": [],
+        }
+        if delta is None:
+            payload["usage"] = dict(self.usage)
+        else:
+            payload["choices"] = [{"index": 0, "delta": dict(delta), "finish_reason": finish_reason}]
+        return Chunk(b"data: " + json.dumps(payload, separators=(",", ":")).encode() + b"\n\n")

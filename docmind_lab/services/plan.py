@@ -1,0 +1,123 @@
+"""A plan: what a simulated service does with one request, as data.
+
+    Wait(0.4), Wait(1.2, tokens=60), Headers(200, …), Chunk(b"…")
+
+A service writes the plan when the request is there; a *door* plays it: the wall door over a socket, another one in
+virtual time. Waits add up from the instant the request was received, so the time that a door needs for its own work
+is part of the next wait and does not shift what follows.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from docmind_lab.network.attempts import HEADER_PREFIX
+from docmind_lab.randomness import DrawKey
+
+ServiceKind = Literal["llm", "retrieval"]
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Do nothing for `seconds` (inf: for ever), generating `tokens` tokens evenly meanwhile.
+
+    Token i of n is there after seconds × i / n: that is how the simulated model works, not an estimate.
+    """
+
+    seconds: float
+    tokens: int = 0
+
+    def tokens_by(self, elapsed_s: float) -> int:
+        """Tokens there `elapsed_s` after the wait began."""
+        if self.tokens == 0 or math.isinf(self.seconds):
+            return 0
+        if elapsed_s >= self.seconds:
+            return self.tokens
+        return int(self.tokens * max(0.0, elapsed_s) / self.seconds)
+
+
+@dataclass(frozen=True)
+class Headers:
+    """Send the status line and the headers."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Send bytes of the body."""
+
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Disconnect:
+    """Close the connection, whatever was promised."""
+
+
+Step = Wait | Headers | Chunk | Disconnect
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The steps for one request, and what its log row says of it. output_tokens: when played to the end."""
+
+    steps: tuple[Step, ...]
+    kind: ServiceKind
+    input_tokens: int = 0
+    output_tokens: int = 0
+    fault: str = ""
+
+    @property
+    def duration_s(self) -> float:
+        """Seconds that the plan takes when played to the end; inf for a hang."""
+        return math.fsum(step.seconds for step in self.steps if isinstance(step, Wait))
+
+
+@dataclass(frozen=True)
+class ServiceRequest:
+    """One request as a service gets it. headers: lower-case names."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    query: str = ""
+
+    def tag(self, name: str) -> str:
+        """What the client says of the call the request belongs to; empty when it says nothing."""
+        return self.headers.get(HEADER_PREFIX + name, "")
+
+    def draw_key(self, default_role: str, default_step: str, default_seed: int) -> DrawKey:
+        """The key of the request's latency and faults. A client without tags gets the defaults."""
+        seed, attempt = self.tag("seed"), self.tag("attempt")
+        return DrawKey(
+            seed=int(seed) if seed.lstrip("-").isdigit() else default_seed,
+            role=self.tag("role") or default_role,
+            step=self.tag("step") or default_step,
+            attempt=int(attempt) if attempt.isdigit() else 1,
+        )
+
+    def json(self) -> Any:
+        """The body parsed. Raises: json.JSONDecodeError."""
+        return json.loads(self.body or b"null")
+
+
+class Service(Protocol):
+    """Something that answers requests with plans."""
+
+    def plan(self, request: ServiceRequest) -> Plan:
+        """What to do with the request; the same request gets the same plan."""
+        ...
+
+
+def json_steps(status: int, payload: Any, headers: tuple[tuple[str, str], ...] = ()) -> tuple[Step, ...]:
+    """Headers and body of a JSON reply."""
+    body = json.dumps(payload, separators=(",", ":")).encode()
+    fixed = (("content-type", "application/json"), ("content-length", str(len(body))))
+    return (Headers(status, fixed + headers), Chunk(body))

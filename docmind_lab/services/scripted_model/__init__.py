@@ -1,0 +1,11 @@
+"""A model that is scripted but not canned: what it says follows from the request alone.
+
+conversation.py   what a chat request holds: question, documents, who has reported, tools on offer
+extraction.py     sentences of documents that answer a question, with citations, and checking them
+roles.py          what each role does: the supervisor's next hand-over, a route, a plan, a search, an answer, a verdict
+"""
+
+from docmind_lab.services.scripted_model.conversation import Conversation, Reply, ToolCall
+from docmind_lab.services.scripted_model.roles import reply_to
+
+__all__ = ["Conversation", "Reply", "ToolCall", "reply_to"]

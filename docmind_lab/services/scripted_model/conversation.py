@@ -1,0 +1,155 @@
+"""What a chat request holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+TASK_PREFIX = "Task: "
+HANDOFF_PREFIX = "transfer_to_"
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A tool that the model asks for."""
+
+    name: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the model says: text, or tools to call, or both."""
+
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document in the model's context."""
+
+    id: str
+    content: str
+
+
+def message_text(message: Mapping[str, Any]) -> str:
+    """The text of a message whose content is a string or a list of parts."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    if isinstance(content, Sequence):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+    return ""
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """A chat completion request, read once.
+
+    tools: name → JSON schema of the parameters, in the order given.
+    """
+
+    messages: tuple[Mapping[str, Any], ...]
+    tools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def from_request(cls, payload: Mapping[str, Any]) -> Conversation:
+        """The conversation in the JSON body of `/v1/chat/completions`."""
+        tools = {}
+        for tool in payload.get("tools") or ():
+            function = tool.get("function", {})
+            tools[str(function.get("name", ""))] = function.get("parameters") or {}
+        return cls(messages=tuple(payload["messages"]), tools=tools)
+
+    @property
+    def system_prompt(self) -> str:
+        """What the system and developer messages say."""
+        return "\n".join(message_text(m) for m in self.messages if m.get("role") in ("system", "developer"))
+
+    @property
+    def question(self) -> str:
+        """The user's current question, not a task that was made out of it."""
+        return next((t for t in reversed(self._user_texts()) if not t.startswith(TASK_PREFIX)), "")
+
+    @property
+    def task(self) -> str:
+        """What this agent was asked: its own task if it was given one, else the question."""
+        texts = self._user_texts()
+        return texts[-1].removeprefix(TASK_PREFIX) if texts else ""
+
+    def _user_texts(self) -> list[str]:
+        return [message_text(m) for m in self.messages if m.get("role") == "user"]
+
+    def current_turn(self) -> tuple[Mapping[str, Any], ...]:
+        """The messages after the user's current question."""
+        start = 0
+        for position, message in enumerate(self.messages):
+            if message.get("role") == "user" and not message_text(message).startswith(TASK_PREFIX):
+                start = position + 1
+        return self.messages[start:]
+
+    def called_tools(self) -> Iterator[ToolCall]:
+        """Tools called since the question, oldest first, by whichever agent."""
+        for message in self.current_turn():
+            for call in message.get("tool_calls") or ():
+                function = call.get("function", {})
+                arguments = _parsed(function.get("arguments") or "{}")
+                yield ToolCall(str(function.get("name", "")), arguments if isinstance(arguments, dict) else {})
+
+    def handoff_rounds(self) -> list[list[str]]:
+        """Agents handed over to since the question: one list for each message that hands over."""
+        rounds = []
+        for message in self.current_turn():
+            names = [str(call.get("function", {}).get("name", "")) for call in message.get("tool_calls") or ()]
+            agents = [name.removeprefix(HANDOFF_PREFIX) for name in names if name.startswith(HANDOFF_PREFIX)]
+            if agents:
+                rounds.append(agents)
+        return rounds
+
+    def reports(self) -> list[dict[str, Any]]:
+        """JSON objects that tools have returned since the question, oldest first."""
+        found = [_parsed(message_text(m)) for m in self.current_turn() if m.get("role") == "tool"]
+        return [report for report in found if isinstance(report, dict)]
+
+    def latest_report(self, key: str) -> dict[str, Any] | None:
+        """The newest tool result that has `key`, None without one."""
+        return next((report for report in reversed(self.reports()) if key in report), None)
+
+    def agent_text(self, name_part: str) -> str:
+        """The newest text of an agent whose name contains `name_part`; empty without one."""
+        for message in reversed(self.current_turn()):
+            said_by = str(message.get("name") or "")
+            if message.get("role") == "assistant" and name_part in said_by and message_text(message):
+                return message_text(message)
+        return ""
+
+    def documents(self) -> list[Document]:
+        """Documents in the context, oldest first, each id once.
+
+        They come from tool results: JSON with "documents", or any other text, which counts as one document.
+        """
+        found: dict[str, Document] = {}
+        for position, message in enumerate(self.messages):
+            if message.get("role") != "tool":
+                continue
+            text = message_text(message)
+            payload = _parsed(text)
+            if isinstance(payload, dict):
+                for item in payload.get("documents") or ():
+                    if isinstance(item, dict) and item.get("content"):
+                        document = Document(str(item.get("id", position)), str(item["content"]))
+                        found.setdefault(document.id, document)
+            elif payload is None and text and HANDOFF_PREFIX not in text and not text.startswith("Successfully"):
+                document = Document(str(message.get("name") or message.get("tool_call_id") or position), text)
+                found.setdefault(document.id, document)
+        return list(found.values())

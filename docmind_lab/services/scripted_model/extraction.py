@@ -1,0 +1,116 @@
+"""Answers made of sentences of the documents, with citations, and how such an answer is checked.
+
+A sentence is chosen by the words it shares with the question, rare words counting more (inverse document frequency
+over the sentences at hand), and by how many of the question's words no sentence before it has covered.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+
+import snowballstemmer
+
+from docmind_lab.services.scripted_model.conversation import Document
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*|\d+")
+_SENTENCE_END = re.compile(r"(?<=[.!?:;])\s+(?=[\"“‘(A-Z*])|\n\s*\n")
+_CITATION = re.compile(r"\[([^\[\]\s]+)\]")
+# fmt: off
+_STOP_WORDS = frozenset(
+    {
+        "a", "about", "an", "and", "any", "are", "as", "at", "be", "been", "between", "but", "by", "can",
+        "could", "did", "do", "does", "doing", "for", "from", "had", "has", "have", "having", "how", "i",
+        "if", "in", "into", "is", "it", "its", "may", "me", "might", "must", "my", "no", "not", "of", "on",
+        "or", "our", "out", "over", "should", "so", "some", "such", "than", "that", "the", "their", "them",
+        "then", "there", "these", "they", "this", "those", "to", "under", "up", "use", "used", "using", "was",
+        "we", "were", "what", "when", "where", "which", "while", "who", "why", "will", "with", "would", "you",
+        "your",
+    }
+)
+# fmt: on
+
+NOT_FOUND = "The documents found do not answer this question."
+MAX_SENTENCES = 4
+MAX_SENTENCE_CHARACTERS = 500
+# An answer needs two of the question's words, or the only one it has: one shared word is found by accident.
+MIN_SHARED_WORDS = 2
+
+
+@lru_cache(maxsize=20_000)
+def _stem(word: str) -> str:
+    return str(snowballstemmer.stemmer("english").stemWord(word))
+
+
+def content_words(text: str) -> list[str]:
+    """Stems of the words that carry meaning, in order."""
+    return [_stem(word) for word in (w.lower() for w in _WORD.findall(text)) if word not in _STOP_WORDS]
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, white space folded, too short and too long ones left out."""
+    folded = (" ".join(part.split()) for part in _SENTENCE_END.split(text))
+    return [part for part in folded if 20 <= len(part) <= MAX_SENTENCE_CHARACTERS]
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    text: str
+    document_id: str
+    words: frozenset[str]
+    order: int
+
+
+def extract_answer(question: str, documents: list[Document]) -> str:
+    """Up to four sentences that answer the question, each with the id of its document: "Sentence. [id]".
+
+    `NOT_FOUND` when no sentence shares enough words with the question.
+    """
+    asked = set(content_words(question))
+    candidates = [
+        _Candidate(text, document.id, frozenset(content_words(text)), order)
+        for order, (document, text) in enumerate((d, s) for d in documents for s in sentences(d.content))
+    ]
+    frequency = Counter(word for candidate in candidates for word in candidate.words)
+    weight = {word: math.log(1 + len(candidates) / (1 + frequency[word])) for word in asked}
+    needed = min(MIN_SHARED_WORDS, len(asked))
+    pool = [c for c in candidates if needed and len(asked & c.words) >= needed]
+    chosen: list[_Candidate] = []
+    covered: set[str] = set()
+    while pool and len(chosen) < MAX_SENTENCES:
+        best = max(pool, key=lambda c: (_worth(c, asked, covered, weight), -c.order))
+        pool = [c for c in pool if c.text != best.text]
+        chosen.append(best)
+        covered |= best.words & asked
+    if not chosen:
+        return NOT_FOUND
+    return " ".join(f"{c.text} [{c.document_id}]" for c in sorted(chosen, key=lambda c: c.order))
+
+
+def _worth(candidate: _Candidate, asked: set[str], covered: set[str], weight: dict[str, float]) -> float:
+    shared = asked & candidate.words
+    # A word that is covered already counts half; long sentences share words by their length alone.
+    value = math.fsum(weight[word] * (0.5 if word in covered else 1.0) for word in sorted(shared))
+    return value / math.log(8 + len(candidate.words))
+
+
+def unsupported_statements(answer: str, documents: list[Document]) -> list[str]:
+    """Statements of an answer that no document it cites contains, and those that cite nothing."""
+    contents = {document.id: " ".join(document.content.split()) for document in documents}
+    unsupported = []
+    position = 0
+    for citation in _CITATION.finditer(answer):
+        statement = answer[position : citation.start()].strip()
+        if citation.group(1) not in contents and not statement:
+            continue
+        if citation.group(1) not in contents:
+            # Brackets are part of the language reference too; only a known id ends a statement.
+            continue
+        if statement not in contents[citation.group(1)]:
+            unsupported.append(statement)
+        position = citation.end()
+    rest = answer[position:].strip()
+    return [*unsupported, rest] if rest else unsupported

@@ -1,0 +1,205 @@
+"""What each role does, decided from the request alone.
+
+Which role a request is for is read off the tools on offer and the system prompt; a request for none of the five
+(a user's own agent) is played by searching once, if a search tool is on offer, and answering from what was found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from docmind_lab.services.scripted_model.conversation import HANDOFF_PREFIX, Conversation, Reply, ToolCall
+from docmind_lab.services.scripted_model.extraction import NOT_FOUND, extract_answer, unsupported_statements
+
+ROLES = ("router", "planner", "retrieval", "synthesis", "validation")
+_TOOL_OF_ROLE = {
+    "router": "choose_route",
+    "planner": "make_plan",
+    "retrieval": "retrieve_documents",
+    "validation": "report_validation",
+}
+_COMPLEX = re.compile(
+    r"\b(compare|differ\w*|versus|vs|both|relate|relation\w*|as opposed to)\b"
+    r"|\?.*\?|,? and (how|what|when|why|which|where)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_CODE_LIKE = re.compile(r"__\w+__|`[^`]+`|\"[^\"]+\"|\w+\(\)|\w+_\w+")
+_SPLIT = re.compile(r"\?\s+|;\s+|,?\s+and\s+(?=how\b|what\b|when\b|why\b|which\b|where\b)", re.IGNORECASE)
+_COMPARED = re.compile(
+    r"(?:how\s+do(?:es)?|difference\s+between|compare)\s+(?P<a>.+?)\s+(?:differ\w*\s+from|and|with|to|versus|vs\.?)\s+(?P<b>.+?)[?.]*$",
+    re.IGNORECASE,
+)
+MAX_TASKS = 3
+MAX_CORRECTIONS = 1
+
+
+def role_of(conversation: Conversation) -> str:
+    """Which role the request is for: "supervisor", one of the five, or "assistant"."""
+    if any(name.startswith(HANDOFF_PREFIX) for name in conversation.tools):
+        return "supervisor"
+    for role, tool in _TOOL_OF_ROLE.items():
+        if tool in conversation.tools:
+            return role
+    mentioned = [(conversation.system_prompt.lower().find(role), role) for role in ROLES]
+    return min(((at, role) for at, role in mentioned if at >= 0), default=(0, "assistant"))[1]
+
+
+def reply_to(conversation: Conversation) -> Reply:
+    """What the model says; the same request gets the same reply."""
+    return _PLAYED[role_of(conversation)](conversation)
+
+
+def _router(conversation: Conversation) -> Reply:
+    question = conversation.task
+    offered = _offered(conversation, "choose_route", "strategy") or ("sparse", "hybrid")
+    wanted = "sparse" if _CODE_LIKE.search(question) else "hybrid"
+    strategy = wanted if wanted in offered else offered[0]
+    complexity = "complex" if _COMPLEX.search(question) else "simple"
+    if "choose_route" in conversation.tools:
+        return Reply(tool_calls=(ToolCall("choose_route", {"strategy": strategy, "complexity": complexity}),))
+    return Reply(f"Route: {strategy}. The question is {complexity}.")
+
+
+def _offered(conversation: Conversation, tool: str, parameter: str) -> tuple[str, ...]:
+    schema: Mapping[str, Any] = conversation.tools.get(tool, {}).get("properties", {}).get(parameter, {})
+    return tuple(schema.get("enum", ()))
+
+
+def _planner(conversation: Conversation) -> Reply:
+    tasks = sub_questions(conversation.task)
+    if "make_plan" in conversation.tools:
+        return Reply(tool_calls=(ToolCall("make_plan", {"tasks": tasks}),))
+    return Reply("Plan:\n" + "\n".join(f"{number}. {task}" for number, task in enumerate(tasks, 1)))
+
+
+def sub_questions(question: str) -> list[str]:
+    """The parts of a question that can be looked up on their own, at most three; the question itself if it has none."""
+    compared = _COMPARED.search(question)
+    parts = [compared["a"], compared["b"]] if compared else _SPLIT.split(question)
+    parts = [part.strip(" ?.,") for part in parts if len(part.strip(" ?.,")) > 2]
+    return parts[:MAX_TASKS] if len(parts) > 1 else [question]
+
+
+def _retrieval(conversation: Conversation) -> Reply:
+    if "retrieve_documents" not in conversation.tools:
+        return Reply("There is no search tool to find documents with.")
+    offered = _offered(conversation, "retrieve_documents", "strategy") or ("hybrid",)
+    route = conversation.latest_report("strategy") or {}
+    strategy = str(route.get("strategy", "hybrid"))
+    verdict = conversation.latest_report("verdict")
+    if verdict is not None and verdict.get("target") == "retrieval":
+        strategy = next((other for other in offered if other != strategy), strategy)
+    if strategy not in offered:
+        strategy = offered[0]
+    return Reply(tool_calls=(ToolCall("retrieve_documents", {"query": conversation.task, "strategy": strategy}),))
+
+
+def _synthesis(conversation: Conversation) -> Reply:
+    return Reply(extract_answer(conversation.question, conversation.documents()))
+
+
+def _validation(conversation: Conversation) -> Reply:
+    answer = conversation.agent_text("synthesis") or _last_answer(conversation)
+    documents = conversation.documents()
+    if answer == NOT_FOUND or not answer:
+        verdict: dict[str, Any] = {"verdict": "correct", "target": "retrieval", "score": 0.0, "unsupported": 1}
+    else:
+        failed = unsupported_statements(answer, documents)
+        statements = max(1, answer.count("["))
+        score = round(max(0.0, 1 - len(failed) / statements), 3)
+        verdict = {"verdict": "correct" if failed else "accept", "target": "synthesis" if failed else ""}
+        verdict |= {"score": score, "unsupported": len(failed)}
+    if "report_validation" in conversation.tools:
+        return Reply(tool_calls=(ToolCall("report_validation", verdict),))
+    return Reply(f"Verdict: {verdict['verdict']}. Score: {verdict['score']}.")
+
+
+def _last_answer(conversation: Conversation) -> str:
+    return next(
+        (
+            str(m["content"])
+            for m in reversed(conversation.messages)
+            if m.get("role") == "assistant" and m.get("content")
+        ),
+        "",
+    )
+
+
+def _supervisor(conversation: Conversation) -> Reply:
+    agents = [name.removeprefix(HANDOFF_PREFIX) for name in conversation.tools if name.startswith(HANDOFF_PREFIX)]
+    rounds = conversation.handoff_rounds()
+    upcoming = _next_agent(conversation, agents, rounds)
+    if upcoming is None:
+        return _finish(conversation)
+    tasks = _tasks_for(conversation, upcoming)
+    calls = tuple(ToolCall(HANDOFF_PREFIX + upcoming, {"task": task} if task else {}) for task in tasks)
+    return Reply(tool_calls=calls)
+
+
+def _next_agent(conversation: Conversation, agents: list[str], rounds: list[list[str]]) -> str | None:
+    """The agent after the last one in the order of the roles; after validation, what its verdict asks for."""
+    visited = [agents_of_round[0] for agents_of_round in rounds]
+    by_role = {role: agent for role in ROLES for agent in reversed(agents) if role in agent}
+    if not by_role:
+        return next((agent for agent in agents if agent not in visited), None)
+    last_role = next((role for role, agent in by_role.items() if visited and agent == visited[-1]), None)
+    if last_role == "validation":
+        verdict = conversation.latest_report("verdict") or {"verdict": "accept"}
+        if verdict["verdict"] == "accept" or visited.count(by_role["validation"]) > MAX_CORRECTIONS:
+            return None
+        return by_role.get(str(verdict.get("target"))) or by_role.get("synthesis")
+    upcoming = ROLES[ROLES.index(last_role) + 1 :] if last_role else ROLES
+    for role in upcoming:
+        if role in by_role and (role != "planner" or _is_complex(conversation)):
+            return by_role[role]
+    return None
+
+
+def _is_complex(conversation: Conversation) -> bool:
+    route = conversation.latest_report("complexity")
+    if route is not None:
+        return bool(route["complexity"] == "complex")
+    return "complex" in conversation.agent_text("router").lower()
+
+
+def _tasks_for(conversation: Conversation, agent: str) -> list[str]:
+    """One task for each part of the plan when searching, so that the searches run side by side."""
+    plan = conversation.latest_report("tasks")
+    takes_task = "task" in conversation.tools[HANDOFF_PREFIX + agent].get("properties", {})
+    if "retrieval" not in agent or plan is None or not takes_task or len(plan["tasks"]) < 2:
+        return [""]
+    return [str(task) for task in plan["tasks"][:MAX_TASKS]]
+
+
+def _finish(conversation: Conversation) -> Reply:
+    answer = conversation.agent_text("synthesis") or _last_answer(conversation)
+    verdict = conversation.latest_report("verdict")
+    if verdict is not None and verdict["verdict"] != "accept":
+        return Reply(f"{answer} (Validation could not confirm every statement.)")
+    synthesis = next((str(m["name"]) for m in conversation.current_turn() if "synthesis" in str(m.get("name"))), "")
+    if synthesis and any(name == "forward_message" for name in conversation.tools):
+        return Reply(tool_calls=(ToolCall("forward_message", {"from_agent": synthesis}),))
+    return Reply(answer or NOT_FOUND)
+
+
+def _assistant(conversation: Conversation) -> Reply:
+    documents = conversation.documents()
+    if not documents:
+        for name, schema in conversation.tools.items():
+            parameter = next((p for p in ("query", "q", "question", "text") if p in schema.get("properties", {})), None)
+            if parameter is not None and not any(call.name == name for call in conversation.called_tools()):
+                return Reply(tool_calls=(ToolCall(name, {parameter: conversation.task}),))
+    return Reply(extract_answer(conversation.question, documents))
+
+
+_PLAYED: dict[str, Callable[[Conversation], Reply]] = {
+    "supervisor": _supervisor,
+    "router": _router,
+    "planner": _planner,
+    "retrieval": _retrieval,
+    "synthesis": _synthesis,
+    "validation": _validation,
+    "assistant": _assistant,
+}

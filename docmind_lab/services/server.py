@@ -1,0 +1,202 @@
+"""The simulated services as a process of their own, on loopback.
+
+`serve` runs them in the foreground (`docmind-lab serve`); `ServiceProcess` starts and stops that command for a study.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import httpx
+import typer
+import uvicorn
+
+from docmind_lab.errors import ConfigurationError, ServiceError
+from docmind_lab.services.faults import Fault
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.services.log import RequestRow, rows_from_json
+from docmind_lab.services.openai_service import OpenAIService
+from docmind_lab.services.vector_service import VectorService
+from docmind_lab.services.wall_door import WallDoor
+
+HOST = "127.0.0.1"
+# Importing the vector engine and uvicorn takes 2-3 s on a slow shared core; ten times that means it will not start.
+_START_LIMIT_S = 60.0
+
+
+@dataclass(frozen=True)
+class ServiceOptions:
+    """What the services do. seed: for clients that do not say which run they belong to."""
+
+    profile: LatencyProfile = field(default_factory=lambda: LatencyProfile.named("typical"))
+    faults: tuple[Fault, ...] = ()
+    stops_on_disconnect: bool = True
+    seed: int = 0
+
+    def door(self) -> WallDoor:
+        """The services behind sockets."""
+        return WallDoor(
+            llm=OpenAIService(self.profile, self.faults, self.seed),
+            vectors=VectorService(self.profile, self.seed),
+            stops_on_disconnect=self.stops_on_disconnect,
+        )
+
+    def arguments(self) -> list[str]:
+        """The `docmind-lab serve` options that mean the same."""
+        words = ["--profile", self.profile.name, "--seed", str(self.seed)]
+        for fault in self.faults:
+            words += ["--fault", str(fault)]
+        return [*words, "--stops-on-disconnect" if self.stops_on_disconnect else "--no-stops-on-disconnect"]
+
+
+@dataclass(frozen=True)
+class ServiceAddresses:
+    """Where the services are."""
+
+    openai_base_url: str
+    qdrant_url: str
+    log_url: str
+
+    @classmethod
+    def at_port(cls, port: int) -> ServiceAddresses:
+        """The addresses on loopback at a port."""
+        root = f"http://{HOST}:{port}"
+        return cls(openai_base_url=f"{root}/v1", qdrant_url=root, log_url=f"{root}/log")
+
+    def as_json(self) -> str:
+        """The one line that `docmind-lab serve` prints when it is ready."""
+        return json.dumps(vars(self))
+
+
+def bind(port: int) -> socket.socket:
+    """A listening socket on loopback. port: 0 for a free one. Raises: ConfigurationError when the port is taken."""
+    # With the protocol named, asyncio turns Nagle's algorithm off; otherwise a body can lag its headers by 40 ms.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((HOST, port))
+        listener.listen(512)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        raise ConfigurationError(
+            f"port {port} on {HOST} cannot be used ({error}); choose another with --port, or --port 0 for a free one"
+        ) from error
+    return listener
+
+
+def serve(options: ServiceOptions, port: int = 0) -> None:
+    """Serve until interrupted, after printing the addresses as one JSON line. Raises: ConfigurationError (port)."""
+    listener = bind(port)
+    addresses = ServiceAddresses.at_port(listener.getsockname()[1])
+
+    async def run() -> None:
+        config = uvicorn.Config(
+            options.door(),
+            log_level="error",
+            lifespan="off",
+            access_log=False,
+            timeout_graceful_shutdown=1,
+            backlog=512,
+        )
+        server = uvicorn.Server(config)
+        typer.echo(addresses.as_json())
+        sys.stdout.flush()
+        await server.serve(sockets=[listener])
+
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(run())
+
+
+@dataclass
+class ServiceProcess:
+    """The simulated services in a child process; a context manager that starts and stops it."""
+
+    options: ServiceOptions = field(default_factory=ServiceOptions)
+    command: Sequence[str] = (sys.executable, "-m", "docmind_lab", "serve")
+    addresses: ServiceAddresses = field(init=False)
+    _process: subprocess.Popen[str] | None = field(default=None, init=False, repr=False)
+
+    def __enter__(self) -> Self:
+        # The child dies with us if we are killed: it watches its standard input for the end of file.
+        self._process = subprocess.Popen(
+            [*self.command, "--port", "0", "--until-stdin-closes", *self.options.arguments()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
+        self.addresses = self._read_addresses(self._process)
+        return self
+
+    def _read_addresses(self, process: subprocess.Popen[str]) -> ServiceAddresses:
+        assert process.stdout is not None
+        limit_at = time.monotonic() + _START_LIMIT_S
+        while time.monotonic() < limit_at:
+            readable, _, _ = select.select([process.stdout], [], [], 0.2)
+            if readable:
+                line = process.stdout.readline()
+                if line:
+                    return ServiceAddresses(**json.loads(line))
+            if process.poll() is not None:
+                break
+        self.__exit__()
+        raise ServiceError(
+            f"the simulated services did not start (exit code {process.returncode}); see the lines above"
+        )
+
+    def __exit__(self, *exc_info: object) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.close()
+        try:
+            process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+
+
+@dataclass
+class LogClient:
+    """Reads the service's log over its own connections, past the seam, so that looking changes nothing measured."""
+
+    log_url: str
+    _client: httpx.Client = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._client = httpx.Client(trust_env=False, timeout=httpx.Timeout(30.0, read=None))
+
+    def rows(self, run_id: str, wait_quiet_s: float = 0.0) -> list[RequestRow]:
+        """The rows of a run, after waiting up to `wait_quiet_s` for the service to be done with it."""
+        answer = self._get("GET", run_id, wait_quiet_s=wait_quiet_s)
+        return rows_from_json(answer["rows"])
+
+    def forget(self, run_id: str) -> None:
+        """Have the service cut what it still does for a run, and drop its rows."""
+        self._get("DELETE", run_id)
+
+    def _get(self, method: str, run_id: str, **query: Any) -> Any:
+        try:
+            response = self._client.request(method, self.log_url, params={"run_id": run_id, **query})
+            response.raise_for_status()
+        except httpx.HTTPError as error:
+            raise ServiceError(f"the service's log at {self.log_url} cannot be read: {error}") from error
+        return response.json()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()

@@ -1,0 +1,181 @@
+"""The simulated vector store: the part of Qdrant's REST interface that qdrant-client needs to create, fill, count and
+query a collection, with qdrant-client's own local engine behind it.
+
+Searches take the profile's retrieval latency; everything else answers at once. Errors have Qdrant's shape.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from qdrant_client import QdrantClient, models
+
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.services.plan import Plan, ServiceRequest, Step, Wait, json_steps
+
+_COLLECTION = re.compile(r"^/collections/(?P<name>[^/]+)(?P<rest>/.*)?$")
+_SEARCHES = frozenset({("POST", "/points/query"), ("POST", "/points/query/batch"), ("POST", "/points/scroll")})
+_POINTS: TypeAdapter[Any] = TypeAdapter(models.PointInsertOperations)
+_SELECTOR: TypeAdapter[Any] = TypeAdapter(models.PointsSelector)
+
+
+class _Refusal(Exception):
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def _local_engine() -> QdrantClient:
+    return QdrantClient(location=":memory:")
+
+
+@dataclass
+class VectorService:
+    """The vector store. The engine is one for the whole service and is used from one thread at a time."""
+
+    profile: LatencyProfile
+    default_seed: int = 0
+    engine: QdrantClient = field(default_factory=_local_engine)
+
+    def plan(self, request: ServiceRequest) -> Plan:
+        """The plan for a request; what cannot be served gets a Qdrant-shaped error at once."""
+        waits: tuple[Step, ...] = ()
+        try:
+            with warnings.catch_warnings():
+                # The local engine warns of its own limits in size, which concern a user of the engine, not a client.
+                warnings.simplefilter("ignore", UserWarning)
+                result = self._result(request)
+            match = _COLLECTION.match(request.path)
+            if match is not None and (request.method, match["rest"]) in _SEARCHES:
+                key = request.draw_key("retrieval", "0", self.default_seed)
+                waits = (Wait(self.profile.draw_retrieval(key)),)
+            reply = json_steps(200, {"result": result, "status": "ok", "time": 0.0})
+        except _Refusal as error:
+            reply = json_steps(error.status, {"status": {"error": str(error)}, "time": 0.0})
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            reply = json_steps(400, {"status": {"error": f"Format error in JSON body: {where}: {first['msg']}"}})
+        except ValueError as error:
+            status = 404 if "not found" in str(error) else 400
+            reply = json_steps(status, {"status": {"error": str(error)}, "time": 0.0})
+        return Plan(waits + reply, "retrieval")
+
+    def _result(self, request: ServiceRequest) -> Any:
+        if request.path in ("", "/"):
+            return {"title": "docmind_lab simulated vector store", "version": "1.20.0"}
+        if request.path == "/collections" and request.method == "GET":
+            return _plain(self.engine.get_collections())
+        match = _COLLECTION.match(request.path)
+        if match is None:
+            raise _Refusal(404, f"{request.method} {request.path} is not served here")
+        name, rest = match["name"], match["rest"] or ""
+        handler = self._handlers().get((request.method, rest))
+        if handler is None:
+            raise _Refusal(404, f"{request.method} {request.path} is not served here")
+        if rest != "/exists" and (request.method, rest) != ("PUT", "") and not self.engine.collection_exists(name):
+            raise _Refusal(404, f"Not found: Collection `{name}` doesn't exist!")
+        return handler(name, request)
+
+    def _handlers(self) -> dict[tuple[str, str], Callable[[str, ServiceRequest], Any]]:
+        return {
+            ("GET", ""): lambda name, request: _plain(self.engine.get_collection(name)),
+            ("GET", "/exists"): lambda name, request: {"exists": self.engine.collection_exists(name)},
+            ("PUT", ""): self._create,
+            ("DELETE", ""): lambda name, request: self.engine.delete_collection(name),
+            ("PUT", "/points"): self._upsert,
+            ("POST", "/points"): self._retrieve,
+            ("POST", "/points/delete"): self._delete,
+            ("POST", "/points/count"): self._count,
+            ("POST", "/points/scroll"): self._scroll,
+            ("POST", "/points/query"): self._query,
+            ("POST", "/points/query/batch"): self._query_batch,
+        }
+
+    def _create(self, name: str, request: ServiceRequest) -> bool:
+        body = models.CreateCollection.model_validate_json(request.body)
+        if self.engine.collection_exists(name):
+            raise _Refusal(409, f"Wrong input: Collection `{name}` already exists!")
+        return self.engine.create_collection(
+            name, vectors_config=body.vectors, sparse_vectors_config=body.sparse_vectors
+        )
+
+    def _upsert(self, name: str, request: ServiceRequest) -> Any:
+        body = _POINTS.validate_json(request.body)
+        points = body.batch if isinstance(body, models.PointsBatch) else body.points
+        return _plain(self.engine.upsert(name, points=points, wait=True))
+
+    def _retrieve(self, name: str, request: ServiceRequest) -> Any:
+        body = models.PointRequest.model_validate_json(request.body)
+        records = self.engine.retrieve(
+            name,
+            ids=body.ids,
+            with_payload=True if body.with_payload is None else body.with_payload,
+            with_vectors=body.with_vector or False,
+        )
+        return [_plain(record) for record in records]
+
+    def _delete(self, name: str, request: ServiceRequest) -> Any:
+        return _plain(self.engine.delete(name, points_selector=_SELECTOR.validate_json(request.body)))
+
+    def _count(self, name: str, request: ServiceRequest) -> Any:
+        body = models.CountRequest.model_validate_json(request.body)
+        return _plain(self.engine.count(name, count_filter=body.filter, exact=True))
+
+    def _scroll(self, name: str, request: ServiceRequest) -> Any:
+        body = models.ScrollRequest.model_validate_json(request.body)
+        records, next_offset = self.engine.scroll(
+            name,
+            scroll_filter=body.filter,
+            limit=body.limit or 10,
+            offset=body.offset,
+            with_payload=True if body.with_payload is None else body.with_payload,
+            with_vectors=body.with_vector or False,
+        )
+        return {"points": [_plain(record) for record in records], "next_page_offset": next_offset}
+
+    def _query(self, name: str, request: ServiceRequest) -> Any:
+        return self._run_query(name, models.QueryRequest.model_validate_json(request.body))
+
+    def _query_batch(self, name: str, request: ServiceRequest) -> Any:
+        batch = models.QueryRequestBatch.model_validate_json(request.body)
+        return [self._run_query(name, body) for body in batch.searches]
+
+    def _run_query(self, name: str, body: models.QueryRequest) -> Any:
+        found = self.engine.query_points(
+            name,
+            query=_without_wrapper(body.query),
+            using=body.using,
+            prefetch=_unwrapped_prefetch(body.prefetch),
+            query_filter=body.filter,
+            limit=body.limit or 10,
+            offset=body.offset,
+            with_payload=True if body.with_payload is None else body.with_payload,
+            with_vectors=body.with_vector or False,
+            score_threshold=body.score_threshold,
+        )
+        return _plain(found)
+
+
+def _plain(value: BaseModel) -> Any:
+    return value.model_dump(mode="json", exclude_none=False)
+
+
+def _without_wrapper(query: Any) -> Any:
+    # On the wire a nearest query is {"nearest": …}; the engine takes what is inside as it is.
+    return query.nearest if isinstance(query, models.NearestQuery) and query.mmr is None else query
+
+
+def _unwrapped_prefetch(prefetch: Any) -> Any:
+    if prefetch is None:
+        return None
+    if isinstance(prefetch, list):
+        return [_unwrapped_prefetch(item) for item in prefetch]
+    return prefetch.model_copy(
+        update={"query": _without_wrapper(prefetch.query), "prefetch": _unwrapped_prefetch(prefetch.prefetch)}
+    )

@@ -1,0 +1,195 @@
+"""The wall door: plays plans over real sockets, as an ASGI application.
+
+    /v1/…                          the model server
+    /collections…                  the vector store
+    GET    /log?run_id=R           rows of the service's own log; wait_quiet_s=S waits until the run has no open request
+    DELETE /log?run_id=R           cut what is still open for a run, and forget its rows
+
+A client that goes away is noticed at once. With `stops_on_disconnect` its request ends there; without, the plan is
+played to its end and nobody listens, as many real model servers do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs
+
+from docmind_lab.clocks import WALL, Clock
+from docmind_lab.services.log import RequestRow, ServiceLog, rows_as_json
+from docmind_lab.services.plan import Chunk, Disconnect, Headers, Plan, Service, ServiceRequest, Wait, json_steps
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+# Waiting for ever is done in bounded steps, so that the loop's timer arithmetic stays finite.
+_LONGEST_WAIT_S = 3600.0
+
+
+class _ConnectionDropped(Exception):
+    """Raised through the server to make it close the connection mid-reply."""
+
+
+@dataclass
+class _Playing:
+    """One plan under way: the events that can end it."""
+
+    row: RequestRow
+    client_gone: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass
+class WallDoor:
+    """An ASGI application in front of the two services."""
+
+    llm: Service
+    vectors: Service
+    stops_on_disconnect: bool = True
+    clock: Clock = WALL
+    log: ServiceLog = field(default_factory=ServiceLog)
+    _playing: dict[int, _Playing] = field(default_factory=dict)
+    _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+    # One thread: the vector engine is not made for several, and the event loop's timers stay exact meanwhile.
+    _planner: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="plan"))
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Serve one HTTP request."""
+        if scope["type"] != "http":
+            return
+        received_at = self.clock.now()
+        request = await _read_request(scope, receive)
+        if request.path == "/log":
+            await self._serve_log(request, send)
+            return
+        service = self.llm if request.path.startswith("/v1/") else self.vectors
+        plan = await asyncio.get_running_loop().run_in_executor(self._planner, service.plan, request)
+        playing = _Playing(self.log.received(request, plan, received_at))
+        self._playing[id(playing)] = playing
+        watcher = asyncio.create_task(_watch(receive, playing, self.clock))
+        try:
+            await self._play(plan, playing, send)
+        finally:
+            watcher.cancel()
+            self._close(playing, "error")
+            del self._playing[id(playing)]
+            async with self._changed:
+                self._changed.notify_all()
+
+    async def _play(self, plan: Plan, playing: _Playing, send: Send) -> None:
+        row, due_at, answering = playing.row, playing.row.received_at, False
+        for step in plan.steps:
+            if isinstance(step, Wait):
+                begun_at, due_at = due_at, due_at + step.seconds
+                completed = await self._wait_until(due_at, playing)
+                now = due_at if completed else self.clock.now()
+                tokens = step.tokens_by(math.inf if completed else now - begun_at)
+                if tokens:
+                    row.token_spans.append((begun_at, now, tokens))
+                    row.output_tokens += tokens
+                if not completed:
+                    self._close(playing, "ended" if playing.ended.is_set() else "client_gone")
+                    return
+            elif playing.client_gone.is_set():
+                continue
+            elif isinstance(step, Headers):
+                row.status, answering = step.status, True
+                await send(_start(step))
+            elif isinstance(step, Chunk):
+                row.first_byte_at = row.first_byte_at or self.clock.now()
+                await send({"type": "http.response.body", "body": step.data, "more_body": True})
+                row.last_byte_at = self.clock.now()
+            elif isinstance(step, Disconnect):
+                self._close(playing, "error")
+                raise _ConnectionDropped
+        if answering and not playing.client_gone.is_set():
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        self._close(playing, "error" if (row.status or 0) >= 400 else "ok")
+
+    async def _wait_until(self, due_at: float, playing: _Playing) -> bool:
+        """Whether the instant was reached; False when the request was ended before."""
+        ends = [playing.ended, playing.client_gone] if self.stops_on_disconnect else [playing.ended]
+        waiters = [asyncio.create_task(event.wait()) for event in ends]
+        try:
+            while (left_s := due_at - self.clock.now()) > 0:
+                if any(event.is_set() for event in ends):
+                    return False
+                await asyncio.wait(waiters, timeout=min(left_s, _LONGEST_WAIT_S), return_when=asyncio.FIRST_COMPLETED)
+            return True
+        finally:
+            for waiter in waiters:
+                waiter.cancel()
+
+    def _close(self, playing: _Playing, outcome: Any) -> None:
+        if playing.row.outcome == "open":
+            playing.row.outcome = outcome
+            playing.row.ended_at = self.clock.now()
+
+    async def _serve_log(self, request: ServiceRequest, send: Send) -> None:
+        query = parse_qs(request.query)
+        run_id = query.get("run_id", [""])[0]
+        if request.method == "DELETE":
+            for playing in list(self._playing.values()):
+                if playing.row.run_id == run_id:
+                    playing.ended.set()
+            await self._until_quiet(run_id, 5.0)
+            self.log.forget(run_id)
+            await _reply(send, 200, {"run_id": run_id, "forgotten": True})
+            return
+        try:
+            wait_quiet_s = float(query.get("wait_quiet_s", ["0"])[0])
+        except ValueError:
+            await _reply(send, 400, {"error": "wait_quiet_s must be a number of seconds"})
+            return
+        await self._until_quiet(run_id, wait_quiet_s)
+        rows = self.log.rows(run_id)
+        await _reply(send, 200, {"run_id": run_id, "now": self.clock.now(), "rows": rows_as_json(rows)})
+
+    async def _until_quiet(self, run_id: str, limit_s: float) -> None:
+        try:
+            async with asyncio.timeout(limit_s), self._changed:
+                await self._changed.wait_for(lambda: self.log.open_rows(run_id) == 0)
+        except TimeoutError:
+            pass
+
+
+async def _read_request(scope: MutableMapping[str, Any], receive: Receive) -> ServiceRequest:
+    body = b""
+    while True:
+        message = await receive()
+        body += message.get("body", b"")
+        if not message.get("more_body"):
+            break
+    return ServiceRequest(
+        method=scope["method"],
+        path=scope["path"],
+        headers={name.decode().lower(): value.decode("latin-1") for name, value in scope["headers"]},
+        body=body,
+        query=scope.get("query_string", b"").decode(),
+    )
+
+
+async def _watch(receive: Receive, playing: _Playing, clock: Clock) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    if playing.row.outcome == "open":
+        playing.row.client_gone_at = clock.now()
+    playing.client_gone.set()
+
+
+def _start(step: Headers) -> Message:
+    headers = [(name.encode(), value.encode()) for name, value in step.headers]
+    return {"type": "http.response.start", "status": step.status, "headers": headers}
+
+
+async def _reply(send: Send, status: int, payload: Any) -> None:
+    headers, chunk = json_steps(status, payload)
+    assert isinstance(headers, Headers)
+    assert isinstance(chunk, Chunk)
+    await send(_start(headers))
+    await send({"type": "http.response.body", "body": chunk.data, "more_body": False})

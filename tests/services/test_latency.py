@@ -1,0 +1,301 @@
+import json
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.randomness import DrawKey
+from docmind_lab.services.latency import PROFILE_NAMES, LatencyProfile, LlmLatency, QuantileTable
+
+seconds = st.floats(min_value=0, max_value=1e4, allow_subnormal=False)
+levels = st.floats(min_value=0, max_value=1)
+factors = st.floats(min_value=1e-3, max_value=1e3)
+keys = st.builds(
+    DrawKey,
+    seed=st.integers(),
+    role=st.sampled_from(["planner", "router"]),
+    step=st.sampled_from(["1", "2.0.1"]),
+    attempt=st.integers(1, 5),
+)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> QuantileTable:
+    inner = draw(st.sets(st.floats(min_value=1e-6, max_value=1 - 1e-6), max_size=8))
+    values = draw(st.lists(seconds, min_size=len(inner) + 2, max_size=len(inner) + 2))
+    return QuantileTable((0.0, *sorted(inner), 1.0), tuple(sorted(values)))
+
+
+profiles = st.builds(
+    LatencyProfile,
+    name=st.text(min_size=1),
+    description=st.text(),
+    source=st.text(),
+    first_token_s=tables(),
+    inter_token_s=tables(),
+    retrieval_s=tables(),
+    hang_probability=levels,
+    slots=st.none() | st.integers(1, 64),
+    rank_correlation=st.floats(min_value=-1, max_value=1),
+)
+
+
+def profile(**changes: object) -> LatencyProfile:
+    table = QuantileTable((0.0, 1.0), (0.0, 1.0))
+    made = LatencyProfile("mine", "Mine.", "a test", table, table, table)
+    return replace(made, **changes)
+
+
+def ranks(values: list[float]) -> list[int]:
+    order = sorted(range(len(values)), key=values.__getitem__)
+    out = [0] * len(values)
+    for rank, index in enumerate(order):
+        out[index] = rank
+    return out
+
+
+def spearman(pairs: list[LlmLatency]) -> float:
+    first, inter = ranks([p.first_token_s for p in pairs]), ranks([p.inter_token_s for p in pairs])
+    n = len(pairs)
+    return 1 - 6 * sum((a - b) ** 2 for a, b in zip(first, inter, strict=True)) / (n * (n * n - 1))
+
+
+def many_draws(of: LatencyProfile, n: int = 4000) -> list[LlmLatency]:
+    return [of.draw_llm(DrawKey(seed, "planner", "1")) for seed in range(n)]
+
+
+# Quantile tables
+
+
+@given(tables(), levels, levels)
+def test_a_higher_level_never_gives_a_shorter_duration(table, one, other):
+    assert table.at(min(one, other)) <= table.at(max(one, other))
+
+
+@given(tables(), levels)
+def test_no_draw_leaves_the_observed_range(table, level):
+    assert table.values_s[0] <= table.at(level) <= table.values_s[-1]
+
+
+@given(tables())
+def test_a_table_gives_its_own_quantiles_back(table):
+    assert tuple(table.at(level) for level in table.levels) == pytest.approx(table.values_s)
+
+
+def test_between_two_levels_the_quantile_is_linear():
+    table = QuantileTable((0.0, 0.5, 1.0), (1.0, 2.0, 10.0))
+
+    assert [table.at(level) for level in (0.25, 0.5, 0.75)] == [1.5, 2.0, 6.0]
+
+
+@given(tables(), factors, levels)
+def test_scaling_a_table_scales_every_quantile(table, factor, level):
+    assert table.scaled(factor).at(level) == pytest.approx(factor * table.at(level))
+
+
+@pytest.mark.parametrize(
+    ("table_levels", "values_s", "named"),
+    [
+        ((0.0,), (1.0,), "length"),
+        ((0.0, 1.0), (1.0, 2.0, 3.0), "length"),
+        ((0.1, 1.0), (1.0, 2.0), "levels"),
+        ((0.0, 0.9), (1.0, 2.0), "levels"),
+        ((0.0, 0.5, 0.5, 1.0), (1.0, 2.0, 3.0, 4.0), "levels"),
+        ((0.0, math.nan, 1.0), (1.0, 2.0, 3.0), "levels"),
+        ((0.0, 1.0), (2.0, 1.0), "values_s"),
+        ((0.0, 1.0), (-1.0, 1.0), "values_s"),
+        ((0.0, 1.0), (0.0, math.inf), "values_s"),
+        ((0.0, 0.5, 1.0), (0.0, math.nan, 1.0), "values_s"),
+    ],
+)
+def test_a_table_that_is_no_distribution_is_refused(table_levels, values_s, named):
+    with pytest.raises(ConfigurationError, match=named):
+        QuantileTable(table_levels, values_s)
+
+
+@pytest.mark.parametrize("level", [-0.01, 1.01, math.nan])
+def test_a_level_outside_0_to_1_is_refused(level):
+    with pytest.raises(ConfigurationError, match="level"):
+        QuantileTable((0.0, 1.0), (0.0, 1.0)).at(level)
+
+
+# Draws
+
+
+@given(profiles, keys)
+def test_a_key_always_draws_the_same_latency(made, key):
+    again = LatencyProfile.from_dict(made.to_dict())
+
+    assert made.draw_llm(key) == again.draw_llm(replace(key))
+    assert made.draw_retrieval(key) == again.draw_retrieval(replace(key))
+
+
+@given(profiles, keys)
+def test_draws_stay_within_the_tables(made, key):
+    drawn = made.draw_llm(key)
+
+    assert made.first_token_s.values_s[0] <= drawn.first_token_s <= made.first_token_s.values_s[-1]
+    assert made.inter_token_s.values_s[0] <= drawn.inter_token_s <= made.inter_token_s.values_s[-1]
+    assert made.retrieval_s.values_s[0] <= made.draw_retrieval(key) <= made.retrieval_s.values_s[-1]
+
+
+def test_first_token_inter_token_and_retrieval_are_separate_draws():
+    key = DrawKey(7, "planner", "1")
+    drawn = profile().draw_llm(key)
+
+    assert len({drawn.first_token_s, drawn.inter_token_s, profile().draw_retrieval(key)}) == 3
+
+
+@pytest.mark.parametrize("rho", [-1.0, -0.43, 0.0, 0.7, 1.0])
+def test_draws_have_the_profiles_rank_correlation(rho):
+    # The standard error of rho over 4,000 pairs is at most 0.016; four of them.
+    assert spearman(many_draws(profile(rank_correlation=rho))) == pytest.approx(rho, abs=0.064)
+
+
+def test_correlation_leaves_both_marginal_distributions_as_they_are():
+    drawn = sorted(d.inter_token_s for d in many_draws(profile(rank_correlation=-0.43)))
+
+    # The table is uniform on 0 to 1; 0.031 is four standard errors of a median of 4,000 draws.
+    assert [drawn[n] for n in (400, 2000, 3600)] == pytest.approx([0.1, 0.5, 0.9], abs=0.032)
+
+
+@pytest.mark.parametrize("uniform", [0.0, 1.0])
+def test_correlated_draws_survive_the_ends_of_the_unit_interval(uniform, monkeypatch):
+    monkeypatch.setattr(DrawKey, "uniform", lambda self, what: uniform)
+
+    drawn = profile(rank_correlation=0.5).draw_llm(DrawKey(1, "planner", "1"))
+
+    assert 0 <= drawn.inter_token_s <= 1
+
+
+@pytest.mark.parametrize(("probability", "share"), [(0.0, 0.0), (0.25, 0.25), (1.0, 1.0)])
+def test_the_share_of_hanging_calls_is_the_hang_probability(probability, share):
+    drawn = many_draws(profile(hang_probability=probability))
+
+    # 0.028 is four standard errors of a share of 0.25 in 4,000.
+    assert sum(d.hangs for d in drawn) / len(drawn) == pytest.approx(share, abs=0.028 if 0 < share < 1 else 0)
+
+
+def test_service_time_is_first_token_plus_tokens_times_inter_token():
+    assert LlmLatency(0.5, 0.02, hangs=False).service_s(output_tokens=150) == pytest.approx(3.5)
+
+
+def test_a_hanging_call_is_never_served():
+    assert LlmLatency(0.5, 0.02, hangs=True).service_s(output_tokens=150) == math.inf
+
+
+# Scaling
+
+
+@given(profiles, factors, keys)
+def test_scaling_a_profile_scales_every_draw_and_nothing_else(made, factor, key):
+    slow, fast = made.draw_llm(key), made.scaled(factor).draw_llm(key)
+
+    assert fast.first_token_s == pytest.approx(factor * slow.first_token_s)
+    assert fast.inter_token_s == pytest.approx(factor * slow.inter_token_s)
+    assert fast.hangs == slow.hangs
+    assert made.scaled(factor).draw_retrieval(key) == pytest.approx(factor * made.draw_retrieval(key))
+    assert made.scaled(factor).slots == made.slots
+
+
+@pytest.mark.parametrize(
+    ("factor", "name"), [(0.1, "mine/10"), (0.5, "mine/2"), (0.3, "mine*0.3"), (2, "mine*2"), (1, "mine")]
+)
+def test_the_name_says_how_a_profile_was_scaled(factor, name):
+    assert profile().scaled(factor).name == name
+
+
+def test_a_scaled_profile_says_that_it_is_not_measured():
+    scaled = profile().scaled(0.1)
+
+    assert scaled.description == "Mine. Scaled, not measured: every duration times 0.1."
+    assert scaled.time_scale == pytest.approx(0.1)
+
+
+def test_scaling_twice_is_named_once_and_scaling_back_leaves_no_trace():
+    twice = profile().scaled(0.5).scaled(0.2)
+    back = twice.scaled(10)
+
+    assert (twice.name, twice.description.count("Scaled")) == ("mine/10", 1)
+    assert (back.name, back.description, back.time_scale) == ("mine", "Mine.", 1.0)
+
+
+@pytest.mark.parametrize("factor", [0, -1, math.inf, math.nan])
+def test_a_factor_that_is_not_positive_and_finite_is_refused(factor):
+    with pytest.raises(ConfigurationError, match="factor"):
+        profile().scaled(factor)
+
+
+# Names and manifests
+
+
+@pytest.mark.parametrize("name", PROFILE_NAMES)
+def test_every_listed_profile_exists_under_its_name(name):
+    assert LatencyProfile.named(name).name == name
+
+
+@pytest.mark.parametrize(("wrong", "nearest"), [("typicl", "typical"), ("heavytail", "heavy_tail"), ("Fast", "fast")])
+def test_an_unknown_name_is_refused_with_the_nearest_and_all_known_ones(wrong, nearest):
+    with pytest.raises(ConfigurationError, match=f"Did you mean '{nearest}'") as refused:
+        LatencyProfile.named(wrong)
+
+    assert all(name in str(refused.value) for name in PROFILE_NAMES)
+
+
+def test_a_name_like_no_other_gets_no_guess():
+    with pytest.raises(ConfigurationError, match="zzz") as refused:
+        LatencyProfile.named("zzz")
+
+    assert "Did you mean" not in str(refused.value)
+
+
+@given(profiles, factors)
+def test_a_profile_survives_json_unchanged(made, factor):
+    scaled = made.scaled(factor)
+
+    assert LatencyProfile.from_dict(json.loads(json.dumps(scaled.to_dict()))) == scaled
+
+
+@pytest.mark.parametrize("field", ["name", "description", "source", "first_token_s", "inter_token_s", "retrieval_s"])
+def test_a_manifest_without_a_required_field_is_refused_by_its_name(field):
+    data = profile().to_dict()
+    del data[field]
+
+    with pytest.raises(ConfigurationError, match=rf"missing \['{field}'\]"):
+        LatencyProfile.from_dict(data)
+
+
+def test_a_manifest_may_leave_out_what_has_a_default():
+    optional = {"hang_probability", "slots", "time_scale", "rank_correlation"}
+    data = {field: value for field, value in profile().to_dict().items() if field not in optional}
+
+    assert LatencyProfile.from_dict(data) == profile()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("colour", "red"),
+        ("name", 7),
+        ("name", ""),
+        ("slots", 0),
+        ("slots", 1.5),
+        ("slots", True),
+        ("hang_probability", 1.1),
+        ("hang_probability", math.nan),
+        ("hang_probability", "0.1"),
+        ("time_scale", 0),
+        ("rank_correlation", -1.1),
+        ("retrieval_s", [0.0, 1.0]),
+        ("retrieval_s", {"levels": [0.0, 1.0]}),
+        ("retrieval_s", {"levels": [0.0, 1.0], "values_s": ["a", "b"]}),
+        ("retrieval_s", {"levels": [0.0, 1.0], "values_s": 3}),
+        ("retrieval_s", {"levels": [0.0, 1.0], "values_s": [2.0, 1.0]}),
+    ],
+)
+def test_a_manifest_value_that_does_not_fit_is_refused_by_its_field(field, value):
+    with pytest.raises(ConfigurationError, match=field):
+        LatencyProfile.from_dict(profile().to_dict() | {field: value})

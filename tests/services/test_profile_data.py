@@ -1,0 +1,247 @@
+import csv
+import importlib.util
+import json
+import math
+import random
+import sys
+from importlib import resources
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from docmind_lab.services.latency import PROFILE_NAMES, LatencyProfile, reference_token_quantiles
+
+ROOT = Path(__file__).resolve().parents[2]
+MEASURED = ("fast", "typical", "heavy_tail", "local_gpu")
+README = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
+SHIPPED = resources.files("docmind_lab.data").joinpath("latency_profiles.json").read_text(encoding="utf-8")
+DATA = json.loads(SHIPPED)
+
+
+def readme_table(*headings: str) -> list[dict[str, str]]:
+    """The rows of the README's one table that begins with these headings."""
+    lines = README.splitlines()
+    wanted = "| " + " | ".join(headings) + " |"
+    (start,) = [number for number, line in enumerate(lines) if line.startswith(wanted)]
+    rows = []
+    for line in [lines[start], *lines[start + 2 :]]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in line.strip("|").split("|")])
+    return [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("derive_profiles", ROOT / "data" / "derive_profiles.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # A dataclass looks its own module up there while it is being made.
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def measurements(script: ModuleType, tmp_path: Path) -> Path:
+    """A directory with small invented measurements in the real files' format."""
+    generator = random.Random(1)
+    with (tmp_path / script.LLMPERF_FILE).open("w", newline="") as file:
+        writer = csv.writer(file)
+        columns = ["endpoint", "ttft_s", "inter_token_latency_s", "end_to_end_latency_s", "output_tokens"]
+        writer.writerow([*columns, "input_tokens", "error_code"])
+        for choice in script.CHOICES.values():
+            for _ in range(40):
+                first, inter = generator.uniform(0.2, 0.8), generator.uniform(0.01, 0.03)
+                total = first + 100 * inter
+                writer.writerow([choice.endpoint, first, total / 100, total, 100, 550, ""])
+            writer.writerow([choice.endpoint, 99, 99, 99.5, 100, 550, "429.0"])
+            writer.writerow([choice.endpoint, 0, 0.02, 2, 100, 550, ""])
+            writer.writerow([choice.endpoint, 2, 0.02, 2, 100, 550, ""])
+    for name in script.AZURE_FILES.values():
+        lines = [f"2023-11-16 18:15:46,{n},{2 * n}" for n in range(101)]
+        (tmp_path / name).write_text("\n".join(["TIMESTAMP,ContextTokens,GeneratedTokens", *lines]))
+    return tmp_path
+
+
+# The shipped data and what the README says of it
+
+
+def test_the_readme_states_the_quantiles_that_draws_use():
+    rows = readme_table("profile", "quantity", "basis")
+
+    assert {(row["profile"], row["quantity"]) for row in rows} == {
+        (name, quantity) for name in MEASURED for quantity in ("first_token_s", "inter_token_s", "retrieval_s")
+    }
+    for row in rows:
+        table = getattr(LatencyProfile.named(row["profile"]), row["quantity"])
+        stated = {column: float(value) for column, value in row.items() if column[1:].isdigit()}
+        assert stated == {column: pytest.approx(table.at(int(column[1:]) / 100)) for column in stated}
+        assert len(stated) == 6
+
+
+def test_the_readme_states_the_fits_of_the_data():
+    for row in readme_table("profile", "quantity", "mu"):
+        fit = DATA["profiles"][row["profile"]]["lognormal"][row["quantity"]]
+        assert (float(row["mu"]), float(row["sigma"])) == (fit["mu"], fit["sigma"])
+        assert row["KS distance"] == (f"{fit['ks_distance']:.3f}" if fit["basis"] == "measured" else "assumed")
+
+
+def test_the_readme_states_the_counts_and_the_correlation_of_the_data():
+    rows = readme_table("profile", "endpoint", "sent")
+
+    assert [row["profile"] for row in rows] == list(MEASURED)
+    for row in rows:
+        entry = DATA["profiles"][row["profile"]]
+        assert row["endpoint"] == entry["endpoint"]
+        counts = entry["requests"]
+        assert int(row["sent"]) - int(row["errors"]) - int(row["degenerate"]) == int(row["used"])
+        assert (int(row["sent"]), int(row["used"])) == (counts["sent"], counts["used"])
+        assert float(row["rho"]) == entry["spearman_rho"]
+        assert float(row["drawn"]) == LatencyProfile.named(row["profile"]).rank_correlation
+
+
+def test_the_readme_states_the_token_quantiles_of_the_traces():
+    reference = reference_token_quantiles()
+
+    for row in readme_table("trace", "quantity", "requests"):
+        table = reference[row["trace"]]
+        percents = [f"p{level * 100:g}" for level in table["levels"]]
+        assert [int(row[percent]) for percent in percents] == table[row["quantity"]]
+        assert int(row["requests"]) == table["requests"]
+
+
+@pytest.mark.parametrize("name", MEASURED)
+@pytest.mark.parametrize("quantity", ["first_token_s", "inter_token_s"])
+def test_a_fits_median_is_no_further_from_the_samples_than_its_ks_distance(name, quantity):
+    fit = DATA["profiles"][name]["lognormal"][quantity]
+    table = getattr(LatencyProfile.named(name), quantity)
+    distance = fit["ks_distance"] + 0.01  # the table knows whole percents only
+
+    assert table.at(max(0.5 - distance, 0)) <= math.exp(fit["mu"]) <= table.at(min(0.5 + distance, 1))
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_the_assumed_retrieval_table_is_the_lognormal_that_is_stated(name):
+    fit = DATA["profiles"][name]["lognormal"]["retrieval_s"]
+    table = LatencyProfile.named(name).retrieval_s
+
+    # mu is stated to three decimals, so a quantile can be off by half of that.
+    stated = [math.exp(fit["mu"] + fit["sigma"] * z) for z in (-1.2816, 0, 1.2816, 2.3263)]
+    assert [table.at(level) for level in (0.1, 0.5, 0.9, 0.99)] == pytest.approx(stated, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", PROFILE_NAMES)
+def test_every_profile_says_that_its_retrieval_is_assumed(name):
+    assert "retrieval: assumed" in LatencyProfile.named(name).source
+
+
+@pytest.mark.parametrize("name", PROFILE_NAMES)
+def test_no_built_in_profile_hangs_because_no_chosen_request_did(name):
+    assert LatencyProfile.named(name).hang_probability == 0
+
+
+def test_the_local_gpu_says_that_it_is_a_proxy_with_one_slot():
+    local = LatencyProfile.named("local_gpu")
+
+    assert "proxy" in local.description
+    assert local.slots == 1
+
+
+def test_a_tenth_of_typical_is_typical_with_every_duration_divided_by_ten():
+    tenth, typical = LatencyProfile.named("typical/10"), LatencyProfile.named("typical")
+
+    assert "Scaled, not measured" in tenth.description
+    for field in ("first_token_s", "inter_token_s", "retrieval_s"):
+        values_s = [10 * value for value in getattr(tenth, field).values_s]
+        assert values_s == pytest.approx(getattr(typical, field).values_s)
+
+
+def test_the_profiles_keep_the_order_that_their_names_promise():
+    def slow_call_s(name: str) -> float:
+        made = LatencyProfile.named(name)
+        return made.first_token_s.at(0.9) + 150 * made.inter_token_s.at(0.9)
+
+    assert slow_call_s("fast") < slow_call_s("typical") < slow_call_s("heavy_tail")
+
+
+def test_only_the_heavy_tail_has_a_first_token_far_beyond_its_median():
+    ratio = {}
+    for name in MEASURED:
+        table = LatencyProfile.named(name).first_token_s
+        ratio[name] = table.at(0.99) / table.at(0.5)
+
+    assert ratio.pop("heavy_tail") > 50
+    assert max(ratio.values()) < 3
+
+
+def test_callers_cannot_change_the_reference_tokens_for_each_other():
+    reference_token_quantiles()["code"]["output_tokens"].clear()
+
+    assert reference_token_quantiles()["code"]["output_tokens"]
+
+
+def test_the_shipped_file_is_small_and_names_no_local_path():
+    assert len(SHIPPED) < 30_000
+    assert "/" not in SHIPPED.replace("typical/10", "")
+
+
+# The script
+
+
+def test_the_script_makes_the_same_bytes_twice(script, measurements, tmp_path, capsys):
+    outputs = []
+    for name in ("one.json", "two.json"):
+        script.main([str(measurements), "--out", str(tmp_path / name)])
+        outputs.append((tmp_path / name).read_bytes())
+
+    assert outputs[0] == outputs[1]
+    assert "| typical | first_token_s | measured |" in capsys.readouterr().out
+
+
+def test_the_shipped_file_has_the_shape_and_format_that_the_script_writes(script, measurements):
+    fresh = script.derive(measurements)
+
+    assert script.as_json(DATA) == SHIPPED
+    assert fresh["profiles"].keys() == DATA["profiles"].keys()
+    for name, entry in fresh["profiles"].items():
+        assert entry.keys() == DATA["profiles"][name].keys()
+        assert entry["profile"]["retrieval_s"] == DATA["profiles"][name]["profile"]["retrieval_s"]
+
+
+def test_the_readme_has_the_tables_that_the_script_prints(script):
+    for table in script.as_markdown(DATA).split("\n\n"):
+        assert table in README
+
+
+def test_errors_and_degenerate_rows_are_dropped_and_counted(script, measurements):
+    entry = script.derive(measurements)["profiles"]["typical"]
+
+    assert entry["requests"] == {"sent": 43, "dropped_errors": 1, "dropped_degenerate": 2, "used": 40}
+    assert max(entry["profile"]["first_token_s"]) < 1
+
+
+def test_inter_token_time_leaves_the_first_token_out(script, measurements):
+    values_s = script.derive(measurements)["profiles"]["typical"]["profile"]["inter_token_s"]
+
+    assert values_s[0] >= 0.01
+    assert values_s[-1] <= 0.03
+
+
+@pytest.mark.parametrize("missing", ["llmperf_2023_requests.csv", "azure_llm_2023_code.csv"])
+def test_a_missing_file_is_named_with_where_to_get_it(script, measurements, missing, tmp_path):
+    (measurements / missing).unlink()
+
+    with pytest.raises(SystemExit, match=rf"{missing} is missing.*data/README\.md"):
+        script.main([str(measurements), "--out", str(tmp_path / "out.json")])
+
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_a_missing_column_is_named(script, measurements, tmp_path):
+    (measurements / "azure_llm_2023_code.csv").write_text("TIMESTAMP,ContextTokens\n1,2\n")
+
+    with pytest.raises(SystemExit, match="no column GeneratedTokens"):
+        script.main([str(measurements), "--out", str(tmp_path / "out.json")])
