@@ -31,7 +31,10 @@ class DeadlineError(DocmindLabError, TimeoutError):
 
     role: who was at work. limit_s: the budget in force, seconds. elapsed_s: seconds spent of it.
     source: what enforced it ("network", "middleware", "graph", "retrieval").
+    stop_reason: what a run that ends with it says of itself.
     """
+
+    stop_reason = "deadline"
 
     def __init__(self, message: str, *, role: str, limit_s: float, elapsed_s: float, source: str) -> None:
         super().__init__(message)
@@ -41,9 +44,13 @@ class DeadlineError(DocmindLabError, TimeoutError):
 class DeadlineExceeded(DeadlineError):
     """The budget ran out while a call was under way; the call was cut."""
 
+    stop_reason = "deadline"
+
 
 class BudgetRefused(DeadlineError):
     """No budget was left, so the call was never started."""
+
+    stop_reason = "budget_refused"
 
 
 class GraphError(DocmindLabError):

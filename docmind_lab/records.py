@@ -284,6 +284,8 @@ EVENTS: Final[Mapping[str, str]] = {
     "horizon": "Observation ended while the run was still at work.",
     "node_started": "A graph node began. detail: node.",
     "node_ended": "A graph node ended. detail: node, outcome (ok, error).",
+    "attempt_started": "A request was made. detail: kind, call_id, attempt, capped (by the deadline).",
+    "tokens_generated": "A server generated tokens. detail: begun_at_s, tokens, call_id, attempt.",
     "checkpoint_put": "A checkpoint was put. detail: step.",
     "refused": "A call was refused because no budget was left. detail: kind.",
     "retry": "A failed attempt is tried again within the budget. detail: kind, attempt, wait_s.",
@@ -328,7 +330,7 @@ def concatenated(table: str, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Frames of one table below each other, dtypes kept (levels are united)."""
     if not frames:
         return to_frame(table, [])
-    plain = [frame.astype({name: "str" for name in frame.select_dtypes("category")}) for frame in frames]
+    plain = [frame.astype(dict.fromkeys(frame.select_dtypes("category"), "str")) for frame in frames]
     return typed(table, pd.concat(plain, ignore_index=True))
 
 

@@ -38,7 +38,8 @@ class LogicalCall:
     """One call as the graph sees it, however often the client tries.
 
     step: logical position "handoff.fan-out.ordinal", the same for every alternative. cap_from_deadline: whether the
-    timeout that the client was given derives from the run's deadline.
+    timeout that the client was given derives from the run's deadline. read_timeout_s: bound of each single read, for
+    clients that have no sub-second timeout of their own.
     """
 
     run_id: str
@@ -51,6 +52,7 @@ class LogicalCall:
     parent_call_id: str = ""
     clock: Clock = WALL
     cap_from_deadline: bool = False
+    read_timeout_s: float | None = None
     attempts: int = 0
 
     def headers(self, attempt_number: int) -> dict[str, str]:

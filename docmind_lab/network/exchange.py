@@ -45,6 +45,10 @@ def library_errors(core: ModuleType, web: ModuleType) -> Iterator[None]:
         raise
 
 
+def _smaller(timeout_s: float | None, bound_s: float) -> float:
+    return bound_s if timeout_s is None else min(timeout_s, bound_s)
+
+
 class Exchange:
     """One request under way: its attempt, and how the attempt ends."""
 
@@ -55,6 +59,8 @@ class Exchange:
         if deadline is not None:
             self.timeouts = {name: deadline.cap(self.timeouts.get(name)) for name in _TIMEOUT_NAMES}
         call = current_call()
+        if call is not None and call.read_timeout_s is not None:
+            self.timeouts = {name: _smaller(self.timeouts.get(name), call.read_timeout_s) for name in _TIMEOUT_NAMES}
         self.attempt: Attempt | None = None
         self.tail = b""
         if call is not None:

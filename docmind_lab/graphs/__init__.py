@@ -1,0 +1,23 @@
+"""The graph under test: a supervisor over five roles, built from LangGraph and LangChain alone.
+
+state.py        what travels through the graph, the deadline included
+handoff.py      tools that hand over to an agent, or pass its message on
+middleware.py   around every model call: observation, the deadline, trimming, counts
+roles.py        the five agents: prompts, tools
+supervisor.py   the supervisor graph, returned uncompiled
+"""
+
+from docmind_lab.graphs.handoff import create_forward_message_tool, create_handoff_tool
+from docmind_lab.graphs.roles import SUPERVISOR_PROMPT, build_role_agents
+from docmind_lab.graphs.state import MultiAgentGraphState
+from docmind_lab.graphs.supervisor import SupervisorBuildParams, build_multi_agent_supervisor_graph
+
+__all__ = [
+    "SUPERVISOR_PROMPT",
+    "MultiAgentGraphState",
+    "SupervisorBuildParams",
+    "build_multi_agent_supervisor_graph",
+    "build_role_agents",
+    "create_forward_message_tool",
+    "create_handoff_tool",
+]

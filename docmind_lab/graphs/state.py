@@ -1,0 +1,53 @@
+"""The state of the supervisor graph, carried by the parent and by every role."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, NotRequired
+
+from langchain.agents import AgentState
+
+
+def merge_documents(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Old documents, then those of the new ones whose id is not there yet: merging twice changes nothing."""
+    merged = {str(document["id"]): document for document in old or ()}
+    for document in new or ():
+        merged.setdefault(str(document["id"]), document)
+    return list(merged.values())
+
+
+def merge_visits(old: Mapping[str, int], new: Mapping[str, int]) -> dict[str, int]:
+    """For each agent the larger of two counts."""
+    return {name: max((old or {}).get(name, 0), (new or {}).get(name, 0)) for name in [*(old or {}), *(new or {})]}
+
+
+def keep_reason(old: str, new: str) -> str:
+    """The first reason that was given: parallel agents may be cut at the same instant."""
+    return old or new
+
+
+class MultiAgentGraphState(AgentState[Any]):
+    """State of the supervisor graph and of every role.
+
+    deadline_ts: monotonic instant at which the budget ends; absent when it is not propagated. A sub-agent whose own
+    schema lacks the key never sees it: LangGraph drops what a schema does not name.
+    documents: what retrieval found, each a mapping with id, content, metadata, score. visits: handoffs per agent.
+    handoff_ordinal, fan_out_index: which handoff, and which of its parallel tasks, this agent works on.
+    """
+
+    deadline_ts: NotRequired[float]
+    documents: NotRequired[Annotated[list[Mapping[str, Any]], merge_documents]]
+    route: NotRequired[dict[str, Any]]
+    plan: NotRequired[list[str]]
+    validation: NotRequired[dict[str, Any]]
+    task: NotRequired[str]
+    handoff_ordinal: NotRequired[int]
+    fan_out_index: NotRequired[int]
+    visits: NotRequired[Annotated[dict[str, int], merge_visits]]
+    stop_reason: NotRequired[Annotated[str, keep_reason]]
+
+
+# Set by the graph for the agent it hands over to; an agent's own result never writes them back.
+HANDED_DOWN = frozenset(
+    {"messages", "deadline_ts", "task", "handoff_ordinal", "fan_out_index", "visits", "remaining_steps", "jump_to"}
+)

@@ -1,0 +1,206 @@
+"""The supervisor graph: a central agent that hands over to others and collects what they report (ADR-011)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.tools import BaseTool
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command
+
+from docmind_lab.errors import ConfigurationError, DeadlineError, GraphError
+from docmind_lab.graphs.handoff import create_handoff_tool, normalised_name
+from docmind_lab.graphs.state import HANDED_DOWN, MultiAgentGraphState
+
+OutputMode = Literal["last_message", "full_history"]
+_NOT_GIVEN = object()
+
+
+@dataclass(frozen=True)
+class SupervisorBuildParams:
+    """Options of the supervisor graph.
+
+    output_mode: what an agent adds to the conversation: its "last_message" (the last two when the last is a tool's
+        result) or its "full_history". add_handoff_messages: leave breadcrumbs of each handoff in the conversation.
+    add_handoff_back_messages: deprecated; adds a breadcrumb when an agent returns.
+    max_concurrent_agents: agents that run side by side after one message; None for the machine's own limit.
+    max_visits: handoffs to the same agent in one run; more are refused with an error the model can see.
+    """
+
+    supervisor_name: str = "supervisor"
+    output_mode: OutputMode = "last_message"
+    add_handoff_messages: bool = True
+    add_handoff_back_messages: Any = _NOT_GIVEN
+    max_concurrent_agents: int | None = 3
+    max_visits: int = 3
+
+    def __post_init__(self) -> None:
+        mode: str = self.output_mode
+        if mode == "structured":
+            raise ConfigurationError(
+                "output_mode 'structured' is not supported: structured data belongs in the graph's state "
+                "(state_schema) or in an agent's response_format; use 'last_message' or 'full_history'"
+            )
+        if mode not in ("last_message", "full_history"):
+            raise ConfigurationError(f"output_mode must be 'last_message' or 'full_history', not {self.output_mode!r}")
+        if self.add_handoff_back_messages is not _NOT_GIVEN:
+            warnings.warn(
+                "add_handoff_back_messages is deprecated; use add_handoff_messages", DeprecationWarning, stacklevel=3
+            )
+        if self.max_concurrent_agents is not None and self.max_concurrent_agents < 1:
+            raise ConfigurationError(f"max_concurrent_agents must be 1 or more, not {self.max_concurrent_agents}")
+        if self.max_visits < 1:
+            raise ConfigurationError(f"max_visits must be 1 or more, not {self.max_visits}")
+
+    @property
+    def adds_back_messages(self) -> bool:
+        """Whether breadcrumbs of returning agents are added."""
+        return self.add_handoff_back_messages is not _NOT_GIVEN and bool(self.add_handoff_back_messages)
+
+
+class SupervisorGraph(StateGraph[Any, Any, Any, Any]):
+    """An uncompiled supervisor graph that remembers how many agents may run side by side."""
+
+    max_concurrent_agents: int | None = None
+
+    def compile(self, *args: Any, **kwargs: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
+        """`StateGraph.compile`, with the bound on concurrent agents set for every run of the result."""
+        compiled = super().compile(*args, **kwargs)
+        if self.max_concurrent_agents is None:
+            return compiled
+        return compiled.with_config({"max_concurrency": self.max_concurrent_agents})
+
+
+def build_multi_agent_supervisor_graph(
+    agents: Sequence[CompiledStateGraph[Any, Any, Any, Any]],
+    *,
+    model: BaseChatModel,
+    prompt: str,
+    state_schema: type[Any] | None = None,
+    context_schema: type[Any] | None = None,
+    middleware: Sequence[AgentMiddleware[Any, Any, Any]] = (),
+    extra_tools: Sequence[BaseTool] = (),
+    params: SupervisorBuildParams | None = None,
+) -> StateGraph[Any, Any, Any, Any]:
+    """The uncompiled graph of a supervisor over `agents` (ADR-011).
+
+    Each agent is a compiled graph with a name; the supervisor gets a handoff tool for each, in the order given.
+    Agents add only what is new to the conversation, and write back only what they changed.
+
+    Raises: GraphError for no agents, agents without a name, or two whose names are the same in a tool's name.
+    """
+    options = params or SupervisorBuildParams()
+    schema = state_schema or MultiAgentGraphState
+    names = _checked_names(agents, options.supervisor_name)
+    handoffs = [
+        create_handoff_tool(
+            agent_name=name, add_handoff_messages=options.add_handoff_messages, max_visits=options.max_visits
+        )
+        for name in names
+    ]
+    supervisor = create_agent(
+        model,
+        tools=[*handoffs, *extra_tools],
+        system_prompt=prompt,
+        middleware=middleware,
+        state_schema=schema,
+        context_schema=context_schema,
+        name=options.supervisor_name,
+    )
+    graph = SupervisorGraph(schema, context_schema=context_schema)
+    graph.max_concurrent_agents = options.max_concurrent_agents
+    graph.add_node(options.supervisor_name, supervisor, destinations=(*names, END))
+    graph.add_edge(START, options.supervisor_name)
+    for name, agent in zip(names, agents, strict=True):
+        node = _AgentNode(agent, name, options)
+        runnable: Any = RunnableLambda(node.run, node.arun, name=name)
+        graph.add_node(name, runnable, destinations=(options.supervisor_name, END))
+    return graph
+
+
+def _checked_names(agents: Sequence[CompiledStateGraph[Any, Any, Any, Any]], supervisor_name: str) -> list[str]:
+    if not agents:
+        raise GraphError("a supervisor needs at least one agent; pass agents=[create_agent(..., name='router_agent')]")
+    names: list[str] = []
+    seen = {normalised_name(supervisor_name): supervisor_name}
+    for agent in agents:
+        name = agent.name
+        if not name or name == "LangGraph":
+            raise GraphError("an agent has no name; make it with create_agent(..., name='router_agent')")
+        normal = normalised_name(name)
+        if normal in seen:
+            raise GraphError(f"agents {seen[normal]!r} and {name!r} have the same name in a tool; rename one")
+        seen[normal] = name
+        names.append(name)
+    return names
+
+
+@dataclass(frozen=True)
+class _AgentNode:
+    """Runs one agent inside the parent graph and turns its result into a delta of the parent's state."""
+
+    agent: CompiledStateGraph[Any, Any, Any, Any]
+    name: str
+    options: SupervisorBuildParams
+
+    def run(self, state: dict[str, Any], config: RunnableConfig) -> Command[Any]:
+        last: Mapping[str, Any] = state
+        try:
+            # Streamed, so that what the agent had is kept when its budget ends in the middle.
+            for values in self.agent.stream(self._input(state), config, stream_mode="values"):
+                last = values
+        except DeadlineError as error:
+            return self._cut(state, last, error)
+        return self._returned(state, last)
+
+    async def arun(self, state: dict[str, Any], config: RunnableConfig) -> Command[Any]:
+        last: Mapping[str, Any] = state
+        try:
+            async for values in self.agent.astream(self._input(state), config, stream_mode="values"):
+                last = values
+        except DeadlineError as error:
+            return self._cut(state, last, error)
+        return self._returned(state, last)
+
+    def _input(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in state.items() if key != "remaining_steps"}
+
+    def _returned(self, state: Mapping[str, Any], final: Mapping[str, Any]) -> Command[Any]:
+        return Command(goto=self.options.supervisor_name, update=self._delta(state, final))
+
+    def _cut(self, state: Mapping[str, Any], last: Mapping[str, Any], error: DeadlineError) -> Command[Any]:
+        """End the run: no budget is left for anyone, and what the agent had so far is kept."""
+        return Command(goto=END, update={**self._delta(state, last), "stop_reason": error.stop_reason})
+
+    def _delta(self, state: Mapping[str, Any], final: Mapping[str, Any]) -> dict[str, Any]:
+        before = {message.id for message in state["messages"]}
+        new = [message for message in final["messages"] if message.id not in before]
+        delta = {
+            key: value for key, value in final.items() if key not in HANDED_DOWN and value != state.get(key, _NOT_GIVEN)
+        }
+        return {**delta, "messages": self._reported(new)}
+
+    def _reported(self, new: Sequence[AnyMessage]) -> list[AnyMessage]:
+        messages = [_named(message, self.name) for message in new if message.type != "human"]
+        if self.options.output_mode == "last_message":
+            # A tool's result makes sense only with the message that asked for it.
+            keep = 2 if messages and isinstance(messages[-1], ToolMessage) else 1
+            messages = messages[-keep:]
+        if self.options.adds_back_messages:
+            messages.append(AIMessage(f"Handing back to {self.options.supervisor_name}.", name=self.name))
+        return messages
+
+
+def _named(message: AnyMessage, name: str) -> AnyMessage:
+    if isinstance(message, AIMessage) and not message.name:
+        return cast("AnyMessage", message.model_copy(update={"name": name}))
+    return message

@@ -1,0 +1,149 @@
+"""A search index: chunks in a Qdrant collection, and the encoders that were fitted on them.
+
+    index = SearchIndex.build(QdrantClient(":memory:"), load_language_reference())
+    search(client, index, "hybrid", "What does a generator return?")     # strategies.py
+
+The index holds no client, so that one index serves every client, thread and event loop. A process that only
+searches a collection that another one filled calls `SearchIndex.fit` with the same chunks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from qdrant_client import QdrantClient, models
+
+from docmind_lab.errors import ConfigurationError, ServiceError
+from docmind_lab.retrieval.corpus import Chunk
+from docmind_lab.retrieval.encoders import DenseEncoder, SparseEncoder
+
+BATCH_SIZE = 64
+"""Points per upload: about 200 kB of JSON, well below Qdrant's limit of 32 MB for a request."""
+
+CORPUS_FIELD = "corpus"
+"""Payload field with the fingerprint of the corpus that a point belongs to."""
+
+
+@dataclass(frozen=True, eq=False)
+class SearchIndex:
+    """What a search needs besides a client.
+
+    collection: its name in Qdrant. sparse, dense: the encoders of its two named vectors, "bm25" and "lsa".
+    size: chunks in it. fingerprint: of the chunks and of how they are encoded.
+    """
+
+    collection: str
+    sparse: SparseEncoder
+    dense: DenseEncoder
+    size: int
+    fingerprint: str
+
+    @classmethod
+    def fit(cls, chunks: Sequence[Chunk], *, collection: str = "language_reference") -> SearchIndex:
+        """The index of these chunks, without sending anything.
+
+        Raises ConfigurationError for no chunks, chunks without a word, or two chunks with one id.
+        """
+        if not chunks:
+            raise ConfigurationError("chunks must not be empty: load a corpus first")
+        if len({chunk.id for chunk in chunks}) < len(chunks):
+            raise ConfigurationError("chunks must have different ids: a citation has to name one passage")
+        texts = [chunk.searchable for chunk in chunks]
+        sparse, dense = SparseEncoder.fit(texts), DenseEncoder.fit(texts)
+        return cls(
+            collection=collection,
+            sparse=sparse,
+            dense=dense,
+            size=len(chunks),
+            fingerprint=_fingerprint(chunks, sparse, dense),
+        )
+
+    @classmethod
+    def build(
+        cls,
+        client: QdrantClient,
+        chunks: Sequence[Chunk],
+        *,
+        collection: str = "language_reference",
+        batch_size: int = BATCH_SIZE,
+    ) -> SearchIndex:
+        """The index of these chunks, with the collection filled and counted.
+
+        A collection that already holds exactly these chunks is kept. One that holds other chunks of ours is
+        replaced; one with points that are not ours is left alone.
+
+        Raises ConfigurationError as `fit` does, for a batch size below 1, and for a collection that is someone
+        else's; ServiceError if the collection does not hold every chunk afterwards.
+        """
+        if batch_size < 1:
+            raise ConfigurationError(f"batch_size must be 1 or more, not {batch_size}")
+        index = cls.fit(chunks, collection=collection)
+        if client.collection_exists(collection):
+            if index.is_complete(client):
+                return index
+            _refuse_foreign(client, collection)
+            client.delete_collection(collection)
+        client.create_collection(
+            collection,
+            vectors_config={
+                DenseEncoder.name: models.VectorParams(size=index.dense.dimension, distance=models.Distance.COSINE)
+            },
+            sparse_vectors_config={SparseEncoder.name: models.SparseVectorParams(modifier=models.Modifier.IDF)},
+        )
+        points = list(index.points(chunks))
+        for start in range(0, len(points), batch_size):
+            client.upsert(collection, points[start : start + batch_size], wait=True)
+        if not index.is_complete(client):
+            raise ServiceError(
+                f"collection {collection!r} does not hold the {index.size} chunks that were uploaded to it; "
+                "is another process writing to it?"
+            )
+        return index
+
+    def points(self, chunks: Sequence[Chunk]) -> Iterator[models.PointStruct]:
+        """One point for each chunk: its place in the sequence as id, both vectors, and the payload.
+
+        A vector with nothing in it is left out, for a zero vector has no cosine.
+        """
+        for number, chunk in enumerate(chunks):
+            vectors: dict[str, models.Vector] = {}
+            sparse, dense = self.sparse.encode_document(chunk.searchable), self.dense.encode(chunk.searchable)
+            if sparse.indices:
+                vectors[SparseEncoder.name] = sparse
+            if any(dense):
+                vectors[DenseEncoder.name] = dense
+            payload = {
+                "chunk_id": chunk.id,
+                "topic": chunk.topic,
+                "section": chunk.section,
+                "text": chunk.text,
+                CORPUS_FIELD: self.fingerprint,
+            }
+            yield models.PointStruct(id=number, vector=vectors, payload=payload)
+
+    def is_complete(self, client: QdrantClient) -> bool:
+        """Whether the collection holds every chunk of this index and nothing else. Two requests."""
+        ours = models.Filter(
+            must=[models.FieldCondition(key=CORPUS_FIELD, match=models.MatchValue(value=self.fingerprint))]
+        )
+        matching = client.count(self.collection, count_filter=ours, exact=True).count
+        return matching == self.size and client.count(self.collection, exact=True).count == self.size
+
+
+def _refuse_foreign(client: QdrantClient, collection: str) -> None:
+    unmarked = models.Filter(must=[models.IsEmptyCondition(is_empty=models.PayloadField(key=CORPUS_FIELD))])
+    if foreign := client.count(collection, count_filter=unmarked, exact=True).count:
+        raise ConfigurationError(
+            f"collection {collection!r} holds {foreign} points that are not a corpus of docmind_lab, "
+            "and building would delete them: choose another collection name"
+        )
+
+
+def _fingerprint(chunks: Sequence[Chunk], sparse: SparseEncoder, dense: DenseEncoder) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(repr((sparse.k1, sparse.b, dense.dimension)).encode())
+    for chunk in chunks:
+        digest.update("\x1f".join(("", chunk.id, chunk.topic, chunk.section, chunk.text)).encode())
+    return digest.hexdigest()

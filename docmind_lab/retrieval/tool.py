@@ -1,0 +1,206 @@
+"""The `retrieve_documents` tool: what an agent searches with, and the payload it always gets.
+
+    documents [{id, content, metadata, score}], strategy_used, query_original, query_optimized, document_count,
+    processing_time_ms, router_used                            # on failure also: error, error_type
+
+What to search comes from the tool itself (`create_retrieve_documents(resources)`) or, for the ready-made
+`retrieve_documents`, from `resources` in the runtime context of the graph.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+import httpx
+from langchain.tools import ToolRuntime
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.types import Command
+from pydantic import Field
+from qdrant_client import AsyncQdrantClient, QdrantClient
+from qdrant_client.http.exceptions import ApiException
+
+from docmind_lab.clocks import WALL, Clock
+from docmind_lab.deadlines import Deadline, current_policy, deadline_scope
+from docmind_lab.errors import ConfigurationError, DeadlineError, DocmindLabError
+from docmind_lab.recorder import current_recorder, position_of
+from docmind_lab.retrieval.index import SearchIndex
+from docmind_lab.retrieval.strategies import LIMIT, RetrievedDocument, search, search_async
+
+ROLE = "retrieval"
+Strategy = Literal["sparse", "hybrid"]
+
+
+@dataclass(frozen=True)
+class RetrievalResources:
+    """What a search needs: the index, and the clients that reach its collection.
+
+    async_client belongs to the event loop it is first used on. clock: what deadlines are read on.
+    """
+
+    index: SearchIndex
+    client: QdrantClient
+    async_client: AsyncQdrantClient | None = None
+    clock: Clock = field(default=WALL)
+
+
+def optimised_query(query: str) -> str:
+    """The query as it is searched: white space folded, the punctuation of a question taken off."""
+    return " ".join(query.split()).rstrip("?!. ").strip()
+
+
+def _found(runtime: ToolRuntime[Any, Any], resources: RetrievalResources | None) -> RetrievalResources:
+    if resources is not None:
+        return resources
+    context = runtime.context
+    found = context.get("resources") if isinstance(context, Mapping) else getattr(context, "resources", None)
+    if not isinstance(found, RetrievalResources):
+        raise ConfigurationError(
+            "retrieve_documents has nothing to search: pass context={'resources': RetrievalResources(...)} when the "
+            "graph is run, or make the tool with create_retrieve_documents(resources)"
+        )
+    return found
+
+
+@dataclass
+class _Search:
+    """One search under way: its budget, its clock, and the payload it ends in."""
+
+    runtime: ToolRuntime[Any, Any]
+    resources: RetrievalResources
+    query: str
+    strategy: str
+    started_at: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.started_at = self.resources.clock.now()
+
+    @contextlib.contextmanager
+    def bounded(self) -> Iterator[None]:
+        """Observe the search as a retrieval call and hold it to the deadline in the state, if there is one."""
+        state: Mapping[str, Any] = self.runtime.state
+        deadline = Deadline.from_state(state, self.resources.clock)
+        recorder, policy, position = current_recorder(), current_policy(), position_of(state)
+        if deadline is not None:
+            deadline = deadline.child(policy.reserve_s)
+            if deadline.remaining() <= policy.floor_s:
+                if recorder is not None:
+                    recorder.refuse("retrieval", ROLE, position)
+                raise deadline.refused(ROLE, "retrieval")
+        total = deadline if policy.cap == "total" else None
+        with contextlib.ExitStack() as stack:
+            if recorder is not None:
+                capped = deadline is not None
+                call = stack.enter_context(recorder.call("retrieval", ROLE, position, cap_from_deadline=capped))
+                if deadline is not None and total is None:
+                    call.read_timeout_s = deadline.cap(None)
+            stack.enter_context(deadline_scope(total))
+            try:
+                yield
+            except (ApiException, httpx.HTTPError, TimeoutError) as error:
+                if deadline is None or deadline.remaining() > policy.floor_s:
+                    raise
+                if recorder is not None:
+                    recorder.event("deadline_cut", ROLE, kind="retrieval", source="network")
+                raise deadline.exceeded(ROLE, "network") from error
+
+    def payload(self, documents: Sequence[RetrievedDocument], error: BaseException | None = None) -> dict[str, Any]:
+        """What the tool returns."""
+        result: dict[str, Any] = {
+            "documents": [document.to_payload() for document in documents],
+            "strategy_used": self.strategy,
+            "query_original": self.query,
+            "query_optimized": optimised_query(self.query),
+            "document_count": len(documents),
+            "processing_time_ms": round((self.resources.clock.now() - self.started_at) * 1000, 3),
+            "router_used": False,
+        }
+        if error is not None:
+            result |= {"error": _safe_message(error), "error_type": type(error).__name__}
+        return result
+
+    def command(self, documents: Sequence[RetrievedDocument], error: BaseException | None = None) -> Command[Any]:
+        """The payload for the model, and the documents for the state."""
+        recorder = current_recorder()
+        if recorder is not None and error is None:
+            topics = sorted({document.topic for document in documents})
+            recorder.event("retrieved", ROLE, ids=[d.id for d in documents], topics=topics, strategy=self.strategy)
+        payload = self.payload(documents, error)
+        message = ToolMessage(
+            json.dumps(payload, ensure_ascii=False),
+            tool_call_id=self.runtime.tool_call_id or "",
+            name="retrieve_documents",
+            status="success" if error is None else "error",
+        )
+        return Command(update={"messages": [message], "documents": payload["documents"]})
+
+
+# What a search may fail with and the agents can go on without; anything else is a defect and is raised.
+_SURVIVABLE = (ApiException, httpx.HTTPError, TimeoutError, DeadlineError, DocmindLabError)
+
+
+def _safe_message(error: BaseException) -> str:
+    # An HTTP client's message may quote the request; the type of the error says enough.
+    return str(error) if isinstance(error, DocmindLabError) else f"the search failed: {type(error).__name__}"
+
+
+def create_retrieve_documents(resources: RetrievalResources | None = None) -> BaseTool:
+    """A `retrieve_documents` tool for these resources, or for those of the runtime context.
+
+    A search that fails or is cut returns the payload with `error` and `error_type`; it does not raise. Under a
+    deadline the request ends with it and nothing is left running on this side.
+    """
+
+    def retrieve(
+        query: Annotated[str, Field(description="What to look for, in words.")],
+        runtime: ToolRuntime[Any, Any],
+        strategy: Annotated[Strategy, Field(description="sparse: exact words; hybrid: words and meaning.")] = "hybrid",
+        limit: Annotated[int, Field(ge=1, le=50, description="How many documents.")] = LIMIT,
+    ) -> Command[Any]:
+        under_way = _Search(runtime, _found(runtime, resources), query, strategy)
+        try:
+            with under_way.bounded():
+                found = search(
+                    under_way.resources.client,
+                    under_way.resources.index,
+                    strategy,
+                    optimised_query(query),
+                    limit=limit,
+                )
+        except _SURVIVABLE as error:
+            return under_way.command((), error)
+        return under_way.command(found)
+
+    async def retrieve_async(
+        query: Annotated[str, Field(description="What to look for, in words.")],
+        runtime: ToolRuntime[Any, Any],
+        strategy: Annotated[Strategy, Field(description="sparse: exact words; hybrid: words and meaning.")] = "hybrid",
+        limit: Annotated[int, Field(ge=1, le=50, description="How many documents.")] = LIMIT,
+    ) -> Command[Any]:
+        under_way = _Search(runtime, _found(runtime, resources), query, strategy)
+        client = under_way.resources.async_client
+        if client is None:
+            raise ConfigurationError("RetrievalResources has no async_client: give it one to run the graph async")
+        try:
+            with under_way.bounded():
+                found = await search_async(
+                    client, under_way.resources.index, strategy, optimised_query(query), limit=limit
+                )
+        except _SURVIVABLE as error:
+            return under_way.command((), error)
+        return under_way.command(found)
+
+    return StructuredTool.from_function(
+        func=retrieve,
+        coroutine=retrieve_async,
+        name="retrieve_documents",
+        description="Search the documents; returns passages with their ids.",
+        return_direct=True,
+    )
+
+
+retrieve_documents = create_retrieve_documents()

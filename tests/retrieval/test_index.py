@@ -1,0 +1,119 @@
+"""The index: what lands in the collection, when it is kept, and when it is left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from unittest.mock import patch
+
+import pytest
+from qdrant_client import QdrantClient, models
+
+from docmind_lab.errors import ConfigurationError, ServiceError
+from docmind_lab.retrieval import Chunk, SearchIndex
+
+CHUNKS = (
+    Chunk("lock#1", "lock", "Locks", "A lock is released by the context manager."),
+    Chunk("lock#2", "lock", "Locks > Timeouts", "Waiting for a lock may time out."),
+    Chunk("yield#1", "yield", "Generators", "A generator yields values lazily."),
+)
+
+
+@pytest.fixture
+def client() -> Iterator[QdrantClient]:
+    client = QdrantClient(":memory:")
+    yield client
+    client.close()
+
+
+def test_the_collection_holds_every_chunk_with_its_payload(client: QdrantClient):
+    index = SearchIndex.build(client, CHUNKS, collection="docs", batch_size=2)
+    points, _ = client.scroll("docs", limit=10)
+    found = [tuple(p.payload[key] for key in ("chunk_id", "topic", "section", "text")) for p in points]
+    assert found == [(c.id, c.topic, c.section, c.text) for c in CHUNKS]
+    assert [p.id for p in points] == [0, 1, 2]
+    assert (index.collection, index.size) == ("docs", 3)
+
+
+def test_the_collection_has_an_lsa_vector_by_cosine_and_a_bm25_vector_with_idf(client: QdrantClient):
+    index = SearchIndex.build(client, CHUNKS)
+    parameters = client.get_collection(index.collection).config.params
+    assert parameters.vectors["lsa"].distance == models.Distance.COSINE
+    assert parameters.vectors["lsa"].size == index.dense.dimension
+    assert parameters.sparse_vectors["bm25"].modifier == models.Modifier.IDF
+
+
+@pytest.mark.parametrize(("batch_size", "uploads"), [(1, 3), (2, 2), (3, 1), (100, 1)])
+def test_points_are_uploaded_in_batches(client: QdrantClient, batch_size: int, uploads: int):
+    with patch.object(client, "upsert", wraps=client.upsert) as upsert:
+        SearchIndex.build(client, CHUNKS, batch_size=batch_size)
+    assert upsert.call_count == uploads
+
+
+def test_an_index_holds_no_client(client: QdrantClient):
+    index = SearchIndex.build(client, CHUNKS)
+    assert not any(isinstance(value, QdrantClient) for value in vars(index).values())
+
+
+def test_fitting_sends_nothing_and_gives_the_same_index(client: QdrantClient):
+    built, fitted = SearchIndex.build(client, CHUNKS), SearchIndex.fit(CHUNKS)
+    assert fitted.fingerprint == built.fingerprint
+    assert list(fitted.points(CHUNKS)) == list(built.points(CHUNKS))
+
+
+def test_a_collection_with_the_same_chunks_is_kept(client: QdrantClient):
+    SearchIndex.build(client, CHUNKS)
+    with patch.object(client, "upsert", wraps=client.upsert) as upsert:
+        SearchIndex.build(client, CHUNKS)
+    assert upsert.call_count == 0
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        CHUNKS[:2],
+        (*CHUNKS[:2], replace(CHUNKS[2], text="Something else.")),
+        (*CHUNKS, replace(CHUNKS[2], id="yield#2")),
+    ],
+    ids=["fewer", "changed", "more"],
+)
+def test_a_collection_with_other_chunks_of_ours_is_replaced(client: QdrantClient, chunks: tuple[Chunk, ...]):
+    SearchIndex.build(client, CHUNKS)
+    index = SearchIndex.build(client, chunks)
+    points, _ = client.scroll(index.collection, limit=10)
+    assert [p.payload["text"] for p in points] == [chunk.text for chunk in chunks]
+
+
+def test_a_collection_with_points_of_someone_else_is_refused_and_left_alone(client: QdrantClient):
+    client.create_collection("mine", vectors_config=models.VectorParams(size=2, distance=models.Distance.DOT))
+    client.upsert("mine", [models.PointStruct(id=7, vector=[1.0, 2.0], payload={"note": "keep"})])
+    with pytest.raises(ConfigurationError, match="mine"):
+        SearchIndex.build(client, CHUNKS, collection="mine")
+    assert client.count("mine").count == 1
+
+
+def test_an_upload_that_loses_points_is_an_error(client: QdrantClient):
+    with patch.object(client, "upsert"), pytest.raises(ServiceError, match="language_reference"):
+        SearchIndex.build(client, CHUNKS)
+
+
+def test_a_chunk_without_words_is_stored_without_vectors(client: QdrantClient):
+    wordless = Chunk("rule#1", "rule", "", "-----")
+    index = SearchIndex.build(client, (*CHUNKS, wordless))
+    assert next(index.points((wordless,))).vector == {}
+    assert client.count(index.collection).count == 4
+
+
+@pytest.mark.parametrize(
+    ("chunks", "match"),
+    [((), "empty"), ((CHUNKS[0], CHUNKS[0]), "different ids"), ((Chunk("a#1", "a", "", "the of"),), "words")],
+)
+def test_chunks_that_cannot_be_indexed_are_refused(client: QdrantClient, chunks: tuple[Chunk, ...], match: str):
+    with pytest.raises(ConfigurationError, match=match):
+        SearchIndex.build(client, chunks)
+    assert client.get_collections().collections == []
+
+
+def test_a_batch_size_below_one_is_refused(client: QdrantClient):
+    with pytest.raises(ConfigurationError, match="batch_size"):
+        SearchIndex.build(client, CHUNKS, batch_size=0)
