@@ -1,0 +1,138 @@
+"""What every alternative shares: its shape, its outcome, and how an ended run is read."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Protocol
+
+from langchain_core.messages import AIMessage, AnyMessage
+from langgraph.errors import GraphBubbleUp, GraphDrained, GraphRecursionError
+from langgraph.graph.state import CompiledStateGraph
+
+from docmind_lab.deadlines import Deadline
+from docmind_lab.errors import DeadlineError
+from docmind_lab.recorder import Recorder
+from docmind_lab.records import RunOutcome
+
+NodeColour = Literal["sync", "async"]
+Runnable = CompiledStateGraph[Any, Any, Any, Any]
+
+# An answer within these steps or not at all: the longest ordinary run takes 24, a correction 12 more.
+RECURSION_LIMIT = 60
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the caller gets.
+
+    outcome: answered (a finished answer), partial (documents or a draft), timed_out (nothing), failed (an error).
+    stop_reason: why the run stopped short, one of `records.STOP_REASONS`; empty for an ordinary end.
+    documents: mappings with id, content, metadata, score. error_type: name of the exception of a failed run.
+    """
+
+    outcome: RunOutcome
+    answer: str = ""
+    documents: tuple[Mapping[str, Any], ...] = ()
+    stop_reason: str = ""
+    error_type: str = ""
+
+
+class Alternative(Protocol):
+    """A way to enforce a deadline: a frozen dataclass with one method, interchangeable with the others."""
+
+    name: ClassVar[str]
+    letter: ClassVar[str]
+    propagates: ClassVar[bool]
+    node_colour: ClassVar[NodeColour]
+    client_retries: ClassVar[bool]
+
+    def run(self, runnable: Runnable, inputs: Mapping[str, Any], deadline: Deadline, recorder: Recorder) -> Outcome:
+        """Run the graph under the deadline and return what there is; never raises for a timeout."""
+        ...
+
+
+def options_json(alternative: Any) -> str:
+    """The options of an alternative that are not at their default, as a JSON object."""
+    changed: dict[str, Any] = {}
+    for option in dataclasses.fields(alternative):
+        value = getattr(alternative, option.name)
+        default = option.default
+        if default is dataclasses.MISSING and option.default_factory is not dataclasses.MISSING:
+            default = option.default_factory()
+        if value != default:
+            is_record = dataclasses.is_dataclass(value) and not isinstance(value, type)
+            changed[option.name] = dataclasses.asdict(value) if is_record else value
+    return json.dumps(changed, sort_keys=True, default=str)
+
+
+@dataclass
+class Progress:
+    """The latest state that a run has shown, for what can be returned when it stops short."""
+
+    question_messages: int
+    state: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, inputs: Mapping[str, Any]) -> Progress:
+        """Nothing shown yet."""
+        return cls(question_messages=len(inputs.get("messages", ())))
+
+    def show(self, state: Any) -> None:
+        """Note a state that the graph has streamed."""
+        if isinstance(state, Mapping):
+            self.state = state
+
+    def _said(self) -> Sequence[AnyMessage]:
+        return list(self.state.get("messages", ()))[self.question_messages :]
+
+    def draft(self) -> str:
+        """The latest text of any agent; empty when nobody has said anything."""
+        texts = (m.text for m in reversed(self._said()) if isinstance(m, AIMessage) and not m.tool_calls)
+        return next((text for text in texts if text), "")
+
+    def finished(self) -> Outcome:
+        """The outcome of a run that came to its ordinary end."""
+        reason = str(self.state.get("stop_reason", ""))
+        if reason:
+            return self.stopped(reason)
+        said = self._said()
+        answer = said[-1].text if said and isinstance(said[-1], AIMessage) and not said[-1].tool_calls else ""
+        if not answer:
+            return self.stopped("error", error_type="NoAnswer")
+        handed_over = any(isinstance(m, AIMessage) and m.tool_calls for m in said) or "handoff_ordinal" in self.state
+        stop_reason = "" if handed_over or "visits" not in self.state else "no_agent"
+        return Outcome("answered", answer, self._documents(), stop_reason)
+
+    def stopped(self, reason: str, error_type: str = "") -> Outcome:
+        """The outcome of a run that stopped short: whatever is there."""
+        documents, draft = self._documents(), self.draft()
+        if reason == "error":
+            return Outcome("failed", draft, documents, reason, error_type)
+        kind: RunOutcome = "partial" if documents or draft else "timed_out"
+        return Outcome(kind, draft, documents, reason, error_type)
+
+    def _documents(self) -> tuple[Mapping[str, Any], ...]:
+        return tuple(self.state.get("documents", ()))
+
+
+def run_to_outcome(progress: Progress, work: Callable[[], None]) -> Outcome:
+    """Do the work, which shows its progress, and turn any way it can end into an outcome.
+
+    Cancellation and interrupts of the interpreter are not ends of a run and go on.
+    """
+    try:
+        work()
+    except DeadlineError as error:
+        return progress.stopped(error.stop_reason, type(error).__name__)
+    except GraphDrained as error:
+        return progress.stopped(error.reason)
+    except GraphRecursionError as error:
+        return progress.stopped("step_limit", type(error).__name__)
+    except GraphBubbleUp:
+        raise
+    except Exception as error:  # noqa: BLE001 - a run ends in a typed outcome, whatever user code raised
+        return progress.stopped("error", type(error).__name__)
+    return progress.finished()

@@ -1,0 +1,68 @@
+"""One long-lived event loop in a thread of its own, for everything async that a sync caller asks for.
+
+One loop, because async HTTP clients belong to the loop they were first used on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+
+class LoopThread:
+    """An event loop in a daemon thread. Any thread may `run` coroutines on it, also one with a loop of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="docmind-event-loop", daemon=True)
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
+        """The coroutine's result, run with the caller's context; the calling thread waits for it.
+
+        Raises: RuntimeError when called from the loop's own thread, which would wait for itself.
+        """
+        if threading.current_thread() is self._thread:
+            coroutine.close()
+            raise RuntimeError("the shared event loop cannot wait for itself; await the coroutine instead")
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    def close(self) -> None:
+        """Stop the loop and end its thread; what still runs on it is cancelled."""
+
+        async def cancel_all() -> None:
+            tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+        self.run(cancel_all())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+_shared: LoopThread | None = None
+_lock = threading.Lock()
+
+
+def shared_loop() -> LoopThread:
+    """The process's loop thread, started at the first use."""
+    global _shared
+    with _lock:
+        if _shared is None:
+            _shared = LoopThread()
+        return _shared
+
+
+def close_shared_loop() -> None:
+    """End the process's loop thread, if there is one; the next `shared_loop` starts another."""
+    global _shared
+    with _lock:
+        loop, _shared = _shared, None
+    if loop is not None:
+        loop.close()

@@ -1,0 +1,71 @@
+"""B: a hard timeout around the coordinator (ADR-056)."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from docmind_lab.alternatives.base import NodeColour, Outcome, Progress, Runnable, run_to_outcome
+from docmind_lab.deadlines import Deadline
+from docmind_lab.recorder import Recorder
+
+
+@dataclass(frozen=True)
+class HardTimeout:
+    """The graph runs in a thread and knows nothing; the caller waits for a future, and no longer than the deadline.
+
+    naive: submit to a `with ThreadPoolExecutor()`, whose exit waits for the thread: the timeout then does nothing
+    for the caller. It is a common mistake and is kept to be measured.
+
+    A timeout surfaces in the caller, who has nothing but the fact. The graph keeps running to its end: its model
+    calls, its checkpoints, its thread (a daemon one, so that it cannot hold the interpreter open).
+    """
+
+    naive: bool = False
+
+    name: ClassVar[str] = "hard_timeout"
+    letter: ClassVar[str] = "B"
+    propagates: ClassVar[bool] = False
+    node_colour: ClassVar[NodeColour] = "sync"
+    client_retries: ClassVar[bool] = True
+
+    def run(self, runnable: Runnable, inputs: Mapping[str, Any], deadline: Deadline, recorder: Recorder) -> Outcome:
+        """Wait for the graph until the deadline."""
+
+        def answer() -> Outcome:
+            progress = Progress.of(inputs)
+            with recorder.work("run"):
+                return run_to_outcome(progress, lambda: progress.show(runnable.invoke(inputs)))
+
+        context = contextvars.copy_context()
+        return (
+            self._with_pool(context, answer, deadline) if self.naive else self._with_thread(context, answer, deadline)
+        )
+
+    def _with_thread(self, context: contextvars.Context, answer: Callable[[], Outcome], deadline: Deadline) -> Outcome:
+        future: Future[Outcome] = Future()
+
+        def work() -> None:
+            try:
+                future.set_result(context.run(answer))
+            except BaseException as error:  # noqa: BLE001 - handed to the caller, as a pool would
+                future.set_exception(error)
+
+        threading.Thread(target=work, name="docmind-hard-timeout", daemon=True).start()
+        return _until(future, deadline)
+
+    def _with_pool(self, context: contextvars.Context, answer: Callable[[], Outcome], deadline: Deadline) -> Outcome:
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="docmind-naive-timeout") as pool:
+            return _until(pool.submit(context.run, answer), deadline)
+
+
+def _until(future: Future[Outcome], deadline: Deadline) -> Outcome:
+    try:
+        return future.result(timeout=max(0.0, deadline.remaining()))
+    except FutureTimeoutError:
+        return Outcome("timed_out", stop_reason="hard_timeout")

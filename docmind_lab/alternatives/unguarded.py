@@ -1,0 +1,35 @@
+"""The negative control: no limit at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from docmind_lab.alternatives.base import NodeColour, Outcome, Progress, Runnable, run_to_outcome
+from docmind_lab.deadlines import Deadline
+from docmind_lab.recorder import Recorder
+
+
+@dataclass(frozen=True)
+class Unguarded:
+    """Nobody enforces anything; the clients keep their own defaults (600 s per read and 2 retries in openai).
+
+    A study must find that this one overruns: it is how a study shows that it can see an overrun at all.
+    """
+
+    name: ClassVar[str] = "unguarded"
+    letter: ClassVar[str] = "control"
+    propagates: ClassVar[bool] = False
+    node_colour: ClassVar[NodeColour] = "sync"
+    client_retries: ClassVar[bool] = True
+
+    def run(self, runnable: Runnable, inputs: Mapping[str, Any], deadline: Deadline, recorder: Recorder) -> Outcome:
+        """Run the graph to its end, however long that takes."""
+        progress = Progress.of(inputs)
+
+        def work() -> None:
+            for state in runnable.stream(inputs, stream_mode="values"):
+                progress.show(state)
+
+        return run_to_outcome(progress, work)
