@@ -21,6 +21,8 @@ from docmind_lab.services.log import RequestRow
 # A request whose bytes were written reaches the service within a round trip on loopback; one that has not after this
 # long was cut before it got there.
 _ARRIVAL_PATIENCE_S = 0.5
+# What was cut unwinds through its graph in milliseconds; a thread that sleeps or computes may take longer, and is left.
+_UNWINDING_PATIENCE_S = 2.0
 # One look at the service's log blocks at most this long, so that what changes on this side is seen too.
 _LOOK_S = 0.25
 
@@ -94,7 +96,7 @@ def measure(order: RunOrder, workload: Workload, log: RequestLog, clock: Clock =
     finally:
         # Requests that still hang are cut, so that their threads end and no run disturbs another.
         log.forget(facts.run_id)
-        recorder.wait_quiet(_ARRIVAL_PATIENCE_S)
+        recorder.wait_quiet(_UNWINDING_PATIENCE_S)
         workload.forget(facts.run_id)
     return MeasuredRun(run, tuple(calls), tuple(events), outcome)
 

@@ -103,7 +103,7 @@ def serve(options: ServiceOptions, port: int = 0) -> None:
     async def run() -> None:
         config = uvicorn.Config(
             options.door(),
-            log_level="error",
+            log_level="critical",
             lifespan="off",
             access_log=False,
             timeout_graceful_shutdown=1,

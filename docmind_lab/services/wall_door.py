@@ -3,7 +3,7 @@
     /v1/…                          the model server
     /collections…                  the vector store
     GET    /log?run_id=R           rows of the service's own log; wait_quiet_s=S waits until the run has no open request
-    DELETE /log?run_id=R           cut what is still open for a run, and forget its rows
+    DELETE /log?run_id=R           the run is over: cut what is open, forget its rows, refuse what its orphans still send
 
 A client that goes away is noticed at once. With `stops_on_disconnect` its request ends there; without, the plan is
 played to its end and nobody listens, as many real model servers do.
@@ -21,7 +21,7 @@ from urllib.parse import parse_qs
 
 from docmind_lab.clocks import WALL, Clock
 from docmind_lab.services.log import RequestRow, ServiceLog, rows_as_json
-from docmind_lab.services.plan import Chunk, Disconnect, Headers, Plan, Service, ServiceRequest, Wait, json_steps
+from docmind_lab.services.plan import Chunk, Disconnect, Headers, Plan, Service, ServiceRequest, Step, Wait, json_steps
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -29,6 +29,15 @@ Send = Callable[[Message], Awaitable[None]]
 
 # Waiting for ever is done in bounded steps, so that the loop's timer arithmetic stays finite.
 _LONGEST_WAIT_S = 3600.0
+
+
+# An orphan of a run that is over must not go on, nor try again: the openai client obeys the header.
+_RUN_IS_OVER = json_steps(
+    503,
+    {"error": {"message": "The run is over.", "type": "run_over", "param": None, "code": "run_over"}},
+    (("x-should-retry", "false"),),
+)
+_REMEMBERED_RUNS = 10_000
 
 
 class _ConnectionDropped(Exception):
@@ -55,6 +64,7 @@ class WallDoor:
     log: ServiceLog = field(default_factory=ServiceLog)
     _playing: dict[int, _Playing] = field(default_factory=dict)
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+    _over: dict[str, None] = field(default_factory=dict)
     # One thread: the vector engine is not made for several, and the event loop's timers stay exact meanwhile.
     _planner: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="plan"))
 
@@ -66,6 +76,9 @@ class WallDoor:
         request = await _read_request(scope, receive)
         if request.path == "/log":
             await self._serve_log(request, send)
+            return
+        if request.tag("run-id") in self._over:
+            await _send_steps(send, _RUN_IS_OVER)
             return
         service = self.llm if request.path.startswith("/v1/") else self.vectors
         plan = await asyncio.get_running_loop().run_in_executor(self._planner, service.plan, request)
@@ -94,6 +107,7 @@ class WallDoor:
                     row.output_tokens += tokens
                 if not completed:
                     self._close(playing, "ended" if playing.ended.is_set() else "client_gone")
+                    await _cut(send, answering, playing)
                     return
             elif playing.client_gone.is_set():
                 continue
@@ -134,6 +148,9 @@ class WallDoor:
         query = parse_qs(request.query)
         run_id = query.get("run_id", [""])[0]
         if request.method == "DELETE":
+            self._over[run_id] = None
+            while len(self._over) > _REMEMBERED_RUNS:
+                del self._over[next(iter(self._over))]
             for playing in list(self._playing.values()):
                 if playing.row.run_id == run_id:
                     playing.ended.set()
@@ -188,8 +205,21 @@ def _start(step: Headers) -> Message:
 
 
 async def _reply(send: Send, status: int, payload: Any) -> None:
-    headers, chunk = json_steps(status, payload)
+    await _send_steps(send, json_steps(status, payload))
+
+
+async def _send_steps(send: Send, steps: tuple[Step, ...]) -> None:
+    headers, chunk = steps
     assert isinstance(headers, Headers)
     assert isinstance(chunk, Chunk)
     await send(_start(headers))
     await send({"type": "http.response.body", "body": chunk.data, "more_body": False})
+
+
+async def _cut(send: Send, answering: bool, playing: _Playing) -> None:
+    """End a reply before its plan does: an error if nothing has been sent, a closed connection otherwise."""
+    if playing.client_gone.is_set():
+        return
+    if answering:
+        raise _ConnectionDropped
+    await _send_steps(send, _RUN_IS_OVER)
