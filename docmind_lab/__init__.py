@@ -1,1 +1,61 @@
-"""docmind_lab."""
+"""docmind_lab measures how a multi-agent system should enforce its deadline, and how long the deadline should be.
+
+    import docmind_lab as dl
+    study = dl.compare(decision_timeout_s=2, runs=8, seed=7)
+
+errors          everything that is raised on purpose
+settings        DOCMIND_ environment variables; which endpoints may be reached
+deadlines       a deadline, and how it reaches a call
+network         the seam under every HTTP client: observes attempts, holds them to the deadline
+clocks          how time passes
+services        the simulated model server and vector store, as plans played over sockets
+retrieval       corpus, index, strategies, questions, the retrieve_documents tool
+graphs          the supervisor over five roles
+alternatives    ways to enforce a deadline
+workloads       systems under a deadline
+recorder, records, derive, measurement   one run: what is collected, the tables, how their columns follow
+comparison, study, summary, plots, report   many runs: the main job, its tables, words and figures
+cli             docmind-lab
+
+Names are imported when first used, so `import docmind_lab` costs next to nothing; what runs under a clock imports
+everything it needs before the clock starts.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from docmind_lab import plots
+    from docmind_lab.comparison import compare
+    from docmind_lab.deadlines import Deadline
+    from docmind_lab.services.latency import LatencyProfile
+    from docmind_lab.settings import Settings
+    from docmind_lab.study import Study
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Deadline": "docmind_lab.deadlines",
+    "LatencyProfile": "docmind_lab.services.latency",
+    "Settings": "docmind_lab.settings",
+    "Study": "docmind_lab.study",
+    "compare": "docmind_lab.comparison",
+}
+
+__all__ = ["Deadline", "LatencyProfile", "Settings", "Study", "compare", "plots"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "plots":
+        return importlib.import_module("docmind_lab.plots")
+    if name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'docmind_lab' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

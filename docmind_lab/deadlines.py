@@ -30,13 +30,17 @@ def require_seconds(name: str, value: float) -> float:
 
     Raises: ConfigurationError naming the parameter.
     """
-    try:
-        seconds = float(value)
-    except (TypeError, ValueError) as error:
-        raise ConfigurationError(f"{name} must be a number of seconds, not {value!r}") from error
+    seconds = _number(name, value)
     if not math.isfinite(seconds) or seconds <= 0:
         raise ConfigurationError(f"{name} must be a finite number of seconds above 0, not {value!r}; try 2.0")
     return seconds
+
+
+def _number(name: str, value: object) -> float:
+    # float() would also take True and "2".
+    if isinstance(value, bool | str | bytes) or not hasattr(value, "__float__"):
+        raise ConfigurationError(f"{name} must be a number of seconds, not {value!r}")
+    return float(value)
 
 
 @dataclass(frozen=True)
@@ -62,14 +66,19 @@ class Deadline:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], clock: Clock = WALL) -> Deadline | None:
-        """The deadline that a graph's state carries, shrunk to the one in force around it; None without either."""
-        at_s = state.get(DEADLINE_KEY)
-        outer = current_deadline()
-        if at_s is None:
+        """The deadline that a graph's state carries, shrunk to the one in force around it; None without either.
+
+        Raises: ConfigurationError when the state holds anything but a finite number.
+        """
+        carried, outer = state.get(DEADLINE_KEY), current_deadline()
+        if carried is None:
             return outer
+        at_s = _number(DEADLINE_KEY, carried)
+        if not math.isfinite(at_s):
+            raise ConfigurationError(f"{DEADLINE_KEY} must be a finite instant, not {carried!r}; leave it out for none")
         if outer is not None and outer.at_s <= at_s:
             return outer
-        return cls(at_s=float(at_s), limit_s=max(0.0, float(at_s) - clock.now()), clock=clock)
+        return cls(at_s=at_s, limit_s=max(0.0, at_s - clock.now()), clock=clock)
 
     def remaining(self) -> float:
         """Seconds left; negative once the deadline has passed."""

@@ -20,9 +20,6 @@ from docmind_lab.records import RunOutcome
 NodeColour = Literal["sync", "async"]
 Runnable = CompiledStateGraph[Any, Any, Any, Any]
 
-# An answer within these steps or not at all: the longest ordinary run takes 24, a correction 12 more.
-RECURSION_LIMIT = 60
-
 
 @dataclass(frozen=True)
 class Outcome:

@@ -3,7 +3,7 @@
     /v1/…                          the model server
     /collections…                  the vector store
     GET    /log?run_id=R           rows of the service's own log; wait_quiet_s=S waits until the run has no open request
-    DELETE /log?run_id=R           the run is over: cut what is open, forget its rows, refuse what its orphans still send
+    DELETE /log?run_id=R           the run is over: cut what is open, forget its rows, refuse its orphans
 
 A client that goes away is noticed at once. With `stops_on_disconnect` its request ends there; without, the plan is
 played to its end and nobody listens, as many real model servers do.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 from langchain_openai import ChatOpenAI
 
-from docmind_lab.alternatives.base import RECURSION_LIMIT, Alternative, Outcome, Runnable
+from docmind_lab.alternatives.base import Alternative, Outcome, Runnable
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.graphs import (
     SUPERVISOR_PROMPT,
@@ -51,8 +52,10 @@ class SupervisorWorkload:
     def __post_init__(self) -> None:
         self.http = HttpClients(admit=self.settings.admit, max_connections=self.max_connections)
         self.saver = ObservedSaver()
-        self._qdrant = self.http.qdrant(self.addresses.qdrant_url)
-        self._qdrant_async = self.http.qdrant_async(self.addresses.qdrant_url)
+        # qdrant-client takes whole seconds only; the seam holds the deadline to the millisecond.
+        backstop_s = math.ceil(self.settings.database.qdrant_timeout)
+        self._qdrant = self.http.qdrant(self.addresses.qdrant_url, backstop_s)
+        self._qdrant_async = self.http.qdrant_async(self.addresses.qdrant_url, backstop_s)
         self.index = SearchIndex.build(self._qdrant, load_language_reference())
         self.graph = self._build()
 
@@ -74,9 +77,14 @@ class SupervisorWorkload:
             state_schema=MultiAgentGraphState,
             extra_tools=[create_forward_message_tool("supervisor")],
             middleware=role_middleware(SUPERVISOR_ROLE, llm.request_timeout_seconds),
-            params=SupervisorBuildParams(max_concurrent_agents=self.settings.agents.max_concurrent_agents),
+            params=SupervisorBuildParams(max_concurrent_agents=self._side_by_side),
         )
         return graph.compile(checkpointer=self.saver)
+
+    @property
+    def _side_by_side(self) -> int:
+        agents = self.settings.agents
+        return agents.max_concurrent_agents if agents.enable_parallel_tool_execution else 1
 
     def runnable(self, recorder: Recorder) -> Runnable:
         """The graph, observed by the run's recorder and with a thread of its own in the checkpointer."""
@@ -84,8 +92,8 @@ class SupervisorWorkload:
             {
                 "configurable": {"thread_id": recorder.run_id},
                 "callbacks": [RunCallbacks(recorder)],
-                "recursion_limit": RECURSION_LIMIT,
-                "max_concurrency": self.settings.agents.max_concurrent_agents,
+                "recursion_limit": self.settings.agents.max_workflow_depth,
+                "max_concurrency": self._side_by_side,
             }
         )
 

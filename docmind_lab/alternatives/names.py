@@ -1,0 +1,61 @@
+"""Alternatives by what people call them: a level, a letter, or a variant of one."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Callable, Sequence
+
+from docmind_lab.alternatives import ALTERNATIVES, Alternative, Cooperative, HardTimeout
+from docmind_lab.deadlines import PropagationPolicy
+from docmind_lab.errors import ConfigurationError
+
+VARIANTS: dict[tuple[str, str], Callable[[], Alternative]] = {
+    ("cooperative", "per_read"): lambda: Cooperative(PropagationPolicy(cap="per_read")),
+    ("hard_timeout", "naive"): lambda: HardTimeout(naive=True),
+}
+
+
+def parse_alternatives(
+    chosen: Sequence[str | Alternative] | str | None, retries: int | None = None
+) -> tuple[Alternative, ...]:
+    """Alternatives from names ("A,B:naive", ["cooperative"]), instances, or None for all of them, in the order given.
+
+    retries: tries after the first for those that retry by themselves; None for their own default.
+    Raises: ConfigurationError naming the one that is unknown, the nearest and the known ones.
+    """
+    if chosen is None:
+        found: list[Alternative] = [kind() for kind in ALTERNATIVES.values()]
+    else:
+        items = [part.strip() for part in chosen.split(",") if part.strip()] if isinstance(chosen, str) else chosen
+        found = [_named(item) if isinstance(item, str) else item for item in items]
+    if retries is not None:
+        if retries < 0:
+            raise ConfigurationError(f"retries must be 0 or more, not {retries}")
+        found = [_with_retries(alternative, retries) for alternative in found]
+    if len(set(found)) < len(found):
+        raise ConfigurationError("an alternative is named twice; name each once")
+    return tuple(found)
+
+
+def _named(text: str) -> Alternative:
+    base, _, variant = text.partition(":")
+    by_letter = {kind.letter.lower(): name for name, kind in ALTERNATIVES.items()}
+    name = by_letter.get(base.lower(), base.lower())
+    if name not in ALTERNATIVES:
+        near = difflib.get_close_matches(name, ALTERNATIVES, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        known = ", ".join(f"{name} ({kind.letter})" for name, kind in ALTERNATIVES.items())
+        raise ConfigurationError(f"unknown alternative {text!r}; {hint}the alternatives are {known}")
+    if not variant:
+        return ALTERNATIVES[name]()
+    if (name, variant) not in VARIANTS:
+        known = ", ".join(f"{base}:{option}" for base, option in VARIANTS)
+        raise ConfigurationError(f"unknown variant {text!r}; the variants are {known}")
+    return VARIANTS[name, variant]()
+
+
+def _with_retries(alternative: Alternative, retries: int) -> Alternative:
+    if isinstance(alternative, Cooperative):
+        return dataclasses.replace(alternative, policy=dataclasses.replace(alternative.policy, retries=retries))
+    return alternative

@@ -1,0 +1,21 @@
+"""The report folder of a study: tables, manifest, figures and a summary in words."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from docmind_lab import plots
+from docmind_lab.study import Study, written_whole
+
+
+def save_study(study: Study, directory: str | os.PathLike[str]) -> Path:
+    """Write runs, calls and events (.parquet), manifest.json, timeline.png, overrun.png and summary.md.
+
+    Raises: ConfigurationError when the folder cannot be written or holds a study already.
+    """
+    folder = study.save(directory)
+    plots.save_figures(study, folder)
+    report = study.report()
+    written_whole(folder / "summary.md", lambda path: Path(path).write_text(report, encoding="utf-8"))
+    return folder

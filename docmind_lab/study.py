@@ -1,0 +1,130 @@
+"""A study: the three tables and the manifest that says how they came to be, kept in a folder."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from docmind_lab.errors import ConfigurationError, RecordError
+from docmind_lab.measurement import MeasuredRun
+from docmind_lab.records import SCHEMA_VERSION, TABLES, to_frame, typed
+from docmind_lab.summary import Summary, summarise
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """What a comparison or sweep returns.
+
+    runs, calls, events: DataFrames as docs/data-dictionary.md describes them. manifest: settings, versions, machine.
+    """
+
+    runs: pd.DataFrame
+    calls: pd.DataFrame
+    events: pd.DataFrame
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, measured: Iterable[MeasuredRun], manifest: Mapping[str, Any]) -> Study:
+        """The study of measured runs, in the order of their ids, whatever order they ended in."""
+        runs = sorted(measured, key=lambda item: item.run.run_id)
+        return cls(
+            runs=to_frame("runs", [item.run for item in runs]),
+            calls=to_frame("calls", [call for item in runs for call in item.calls]),
+            events=to_frame("events", [event for item in runs for event in item.events]),
+            manifest=manifest,
+        )
+
+    def summary(self) -> pd.DataFrame:
+        """One row per alternative: outcomes, overruns, and what went on after the deadline."""
+        return self._summarised().table
+
+    def _summarised(self) -> Summary:
+        return summarise(self.runs, self.manifest)
+
+    def report(self) -> str:
+        """Table, one sentence for each alternative, and what to choose, as Markdown."""
+        return self._summarised().markdown()
+
+    def save(self, directory: str | os.PathLike[str]) -> Path:
+        """Write the tables and the manifest into a folder, each by a temporary file and a rename, the manifest last.
+
+        Raises: ConfigurationError when the folder cannot be written or holds a study already.
+        """
+        folder = prepare_folder(directory)
+        for name in TABLES:
+            frame: pd.DataFrame = getattr(self, name)
+            written_whole(folder / f"{name}.parquet", functools.partial(frame.to_parquet, index=False))
+        text = json.dumps(self.manifest, indent=2, sort_keys=True) + "\n"
+        written_whole(folder / MANIFEST, lambda path: Path(path).write_text(text, encoding="utf-8"))
+        return folder
+
+    @classmethod
+    def load(cls, directory: str | os.PathLike[str]) -> Study:
+        """The study that `save` wrote. Raises: RecordError when there is none, or a newer version wrote it."""
+        folder = Path(directory)
+        try:
+            manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise RecordError(f"{folder} holds no study: its {MANIFEST} cannot be read ({error})") from error
+        version = manifest.get("schema_version")
+        if not isinstance(version, int) or version > SCHEMA_VERSION:
+            raise RecordError(
+                f"{folder} was written with schema version {version}; this package reads up to {SCHEMA_VERSION}: "
+                "upgrade docmind_lab"
+            )
+        frames = {name: typed(name, pd.read_parquet(folder / f"{name}.parquet")) for name in TABLES}
+        return cls(manifest=manifest, **frames)
+
+    def __repr__(self) -> str:
+        return self._summarised().text()
+
+    def _repr_html_(self) -> str:
+        summary = self._summarised()
+        sentences = "".join(f"<li>{escape(line)}</li>" for line in summary.sentences)
+        advice = "".join(f"<p>{escape(line)}</p>" for line in summary.advice)
+        table = summary.display_table().to_html(border=0)
+        return f"<p><b>{escape(summary.title)}</b></p>{table}<ul>{sentences}</ul>{advice}"
+
+
+def prepare_folder(directory: str | os.PathLike[str]) -> Path:
+    """The folder, made if need be, tested for writing, and free of a study.
+
+    Raises: ConfigurationError naming the folder and the remedy.
+    """
+    folder = Path(directory)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ConfigurationError(
+            f"--out {folder} cannot be written ({error.strerror}); choose another folder"
+        ) from error
+    if (folder / MANIFEST).exists():
+        raise ConfigurationError(f"--out {folder} holds a study already; choose another folder or remove it")
+    return folder
+
+
+def written_whole(path: Path, write: Callable[[str], object]) -> Path:
+    """Write a file by a temporary name beside it and a rename: it is there whole or not at all."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    try:
+        write(temporary)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return path

@@ -1,0 +1,297 @@
+"""What a comparison says: a table, a sentence for each alternative, and what to choose. Every number is of the runs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+# A caller who asked for 2 s and waits 2.15 s has been kept to the deadline, as far as a wall clock on a shared machine
+# can tell; more than that is an alternative that does not hold.
+HELD_WITHIN_S = 0.15
+# Differences between alternatives that are not told apart in a choice: server time per run, and source recall.
+_SAME_BUSY_S = 0.05
+_SAME_RECALL = 0.02
+
+LABELS: Mapping[str, str] = {
+    "unguarded": "control  unguarded",
+    "cooperative": "A  cooperative",
+    "hard_timeout": "B  hard timeout",
+    "async_cancellation": "C  async cancellation",
+    "stop_flag": "D  stop flag",
+}
+_COSTS: Mapping[str, str] = {
+    "cooperative": "every role's state and every client must carry the deadline",
+    "hard_timeout": "nothing in the graph changes",
+    "async_cancellation": "every node, tool and client must be async",
+    "stop_flag": "one argument to the graph",
+}
+_SETTINGS: Mapping[str, str] = {
+    "cooperative": "DOCMIND_AGENTS__ENABLE_DEADLINE_PROPAGATION=true",
+}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A comparison in words and numbers.
+
+    table: one row per alternative and set of options; columns are documented in `summarise`.
+    """
+
+    title: str
+    table: pd.DataFrame
+    sentences: tuple[str, ...]
+    advice: tuple[str, ...]
+
+    def display_table(self) -> pd.DataFrame:
+        """The table as people read it: rounded, with units in the headings."""
+        return pd.DataFrame(
+            {
+                "answered": self.table["answered"],
+                "partial": self.table["partial"],
+                "timed out": self.table["timed_out"],
+                "failed": self.table["failed"],
+                "unfinished": self.table["unfinished"],
+                "caller overrun median (s)": [_seconds(v) for v in self.table["caller_overrun_median_s"]],
+                "worst (s)": [_seconds(v) for v in self.table["caller_overrun_worst_s"]],
+                "late calls/run": [_number(v, 1) for v in self.table["calls_after_deadline"]],
+                "server-busy s/run": [_number(v, 2) for v in self.table["busy_after_deadline_s"]],
+                "late tokens/run": [_number(v, 0) for v in self.table["tokens_after_deadline"]],
+                "source recall": [_number(v, 2) for v in self.table["source_recall"]],
+            },
+            index=self.table.index,
+        )
+
+    def text(self) -> str:
+        """Title and table as plain text."""
+        return f"{self.title}\n{self.display_table().to_string()}"
+
+    def markdown(self) -> str:
+        """All of it as Markdown."""
+        frame = self.display_table()
+        header = "| | " + " | ".join(frame.columns) + " |"
+        rule = "|---|" + "---:|" * len(frame.columns)
+        rows = [
+            f"| {label} | " + " | ".join(str(v) for v in row) + " |"
+            for label, row in zip(frame.index, frame.to_numpy(), strict=True)
+        ]
+        parts = [f"# {self.title}", "\n".join([header, rule, *rows])]
+        parts.append("\n".join(f"- {line}" for line in self.sentences))
+        parts.append("\n\n".join(self.advice))
+        parts.append(
+            "After the deadline: calls that a server received, seconds it was busy and tokens it generated, from its "
+            "own log, per run. Figures: timeline.png, overrun.png. Tables: runs, calls and events (.parquet)."
+        )
+        return "\n\n".join(parts) + "\n"
+
+
+def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
+    """The summary of a `runs` table.
+
+    Its table is indexed by label, with columns alternative, alternative_options, runs; counts answered,
+    answered_in_time, partial, timed_out, failed, unfinished; caller_overrun_median_s and _worst_s (an unfinished run
+    counts with its horizon, a lower bound); means per run calls_after_deadline, busy_after_deadline_s,
+    tokens_after_deadline, late_checkpoints, source_recall, answer_score; work_censored, returned_worst_s.
+    """
+    order = {name: position for position, name in enumerate(LABELS)}
+    groups = runs.groupby(["alternative", "alternative_options"], observed=True, sort=False)
+    rows = [_row(str(name), str(options), group) for (name, options), group in groups]
+    rows.sort(key=lambda row: (order.get(row["alternative"], len(order)), row["alternative_options"]))
+    columns = list(rows[0]) if rows else ["label"]
+    table = pd.DataFrame(rows, columns=columns).set_index("label")
+    control = next((row for row in rows if row["alternative"] == "unguarded"), None)
+    return Summary(
+        title=_title(runs, manifest),
+        table=table,
+        sentences=tuple(_sentence(row) for row in rows),
+        advice=tuple(_advice(rows, control, runs)),
+    )
+
+
+def label_of(alternative: str, options: str = "{}") -> str:
+    """How an alternative is named to people, with the options that make it a variant."""
+    label = LABELS.get(alternative, alternative)
+    return label if options == "{}" else f"{label} {_options_text(options)}"
+
+
+def _options_text(options: str) -> str:
+    parts = []
+    for key, value in json.loads(options).items():
+        if isinstance(value, dict):
+            parts += [f"{inner}={v}" for inner, v in value.items() if inner == "cap"] or [key]
+        else:
+            parts.append(key if value is True else f"{key}={value}")
+    return f"({', '.join(parts)})"
+
+
+def _row(alternative: str, options: str, group: pd.DataFrame) -> dict[str, Any]:
+    outcomes = group["outcome"].value_counts()
+    # An unfinished run has overrun by its whole horizon at least: leaving it out would flatter the alternative.
+    overrun = group["caller_overrun_s"].fillna(group["horizon_s"] - group["decision_timeout_s"])
+    row: dict[str, Any] = {
+        "label": label_of(alternative, options),
+        "alternative": alternative,
+        "alternative_options": options,
+        "runs": len(group),
+    }
+    row |= {name: int(outcomes.get(name, 0)) for name in ("answered", "partial", "timed_out", "failed", "unfinished")}
+    row |= {
+        "answered_in_time": int(group["answered_in_time"].sum()),
+        "caller_overrun_median_s": float(overrun.median()),
+        "caller_overrun_worst_s": float(overrun.max()),
+        "late_checkpoints": float(group["late_checkpoints"].mean()),
+        "work_censored": int(group["work_censored"].sum()),
+        "returned_worst_s": float(group["returned_at_s"].max()),
+        "returned_median_s": float(group["returned_at_s"].median()),
+    }
+    for name in (
+        "calls_after_deadline",
+        "busy_after_deadline_s",
+        "tokens_after_deadline",
+        "source_recall",
+        "answer_score",
+    ):
+        row[name] = float(group[name].mean())
+    return row
+
+
+def _title(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> str:
+    if runs.empty:
+        return "An empty study"
+    timeout = " and ".join(f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique()))
+    questions = int(runs["seed"].nunique())
+    faults = sorted({str(fault) for fault in runs["fault"]} - {"none"})
+    parts = [
+        "DocMind supervisor",
+        f"{timeout} s decision timeout",
+        f"{questions} question{'s' if questions != 1 else ''}",
+        f"{' and '.join(sorted({str(p) or 'live' for p in runs['latency_profile']}))} latencies",
+        *(f"fault {fault}" for fault in faults),
+        f"{' and '.join(sorted({str(c) for c in runs['clock']}))} clock",
+        f"seed {manifest.get('design', {}).get('seed', '?')}",
+    ]
+    return " · ".join(parts)
+
+
+def _seconds(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.3f}"
+
+
+def _number(value: float, digits: int) -> str:
+    return "–" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def _sentence(row: Mapping[str, Any]) -> str:
+    """What happened, why, and what it costs."""
+    name, runs = row["alternative"], row["runs"]
+    parts = [_what_the_caller_saw(row)]
+    late = row["calls_after_deadline"]
+    busy = row["busy_after_deadline_s"]
+    if math.isnan(busy):
+        parts.append("what the servers did afterwards cannot be known without their log")
+    elif late > 0 or row["late_checkpoints"] > 0:
+        parts.append(
+            f"after the deadline {late * runs:.0f} more calls were sent and {row['late_checkpoints'] * runs:.0f} "
+            f"checkpoints written after the return: {_why_it_went_on(name)}"
+        )
+    elif busy * runs > 0.05:
+        parts.append(
+            f"no call was sent after the deadline; servers were busy with earlier ones for {busy * runs:.2f} s"
+        )
+    else:
+        parts.append("nothing went on after the deadline")
+    if name in _COSTS:
+        parts.append(f"the price: {_COSTS[name]}")
+    return f"{_name(row)}: {'; '.join(parts)}."
+
+
+def _what_the_caller_saw(row: Mapping[str, Any]) -> str:
+    runs, in_time = row["runs"], row["answered_in_time"]
+    text = f"{in_time} of {runs} answered in time"
+    late = row["answered"] - in_time
+    if late:
+        text += f", {late} late"
+    if row["unfinished"]:
+        text += f", {row['unfinished']} not at all by the horizon"
+    worst = row["caller_overrun_worst_s"]
+    if row["unfinished"]:
+        return f"{text} (overrun at least {worst:.1f} s)"
+    return f"{text}; the caller waited at most {worst * 1000:.0f} ms too long"
+
+
+def _why_it_went_on(name: str) -> str:
+    return {
+        "unguarded": "nobody enforces anything",
+        "hard_timeout": "the graph does not know that its caller has left",
+        "async_cancellation": "what runs in threads is not cancelled",
+        "stop_flag": "the flag is looked at between steps only",
+        "cooperative": "a call without the cap got through",
+    }.get(name, "the graph was not stopped")
+
+
+def _advice(rows: Sequence[Mapping[str, Any]], control: Mapping[str, Any] | None, runs: pd.DataFrame) -> list[str]:
+    """The rule: those that hold the deadline; of them the least work afterwards; then the most to show for it."""
+    enforcing = [row for row in rows if row["alternative"] != "unguarded"]
+    if not enforcing:
+        return ["Nothing to choose from: no alternative that enforces the deadline was run."]
+    held = [row for row in enforcing if row["caller_overrun_worst_s"] <= HELD_WITHIN_S and not row["unfinished"]]
+    lines = _choice(held, runs) if held else [_none_held(enforcing)]
+    if control is not None:
+        lines.append(_timeout_advice(control))
+    lines.append(
+        f"{rows[0]['runs']} runs each show directions; they say nothing about rare events, and differences of a few "
+        "milliseconds are noise of this machine."
+    )
+    return lines
+
+
+def _choice(held: Sequence[Mapping[str, Any]], runs: pd.DataFrame) -> list[str]:
+    least_busy = min(_known(row["busy_after_deadline_s"]) for row in held)
+    quietest = [row for row in held if _known(row["busy_after_deadline_s"]) <= least_busy + _SAME_BUSY_S]
+    recall = max(_known(row["source_recall"]) for row in quietest)
+    richest = [row for row in quietest if _known(row["source_recall"]) >= recall - _SAME_RECALL]
+    answered = max(row["answered_in_time"] for row in richest)
+    # One answer more or less hangs on a few milliseconds around the deadline; it decides nothing.
+    equals = [row for row in richest if row["answered_in_time"] >= answered - max(1, round(0.1 * row["runs"]))]
+    names = " or ".join(_name(row) for row in equals)
+    alike = " They do alike here: choose by their price." if len(equals) > 1 else ""
+    lines = [
+        f"Choose {names}: every caller was back within {HELD_WITHIN_S * 1000:.0f} ms of the deadline, least work went "
+        f"on afterwards ({least_busy:.2f} server-seconds a run) and the caller was left with the most (source recall "
+        f"{recall:.2f}, up to {answered} of {equals[0]['runs']} answered in time).{alike}"
+    ]
+    timeout = f"DOCMIND_AGENTS__DECISION_TIMEOUT={runs['decision_timeout_s'].iloc[0]:g}"
+    own = [_SETTINGS[row["alternative"]] for row in equals if row["alternative"] in _SETTINGS]
+    return [*lines, "Settings: " + " ".join([timeout, *own])]
+
+
+def _none_held(enforcing: Sequence[Mapping[str, Any]]) -> str:
+    best = min(enforcing, key=lambda row: row["caller_overrun_worst_s"])
+    return (
+        f"None held the deadline within {HELD_WITHIN_S * 1000:.0f} ms; {_name(best)} came closest, "
+        f"{best['caller_overrun_worst_s']:.2f} s over at worst."
+    )
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    return " ".join(str(row["label"]).split())
+
+
+def _known(value: float) -> float:
+    return 0.0 if math.isnan(value) else value
+
+
+def _timeout_advice(control: Mapping[str, Any]) -> str:
+    if control["unfinished"] or control["failed"]:
+        done = control["runs"] - control["unfinished"] - control["failed"]
+        return (
+            f"Left alone, {done} of {control['runs']} runs came to an end: no timeout would have answered the others."
+        )
+    return (
+        f"Left alone, half of the runs took up to {control['returned_median_s']:.2f} s and the longest "
+        f"{control['returned_worst_s']:.2f} s: that is what a timeout must exceed to answer these questions."
+    )
