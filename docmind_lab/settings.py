@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from docmind_lab.errors import ConfigurationError, EndpointRefused
 
@@ -87,6 +87,8 @@ class Settings(BaseSettings):
         extra="forbid",
         frozen=True,
         nested_model_default_partial_update=True,
+        # The error that ours is raised from would otherwise show an API key in a traceback.
+        hide_input_in_errors=True,
     )
 
     agents: AgentSettings = AgentSettings()
@@ -101,6 +103,12 @@ class Settings(BaseSettings):
             super().__init__(**values)
         except ValidationError as error:
             raise ConfigurationError(_explain(error)) from error
+        except SettingsError as error:
+            # Raised for a value that should be JSON and is not; the list is the only setting of that kind.
+            raise ConfigurationError(
+                f"setting security.endpoint_allowlist ({PREFIX}SECURITY__ENDPOINT_ALLOWLIST): must be a JSON list of "
+                'host names, such as ["models.example"]'
+            ) from error
         self._check_endpoints()
 
     def _check_endpoints(self) -> None:
@@ -123,7 +131,10 @@ class Settings(BaseSettings):
 
         Raises: EndpointRefused naming the host and how to allow it.
         """
-        host = (urlsplit(url).hostname or "").lower()
+        try:
+            host = (urlsplit(url).hostname or "").lower()
+        except ValueError:  # an IPv6 address whose bracket is not closed
+            host = ""
         if not host:
             raise EndpointRefused(f"{name}: {url!r} has no host; write it like http://127.0.0.1:8000/v1")
         if is_loopback(host):
@@ -137,10 +148,13 @@ class Settings(BaseSettings):
         )
 
     def replaced(self, **sections: dict[str, Any]) -> Self:
-        """A copy with fields of some sections replaced: `settings.replaced(agents={"decision_timeout": 2})`."""
+        """A copy with fields of some sections replaced: `settings.replaced(agents={"decision_timeout": 2})`.
+
+        Raises: ConfigurationError as the settings themselves do.
+        """
         values = {name: getattr(self, name) for name in type(self).model_fields}
         for section, fields in sections.items():
-            values[section] = {**dict(values[section]), **fields}
+            values[section] = {**dict(values.get(section, {})), **fields}
         return type(self)(**values)
 
 
@@ -179,7 +193,9 @@ def _explain(error: ValidationError) -> str:
     lines = []
     for problem in error.errors():
         field = ".".join(str(part) for part in problem["loc"][:2])
-        value = "" if "api_key" in field else f", not {problem.get('input')!r}"
+        # The value of anything but a known setting may hold the key: under a misspelt name, or inside a section.
+        shown = field in variables and "api_key" not in field
+        value = f", not {problem.get('input')!r}" if shown else ""
         message = problem["msg"].removeprefix("Value error, ")
         lines.append(f"setting {field} ({variables.get(field, 'unknown')}): {message}{value}")
     return "; ".join(lines)

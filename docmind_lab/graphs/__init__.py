@@ -2,9 +2,11 @@
 
 state.py        what travels through the graph, the deadline included
 handoff.py      tools that hand over to an agent, or pass its message on
-middleware.py   around every model call: observation, the deadline, trimming, counts
+history.py      the conversation as a model may see it: whole, trimmed, counted
+model_calls.py  around every model call: observation and the deadline
 roles.py        the five agents: prompts, tools
 supervisor.py   the supervisor graph, returned uncompiled
+observer.py     seeing a graph at work without touching it
 """
 
 from docmind_lab.graphs.handoff import create_forward_message_tool, create_handoff_tool

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from langchain.tools import ToolRuntime
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.graph import END
 from langgraph.types import Command, Send
@@ -15,10 +16,12 @@ from pydantic import Field
 
 from docmind_lab.deadlines import DEADLINE_KEY
 from docmind_lab.errors import GraphError
+from docmind_lab.graphs.history import asking_only
 from docmind_lab.graphs.state import HANDED_DOWN
 from docmind_lab.recorder import current_recorder
 
 HANDOFF_PREFIX = "transfer_to_"
+HANDBACK_PREFIX = "transfer_back_to_"
 FORWARD_TOOL = "forward_message"
 TASK_PREFIX = "Task: "
 _AGENT, _LIMIT = "handoff_to", "handoff_limit"
@@ -79,74 +82,93 @@ def _hand_over(runtime: ToolRuntime[Any, Any], tool_name: str, add_messages: boo
     the first admitted call commands all of them, and the others only answer.
     """
     state: Mapping[str, Any] = runtime.state
-    handoffs = {tool.name: tool.metadata or {} for tool in runtime.tools if _AGENT in (tool.metadata or {})}
+    agents = {tool.name: tool.metadata for tool in runtime.tools if tool.metadata and _AGENT in tool.metadata}
     request = _requesting_message(state["messages"], runtime.tool_call_id)
     visits: Mapping[str, int] = state.get("visits", {})
-    asked = [call for call in request.tool_calls if call["name"] in handoffs]
-    admitted = [
-        call for call in asked if visits.get(handoffs[call["name"]][_AGENT], 0) < handoffs[call["name"]][_LIMIT]
+    handoffs = [
+        _Handoff(call, str(agents[call["name"]][_AGENT]), visits, agents[call["name"]][_LIMIT])
+        for call in request.tool_calls
+        if call["name"] in agents
     ]
-    own = next(call for call in asked if call["id"] == runtime.tool_call_id)
-    agent = str(handoffs[tool_name][_AGENT])
-    if own not in admitted:
-        return _refusal(runtime, tool_name, agent, visits.get(agent, 0))
-    if own is not admitted[0]:
-        return _breadcrumb(own, agent)
+    admitted = [handoff for handoff in handoffs if handoff.is_admitted]
+    own = next(handoff for handoff in handoffs if handoff.call["id"] == runtime.tool_call_id)
+    if not own.is_admitted:
+        recorder = current_recorder()
+        if recorder is not None:
+            recorder.event("handoff_refused", "supervisor", agent=own.agent, reason="visits")
+    if own is not next(iter(admitted), None):
+        return own.answer()
     # The results of other tools in the same message are lost with a parent command; so are their requests.
-    added: list[AnyMessage] = [request.model_copy(update={"tool_calls": admitted})]
-    added += [_breadcrumb(call, str(handoffs[call["name"]][_AGENT])) for call in admitted]
-    if not add_messages:
-        added = []
+    breadcrumbs: list[AnyMessage] = [asking_only(request, {handoff.call["id"] for handoff in handoffs})]
+    breadcrumbs += [handoff.answer() for handoff in handoffs]
+    added = [*_before(request, state), *(breadcrumbs if add_messages else ())]
     ordinal = state.get("handoff_ordinal", 0) + 1
-    agents = [str(handoffs[call["name"]][_AGENT]) for call in admitted]
     sends = [
-        Send(target, _handed_down(state, request, added, str(call["args"].get("task", "")), ordinal, index))
-        for index, (target, call) in enumerate(zip(agents, admitted, strict=True))
+        Send(handoff.agent, _handed_down(state, added, handoff.task, ordinal, index))
+        for index, handoff in enumerate(admitted)
     ]
     update = {
         "messages": added,
         "handoff_ordinal": ordinal,
-        "visits": {target: visits.get(target, 0) + 1 for target in agents},
+        "visits": {handoff.agent: visits.get(handoff.agent, 0) + 1 for handoff in admitted},
     }
     # A tuple: of a list of sends LangGraph's tool node would drop the update.
     return Command(graph=Command.PARENT, goto=tuple(sends), update=update)
 
 
+@dataclass(frozen=True)
+class _Handoff:
+    """One handoff that a message asks for. visits: handoffs to each agent so far; limit: of this one's."""
+
+    call: ToolCall
+    agent: str
+    visits: Mapping[str, int]
+    limit: int
+
+    @property
+    def is_admitted(self) -> bool:
+        return self.visits.get(self.agent, 0) < self.limit
+
+    @property
+    def task(self) -> str:
+        return str(self.call["args"].get("task", ""))
+
+    def answer(self) -> ToolMessage:
+        """What the model is told of it."""
+        name, call_id = self.call["name"], self.call["id"] or ""
+        if self.is_admitted:
+            return ToolMessage(f"Successfully handed over to {self.agent}.", tool_call_id=call_id, name=name)
+        return ToolMessage(
+            f"Error: {self.agent} has been handed over to {self.visits[self.agent]} times; finish with what there is.",
+            tool_call_id=call_id,
+            name=name,
+            status="error",
+        )
+
+
+def _before(request: AIMessage, state: Mapping[str, Any]) -> list[AnyMessage]:
+    """The conversation without the request: what the supervisor did before it in this turn stays on record."""
+    return [message for message in state["messages"] if message.id != request.id]
+
+
 def _handed_down(
-    state: Mapping[str, Any], request: AIMessage, added: list[AnyMessage], task: str, ordinal: int, index: int
+    state: Mapping[str, Any], messages: list[AnyMessage], task: str, ordinal: int, index: int
 ) -> dict[str, Any]:
     """What an agent starts from: the state as it is, the conversation, and its place in the run."""
     handed = {key: value for key, value in state.items() if key not in HANDED_DOWN}
-    messages = [message for message in state["messages"] if message.id != request.id] + added
     if task:
-        messages.append(HumanMessage(TASK_PREFIX + task))
+        messages = [*messages, HumanMessage(TASK_PREFIX + task)]
     handed |= {"messages": messages, "task": task, "handoff_ordinal": ordinal, "fan_out_index": index}
     if DEADLINE_KEY in state:
         handed[DEADLINE_KEY] = state[DEADLINE_KEY]
     return handed
 
 
-def _refusal(runtime: ToolRuntime[Any, Any], tool_name: str, agent: str, visited: int) -> ToolMessage:
-    recorder = current_recorder()
-    if recorder is not None:
-        recorder.event("handoff_refused", "supervisor", agent=agent, reason="visits")
-    return ToolMessage(
-        f"Error: {agent} has been handed over to {visited} times; finish with what there is.",
-        tool_call_id=runtime.tool_call_id or "",
-        name=tool_name,
-        status="error",
-    )
-
-
 def _requesting_message(messages: Sequence[AnyMessage], tool_call_id: str | None) -> AIMessage:
     for message in reversed(messages):
         if isinstance(message, AIMessage) and any(call["id"] == tool_call_id for call in message.tool_calls):
             return message
-    raise GraphError("a handoff tool was called outside a supervisor: no message asks for it")
-
-
-def _breadcrumb(call: Mapping[str, Any], agent: str) -> ToolMessage:
-    return ToolMessage(f"Successfully handed over to {agent}.", tool_call_id=call["id"], name=call["name"])
+    raise GraphError("a supervisor's tool was called outside a supervisor: no message asks for it")
 
 
 def create_forward_message_tool(supervisor_name: str = "supervisor") -> BaseTool:
@@ -177,14 +199,18 @@ def create_forward_message_tool(supervisor_name: str = "supervisor") -> BaseTool
 
 def _forward(from_agent: str, runtime: ToolRuntime[Any, Any], supervisor_name: str) -> Command[Any] | ToolMessage:
     messages: Sequence[AnyMessage] = runtime.state["messages"]
+    request = _requesting_message(messages, runtime.tool_call_id)
     said = [m for m in messages if isinstance(m, AIMessage) and m.name == from_agent and m.text]
+    if len(request.tool_calls) > 1:
+        # A message that also hands over would otherwise both end the run and go on, by chance one or the other.
+        return _forward_error(runtime, "call forward_message alone, when nothing else is to be done")
     if not said:
         speakers = sorted({str(m.name) for m in messages if isinstance(m, AIMessage) and m.name and m.text})
-        return ToolMessage(
-            f"Error: no message from {from_agent!r}; messages came from {', '.join(speakers) or 'nobody'}.",
-            tool_call_id=runtime.tool_call_id or "",
-            name=FORWARD_TOOL,
-            status="error",
-        )
-    forwarded = AIMessage(said[-1].content, name=supervisor_name, id=f"{said[-1].id}-forwarded")
-    return Command(graph=Command.PARENT, goto=END, update={"messages": [forwarded]})
+        return _forward_error(runtime, f"no message from {from_agent!r}; {', '.join(speakers) or 'nobody'} said any")
+    forwarded = AIMessage(said[-1].content, name=supervisor_name, id=f"{request.id}-forwarded")
+    update = {"messages": [*_before(request, runtime.state), forwarded]}
+    return Command(graph=Command.PARENT, goto=END, update=update)
+
+
+def _forward_error(runtime: ToolRuntime[Any, Any], message: str) -> ToolMessage:
+    return ToolMessage(f"Error: {message}.", tool_call_id=runtime.tool_call_id or "", name=FORWARD_TOOL, status="error")

@@ -16,7 +16,8 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 from pydantic import Field
 
-from docmind_lab.graphs.middleware import ModelCalls, TrimHistory
+from docmind_lab.graphs.history import TrimHistory
+from docmind_lab.graphs.model_calls import ModelCalls
 from docmind_lab.graphs.state import MultiAgentGraphState
 from docmind_lab.retrieval.tool import RetrievalResources, Strategy, create_retrieve_documents
 

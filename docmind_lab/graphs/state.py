@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Annotated, Any, NotRequired
 
 from langchain.agents import AgentState
@@ -26,6 +27,11 @@ def keep_reason(old: str, new: str) -> str:
     return old or new
 
 
+def newest(old: Any, new: Any) -> Any:
+    """The newer value: agents that run side by side may both decide, and the last one in the message counts."""
+    return new
+
+
 class MultiAgentGraphState(AgentState[Any]):
     """State of the supervisor graph and of every role.
 
@@ -33,13 +39,15 @@ class MultiAgentGraphState(AgentState[Any]):
     schema lacks the key never sees it: LangGraph drops what a schema does not name.
     documents: what retrieval found, each a mapping with id, content, metadata, score. visits: handoffs per agent.
     handoff_ordinal, fan_out_index: which handoff, and which of its parallel tasks, this agent works on.
+
+    Agents give a changed key back whole: merging a value that holds the old one must not add it twice.
     """
 
     deadline_ts: NotRequired[float]
     documents: NotRequired[Annotated[list[Mapping[str, Any]], merge_documents]]
-    route: NotRequired[dict[str, Any]]
-    plan: NotRequired[list[str]]
-    validation: NotRequired[dict[str, Any]]
+    route: NotRequired[Annotated[dict[str, Any], newest]]
+    plan: NotRequired[Annotated[list[str], newest]]
+    validation: NotRequired[Annotated[dict[str, Any], newest]]
     task: NotRequired[str]
     handoff_ordinal: NotRequired[int]
     fan_out_index: NotRequired[int]
@@ -50,4 +58,9 @@ class MultiAgentGraphState(AgentState[Any]):
 # Set by the graph for the agent it hands over to; an agent's own result never writes them back.
 HANDED_DOWN = frozenset(
     {"messages", "deadline_ts", "task", "handoff_ordinal", "fan_out_index", "visits", "remaining_steps", "jump_to"}
+)
+
+# What one question has led to; with a checkpointer the next question on the thread starts without it.
+OF_ONE_QUESTION: Mapping[str, Any] = MappingProxyType(
+    {"documents": [], "route": {}, "plan": [], "validation": {}, "visits": {}, "stop_reason": ""}
 )

@@ -6,21 +6,26 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
+from uuid import uuid4
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.tools import BaseTool
+from langgraph.channels import BinaryOperatorAggregate
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Command
+from langgraph.types import Command, Overwrite
 
+from docmind_lab.deadlines import Deadline, current_policy
 from docmind_lab.errors import ConfigurationError, DeadlineError, GraphError
-from docmind_lab.graphs.handoff import create_handoff_tool, normalised_name
-from docmind_lab.graphs.state import HANDED_DOWN, MultiAgentGraphState
+from docmind_lab.graphs.handoff import HANDBACK_PREFIX, create_handoff_tool, normalised_name
+from docmind_lab.graphs.history import whole_messages
+from docmind_lab.graphs.state import HANDED_DOWN, OF_ONE_QUESTION, MultiAgentGraphState
 
+NEW_QUESTION = "new_question"
 OutputMode = Literal["last_message", "full_history"]
 _NOT_GIVEN = object()
 
@@ -119,7 +124,7 @@ def build_multi_agent_supervisor_graph(
     graph = SupervisorGraph(schema, context_schema=context_schema)
     graph.max_concurrent_agents = options.max_concurrent_agents
     graph.add_node(options.supervisor_name, supervisor, destinations=(*names, END))
-    graph.add_edge(START, options.supervisor_name)
+    _add_entry(graph, options.supervisor_name)
     for name, agent in zip(names, agents, strict=True):
         node = _AgentNode(agent, name, options)
         runnable: Any = RunnableLambda(node.run, node.arun, name=name)
@@ -127,11 +132,39 @@ def build_multi_agent_supervisor_graph(
     return graph
 
 
+def _add_entry(graph: StateGraph[Any, Any, Any, Any], supervisor_name: str) -> None:
+    """Start at the supervisor; on a thread that has answered before, drop first what the last question led to."""
+    empty = {
+        key: Overwrite(value) if isinstance(graph.channels[key], BinaryOperatorAggregate) else value
+        for key, value in OF_ONE_QUESTION.items()
+        if key in graph.channels
+    }
+
+    def entry(state: Mapping[str, Any]) -> str:
+        return NEW_QUESTION if state.get("visits") or state.get("stop_reason") else supervisor_name
+
+    async def entry_async(state: Mapping[str, Any]) -> str:
+        return entry(state)
+
+    def forget(state: Mapping[str, Any]) -> dict[str, Any]:
+        return empty
+
+    async def forget_async(state: Mapping[str, Any]) -> dict[str, Any]:
+        return empty
+
+    # Both colours of each, or LangGraph would run the sync one in a thread of an async run.
+    entering: Any = RunnableLambda(entry, entry_async, name="entry")
+    forgetting: Any = RunnableLambda(forget, forget_async, name=NEW_QUESTION)
+    graph.add_node(NEW_QUESTION, forgetting)
+    graph.add_conditional_edges(START, entering, [NEW_QUESTION, supervisor_name])
+    graph.add_edge(NEW_QUESTION, supervisor_name)
+
+
 def _checked_names(agents: Sequence[CompiledStateGraph[Any, Any, Any, Any]], supervisor_name: str) -> list[str]:
     if not agents:
         raise GraphError("a supervisor needs at least one agent; pass agents=[create_agent(..., name='router_agent')]")
     names: list[str] = []
-    seen = {normalised_name(supervisor_name): supervisor_name}
+    seen = {normalised_name(supervisor_name): supervisor_name, NEW_QUESTION: NEW_QUESTION}
     for agent in agents:
         name = agent.name
         if not name or name == "LangGraph":
@@ -178,8 +211,13 @@ class _AgentNode:
         return Command(goto=self.options.supervisor_name, update=self._delta(state, final))
 
     def _cut(self, state: Mapping[str, Any], last: Mapping[str, Any], error: DeadlineError) -> Command[Any]:
-        """End the run: no budget is left for anyone, and what the agent had so far is kept."""
-        return Command(goto=END, update={**self._delta(state, last), "stop_reason": error.stop_reason})
+        """What the agent had so far, and the end of the run; back to the supervisor if only a reserve is left."""
+        delta = self._delta(state, last)
+        deadline = Deadline.from_state(state)
+        if deadline is None or deadline.remaining() <= current_policy().floor_s:
+            return Command(goto=END, update={**delta, "stop_reason": error.stop_reason})
+        note = AIMessage(f"{self.name} ran out of its part of the time; go on with what there is.", name=self.name)
+        return Command(goto=self.options.supervisor_name, update={**delta, "messages": [*delta["messages"], note]})
 
     def _delta(self, state: Mapping[str, Any], final: Mapping[str, Any]) -> dict[str, Any]:
         before = {message.id for message in state["messages"]}
@@ -190,14 +228,30 @@ class _AgentNode:
         return {**delta, "messages": self._reported(new)}
 
     def _reported(self, new: Sequence[AnyMessage]) -> list[AnyMessage]:
-        messages = [_named(message, self.name) for message in new if message.type != "human"]
+        # An agent that was cut may have asked for tools whose results never came.
+        messages = whole_messages([_named(message, self.name) for message in new if message.type != "human"])
         if self.options.output_mode == "last_message":
-            # A tool's result makes sense only with the message that asked for it.
-            keep = 2 if messages and isinstance(messages[-1], ToolMessage) else 1
-            messages = messages[-keep:]
+            messages = messages[_start_of_last(messages) :]
         if self.options.adds_back_messages:
-            messages.append(AIMessage(f"Handing back to {self.options.supervisor_name}.", name=self.name))
+            messages += self._handed_back()
         return messages
+
+    def _handed_back(self) -> list[AnyMessage]:
+        """The breadcrumb of a return: a call without text, so that nobody takes it for what the agent says."""
+        supervisor = self.options.supervisor_name
+        call = ToolCall(name=HANDBACK_PREFIX + normalised_name(supervisor), args={}, id=f"back-{uuid4().hex}")
+        return [
+            AIMessage("", name=self.name, tool_calls=[call]),
+            ToolMessage(f"Successfully handed back to {supervisor}.", tool_call_id=call["id"], name=call["name"]),
+        ]
+
+
+def _start_of_last(messages: Sequence[AnyMessage]) -> int:
+    """Where the last message begins; a tool's result makes sense only with the message that asked for it."""
+    start = max(0, len(messages) - 1)
+    while start > 0 and isinstance(messages[start], ToolMessage):
+        start -= 1
+    return start
 
 
 def _named(message: AnyMessage, name: str) -> AnyMessage:

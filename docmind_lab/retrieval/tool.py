@@ -26,7 +26,7 @@ from qdrant_client.http.exceptions import ApiException
 
 from docmind_lab.clocks import WALL, Clock
 from docmind_lab.deadlines import Deadline, current_policy, deadline_scope
-from docmind_lab.errors import ConfigurationError, DeadlineError, DocmindLabError
+from docmind_lab.errors import ConfigurationError, DocmindLabError
 from docmind_lab.recorder import current_recorder, position_of
 from docmind_lab.retrieval.index import SearchIndex
 from docmind_lab.retrieval.strategies import LIMIT, RetrievedDocument, search, search_async
@@ -140,7 +140,8 @@ class _Search:
 
 
 # What a search may fail with and the agents can go on without; anything else is a defect and is raised.
-_SURVIVABLE = (ApiException, httpx.HTTPError, TimeoutError, DeadlineError, DocmindLabError)
+# ValueError is what a local Qdrant says of a collection it does not have.
+_SURVIVABLE = (ApiException, httpx.HTTPError, TimeoutError, DocmindLabError, ValueError)
 
 
 def _safe_message(error: BaseException) -> str:

@@ -60,7 +60,7 @@ class Fault:
     def __str__(self) -> str:
         if self.kind == "none":
             return "none"
-        chance = "" if self.probability == 1 else f":{self.probability:g}"
+        chance = "" if self.probability == 1 else f":{self.probability!r}"
         return f"{self.kind}:{self.role}{chance}"
 
     def strikes(self, key: DrawKey) -> bool:

@@ -55,12 +55,11 @@ class ServiceLog:
 
     def received(self, request: ServiceRequest, plan: Plan, received_at: float) -> RequestRow:
         """Begin the row of a request."""
-        attempt = request.tag("attempt")
         row = RequestRow(
             kind=plan.kind,
             run_id=request.tag("run-id"),
             call_id=request.tag("call-id"),
-            attempt=int(attempt) if attempt.isdigit() else 1,
+            attempt=request.number("attempt", 1),
             role=request.tag("role"),
             step=request.tag("step"),
             received_at=received_at,

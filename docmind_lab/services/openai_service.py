@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,10 +20,12 @@ from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.plan import Chunk, Headers, Plan, ServiceRequest, Step, Wait, json_steps
 from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
+from docmind_lab.services.scripted_model.conversation import message_text
 from docmind_lab.services.scripted_model.roles import role_of
 
 MODEL_NAME = "docmind-scripted"
 _TOKEN = re.compile(r"\w+|[^\w\s]")
+_CREATED = 0  # not the time: the same request gets the same bytes
 
 
 def count_tokens(text: str) -> int:
@@ -51,7 +52,7 @@ class OpenAIService:
         """The plan for a request; a request that cannot be served gets an OpenAI-shaped error at once."""
         try:
             if request.path == "/v1/models" and request.method == "GET":
-                entry = {"id": self.model, "object": "model", "created": 0, "owned_by": "docmind_lab"}
+                entry = {"id": self.model, "object": "model", "created": _CREATED, "owned_by": "docmind_lab"}
                 return Plan(json_steps(200, {"object": "list", "data": [entry]}), "llm")
             if request.path != "/v1/chat/completions":
                 raise _BadRequest(404, f"Unknown request URL: {request.method} {request.path}.", code="unknown_url")
@@ -67,9 +68,8 @@ class OpenAIService:
         payload = self._validated(request)
         conversation = Conversation.from_request(payload)
         reply = reply_to(conversation)
-        limit = payload.get("max_completion_tokens") or payload.get("max_tokens")
-        reply, finish_reason = _within(reply, limit)
-        input_tokens = sum(count_tokens(json.dumps(m.get("content") or "")) for m in conversation.messages)
+        reply, finish_reason = _within(reply, payload.get("max_completion_tokens") or payload.get("max_tokens"))
+        input_tokens = sum(count_tokens(message_text(message)) for message in conversation.messages)
         output_tokens = max(1, count_tokens(_spoken(reply)))
         key = request.draw_key(role_of(conversation), str(len(conversation.messages)), self.default_seed)
         latency = self.profile.draw_llm(key)
@@ -78,7 +78,6 @@ class OpenAIService:
             finish_reason=finish_reason,
             model=self.model,
             id="chatcmpl-" + hashlib.blake2b(request.body + str(key).encode(), digest_size=12).hexdigest(),
-            created=int(time.time()),
             usage={
                 "prompt_tokens": input_tokens,
                 "completion_tokens": output_tokens,
@@ -113,10 +112,31 @@ class OpenAIService:
         messages = payload.get("messages")
         if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
             raise _BadRequest(400, "'messages' must be a non-empty array of objects.", param="messages")
+        _check_optional_fields(payload)
         if payload.get("model") != self.model:
             message = f"The model '{payload.get('model')}' does not exist; this server has '{self.model}'."
             raise _BadRequest(404, message, param="model", code="model_not_found")
         return payload
+
+
+def _check_optional_fields(payload: Mapping[str, Any]) -> None:
+    """Raises: _BadRequest naming the field whose kind is wrong, before anything reads it."""
+    for name in ("max_tokens", "max_completion_tokens"):
+        limit = payload.get(name)
+        if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
+            raise _BadRequest(400, f"{name!r} must be a whole number from 1 up, not {limit!r}.", param=name)
+    if not isinstance(payload.get("stream_options") or {}, dict):
+        raise _BadRequest(400, "'stream_options' must be an object.", param="stream_options")
+    if not _holds_functions(payload.get("tools")):
+        raise _BadRequest(400, "'tools' must be an array of objects that each hold a function.", param="tools")
+    if not all(_holds_functions(message.get("tool_calls")) for message in payload["messages"]):
+        raise _BadRequest(400, "'tool_calls' must be an array of objects that each hold a function.", param="messages")
+
+
+def _holds_functions(entries: Any) -> bool:
+    return isinstance(entries or [], list) and all(
+        isinstance(entry, dict) and isinstance(entry.get("function"), dict) for entry in entries or ()
+    )
 
 
 def _spoken(reply: Reply) -> str:
@@ -128,7 +148,7 @@ def _within(reply: Reply, limit: int | None) -> tuple[Reply, str]:
     """The reply cut to a number of tokens, and why it ends."""
     if limit is not None and count_tokens(reply.text) > limit:
         ends = [match.end() for match in _TOKEN.finditer(reply.text)]
-        return Reply(reply.text[: ends[limit - 1]] if limit > 0 else ""), "length"
+        return Reply(reply.text[: ends[limit - 1]]), "length"
     return reply, "tool_calls" if reply.tool_calls else "stop"
 
 
@@ -140,7 +160,6 @@ class _Answer:
     finish_reason: str
     model: str
     id: str
-    created: int
     usage: Mapping[str, int]
 
     def _tool_calls(self) -> list[dict[str, Any]]:
@@ -160,7 +179,7 @@ class _Answer:
         return {
             "id": self.id,
             "object": "chat.completion",
-            "created": self.created,
+            "created": _CREATED,
             "model": self.model,
             "choices": [{"index": 0, "message": message, "finish_reason": self.finish_reason, "logprobs": None}],
             "usage": dict(self.usage),
@@ -172,11 +191,12 @@ class _Answer:
             Headers(200, (("content-type", "text/event-stream"), ("cache-control", "no-cache"))),
             self._event({"role": "assistant", "content": ""}),
         ]
-        position = 0
-        for match in _TOKEN.finditer(self.reply.text):
-            end = match.end()
-            steps += [Wait(inter_token_s, tokens=1), self._event({"content": self.reply.text[position:end]})]
-            position = end
+        text, position = self.reply.text, 0
+        for match in _TOKEN.finditer(text):
+            steps += [Wait(inter_token_s, tokens=1), self._event({"content": text[position : match.end()]})]
+            position = match.end()
+        if text[position:]:
+            steps.append(self._event({"content": text[position:]}))
         if self.reply.tool_calls:
             tokens = count_tokens(_spoken(Reply(tool_calls=self.reply.tool_calls)))
             steps.append(Wait(inter_token_s * tokens, tokens=tokens))
@@ -192,7 +212,7 @@ class _Answer:
         payload: dict[str, Any] = {
             "id": self.id,
             "object": "chat.completion.chunk",
-            "created": self.created,
+            "created": _CREATED,
             "model": self.model,
             "choices": [],
         }

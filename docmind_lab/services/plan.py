@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -19,6 +20,8 @@ from docmind_lab.network.attempts import HEADER_PREFIX
 from docmind_lab.randomness import DrawKey
 
 ServiceKind = Literal["llm", "retrieval"]
+
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,30}")
 
 
 @dataclass(frozen=True)
@@ -93,14 +96,18 @@ class ServiceRequest:
         """What the client says of the call the request belongs to; empty when it says nothing."""
         return self.headers.get(HEADER_PREFIX + name, "")
 
+    def number(self, name: str, default: int) -> int:
+        """A tag that is a whole number; `default` when it is missing or anything else."""
+        text = self.tag(name)
+        return int(text) if _WHOLE_NUMBER.fullmatch(text) else default
+
     def draw_key(self, default_role: str, default_step: str, default_seed: int) -> DrawKey:
         """The key of the request's latency and faults. A client without tags gets the defaults."""
-        seed, attempt = self.tag("seed"), self.tag("attempt")
         return DrawKey(
-            seed=int(seed) if seed.lstrip("-").isdigit() else default_seed,
+            seed=self.number("seed", default_seed),
             role=self.tag("role") or default_role,
             step=self.tag("step") or default_step,
-            attempt=int(attempt) if attempt.isdigit() else 1,
+            attempt=self.number("attempt", 1),
         )
 
     def json(self) -> Any:

@@ -145,7 +145,9 @@ class Conversation:
             text = message_text(message)
             payload = _parsed(text)
             if isinstance(payload, dict):
-                for item in payload.get("documents") or ():
+                items = payload.get("documents")
+                # Another's tool may report how many documents there are under the same name.
+                for item in items if isinstance(items, list) else ():
                     if isinstance(item, dict) and item.get("content"):
                         document = Document(str(item.get("id", position)), str(item["content"]))
                         found.setdefault(document.id, document)

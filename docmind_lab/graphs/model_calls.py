@@ -1,0 +1,222 @@
+"""Middleware around every model call of a role: observes the call, and holds it to the deadline of the state."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import openai
+from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableBinding
+from langchain_openai import ChatOpenAI
+
+from docmind_lab.clocks import WALL, Clock
+from docmind_lab.deadlines import Deadline, PropagationPolicy, current_policy, deadline_scope
+from docmind_lab.graphs.state import MultiAgentGraphState
+from docmind_lab.randomness import keyed_uniform
+from docmind_lab.recorder import current_recorder, position_of
+
+# These leave the reserve to synthesis and validation, which come after them.
+_ROLES_BEFORE_SYNTHESIS = frozenset({"router", "planner", "retrieval"})
+
+_RETRYABLE = (openai.RateLimitError, openai.InternalServerError, openai.APIConnectionError)
+_FIRST_BACKOFF_S = 0.5  # as the openai client's own first wait, so that the two differ in the budget only
+
+
+@dataclass(frozen=True)
+class _Budget:
+    """The deadline of one model call and how it is applied."""
+
+    deadline: Deadline
+    policy: PropagationPolicy
+
+    def is_spent(self) -> bool:
+        """Whether too little is left for a request."""
+        return self.deadline.remaining() <= self.policy.floor_s
+
+    def wait_before_retry(self, error: BaseException, attempt: int, role: str) -> float | None:
+        """Seconds to wait before another attempt; None when there must not be one."""
+        if attempt > self.policy.retries or isinstance(error, openai.APITimeoutError):
+            return None
+        if not isinstance(error, _RETRYABLE):
+            return None
+        wait_s = _retry_after(error)
+        if wait_s is None:
+            wait_s = _FIRST_BACKOFF_S * 2 ** (attempt - 1) * (1 - 0.25 * keyed_uniform("backoff", role, attempt))
+        # An attempt that begins with nothing left cannot end in time: it is not started.
+        return wait_s if wait_s < self.deadline.remaining() - self.policy.floor_s else None
+
+
+def _retry_after(error: BaseException) -> float | None:
+    response = getattr(error, "response", None)
+    value = response.headers.get("retry-after") if response is not None else None
+    try:
+        return None if value is None else max(0.0, float(value))
+    except ValueError:
+        return None
+
+
+class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
+    """Opens a recorded call around each model call, and enforces the deadline if the state carries one.
+
+    role: whose calls these are. request_timeout_s: cap of one request under propagation, besides the deadline and
+    the model's own timeout. clock: what the deadline's instant is read on and what sync retries wait on.
+    async_sleep: what async retries wait on.
+
+    With a deadline: a call with no budget left is refused before it is sent (`BudgetRefused`); the client's own
+    retries are off and ours stay within the budget; what is cut surfaces as `DeadlineExceeded`, and nothing of the
+    call keeps running on this side. Without one: the request goes out exactly as the client would send it.
+    """
+
+    state_schema = MultiAgentGraphState
+
+    def __init__(
+        self,
+        role: str,
+        *,
+        request_timeout_s: float | None = None,
+        clock: Clock = WALL,
+        async_sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        super().__init__()
+        self.role, self.request_timeout_s, self.clock, self.async_sleep = role, request_timeout_s, clock, async_sleep
+
+    @property
+    def name(self) -> str:
+        """Unique per role, as LangChain asks of the middleware of one agent."""
+        return f"ModelCalls[{self.role}]"
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """One model call, sync."""
+        budget = self._budget(request)
+        with self._recorded(request, budget):
+            attempt = 0
+            while True:
+                attempt += 1
+                try:
+                    with _enforced(budget):
+                        response = handler(self._bounded(request, budget))
+                except openai.OpenAIError as error:
+                    self.clock.sleep(self._wait_before_retry(error, budget, attempt))
+                    self._raise_if_spent(error, budget)
+                else:
+                    _note_tokens(response)
+                    return response
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        """One model call, async."""
+        budget = self._budget(request)
+        with self._recorded(request, budget):
+            attempt = 0
+            while True:
+                attempt += 1
+                try:
+                    with _enforced(budget):
+                        response = await handler(self._bounded(request, budget))
+                except openai.OpenAIError as error:
+                    await self.async_sleep(self._wait_before_retry(error, budget, attempt))
+                    self._raise_if_spent(error, budget)
+                else:
+                    _note_tokens(response)
+                    return response
+
+    def _budget(self, request: ModelRequest[Any]) -> _Budget | None:
+        deadline = Deadline.from_state(request.state, self.clock)
+        if deadline is None:
+            return None
+        policy = current_policy()
+        if self.role in _ROLES_BEFORE_SYNTHESIS:
+            deadline = deadline.child(policy.reserve_s)
+        return _Budget(deadline, policy)
+
+    @contextlib.contextmanager
+    def _recorded(self, request: ModelRequest[Any], budget: _Budget | None) -> Iterator[None]:
+        recorder = current_recorder()
+        position = position_of(request.state)
+        if budget is not None and budget.is_spent():
+            if recorder is not None:
+                recorder.refuse("llm", self.role, position)
+            raise budget.deadline.refused(self.role, "middleware")
+        if recorder is None:
+            yield
+            return
+        with recorder.call("llm", self.role, position, cap_from_deadline=budget is not None):
+            yield
+
+    def _bounded(self, request: ModelRequest[Any], budget: _Budget | None) -> ModelRequest[Any]:
+        if budget is None:
+            return request
+        own = (self.request_timeout_s, request.model_settings.get("timeout"), _model_timeout(request.model))
+        timeouts = [timeout_s for timeout_s in own if isinstance(timeout_s, int | float)]
+        settings = {**request.model_settings, "timeout": budget.deadline.cap(min(timeouts, default=None))}
+        return request.override(model=without_client_retries(request.model), model_settings=settings)
+
+    def _wait_before_retry(self, error: openai.OpenAIError, budget: _Budget | None, attempt: int) -> float:
+        """Seconds to wait before another attempt; raises what the call ends with if there must not be one."""
+        if budget is None:
+            raise error
+        self._raise_if_spent(error, budget)
+        wait_s = budget.wait_before_retry(error, attempt, self.role)
+        if wait_s is None:
+            raise error
+        recorder = current_recorder()
+        if recorder is not None:
+            recorder.event("retry", self.role, kind="llm", attempt=attempt, wait_s=wait_s)
+        return wait_s
+
+    def _raise_if_spent(self, error: openai.OpenAIError, budget: _Budget | None) -> None:
+        if budget is None or not budget.is_spent():
+            return
+        recorder = current_recorder()
+        if recorder is not None:
+            recorder.event("deadline_cut", self.role, kind="llm", source="network")
+        raise budget.deadline.exceeded(self.role, "network") from error
+
+
+def _enforced(budget: _Budget | None) -> contextlib.AbstractContextManager[Deadline | None]:
+    """What the network seam holds the call to; under a per-read cap it is left to the client's timeout."""
+    return deadline_scope(budget.deadline if budget is not None and budget.policy.cap == "total" else None)
+
+
+def _model_timeout(model: Any) -> Any:
+    return getattr(_unbound(model), "request_timeout", None)
+
+
+def _unbound(model: Any) -> Any:
+    while isinstance(model, RunnableBinding):
+        model = model.bound
+    return model
+
+
+def without_client_retries(model: Any) -> Any:
+    """A ChatOpenAI like `model`, over the same connections, whose client does not retry; any other model as it is.
+
+    What is bound to the model stays bound. Costs 0.1 ms, since no connection pool is made: nothing is kept.
+    """
+    if isinstance(model, RunnableBinding):
+        return model.model_copy(update={"bound": without_client_retries(model.bound)})
+    if not isinstance(model, ChatOpenAI):
+        return model
+    copy = model.model_copy()
+    copy.max_retries = 0
+    copy.root_client = model.root_client.with_options(max_retries=0)
+    copy.client = copy.root_client.chat.completions
+    copy.root_async_client = model.root_async_client.with_options(max_retries=0)
+    copy.async_client = copy.root_async_client.chat.completions
+    return copy
+
+
+def _note_tokens(response: ModelResponse[Any]) -> None:
+    """Tell the recorder how many tokens the response of the current call counts."""
+    recorder = current_recorder()
+    usage = next((m.usage_metadata for m in response.result if isinstance(m, AIMessage) and m.usage_metadata), None)
+    if recorder is not None and usage is not None:
+        recorder.note_tokens(usage["input_tokens"], usage["output_tokens"])

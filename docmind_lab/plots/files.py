@@ -1,0 +1,64 @@
+"""Figures in files, drawn without pyplot: no display is looked for, and no figure is left open."""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from docmind_lab.plots.lanes import lanes_frame, timeline_frame
+from docmind_lab.plots.overruns import overrun, overrun_frame, overrun_size
+from docmind_lab.plots.selection import StudyTables
+from docmind_lab.plots.timelines import timeline, timeline_size
+
+_DOTS_PER_INCH = 150
+
+
+def save_figures(study: StudyTables, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
+    """The paths of timeline.png (the question with the most work after its deadline) and overrun.png, just written.
+
+    Both are drawn before either is written, and each appears whole or not at all: a temporary file beside it is
+    renamed. The directory is made if need be.
+    Raises: ConfigurationError when the study has no runs or several decision timeouts; OSError when it cannot write.
+    """
+    roles = len(timeline_frame(study)["role"].cat.categories)
+    pictures = {
+        "timeline.png": timeline(study, ax=_axes(*timeline_size(len(lanes_frame(study)), roles))),
+        "overrun.png": overrun(study, ax=_axes(*overrun_size(overrun_frame(study)["group"].nunique()))),
+    }
+    images = {name: _png(ax) for name, ax in pictures.items()}
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    return tuple(_written(folder / name, image) for name, image in images.items())
+
+
+def _axes(width_in: float, height_in: float) -> Axes:
+    figure = Figure(figsize=(width_in, height_in), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure.subplots()
+
+
+def _png(ax: Axes) -> bytes:
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=_DOTS_PER_INCH, facecolor=figure.get_facecolor())
+    return buffer.getvalue()
+
+
+def _written(path: Path, content: bytes) -> Path:
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+        os.chmod(temporary, 0o644)  # mkstemp makes files that only their owner may read
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return path

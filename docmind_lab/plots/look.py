@@ -1,0 +1,167 @@
+"""How every figure looks: one fixed colour and name for each alternative, white paper, dark ink, text of 8 pt and up.
+
+Paper and ink are set on the figure and its axes, also on axes that are handed in: on a dark theme a transparent figure
+would put dark text on a dark page. Text is always ink; colour only ever repeats what a label or a shape says too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.transforms import ScaledTranslation
+
+LETTERS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "unguarded": "control",
+        "cooperative": "A",
+        "hard_timeout": "B",
+        "async_cancellation": "C",
+        "stop_flag": "D",
+        "hybrid": "E",
+        "native": "F",
+    }
+)
+"""Letter of each alternative, in the order in which every figure has them."""
+
+# Okabe and Ito, Color Universal Design (2008). Their yellow is left out: it cannot be seen on white.
+COLOURS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "unguarded": "#000000",
+        "cooperative": "#0072B2",
+        "hard_timeout": "#D55E00",
+        "async_cancellation": "#009E73",
+        "stop_flag": "#E69F00",
+        "hybrid": "#CC79A7",
+        "native": "#56B4E9",
+    }
+)
+"""Colour of each alternative, safe for the colour-blind and the same in every figure."""
+
+OTHER_COLOUR: Final = "#7A7A7A"
+PAPER, INK, RULE, BAND = "#FFFFFF", "#1A1A1A", "#8C8C8C", "#F4F4F4"
+TEXT_PT, SMALL_PT, TITLE_PT = 9.0, 8.0, 11.0
+_LEGEND_BELOW_IN = 0.48  # below tick labels and the label of the axis, whatever the height of the figure
+
+
+def label_of(alternative: str, options: str = "{}") -> str:
+    """How people call an alternative: "A  cooperative", "control  unguarded", "B  hard timeout (naive)".
+
+    options: the column `alternative_options`, a JSON object. One that is not ours goes by its own name.
+    """
+    words = alternative.replace("_", " ")
+    label = f"{LETTERS[alternative]}  {words}" if alternative in LETTERS else words
+    named = [name if value is True else f"{name}={_brief(value)}" for name, value in json.loads(options).items()]
+    return f"{label} ({', '.join(named)})" if named else label
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, dict):
+        return "/".join(_brief(inner) for inner in value.values())
+    return str(value)
+
+
+def colour_of(alternative: str) -> str:
+    """The colour of an alternative; one grey for those that are not ours."""
+    return COLOURS.get(alternative, OTHER_COLOUR)
+
+
+def rank_of(alternative: str) -> int:
+    """The place of an alternative in every figure; those that are not ours come last."""
+    return list(LETTERS).index(alternative) if alternative in LETTERS else len(LETTERS)
+
+
+def seconds_text(value_s: float) -> str:
+    """A duration as people say it: "0 s", "5.4 ms", "362 ms", "3.36 s"."""
+    if value_s == 0:
+        return "0 s"
+    if abs(value_s) < 0.9995:
+        return f"{value_s * 1000:.2g} ms" if abs(value_s) < 0.00995 else f"{value_s * 1000:.0f} ms"
+    return f"{value_s:.3g} s"
+
+
+def new_axes(width_in: float, height_in: float) -> Axes:
+    """Axes on a new figure of pyplot, so that a notebook shows it."""
+    import matplotlib.pyplot as plt  # noqa: PLC0415 - slow, and looks for a display; saving figures needs neither
+
+    figure, ax = plt.subplots(figsize=(width_in, height_in), layout="constrained")
+    figure.set_facecolor(PAPER)
+    return ax
+
+
+def dress(ax: Axes, title: str, context: str) -> None:
+    """Paper, ink, title and context, whatever style the axes were made in. Call it once everything is drawn."""
+    figure = ax.get_figure(root=True)
+    if figure is not None:
+        figure.set_facecolor(PAPER)
+        figure.patch.set_alpha(1.0)
+    ax.set_facecolor(PAPER)
+    ax.patch.set_alpha(1.0)
+    for side, spine in ax.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set_edgecolor(RULE)
+    ax.tick_params(which="both", color=RULE, labelcolor=INK, labelsize=SMALL_PT)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.label.set_color(INK)
+        axis.label.set_fontsize(TEXT_PT)
+    # Three lines stand on the upper edge of the axes: labels of lines within it, the context, the title.
+    ax.set_title(title, loc="left", fontsize=TITLE_PT, fontweight="bold", color=INK, pad=29)
+    note(ax, context, (0.0, 1.0), (0.0, 16.0), fontsize=TEXT_PT, va="bottom")
+
+
+def note(
+    ax: Axes,
+    text: str,
+    at: tuple[float, float],
+    shift_pt: tuple[float, float],
+    *,
+    x_in: str = "axes fraction",
+    y_in: str = "axes fraction",
+    ha: str = "left",
+    va: str = "center",
+    fontsize: float = SMALL_PT,
+    weight: str = "normal",
+) -> None:
+    """Text in ink beside a point of the axes; x_in, y_in: "data" or "axes fraction"."""
+    ax.annotate(
+        text,
+        at,
+        xycoords=(x_in, y_in),
+        xytext=shift_pt,
+        textcoords="offset points",
+        ha=ha,
+        va=va,
+        fontsize=fontsize,
+        fontweight=weight,
+        color=INK,
+        annotation_clip=False,
+    )
+
+
+def deadline_line(ax: Axes, deadline_s: float) -> None:
+    """A labelled vertical line at the deadline."""
+    ax.axvline(deadline_s, color=INK, linewidth=1.2, linestyle=(0, (5, 2)), zorder=2.5, gid="deadline")
+    text = f"deadline {deadline_s:g} s"
+    note(ax, text, (deadline_s, 1.0), (0.0, 3.0), x_in="data", ha="center", va="bottom")
+
+
+def legend_below(ax: Axes, handles: Iterable[Artist], columns: int) -> None:
+    """A legend under the axes, clear of the data and of the axis label."""
+    figure = ax.figure
+    ax.legend(
+        handles=list(handles),
+        loc="upper left",
+        bbox_to_anchor=(0.0, 0.0),
+        bbox_transform=ax.transAxes + ScaledTranslation(0.0, -_LEGEND_BELOW_IN, figure.dpi_scale_trans),
+        borderaxespad=0.0,
+        ncols=columns,
+        fontsize=SMALL_PT,
+        frameon=False,
+        labelcolor=INK,
+        handlelength=2.4,
+        columnspacing=1.6,
+    )

@@ -1,0 +1,58 @@
+"""Fixtures shared by the tests: a clock that moves by hand, and the simulated services as a process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
+
+# Two shared cores pause for longer than Hypothesis allows one example, which says nothing about the code. A clock
+# that is moved by hand carries nothing over from one example to the next that a deadline could see.
+settings.register_profile(
+    "docmind",
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("docmind")
+
+
+@dataclass
+class ManualClock:
+    """A clock that moves only when told to, or when someone sleeps on it."""
+
+    now_s: float = 1000.0
+    name: str = "manual"
+
+    def now(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+    def advance(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+@pytest.fixture
+def manual_clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture(scope="session")
+def services() -> Iterator[ServiceProcess]:
+    """The services with a hundredth of the typical latencies: calls of some milliseconds."""
+    with ServiceProcess(ServiceOptions(profile=LatencyProfile.named("typical/100"))) as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def service_log(services: ServiceProcess) -> Iterator[LogClient]:
+    client = LogClient(services.addresses.log_url)
+    yield client
+    client.close()

@@ -1,0 +1,97 @@
+"""The service's own log: one row per request, by run, from any thread, bounded for requests without a run."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+
+from docmind_lab.services import log as log_module
+from docmind_lab.services.log import ServiceLog, rows_as_json, rows_from_json
+from docmind_lab.services.plan import Plan, ServiceRequest
+
+PLAN = Plan((), "llm", input_tokens=12, output_tokens=5, fault="stall")
+
+
+def request(run_id: str = "", **tags: str) -> ServiceRequest:
+    tags = {"run-id": run_id, "call-id": "llm/router/1.0.1", "attempt": "2", "role": "router", "step": "1.0.1"} | tags
+    return ServiceRequest("POST", "/v1/chat/completions", {f"x-docmind-{name}": value for name, value in tags.items()})
+
+
+def test_a_row_says_which_call_it_is_of_and_what_is_planned():
+    row = ServiceLog().received(request("r1"), PLAN, received_at=3.5)
+    assert (row.run_id, row.call_id, row.attempt) == ("r1", "llm/router/1.0.1", 2)
+    assert (row.role, row.step, row.kind) == ("router", "1.0.1", "llm")
+    assert (row.received_at, row.input_tokens, row.fault, row.outcome) == (3.5, 12, "stall", "open")
+    assert row.output_tokens == 0, "tokens are counted when they are generated"
+
+
+@pytest.mark.parametrize("attempt", ["", "first", "²"])
+def test_an_attempt_that_is_no_number_counts_as_the_first(attempt):
+    assert ServiceLog().received(request("r1", attempt=attempt), PLAN, 0.0).attempt == 1
+
+
+def test_rows_are_kept_apart_by_run():
+    log = ServiceLog()
+    first, second = log.received(request("r1"), PLAN, 0.0), log.received(request("r2"), PLAN, 0.0)
+    loose = log.received(request(), PLAN, 0.0)
+    assert [log.rows(run_id) for run_id in ("r1", "r2", "", "r3")] == [[first], [second], [loose], []]
+
+
+def test_open_rows_are_those_still_at_work():
+    log = ServiceLog()
+    rows = [log.received(request("r1"), PLAN, 0.0) for _ in range(3)]
+    rows[0].outcome = "ok"
+    assert log.open_rows("r1") == 2
+
+
+def test_a_forgotten_run_leaves_nothing_and_takes_no_other_with_it():
+    log = ServiceLog()
+    log.received(request("r1"), PLAN, 0.0)
+    log.received(request("r2"), PLAN, 0.0)
+    log.forget("r1")
+    log.forget("never seen")
+    assert log.rows("r1") == []
+    assert len(log.rows("r2")) == 1
+
+
+def test_rows_without_a_run_are_bounded_and_the_newest_stay(monkeypatch):
+    monkeypatch.setattr(log_module, "_UNCLAIMED_ROWS", 5)
+    log = ServiceLog()
+    for instant in range(12):
+        log.received(request(), PLAN, float(instant))
+        log.received(request("r1"), PLAN, float(instant))
+    assert [row.received_at for row in log.rows("")] == [7.0, 8.0, 9.0, 10.0, 11.0]
+    assert len(log.rows("r1")) == 12
+
+
+def test_a_list_that_was_read_does_not_change_with_the_log():
+    log = ServiceLog()
+    log.received(request("r1"), PLAN, 0.0)
+    read = log.rows("r1")
+    log.received(request("r1"), PLAN, 1.0)
+    assert len(read) == 1
+
+
+def test_no_row_is_lost_when_many_threads_write_and_read():
+    log, workers, each = ServiceLog(), 8, 200
+    together = Barrier(workers)
+
+    def work(worker: int) -> None:
+        together.wait()
+        for number in range(each):
+            log.received(request(f"r{number % 3}"), PLAN, 0.0).outcome = "ok"
+            log.open_rows(f"r{worker % 3}")
+
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(work, range(workers)))
+    assert sum(len(log.rows(f"r{number}")) for number in range(3)) == workers * each
+
+
+def test_rows_survive_the_way_over_json():
+    row = ServiceLog().received(request("r1"), PLAN, 3.5)
+    row.token_spans.append((3.5, 4.0, 7))
+    row.first_byte_at = 3.75
+    assert rows_from_json(json.loads(json.dumps(rows_as_json([row])))) == [row]

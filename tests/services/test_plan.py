@@ -1,0 +1,101 @@
+"""Plans: tokens over time, duration, and what a request says of its call."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docmind_lab.randomness import DrawKey
+from docmind_lab.services.plan import Chunk, Headers, Plan, ServiceRequest, Wait, json_steps
+
+waits = st.builds(Wait, seconds=st.floats(min_value=1e-6, max_value=1e4), tokens=st.integers(0, 5000))
+instants = st.floats(min_value=-10, max_value=2e4)
+
+
+@given(waits, instants, instants)
+def test_tokens_never_become_fewer_and_stay_between_none_and_all(wait, first_s, second_s):
+    earlier, later = sorted((first_s, second_s))
+    assert 0 <= wait.tokens_by(earlier) <= wait.tokens_by(later) <= wait.tokens
+
+
+@given(waits, st.floats(min_value=0, max_value=1e4))
+def test_all_tokens_are_there_at_the_end_and_not_one_before_it_began(wait, beyond_s):
+    assert wait.tokens_by(wait.seconds + beyond_s) == wait.tokens
+    assert wait.tokens_by(-beyond_s) == 0
+    assert wait.tokens_by(math.inf) == wait.tokens
+
+
+def test_a_token_is_there_when_its_share_of_the_wait_is_over():
+    wait = Wait(2.0, tokens=4)
+    assert [wait.tokens_by(elapsed_s) for elapsed_s in (0, 0.49, 0.5, 0.99, 1.0, 1.5, 1.99, 2.0)] == [
+        0,
+        0,
+        1,
+        1,
+        2,
+        3,
+        3,
+        4,
+    ]
+
+
+def test_a_wait_of_no_time_has_its_tokens_at_once():
+    assert Wait(0.0, tokens=3).tokens_by(0.0) == 3
+
+
+def test_a_wait_for_ever_generates_nothing():
+    assert Wait(math.inf, tokens=3).tokens_by(1e9) == 0
+
+
+def test_a_plan_takes_the_sum_of_its_waits():
+    plan = Plan((Wait(0.5), Headers(200), Wait(0.25, tokens=2), Chunk(b"x"), Wait(0.25)), "llm")
+    assert plan.duration_s == 1.0
+    assert Plan((Headers(200), Chunk(b"x")), "llm").duration_s == 0.0
+
+
+def test_a_plan_that_hangs_takes_for_ever():
+    assert Plan((Wait(0.5), Wait(math.inf)), "llm").duration_s == math.inf
+
+
+def test_a_json_reply_says_its_length_in_bytes():
+    headers, chunk = json_steps(418, {"text": "naïve €"}, (("x-extra", "1"),))
+    assert headers.status == 418
+    assert dict(headers.headers) == {
+        "content-type": "application/json",
+        "content-length": str(len(chunk.data)),
+        "x-extra": "1",
+    }
+    assert json.loads(chunk.data) == {"text": "naïve €"}
+
+
+TAGS = {"x-docmind-seed": "7", "x-docmind-role": "planner", "x-docmind-step": "1.0.2", "x-docmind-attempt": "3"}
+
+
+def request(headers) -> ServiceRequest:
+    return ServiceRequest("POST", "/v1/chat/completions", headers)
+
+
+def test_the_draw_key_is_what_the_client_says_of_its_call():
+    assert request(TAGS).draw_key("other", "0", 0) == DrawKey(7, "planner", "1.0.2", 3)
+
+
+def test_a_client_that_says_nothing_gets_the_defaults():
+    assert request({}).draw_key("router", "4", 11) == DrawKey(11, "router", "4", 1)
+
+
+def test_a_negative_seed_is_a_seed():
+    assert request({"x-docmind-seed": "-5"}).draw_key("r", "0", 0).seed == -5
+
+
+@pytest.mark.parametrize("nonsense", ["", "x", "--5", "-", "1.5", "²", "5-", " "])
+def test_a_seed_or_attempt_that_is_no_whole_number_counts_as_not_said(nonsense):
+    key = request({"x-docmind-seed": nonsense, "x-docmind-attempt": nonsense}).draw_key("r", "0", 11)
+    assert (key.seed, key.attempt) == (11, 1)
+
+
+def test_a_body_that_is_missing_is_json_null():
+    assert request({}).json() is None

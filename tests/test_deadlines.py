@@ -1,0 +1,260 @@
+"""Deadlines: what is left, what a call may take, and that nesting only shrinks."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docmind_lab.deadlines import (
+    DEADLINE_KEY,
+    Deadline,
+    PropagationPolicy,
+    current_deadline,
+    current_policy,
+    deadline_scope,
+    policy_scope,
+)
+from docmind_lab.errors import BudgetRefused, ConfigurationError, DeadlineExceeded
+
+UNUSABLE = [math.nan, 0, 0.0, -1, -0.001, math.inf, -math.inf, "2", "soon", None, True, [2.0]]
+budgets = st.floats(min_value=1e-3, max_value=1e6)
+reserves = st.lists(st.floats(min_value=0, max_value=1e3), max_size=6)
+
+
+# ---- making one
+
+
+def test_a_deadline_ends_one_budget_after_the_clock_that_made_it(manual_clock):
+    deadline = Deadline.after(2.0, manual_clock)
+    assert (deadline.at_s, deadline.limit_s) == (manual_clock.now() + 2.0, 2.0)
+
+
+@pytest.mark.parametrize("budget", UNUSABLE)
+def test_a_budget_that_is_no_finite_positive_number_is_refused_by_name(budget, manual_clock):
+    with pytest.raises(ConfigurationError, match="decision timeout must be a .*number of seconds") as caught:
+        Deadline.after(budget, manual_clock)
+    assert repr(budget) in str(caught.value)
+
+
+@pytest.mark.parametrize("at_s", [math.nan, math.inf, -math.inf])
+def test_an_instant_that_is_not_finite_is_refused(at_s):
+    with pytest.raises(ConfigurationError, match="finite instant"):
+        Deadline(at_s=at_s, limit_s=1.0)
+
+
+def test_a_whole_number_of_seconds_is_a_budget(manual_clock):
+    assert Deadline.after(3, manual_clock).remaining() == 3.0
+
+
+# ---- what is left
+
+
+def test_what_is_left_falls_with_the_clock_and_goes_below_zero(manual_clock):
+    deadline = Deadline.after(2.0, manual_clock)
+    left = [deadline.remaining()]
+    for _ in range(3):
+        manual_clock.advance(0.75)
+        left.append(deadline.remaining())
+    assert left == [2.0, 1.25, 0.5, -0.25]
+
+
+def test_the_instant_of_the_deadline_itself_counts_as_passed(manual_clock):
+    deadline = Deadline.after(2.0, manual_clock)
+    manual_clock.advance(1.75)
+    assert not deadline.passed()
+    manual_clock.advance(0.25)
+    assert deadline.passed()
+
+
+@given(timeout=st.none() | st.floats(min_value=0, max_value=1e6), elapsed=st.floats(min_value=0, max_value=1e6))
+def test_a_cap_is_never_negative_nor_more_than_the_timeout_or_what_is_left(manual_clock, timeout, elapsed):
+    deadline = Deadline.after(5.0, manual_clock)
+    manual_clock.advance(elapsed)
+    cap_s = deadline.cap(timeout)
+    assert cap_s == max(0.0, deadline.remaining() if timeout is None else min(timeout, deadline.remaining()))
+
+
+# ---- children
+
+
+@given(budget=budgets, cuts=reserves)
+def test_nested_children_only_shrink(manual_clock, budget, cuts):
+    chain = [Deadline.after(budget, manual_clock)]
+    for cut in cuts:
+        chain.append(chain[-1].child(cut))
+    instants = [deadline.at_s for deadline in chain]
+    assert instants == sorted(instants, reverse=True)
+    assert all(deadline.clock is manual_clock for deadline in chain)
+
+
+def test_a_child_keeps_the_reserve_for_what_comes_after(manual_clock):
+    deadline = Deadline.after(2.0, manual_clock)
+    assert deadline.child(0.5).remaining() == 1.5
+    assert deadline.child() == deadline
+
+
+def test_a_child_whose_reserve_is_beyond_what_is_left_has_passed(manual_clock):
+    child = Deadline.after(2.0, manual_clock).child(3.0)
+    assert child.passed()
+    assert child.cap(10.0) == 0.0
+
+
+@pytest.mark.parametrize("reserve_s", [-0.1, math.nan, math.inf])
+def test_a_reserve_that_is_no_finite_number_from_zero_up_is_refused_by_name(reserve_s, manual_clock):
+    with pytest.raises(ConfigurationError, match="reserve_s"):
+        Deadline.after(2.0, manual_clock).child(reserve_s)
+
+
+# ---- from a graph's state, and in force around code
+
+
+def test_a_state_without_a_deadline_gives_the_one_in_force_or_none(manual_clock):
+    assert Deadline.from_state({}) is None
+    with deadline_scope(Deadline.after(1.0, manual_clock)) as outer:
+        assert Deadline.from_state({}, manual_clock) is outer
+
+
+def test_a_state_carries_the_instant_of_the_deadline(manual_clock):
+    deadline = Deadline.after(2.0, manual_clock)
+    manual_clock.advance(0.5)
+    read = Deadline.from_state({DEADLINE_KEY: deadline.at_s}, manual_clock)
+    assert read is not None
+    assert (read.at_s, read.remaining(), read.limit_s) == (deadline.at_s, 1.5, 1.5)
+
+
+def test_a_deadline_that_has_passed_is_read_from_a_state_too(manual_clock):
+    deadline = Deadline.after(2.0, manual_clock)
+    manual_clock.advance(3.0)
+    read = Deadline.from_state({DEADLINE_KEY: deadline.at_s}, manual_clock)
+    assert read is not None
+    assert (read.passed(), read.limit_s) == (True, 0.0)
+
+
+@pytest.mark.parametrize("at_s", [math.nan, math.inf, "soon", [1.0]])
+@pytest.mark.parametrize("inside_a_scope", [False, True])
+def test_a_state_whose_deadline_is_no_finite_number_is_refused_by_name(at_s, inside_a_scope, manual_clock):
+    outer = Deadline.after(1.0, manual_clock) if inside_a_scope else None
+    with deadline_scope(outer), pytest.raises(ConfigurationError, match=DEADLINE_KEY):
+        Deadline.from_state({DEADLINE_KEY: at_s}, manual_clock)
+
+
+@given(in_state=budgets, around=budgets)
+def test_state_and_context_agree_on_the_earlier_deadline(manual_clock, in_state, around):
+    state = {DEADLINE_KEY: manual_clock.now() + in_state}
+    with deadline_scope(Deadline.after(around, manual_clock)):
+        read = Deadline.from_state(state, manual_clock)
+        assert read is not None
+        assert read.at_s == min(state[DEADLINE_KEY], manual_clock.now() + around)
+        with deadline_scope(read):
+            assert current_deadline().at_s == read.at_s
+
+
+@given(spans=st.lists(budgets, min_size=1, max_size=6))
+def test_nested_scopes_only_shrink_and_give_back_what_was_in_force(manual_clock, spans):
+    def descend(rest):
+        before = current_deadline()
+        if not rest:
+            return
+        with deadline_scope(Deadline.after(rest[0], manual_clock)) as effective:
+            assert current_deadline() is effective
+            assert before is None or effective.at_s <= before.at_s
+            assert effective.at_s <= manual_clock.now() + rest[0]
+            descend(rest[1:])
+            assert current_deadline() is effective
+        assert current_deadline() is before
+
+    descend(spans)
+    assert current_deadline() is None
+
+
+def test_a_scope_of_no_deadline_leaves_the_outer_one_in_force(manual_clock):
+    with deadline_scope(Deadline.after(1.0, manual_clock)) as outer, deadline_scope(None) as inner:
+        assert inner is outer
+        assert current_deadline() is outer
+
+
+def test_a_scope_ends_when_its_block_fails(manual_clock):
+    with pytest.raises(KeyError), deadline_scope(Deadline.after(1.0, manual_clock)):
+        raise KeyError
+    assert current_deadline() is None
+
+
+def test_a_scope_is_seen_by_tasks_started_inside_it_and_by_no_others(manual_clock):
+    async def read() -> Deadline | None:
+        return current_deadline()
+
+    async def main() -> tuple[Deadline | None, Deadline | None]:
+        outside = asyncio.create_task(read())
+        with deadline_scope(Deadline.after(1.0, manual_clock)):
+            inside = asyncio.create_task(read())
+        return await outside, await inside
+
+    outside, inside = asyncio.run(main())
+    assert outside is None
+    assert inside is not None
+
+
+# ---- errors
+
+
+@pytest.mark.parametrize(("method", "kind"), [("exceeded", DeadlineExceeded), ("refused", BudgetRefused)])
+def test_an_error_says_role_limit_time_spent_and_source(method, kind, manual_clock):
+    deadline = Deadline.after(2.0, manual_clock)
+    manual_clock.advance(2.25)
+    error = getattr(deadline, method)("planner", "network")
+    assert isinstance(error, kind)
+    assert isinstance(error, TimeoutError)
+    assert (error.role, error.limit_s, error.elapsed_s, error.source) == ("planner", 2.0, 2.25, "network")
+    assert "planner" in str(error)
+    assert "network" in str(error)
+    assert "2.000 s budget" in str(error)
+
+
+def test_the_two_errors_give_different_stop_reasons(manual_clock):
+    deadline = Deadline.after(2.0, manual_clock)
+    reasons = {deadline.exceeded("a", "b").stop_reason, deadline.refused("a", "b").stop_reason}
+    assert reasons == {"deadline", "budget_refused"}
+
+
+@pytest.mark.parametrize("reserve_s", [0.5, 3.0])
+def test_time_spent_of_a_child_is_counted_from_the_start_of_the_whole_budget(reserve_s, manual_clock):
+    child = Deadline.after(2.0, manual_clock).child(reserve_s)
+    manual_clock.advance(1.25)
+    assert child.refused("router", "middleware").elapsed_s == 1.25
+
+
+# ---- policy
+
+
+def test_the_default_policy_bounds_the_total_and_retries_once():
+    assert current_policy() == PropagationPolicy(cap="total", floor_s=0.005, reserve_s=0.0, retries=1)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("cap", "sometimes"),
+        ("floor_s", -0.1),
+        ("floor_s", math.nan),
+        ("floor_s", math.inf),
+        ("reserve_s", -1.0),
+        ("reserve_s", math.nan),
+        ("reserve_s", math.inf),
+        ("retries", -1),
+    ],
+)
+def test_a_policy_refuses_a_value_it_cannot_use_by_name(field, value):
+    with pytest.raises(ConfigurationError, match=f"{field} must be") as caught:
+        PropagationPolicy(**{field: value})
+    assert repr(value) in str(caught.value)
+
+
+def test_a_policy_is_in_force_during_its_block_only():
+    policy = PropagationPolicy(cap="per_read", retries=0)
+    with policy_scope(policy):
+        assert current_policy() is policy
+    assert current_policy() == PropagationPolicy()

@@ -1,0 +1,233 @@
+"""Derived columns: recomputed here in another way, from the tables alone."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docmind_lab.clocks import WALL
+from docmind_lab.deadlines import Deadline
+from docmind_lab.derive import Answer, RunFacts, call_records, derive_run, event_records
+from docmind_lab.network import Attempt
+from docmind_lab.recorder import Recorder
+from docmind_lab.records import CALL_OUTCOMES, NAN, RUN_OUTCOMES, CallRecord, EventRecord, RunRecord, to_frame
+from docmind_lab.services.log import RequestRow
+
+DEADLINE_S, HORIZON_S = 2.0, 10.0
+instants = st.floats(0, HORIZON_S, allow_nan=False).map(lambda value: round(value, 4))
+
+
+def facts(**changes: Any) -> RunFacts:
+    values: dict[str, Any] = {
+        "study_id": "s",
+        "run_id": "r",
+        "workload": "supervisor",
+        "alternative": "cooperative",
+        "alternative_options": "{}",
+        "seed": 7,
+        "question_id": "q01",
+        "decision_timeout_s": DEADLINE_S,
+        "horizon_s": HORIZON_S,
+        "deadline_propagation": True,
+        "router_injection": False,
+        "retries": "budgeted:1",
+        "latency_profile": "typical",
+        "fault": "none",
+        "stops_on_disconnect": True,
+        "node_colour": "sync",
+        "clock": "wall",
+        "gold_topics": ("with", "try"),
+    }
+    return RunFacts(**{**values, **changes})
+
+
+@st.composite
+def call_rows(draw: st.DrawFn) -> CallRecord:
+    started = draw(instants)
+    ended = draw(st.one_of(st.just(NAN), st.floats(0, 5).map(lambda length: round(started + length, 4))))
+    seen_from = draw(st.sampled_from(["client", "server"]))
+    outcome = draw(st.sampled_from(CALL_OUTCOMES if seen_from == "client" else ("ok", "cancelled", "abandoned")))
+    return CallRecord(
+        study_id="s",
+        run_id="r",
+        call_id=f"c{draw(st.integers(0, 9))}",
+        parent_call_id="",
+        attempt=1,
+        seen_from=seen_from,
+        workload="supervisor",
+        alternative="cooperative",
+        role="router",
+        step="0.0.1",
+        kind=draw(st.sampled_from(["llm", "retrieval"])),
+        started_at_s=started,
+        first_byte_at_s=NAN,
+        ended_at_s=ended,
+        latency_s=ended - started,
+        queue_wait_s=0.0,
+        timeout_s=NAN,
+        remaining_at_start_s=DEADLINE_S - started,
+        overrun_s=max(0.0, ended - DEADLINE_S) if not math.isnan(ended) else NAN,
+        outcome=outcome,
+        started_after_deadline=started > DEADLINE_S,
+        ended_after_return=False,
+        input_tokens=NAN,
+        output_tokens=NAN,
+        error_type="",
+    )
+
+
+@st.composite
+def event_rows(draw: st.DrawFn) -> EventRecord:
+    at = draw(instants)
+    name = draw(st.sampled_from(["checkpoint_put", "node_ended", "tokens_generated", "attempt_started", "retrieved"]))
+    detail: dict[str, Any] = {}
+    if name == "tokens_generated":
+        detail = {"begun_at_s": round(at * draw(st.floats(0, 1)), 4), "tokens": draw(st.integers(1, 200))}
+    elif name == "attempt_started":
+        detail = {"kind": draw(st.sampled_from(["llm", "retrieval", "tool"])), "capped": draw(st.booleans())}
+    elif name == "retrieved":
+        detail = {"topics": draw(st.lists(st.sampled_from(["with", "try", "for"]), unique=True))}
+    return EventRecord("s", "r", at, name, "router", json.dumps(detail))
+
+
+def recomputed(calls: pd.DataFrame, events: pd.DataFrame, returned: float, censored: bool) -> dict[str, float]:
+    """The derived columns from frames, by counting instead of by formulas."""
+    client = calls[(calls.seen_from == "client") & (calls.outcome != "refused")]
+    server = calls[calls.seen_from == "server"]
+    details = events["detail"].map(json.loads)
+    busy = np.clip(server.ended_at_s.fillna(HORIZON_S) - np.maximum(server.started_at_s, DEADLINE_S), 0, None).sum()
+    tokens = 0
+    for at, detail in zip(
+        events.at_s[events.event == "tokens_generated"], details[events.event == "tokens_generated"], strict=True
+    ):
+        begun, count = detail["begun_at_s"], detail["tokens"]
+        # One by one: token i of n is there at begun + i/n of the stretch.
+        tokens += sum(begun + (at - begun) * i / count > DEADLINE_S + 1e-12 for i in range(1, count + 1))
+    attempts = [d for d in details[events.event == "attempt_started"] if d["kind"] != "tool"]
+    capped = [d["capped"] for d in attempts]
+    ended = calls.ended_at_s[calls.outcome != "refused"].dropna().tolist()
+    ended += events.at_s[events.event.isin(["checkpoint_put", "node_ended", "tokens_generated"])].tolist()
+    quiescent = HORIZON_S if censored else max(ended, default=0.0)
+    early = events[(events.event == "retrieved") & (events.at_s <= DEADLINE_S)].index
+    found = {topic for index in early for topic in details[index]["topics"]}
+    return {
+        "llm_calls": int((client.kind == "llm").sum()),
+        "retrieval_calls": int((client.kind == "retrieval").sum()),
+        "calls_after_deadline": float((server.started_at_s > DEADLINE_S).sum()),
+        "busy_after_deadline_s": float(busy),
+        "tokens_after_deadline": float(tokens),
+        "late_checkpoints": int(((events.event == "checkpoint_put") & (events.at_s > returned)).sum()),
+        "propagation_coverage": float(np.mean(capped)) if capped else NAN,
+        "quiescent_at_s": quiescent,
+        "work_overrun_s": max(0.0, quiescent - DEADLINE_S),
+        "caller_overrun_s": max(0.0, returned - DEADLINE_S) if not math.isnan(returned) else NAN,
+        "recall_at_deadline": len(found & {"with", "try"}) / 2,
+    }
+
+
+@given(
+    calls=st.lists(call_rows(), max_size=12),
+    events=st.lists(event_rows(), max_size=12),
+    returned=st.one_of(st.just(NAN), instants),
+    censored=st.booleans(),
+    outcome=st.sampled_from(RUN_OUTCOMES),
+)
+def test_derived_columns_equal_an_independent_recomputation_from_calls_and_events(
+    calls: list[CallRecord], events: list[EventRecord], returned: float, censored: bool, outcome: Any
+) -> None:
+    rows = list(events)
+    if not math.isnan(returned):
+        rows.append(EventRecord("s", "r", returned, "returned", "", "{}"))
+    run = derive_run(facts(), Answer(outcome), calls, rows, work_censored=censored, threads_left=0)
+    expected = recomputed(to_frame("calls", calls), to_frame("events", rows), returned, censored)
+    for column, value in expected.items():
+        # A token on the edge of the deadline may fall either way in floating point, in one stretch each.
+        slack = len(events) if column == "tokens_after_deadline" else 1e-9
+        assert getattr(run, column) == pytest.approx(value, abs=slack, nan_ok=True), column
+
+
+def test_answered_in_time_needs_an_answer_and_a_return_by_the_deadline() -> None:
+    def derived(outcome: Any, returned: float) -> RunRecord:
+        events = [EventRecord("s", "r", returned, "returned", "", "{}")]
+        return derive_run(facts(), Answer(outcome), [], events, work_censored=False, threads_left=0)
+
+    assert derived("answered", DEADLINE_S).answered_in_time
+    assert not derived("answered", DEADLINE_S + 0.001).answered_in_time
+    assert not derived("partial", 1.0).answered_in_time
+
+
+def test_without_a_server_log_everything_after_the_deadline_is_unknown_not_zero() -> None:
+    run = derive_run(facts(has_server_log=False), Answer("timed_out"), [], [], work_censored=False, threads_left=0)
+    assert math.isnan(run.calls_after_deadline)
+    assert math.isnan(run.busy_after_deadline_s)
+    assert math.isnan(run.tokens_after_deadline)
+
+
+def test_coverage_is_nan_for_an_alternative_that_does_not_propagate() -> None:
+    events = [EventRecord("s", "r", 0.1, "attempt_started", "router", '{"kind": "llm", "capped": true}')]
+    propagating = derive_run(facts(), Answer("answered"), [], events, work_censored=False, threads_left=0)
+    other = derive_run(
+        facts(deadline_propagation=False), Answer("answered"), [], events, work_censored=False, threads_left=0
+    )
+    assert propagating.propagation_coverage == 1.0
+    assert math.isnan(other.propagation_coverage)
+
+
+def test_coordination_overhead_is_the_return_less_the_union_of_calls_and_only_when_alone() -> None:
+    recorder = Recorder("r", 7, Deadline(at_s=102.0, limit_s=2.0, clock=WALL), WALL)
+    spans = [(100.1, 100.5), (100.4, 100.7), (100.9, 101.0)]  # 0.6 s and 0.1 s of calls, two of them overlapping
+    with recorder.call("llm", "router", "0.0") as call:
+        for number, (begun, ended) in enumerate(spans, 1):
+            recorder.attempt_started(Attempt(call, number, begun, ended_at=ended, outcome="ok"))
+    calls = call_records(facts(), recorder, recorder.snapshot(), [])
+    events = [EventRecord("s", "r", 1.2, "returned", "", "{}")]
+
+    def overhead(**changes: Any) -> float:
+        run = derive_run(facts(**changes), Answer("answered"), calls, events, work_censored=False, threads_left=0)
+        return run.coordination_overhead_s
+
+    assert overhead() == pytest.approx(1.2 - 0.7)
+    assert math.isnan(overhead(alone=False))
+
+
+def test_rows_are_relative_to_the_runs_start_and_say_who_saw_them() -> None:
+    recorder = Recorder("r", 7, Deadline(at_s=102.0, limit_s=2.0, clock=WALL), WALL)
+    with recorder.call("llm", "router", "1.0") as call:
+        recorder.attempt_started(
+            Attempt(call, 1, 101.0, timeout_s=1.0, acquired_at=101.1, sent_at=101.1, ended_at=101.9, outcome="ok")
+        )
+    recorder.returned_at = 101.5
+    row = RequestRow("llm", "r", call.call_id, 1, "router", "1.0.1", 101.2, ended_at=103.0, outcome="ok")
+    row.token_spans.append((102.0, 103.0, 10))
+    row.output_tokens = 10
+    client, server = call_records(facts(), recorder, recorder.snapshot(), [row])
+    assert (client.seen_from, client.started_at_s, client.queue_wait_s) == ("client", 1.0, pytest.approx(0.1))
+    assert (client.timeout_s, client.remaining_at_start_s) == (1.0, 1.0)
+    assert client.outcome == "abandoned", "it was unended when the caller had its answer"
+    assert client.ended_after_return
+    assert (server.seen_from, server.started_at_s) == ("server", pytest.approx(1.2))
+    assert (server.overrun_s, server.outcome, server.output_tokens) == (pytest.approx(1.0), "abandoned", 10.0)
+    assert server.call_id == client.call_id
+    generated = [
+        e for e in event_records(facts(), recorder, recorder.snapshot(), [row]) if e.event == "tokens_generated"
+    ]
+    assert json.loads(generated[0].detail)["begun_at_s"] == pytest.approx(2.0)
+
+
+def test_what_a_service_did_past_the_observation_is_open_in_the_tables() -> None:
+    recorder = Recorder("r", 7, Deadline(at_s=WALL.now() + 2.0, limit_s=2.0, clock=WALL), WALL)
+    started = recorder.started_at
+    rows = [
+        RequestRow("llm", "r", "c1", 1, "router", "1.0.1", started + 1, outcome="open"),
+        RequestRow("llm", "r", "c2", 1, "router", "1.0.2", started + 1, ended_at=started + 99, outcome="ok"),
+    ]
+    for record in call_records(facts(), recorder, recorder.snapshot(), rows):
+        assert math.isnan(record.ended_at_s)
+        assert record.outcome == "abandoned"
