@@ -113,7 +113,10 @@ class _ProgressBar:
         from tqdm.std import tqdm  # noqa: PLC0415 - only for this command
 
         tqdm.monitor_interval = 0  # no thread of its own
-        self._bar = tqdm(total=0, unit=" runs", disable=not shown, leave=False, dynamic_ncols=True, desc="starting")
+        # In a log every refresh is a line: seldom there, and smooth on a terminal.
+        refresh_s = 0.1 if sys.stderr.isatty() else 5.0
+        style = {"dynamic_ncols": True, "mininterval": refresh_s, "desc": "starting"}
+        self._bar = tqdm(total=0, unit=" runs", disable=not shown, leave=False, **style)
 
     def show(self, done: int, total: int) -> None:
         self._bar.total = total
@@ -142,9 +145,9 @@ def _print_study(study: Study, folder: Path) -> None:
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 132)
     frame = summary.display_table()
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("")
+    table.add_column("", no_wrap=True)
     for column in frame.columns:
-        table.add_column(column, justify="right", overflow="fold")
+        table.add_column(column, justify="right", max_width=15)
     for label, row in zip(frame.index, frame.to_numpy(), strict=True):
         table.add_row(str(label), *(str(value) for value in row))
     console.print()

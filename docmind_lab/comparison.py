@@ -18,7 +18,6 @@ from typing import Any
 import docmind_lab
 from docmind_lab.alternatives import ALTERNATIVES, Alternative, AsyncCancellation, Cooperative
 from docmind_lab.alternatives.base import options_json
-from docmind_lab.alternatives.event_loop import close_shared_loop
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.deadlines import require_seconds
 from docmind_lab.derive import RunFacts
@@ -260,7 +259,6 @@ def _laboratory(comparison: Comparison, settings: Settings) -> Iterator[tuple[Su
         log = LogClient(services.addresses.log_url)
         stack.callback(log.close)
         workload = SupervisorWorkload(addresses, settings, client_retries=comparison.client_retries)
-        stack.callback(close_shared_loop)
         stack.callback(workload.close)
         yield workload, log
 

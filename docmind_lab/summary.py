@@ -49,18 +49,17 @@ class Summary:
 
     def display_table(self) -> pd.DataFrame:
         """The table as people read it: rounded, with units in the headings."""
+        counts = {name.replace("_", " "): self.table[name] for name in ("answered", "partial", "timed_out")}
+        # Columns of what did not happen to anyone would only push the others apart.
+        counts |= {name: self.table[name] for name in ("failed", "unfinished") if self.table[name].any()}
         return pd.DataFrame(
             {
-                "answered": self.table["answered"],
-                "partial": self.table["partial"],
-                "timed out": self.table["timed_out"],
-                "failed": self.table["failed"],
-                "unfinished": self.table["unfinished"],
-                "caller overrun median (s)": [_seconds(v) for v in self.table["caller_overrun_median_s"]],
-                "worst (s)": [_seconds(v) for v in self.table["caller_overrun_worst_s"]],
-                "late calls/run": [_number(v, 1) for v in self.table["calls_after_deadline"]],
-                "server-busy s/run": [_number(v, 2) for v in self.table["busy_after_deadline_s"]],
-                "late tokens/run": [_number(v, 0) for v in self.table["tokens_after_deadline"]],
+                **counts,
+                "caller overrun median (s)": [_number(v, 3) for v in self.table["caller_overrun_median_s"]],
+                "caller overrun worst (s)": [_number(v, 3) for v in self.table["caller_overrun_worst_s"]],
+                "late calls per run": [_number(v, 1) for v in self.table["calls_after_deadline"]],
+                "late server-busy s per run": [_number(v, 2) for v in self.table["busy_after_deadline_s"]],
+                "late tokens per run": [_number(v, 0) for v in self.table["tokens_after_deadline"]],
                 "source recall": [_number(v, 2) for v in self.table["source_recall"]],
             },
             index=self.table.index,
@@ -83,8 +82,8 @@ class Summary:
         parts.append("\n".join(f"- {line}" for line in self.sentences))
         parts.append("\n\n".join(self.advice))
         parts.append(
-            "After the deadline: calls that a server received, seconds it was busy and tokens it generated, from its "
-            "own log, per run. Figures: timeline.png, overrun.png. Tables: runs, calls and events (.parquet)."
+            "Late: after the deadline, from the servers' own log: calls received, seconds busy, tokens generated; "
+            "means per run. Figures: timeline.png, overrun.png. Tables: runs, calls and events (.parquet)."
         )
         return "\n\n".join(parts) + "\n"
 
@@ -100,7 +99,7 @@ def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
     order = {name: position for position, name in enumerate(LABELS)}
     groups = runs.groupby(["alternative", "alternative_options"], observed=True, sort=False)
     rows = [_row(str(name), str(options), group) for (name, options), group in groups]
-    rows.sort(key=lambda row: (order.get(row["alternative"], len(order)), row["alternative_options"]))
+    rows.sort(key=lambda row: (order.get(row["alternative"], len(order)), *_plain_first(row["alternative_options"])))
     columns = list(rows[0]) if rows else ["label"]
     table = pd.DataFrame(rows, columns=columns).set_index("label")
     control = next((row for row in rows if row["alternative"] == "unguarded"), None)
@@ -116,6 +115,10 @@ def label_of(alternative: str, options: str = "{}") -> str:
     """How an alternative is named to people, with the options that make it a variant."""
     label = LABELS.get(alternative, alternative)
     return label if options == "{}" else f"{label} {_options_text(options)}"
+
+
+def _plain_first(options: str) -> tuple[bool, str]:
+    return options != "{}", options
 
 
 def _options_text(options: str) -> str:
@@ -175,10 +178,6 @@ def _title(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> str:
         f"seed {manifest.get('design', {}).get('seed', '?')}",
     ]
     return " · ".join(parts)
-
-
-def _seconds(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.3f}"
 
 
 def _number(value: float, digits: int) -> str:
@@ -242,6 +241,11 @@ def _advice(rows: Sequence[Mapping[str, Any]], control: Mapping[str, Any] | None
     lines = _choice(held, runs) if held else [_none_held(enforcing)]
     if control is not None:
         lines.append(_timeout_advice(control))
+    if not any(str(fault) != "none" for fault in runs["fault"].unique()):
+        lines.append(
+            "These were ordinary latencies. A call that hangs or trickles sets the alternatives further apart: "
+            "docmind-lab compare --fault hang, --fault trickle."
+        )
     lines.append(
         f"{rows[0]['runs']} runs each show directions; they say nothing about rare events, and differences of a few "
         "milliseconds are noise of this machine."
@@ -259,14 +263,14 @@ def _choice(held: Sequence[Mapping[str, Any]], runs: pd.DataFrame) -> list[str]:
     equals = [row for row in richest if row["answered_in_time"] >= answered - max(1, round(0.1 * row["runs"]))]
     names = " or ".join(_name(row) for row in equals)
     alike = " They do alike here: choose by their price." if len(equals) > 1 else ""
-    lines = [
+    choice = (
         f"Choose {names}: every caller was back within {HELD_WITHIN_S * 1000:.0f} ms of the deadline, least work went "
         f"on afterwards ({least_busy:.2f} server-seconds a run) and the caller was left with the most (source recall "
         f"{recall:.2f}, up to {answered} of {equals[0]['runs']} answered in time).{alike}"
-    ]
+    )
     timeout = f"DOCMIND_AGENTS__DECISION_TIMEOUT={runs['decision_timeout_s'].iloc[0]:g}"
     own = [_SETTINGS[row["alternative"]] for row in equals if row["alternative"] in _SETTINGS]
-    return [*lines, "Settings: " + " ".join([timeout, *own])]
+    return [choice, "Settings: " + " ".join([timeout, *own])]
 
 
 def _none_held(enforcing: Sequence[Mapping[str, Any]]) -> str:

@@ -35,7 +35,7 @@ def test_a_deadline_ends_one_budget_after_the_clock_that_made_it(manual_clock):
 
 @pytest.mark.parametrize("budget", UNUSABLE)
 def test_a_budget_that_is_no_finite_positive_number_is_refused_by_name(budget, manual_clock):
-    with pytest.raises(ConfigurationError, match="decision timeout must be a .*number of seconds") as caught:
+    with pytest.raises(ConfigurationError, match=r"decision timeout must be a .*number of seconds") as caught:
         Deadline.after(budget, manual_clock)
     assert repr(budget) in str(caught.value)
 

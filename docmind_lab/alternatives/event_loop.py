@@ -14,7 +14,10 @@ Result = TypeVar("Result")
 
 
 class LoopThread:
-    """An event loop in a daemon thread. Any thread may `run` coroutines on it, also one with a loop of its own."""
+    """An event loop in a daemon thread. Any thread may `run` coroutines on it, also one with a loop of its own.
+
+    It is never closed: it ends with the process, and clients that belong to it stay usable until then.
+    """
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -31,20 +34,6 @@ class LoopThread:
             raise RuntimeError("the shared event loop cannot wait for itself; await the coroutine instead")
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
-    def close(self) -> None:
-        """Stop the loop and end its thread; what still runs on it is cancelled."""
-
-        async def cancel_all() -> None:
-            tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-        self.run(cancel_all())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
 
 _shared: LoopThread | None = None
 _lock = threading.Lock()
@@ -57,12 +46,3 @@ def shared_loop() -> LoopThread:
         if _shared is None:
             _shared = LoopThread()
         return _shared
-
-
-def close_shared_loop() -> None:
-    """End the process's loop thread, if there is one; the next `shared_loop` starts another."""
-    global _shared
-    with _lock:
-        loop, _shared = _shared, None
-    if loop is not None:
-        loop.close()

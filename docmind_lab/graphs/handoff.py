@@ -206,7 +206,9 @@ def _forward(from_agent: str, runtime: ToolRuntime[Any, Any], supervisor_name: s
         return _forward_error(runtime, "call forward_message alone, when nothing else is to be done")
     if not said:
         speakers = sorted({str(m.name) for m in messages if isinstance(m, AIMessage) and m.name and m.text})
-        return _forward_error(runtime, f"no message from {from_agent!r}; {', '.join(speakers) or 'nobody'} said any")
+        return _forward_error(
+            runtime, f"no message from {from_agent!r}; messages came from {', '.join(speakers) or 'nobody'}"
+        )
     forwarded = AIMessage(said[-1].content, name=supervisor_name, id=f"{request.id}-forwarded")
     update = {"messages": [*_before(request, runtime.state), forwarded]}
     return Command(graph=Command.PARENT, goto=END, update=update)

@@ -10,6 +10,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START
 
 from docmind_lab.recorder import Recorder, current_recorder
 
@@ -51,6 +52,8 @@ class RunCallbacks(BaseCallbackHandler):
         elif any(tag.startswith(_NODE_TAG) for tag in tags or ()):
             path = str((metadata or {}).get("langgraph_checkpoint_ns", ""))
             names = [part.partition(":")[0] for part in path.split("|")]
+            if names[-1] == START:
+                return  # where a graph is entered, not a node that anyone wrote
             role = names[0].removesuffix("_agent")
             self._nodes[run_id] = (role, "/".join(names))
             self._recorder.work_started(run_id, "/".join(names))

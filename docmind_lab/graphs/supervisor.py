@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypedDict, cast, get_type_hints
 from uuid import uuid4
 
 from langchain.agents import create_agent
@@ -112,16 +112,16 @@ def build_multi_agent_supervisor_graph(
         )
         for name in names
     ]
+    graph = SupervisorGraph(schema, context_schema=context_schema)
     supervisor = create_agent(
         model,
         tools=[*handoffs, *extra_tools],
         system_prompt=prompt,
         middleware=middleware,
-        state_schema=schema,
+        state_schema=_without_managed(schema, graph),
         context_schema=context_schema,
         name=options.supervisor_name,
     )
-    graph = SupervisorGraph(schema, context_schema=context_schema)
     graph.max_concurrent_agents = options.max_concurrent_agents
     graph.add_node(options.supervisor_name, supervisor, destinations=(*names, END))
     _add_entry(graph, options.supervisor_name)
@@ -130,6 +130,18 @@ def build_multi_agent_supervisor_graph(
         runnable: Any = RunnableLambda(node.run, node.arun, name=name)
         graph.add_node(name, runnable, destinations=(options.supervisor_name, END))
     return graph
+
+
+def _without_managed(schema: type[Any], graph: SupervisorGraph) -> type[Any]:
+    """The schema without what LangGraph manages itself (`remaining_steps`), which an agent may not have as input."""
+    if not graph.managed:
+        return schema
+    hints = get_type_hints(schema, include_extras=True)
+    make_schema: Any = TypedDict
+    made: type[Any] = make_schema(
+        schema.__name__, {key: hint for key, hint in hints.items() if key not in graph.managed}
+    )
+    return made
 
 
 def _add_entry(graph: StateGraph[Any, Any, Any, Any], supervisor_name: str) -> None:
@@ -213,8 +225,8 @@ class _AgentNode:
     def _cut(self, state: Mapping[str, Any], last: Mapping[str, Any], error: DeadlineError) -> Command[Any]:
         """What the agent had so far, and the end of the run; back to the supervisor if only a reserve is left."""
         delta = self._delta(state, last)
-        deadline = Deadline.from_state(state)
-        if deadline is None or deadline.remaining() <= current_policy().floor_s:
+        deadline, policy = Deadline.from_state(state), current_policy()
+        if deadline is None or not policy.reserve_s or deadline.remaining() <= policy.floor_s:
             return Command(goto=END, update={**delta, "stop_reason": error.stop_reason})
         note = AIMessage(f"{self.name} ran out of its part of the time; go on with what there is.", name=self.name)
         return Command(goto=self.options.supervisor_name, update={**delta, "messages": [*delta["messages"], note]})

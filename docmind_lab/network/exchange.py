@@ -12,10 +12,10 @@ from typing import Any
 import httpcore
 import httpcore2
 
-from docmind_lab.deadlines import current_deadline
-from docmind_lab.network.attempts import Attempt, AttemptOutcome, attempt_scope, current_call
+from docmind_lab.deadlines import current_deadline, deadline_scope
+from docmind_lab.network.attempts import HEADER_PREFIX, Attempt, AttemptOutcome, attempt_scope, current_call
+from docmind_lab.settings import is_loopback
 
-LOOPBACK_HOSTS = frozenset({"127.0.0.1", "::1", "localhost"})
 _TIMEOUT_NAMES = ("connect", "read", "write", "pool")
 _SSE_END = b"data: [DONE]"
 
@@ -55,12 +55,15 @@ class Exchange:
     def __init__(self, request: Any, admit: Admission) -> None:
         admit(str(request.url))
         self.timeouts: dict[str, float | None] = dict(request.extensions.get("timeout", {}))
-        deadline = current_deadline()
+        self.deadline = deadline = current_deadline()
         if deadline is not None:
             self.timeouts = {name: deadline.cap(self.timeouts.get(name)) for name in _TIMEOUT_NAMES}
         call = current_call()
         if call is not None and call.read_timeout_s is not None:
             self.timeouts = {name: _smaller(self.timeouts.get(name), call.read_timeout_s) for name in _TIMEOUT_NAMES}
+        # A redirect copies the headers of the request before it, and may lead to another machine.
+        for name in [name for name in request.headers if name.lower().startswith(HEADER_PREFIX)]:
+            del request.headers[name]
         self.attempt: Attempt | None = None
         self.tail = b""
         if call is not None:
@@ -75,7 +78,7 @@ class Exchange:
                 capped=deadline is not None or call.cap_from_deadline,
             )
             call.observer.attempt_started(self.attempt)
-            if request.url.host in LOOPBACK_HOSTS:
+            if is_loopback(request.url.host):
                 request.headers.update(call.headers(call.attempts))
 
     def core_request(self, core: ModuleType, request: Any, content: Any) -> Any:
@@ -113,17 +116,24 @@ class Exchange:
             self.attempt.end("error" if failed else "ok")
 
     def closed(self) -> None:
-        """The client closed the response: complete if it had read up to the end marker of an event stream."""
-        if _SSE_END in self.tail:
+        """The client closed the response.
+
+        Complete if it had read up to the end marker of an event stream, or if it had seen an error status: a client
+        that tries again does not read what came with it.
+        """
+        if self.attempt is None:
+            return
+        if _SSE_END in self.tail or (self.attempt.status or 0) >= 400:
             self.complete()
-        elif self.attempt is not None:
+        else:
             self.attempt.end("cancelled")
 
     @contextlib.contextmanager
     def failing(self) -> Iterator[None]:
         """Run one operation of the attempt; an exception ends the attempt and goes on."""
         try:
-            with attempt_scope(self.attempt):
+            # A body may be read where another deadline, or none, is in force: the request's own goes with it.
+            with attempt_scope(self.attempt), deadline_scope(self.deadline):
                 yield
         except (httpcore.TimeoutException, httpcore2.TimeoutException) as error:
             self._end("timeout", error)

@@ -31,8 +31,8 @@ def completion_frame(study: StudyTables) -> pd.DataFrame:
         answered_at_s = np.sort(runs.loc[runs["outcome"] == "answered", "returned_at_s"].to_numpy())
         counts = np.arange(len(answered_at_s) + 1)
         step = pd.DataFrame({"at_s": [0.0, *answered_at_s, runs["horizon_s"].max()], "answered": [*counts, counts[-1]]})
-        first = runs.iloc[0]
-        steps.append(step.assign(**first[["group", "label", "alternative"]].to_dict(), runs=len(runs)))
+        same = {name: runs[name].iloc[0] for name in ("group", "label", "alternative")}
+        steps.append(step.assign(**same, runs=len(runs)))
     frame = pd.concat(steps, ignore_index=True)
     frame["share"] = frame["answered"] / frame["runs"]
     return frame[["group", "label", "alternative", "at_s", "answered", "runs", "share"]]
@@ -57,7 +57,7 @@ def completion(study: StudyTables, *, ax: Axes | None = None) -> Axes:
             steps["share"],
             where="post",
             color=colour_of(last.alternative),
-            linewidth=1.4 + 0.6 * (groups - 1 - place),
+            linewidth=4.2 - 2.8 * place / max(1, groups - 1),
             linestyle=_DASHES[place % len(_DASHES)],
             label=f"{last.label}: {last.answered} of {last.runs} answered",
             gid=f"completion:{place}",

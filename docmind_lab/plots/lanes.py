@@ -1,4 +1,4 @@
-"""What a timeline shows, as frames: one question, a lane for each run of it, and a span for each thing that was done."""
+"""What a timeline shows, as frames: a lane for each run of one question, a span for each thing done in it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _chosen(runs: pd.DataFrame, seed: int | None, run_ids: Iterable[str] | None)
         return runs
     late = runs["busy_after_deadline_s"].fillna(0.0).groupby(runs["seed"]).sum().sort_index()
     if seed is None:
-        seed = int(late.index[late.argmax()])
+        seed = min(late.index[late == late.max()])
     if seed not in late.index:
         known = ", ".join(str(value) for value in late.index)
         raise ConfigurationError(f"seed {seed} is not that of a run; the seeds are {known}")

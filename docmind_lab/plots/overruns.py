@@ -128,7 +128,7 @@ def _draw_row(ax: Axes, row: Any, points: pd.DataFrame) -> None:
     style: dict[str, Any] = {"linestyle": "none", "clip_on": False, **_point_style(row.overrun, colour)}
     for bound, subset in points.groupby("lower_bound"):
         heights = middle + 0.32 * subset["jitter"]
-        shape = {"marker": ">", "markersize": 6.5} if bound else {}
+        shape = {"marker": ">", "markersize": 6.5, "markeredgecolor": colour} if bound else {}
         gid = f"{'bounds' if bound else 'points'}:{row.group}:{row.overrun}"
         ax.plot(subset["overrun_s"], heights, gid=gid, zorder=3, **{**style, **shape})
     gid = f"range:{row.group}:{row.overrun}"

@@ -60,12 +60,13 @@ def comparable(runs: pd.DataFrame) -> pd.DataFrame:
             )
     plain = runs.astype({"alternative": "str", "alternative_options": "str"})
     plain["rank"] = [rank_of(name) for name in plain["alternative"]]
-    keys = ["rank", "alternative", "alternative_options"]
+    plain["variant"] = plain["alternative_options"] != "{}"  # behind the alternative as it comes
+    keys = ["rank", "alternative", "variant", "alternative_options"]
     ordered = plain.sort_values([*keys, "seed", "run_id"], ignore_index=True)
     ordered["group"] = ordered.groupby(keys, sort=True).ngroup().astype("int64")
     names = zip(ordered["alternative"], ordered["alternative_options"], strict=True)
     ordered["label"] = [label_of(name, options) for name, options in names]
-    return ordered.drop(columns="rank")
+    return ordered.drop(columns=["rank", "variant"])
 
 
 def context_of(runs: pd.DataFrame) -> str:

@@ -4,6 +4,7 @@ corpus.py      Chunk; the language reference as chunks, and its cross references
 encoders.py    BM25 and LSA, fitted on the chunks
 index.py       SearchIndex: a Qdrant collection with its encoders
 strategies.py  sparse and hybrid search, sync and async; documents without paths and blobs
+tool.py        the retrieve_documents tool: its payload, its budget
 questions.py   forty questions with gold topics and facts, and their scores
 """
 
@@ -25,12 +26,14 @@ from docmind_lab.retrieval.strategies import (
     search,
     search_async,
 )
+from docmind_lab.retrieval.tool import RetrievalResources, create_retrieve_documents, retrieve_documents
 
 __all__ = [
     "STRATEGIES",
     "Chunk",
     "DenseEncoder",
     "Question",
+    "RetrievalResources",
     "RetrievedDocument",
     "SearchIndex",
     "SparseEncoder",
@@ -38,8 +41,10 @@ __all__ = [
     "build_query",
     "chunk_pages",
     "clean_metadata",
+    "create_retrieve_documents",
     "load_language_reference",
     "load_questions",
+    "retrieve_documents",
     "search",
     "search_async",
     "source_recall",

@@ -53,7 +53,19 @@ class ServiceOptions:
         )
 
     def arguments(self) -> list[str]:
-        """The `docmind-lab serve` options that mean the same."""
+        """The `docmind-lab serve` options that mean the same.
+
+        Raises: ConfigurationError for a profile that differs from the built-in one of its name, or has none.
+        """
+        try:
+            known = LatencyProfile.named(self.profile.name) == self.profile
+        except ConfigurationError:
+            known = False
+        if not known:
+            raise ConfigurationError(
+                f"latency profile {self.profile.name!r} cannot be handed to another process: it takes a built-in one, "
+                "or NAME/N; to use your own, serve `ServiceOptions(profile).door()` in this process"
+            )
         words = ["--profile", self.profile.name, "--seed", str(self.seed)]
         for fault in self.faults:
             words += ["--fault", str(fault)]
@@ -147,13 +159,20 @@ class ServiceProcess:
             if readable:
                 line = process.stdout.readline()
                 if line:
-                    return ServiceAddresses(**json.loads(line))
+                    return self._parsed(line)
             if process.poll() is not None:
                 break
         self.__exit__()
         raise ServiceError(
             f"the simulated services did not start (exit code {process.returncode}); see the lines above"
         )
+
+    def _parsed(self, line: str) -> ServiceAddresses:
+        try:
+            return ServiceAddresses(**json.loads(line))
+        except (ValueError, TypeError) as error:
+            self.__exit__()
+            raise ServiceError(f"the simulated services said {line.strip()!r} instead of their addresses") from error
 
     def __exit__(self, *exc_info: object) -> None:
         process, self._process = self._process, None

@@ -49,12 +49,12 @@ class VectorService:
             with warnings.catch_warnings():
                 # The local engine warns of its own limits in size, which concern a user of the engine, not a client.
                 warnings.simplefilter("ignore", UserWarning)
-                result = self._result(request)
+                payload = self._payload(request)
             match = _COLLECTION.match(request.path)
             if match is not None and (request.method, match["rest"]) in _SEARCHES:
                 key = request.draw_key("retrieval", "0", self.default_seed)
                 waits = (Wait(self.profile.draw_retrieval(key)),)
-            reply = json_steps(200, {"result": result, "status": "ok", "time": 0.0})
+            reply = json_steps(200, payload)
         except _Refusal as error:
             reply = json_steps(error.status, {"status": {"error": str(error)}, "time": 0.0})
         except ValidationError as error:
@@ -62,13 +62,17 @@ class VectorService:
             where = ".".join(str(part) for part in first["loc"])
             reply = json_steps(400, {"status": {"error": f"Format error in JSON body: {where}: {first['msg']}"}})
         except ValueError as error:
-            status = 404 if "not found" in str(error) else 400
-            reply = json_steps(status, {"status": {"error": str(error)}, "time": 0.0})
+            # The engine says "not found" of a vector's name as well; a missing collection was refused before it.
+            reply = json_steps(400, {"status": {"error": str(error)}, "time": 0.0})
         return Plan(waits + reply, "retrieval")
 
-    def _result(self, request: ServiceRequest) -> Any:
+    def _payload(self, request: ServiceRequest) -> Any:
         if request.path in ("", "/"):
+            # The only answer that is not wrapped: a client compares the version with its own.
             return {"title": "docmind_lab simulated vector store", "version": "1.20.0"}
+        return {"result": self._result(request), "status": "ok", "time": 0.0}
+
+    def _result(self, request: ServiceRequest) -> Any:
         if request.path == "/collections" and request.method == "GET":
             return _plain(self.engine.get_collections())
         match = _COLLECTION.match(request.path)

@@ -82,6 +82,9 @@ class WallDoor:
             return
         service = self.llm if request.path.startswith("/v1/") else self.vectors
         plan = await asyncio.get_running_loop().run_in_executor(self._planner, service.plan, request)
+        if request.tag("run-id") in self._over:  # it ended while the plan was made
+            await _send_steps(send, _RUN_IS_OVER)
+            return
         playing = _Playing(self.log.received(request, plan, received_at))
         self._playing[id(playing)] = playing
         watcher = asyncio.create_task(_watch(receive, playing, self.clock))
@@ -113,9 +116,9 @@ class WallDoor:
                 continue
             elif isinstance(step, Headers):
                 row.status, answering = step.status, True
+                row.first_byte_at = self.clock.now()
                 await send(_start(step))
             elif isinstance(step, Chunk):
-                row.first_byte_at = row.first_byte_at or self.clock.now()
                 await send({"type": "http.response.body", "body": step.data, "more_body": True})
                 row.last_byte_at = self.clock.now()
             elif isinstance(step, Disconnect):
@@ -147,6 +150,9 @@ class WallDoor:
     async def _serve_log(self, request: ServiceRequest, send: Send) -> None:
         query = parse_qs(request.query)
         run_id = query.get("run_id", [""])[0]
+        if request.method == "DELETE" and not run_id:
+            await _reply(send, 400, {"error": "run_id must name the run that is over"})
+            return
         if request.method == "DELETE":
             self._over[run_id] = None
             while len(self._over) > _REMEMBERED_RUNS:
@@ -158,10 +164,9 @@ class WallDoor:
             self.log.forget(run_id)
             await _reply(send, 200, {"run_id": run_id, "forgotten": True})
             return
-        try:
-            wait_quiet_s = float(query.get("wait_quiet_s", ["0"])[0])
-        except ValueError:
-            await _reply(send, 400, {"error": "wait_quiet_s must be a number of seconds"})
+        wait_quiet_s = _seconds(query.get("wait_quiet_s", ["0"])[0])
+        if wait_quiet_s is None:
+            await _reply(send, 400, {"error": "wait_quiet_s must be a finite number of seconds from 0 up"})
             return
         await self._until_quiet(run_id, wait_quiet_s)
         rows = self.log.rows(run_id)
@@ -173,6 +178,14 @@ class WallDoor:
                 await self._changed.wait_for(lambda: self.log.open_rows(run_id) == 0)
         except TimeoutError:
             pass
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        seconds = float(text)
+    except ValueError:
+        return None
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
 
 async def _read_request(scope: MutableMapping[str, Any], receive: Receive) -> ServiceRequest:

@@ -41,7 +41,7 @@ CHUNKS = (
     Chunk("enter#1", "enter", "Contexts", "Entering a context acquires the lock for the block."),
 )
 SIMPLE = "When is a lock released by the context manager?"
-COMPLEX = "How does a lock differ from a generator?"
+COMPLEX = "How does waiting for a lock differ from a generator that yields values?"
 
 
 class FakeModel(BaseChatModel):
@@ -68,7 +68,7 @@ class FakeModel(BaseChatModel):
         with self._lock:
             self.doors.append(door)
             self.requests.append(messages)
-            self.settings.append({key: value for key, value in kwargs.items() if key != "stop"})
+            self.settings.append({key: value for key, value in kwargs.items() if key not in ("stop", "tool_choice")})
         return ChatResult(generations=[ChatGeneration(message=self.say(messages, self.bound_tools))])
 
     def _generate(

@@ -85,9 +85,7 @@ def streamed(plan: Plan) -> tuple[str, list[Any], list[str], Any]:
 @pytest.mark.parametrize("request_body", [{"messages": ANSWERABLE}, TOOL_REQUEST])
 def test_json_and_event_stream_say_the_same(request_body):
     whole = json_of(plan_of(**request_body))
-    text, calls, reasons, usage = streamed(
-        plan_of(**request_body, stream=True, stream_options={"include_usage": True})
-    )
+    text, calls, reasons, usage = streamed(plan_of(**request_body, stream=True, stream_options={"include_usage": True}))
     message = whole["choices"][0]["message"]
     assert text == (message["content"] or "")
     assert reasons == [whole["choices"][0]["finish_reason"]]

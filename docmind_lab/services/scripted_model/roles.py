@@ -166,11 +166,11 @@ def _is_complex(conversation: Conversation) -> bool:
 
 def _tasks_for(conversation: Conversation, agent: str) -> list[str]:
     """One task for each part of the plan when searching, so that the searches run side by side."""
-    plan = conversation.latest_report("tasks")
+    tasks = (conversation.latest_report("tasks") or {}).get("tasks")
     takes_task = "task" in conversation.tools[HANDOFF_PREFIX + agent].get("properties", {})
-    if "retrieval" not in agent or plan is None or not takes_task or len(plan["tasks"]) < 2:
+    if "retrieval" not in agent or not takes_task or not isinstance(tasks, list) or len(tasks) < 2:
         return [""]
-    return [str(task) for task in plan["tasks"][:MAX_TASKS]]
+    return [str(task) for task in tasks[:MAX_TASKS]]
 
 
 def _finish(conversation: Conversation) -> Reply:
@@ -178,7 +178,9 @@ def _finish(conversation: Conversation) -> Reply:
     verdict = conversation.latest_report("verdict")
     if verdict is not None and verdict["verdict"] != "accept":
         return Reply(f"{answer} (Validation could not confirm every statement.)")
-    synthesis = next((str(m["name"]) for m in conversation.current_turn() if "synthesis" in str(m.get("name"))), "")
+    # Only what an agent said: a hand-over's own result may be named after the agent too.
+    said = (m for m in conversation.current_turn() if m.get("role") == "assistant")
+    synthesis = next((str(m["name"]) for m in said if "synthesis" in str(m.get("name"))), "")
     if synthesis and any(name == "forward_message" for name in conversation.tools):
         return Reply(tool_calls=(ToolCall("forward_message", {"from_agent": synthesis}),))
     return Reply(answer or NOT_FOUND)

@@ -1,0 +1,430 @@
+"""One model call under a deadline: its cap, refusal and retries, by hand (supervisor.md 19, 22, 23)."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx2
+import openai
+import pytest
+from graph_fakes import FakeModel, saying
+from langchain.agents.middleware import ModelRequest, ModelResponse
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_openai import ChatOpenAI
+
+from docmind_lab.deadlines import Deadline, PropagationPolicy, current_deadline, deadline_scope, policy_scope
+from docmind_lab.errors import BudgetRefused, DeadlineExceeded
+from docmind_lab.graphs.model_calls import ModelCalls, without_client_retries
+from docmind_lab.network import current_call
+from docmind_lab.recorder import Recorder, recording
+
+REQUEST = httpx2.Request("POST", "http://127.0.0.1/v1")
+
+
+@dataclass
+class HandClock:
+    """Moves only when someone sleeps on it or spends time on purpose; sleeping may take longer than asked for."""
+
+    now_s: float = 100.0
+    oversleep_s: float = 0.0
+    slept: list[float] = field(default_factory=list)
+    name: str = "hand"
+
+    def now(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now_s += seconds + self.oversleep_s
+
+    async def async_sleep(self, seconds: float) -> None:
+        self.sleep(seconds)
+
+
+def status_error(kind: type[openai.APIStatusError], status: int, **headers: str) -> openai.APIStatusError:
+    response = httpx2.Response(status, request=REQUEST, headers={k.replace("_", "-"): v for k, v in headers.items()})
+    return kind("no", response=response, body=None)
+
+
+def server_error() -> openai.APIStatusError:
+    return status_error(openai.InternalServerError, 503)
+
+
+def too_many(retry_after: str) -> openai.APIStatusError:
+    return status_error(openai.RateLimitError, 429, retry_after=retry_after)
+
+
+OK = ModelResponse(result=[AIMessage("ok", usage_metadata={"input_tokens": 7, "output_tokens": 2, "total_tokens": 9})])
+
+
+@dataclass
+class Server:
+    """Answers each attempt with the next of `answers`, after `takes_s` of the clock's time."""
+
+    clock: HandClock
+    answers: list[Any]
+    takes_s: float = 0.0
+    timeouts: list[Any] = field(default_factory=list)
+    deadlines: list[Deadline | None] = field(default_factory=list)
+    models: list[Any] = field(default_factory=list)
+
+    def __call__(self, request: ModelRequest[Any]) -> ModelResponse[Any]:
+        self.timeouts.append(request.model_settings.get("timeout"))
+        self.deadlines.append(current_deadline())
+        self.models.append(request.model)
+        self.clock.now_s += self.takes_s
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def answer_async(self, request: ModelRequest[Any]) -> ModelResponse[Any]:
+        return self(request)
+
+
+Call = Callable[..., ModelResponse[Any]]
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture(params=["sync", "async"])
+def call(request: pytest.FixtureRequest, clock: HandClock) -> Call:
+    """Makes one model call through the middleware of a role, by both doors."""
+
+    def made(server: Server, *, left_s: float | None = None, role: str = "synthesis", **options: Any) -> Any:
+        model, settings = options.pop("model", saying("x")), options.pop("settings", {})
+        middleware = ModelCalls(role, clock=clock, async_sleep=clock.async_sleep, **options)
+        state = {"messages": [], "handoff_ordinal": 2, "fan_out_index": 1}
+        if left_s is not None:
+            state["deadline_ts"] = clock.now() + left_s
+        asked = ModelRequest(model=model, messages=[HumanMessage("q")], state=state, model_settings=settings)  # type: ignore[arg-type]
+        if request.param == "sync":
+            return middleware.wrap_model_call(asked, server)
+        return asyncio.run(middleware.awrap_model_call(asked, server.answer_async))
+
+    return made
+
+
+@pytest.fixture
+def noted(clock: HandClock) -> Iterator[Recorder]:
+    with recording(Recorder("run", 1, Deadline.after(60, clock), clock)) as made:
+        yield made
+
+
+def events(recorder: Recorder, name: str) -> list[Any]:
+    return [event for event in recorder.snapshot().events if event.event == name]
+
+
+# ---- 19: the cap
+
+
+@pytest.mark.parametrize(
+    ("role", "left_s", "request_timeout_s", "reserve_s", "timeout_s"),
+    [
+        ("synthesis", 5.0, None, 0.0, 5.0),
+        ("synthesis", 5.0, 2.0, 0.0, 2.0),
+        ("synthesis", 1.5, 2.0, 0.0, 1.5),
+        ("retrieval", 5.0, 2.0, 4.0, 1.0),
+        ("router", 5.0, None, 4.0, 1.0),
+        ("planner", 5.0, None, 4.0, 1.0),
+        ("synthesis", 5.0, None, 4.0, 5.0),
+        ("validation", 5.0, None, 4.0, 5.0),
+        ("supervisor", 5.0, None, 4.0, 5.0),
+    ],
+)
+def test_a_call_gets_the_smaller_of_its_timeout_and_what_is_left(
+    call: Call,
+    clock: HandClock,
+    role: str,
+    left_s: float,
+    request_timeout_s: float | None,
+    reserve_s: float,
+    timeout_s: float,
+):
+    """19, 23: the reserve is taken off for the roles before synthesis only."""
+    server = Server(clock, [OK])
+    with policy_scope(PropagationPolicy(reserve_s=reserve_s)):
+        assert call(server, left_s=left_s, role=role, request_timeout_s=request_timeout_s) is OK
+    assert server.timeouts == [pytest.approx(timeout_s)]
+    (deadline,) = server.deadlines
+    assert deadline is not None
+    held_s = left_s - (reserve_s if role in ("router", "planner", "retrieval") else 0.0)
+    assert deadline.at_s == pytest.approx(100.0 + held_s)
+
+
+def test_a_shorter_timeout_of_the_model_or_the_request_stays(call: Call, clock: HandClock):
+    model = ChatOpenAI(model="m", api_key="k", timeout=1.25)  # type: ignore[arg-type]
+    server = Server(clock, [OK, OK, OK])
+    call(server, left_s=5.0, model=model, request_timeout_s=2.0)
+    call(server, left_s=5.0, model=model.bind(stop="x"), request_timeout_s=2.0)
+    call(server, left_s=5.0, settings={"timeout": 0.5, "seed": 1}, request_timeout_s=2.0)
+    assert server.timeouts == [1.25, 1.25, 0.5]
+
+
+def test_a_per_read_cap_is_left_to_the_client(call: Call, clock: HandClock):
+    server = Server(clock, [OK])
+    with policy_scope(PropagationPolicy(cap="per_read")):
+        call(server, left_s=5.0)
+    assert (server.timeouts, server.deadlines) == ([5.0], [None])
+
+
+def test_an_outer_deadline_that_is_earlier_holds(call: Call, clock: HandClock):
+    server = Server(clock, [OK])
+    with deadline_scope(Deadline(101.0, 1.0, clock)):
+        call(server, left_s=5.0)
+    assert server.timeouts == [1.0]
+
+
+def test_without_a_deadline_the_request_goes_out_as_it_is(call: Call, clock: HandClock, noted: Recorder):
+    model = ChatOpenAI(model="m", api_key="k")  # type: ignore[arg-type]
+    server = Server(clock, [OK])
+    call(server, model=model, request_timeout_s=2.0)
+    assert (server.timeouts, server.deadlines) == ([None], [None])
+    assert server.models[0] is model
+
+
+@pytest.mark.parametrize("error", [server_error(), openai.APITimeoutError(request=REQUEST)])
+def test_without_a_deadline_errors_are_the_clients_own(call: Call, clock: HandClock, error: Exception):
+    with pytest.raises(type(error)) as raised:
+        call(Server(clock, [error]))
+    assert raised.value is error
+    assert clock.slept == []
+
+
+def test_a_call_is_recorded_at_its_place_with_its_tokens(call: Call, clock: HandClock, noted: Recorder):
+    seen: list[Any] = []
+
+    def server(request: ModelRequest[Any]) -> ModelResponse[Any]:
+        seen.append(current_call())
+        return OK
+
+    one = Server(clock, [])
+    one.__class__ = type("Watching", (Server,), {"__call__": lambda self, request: server(request)})
+    call(one, left_s=5.0)
+    call(one)
+    assert [(c.call_id, c.cap_from_deadline) for c in seen] == [
+        ("llm/synthesis/2.1.1", True),
+        ("llm/synthesis/2.1.2", False),
+    ]
+
+
+# ---- 22: refused
+
+
+@pytest.mark.parametrize("left_s", [0.005, 0.0, -3.0])
+def test_too_little_left_is_refused_before_anything_is_sent(
+    call: Call, clock: HandClock, noted: Recorder, left_s: float
+):
+    server = Server(clock, [OK])
+    with pytest.raises(BudgetRefused, match="synthesis") as raised:
+        call(server, left_s=left_s)
+    assert raised.value.stop_reason == "budget_refused"
+    assert server.timeouts == []
+    (attempt,) = noted.snapshot().attempts
+    assert (attempt.outcome, attempt.call.kind, attempt.sent_at) == ("refused", "llm", None)
+    assert [event.detail for event in events(noted, "refused")] == [{"kind": "llm"}]
+
+
+def test_more_than_the_floor_is_sent(call: Call, clock: HandClock):
+    assert call(Server(clock, [OK]), left_s=0.0051) is OK
+
+
+def test_the_reserve_is_refused_to_retrieval_and_open_to_synthesis(call: Call, clock: HandClock):
+    with policy_scope(PropagationPolicy(reserve_s=2.0)):
+        with pytest.raises(BudgetRefused):
+            call(Server(clock, [OK]), left_s=2.0, role="retrieval")
+        assert call(Server(clock, [OK]), left_s=2.0, role="synthesis") is OK
+
+
+# ---- 19: retries within the budget
+
+
+def test_a_failed_attempt_is_retried_with_what_is_left_then(call: Call, clock: HandClock, noted: Recorder):
+    server = Server(clock, [server_error(), server_error(), OK], takes_s=1.0)
+    with policy_scope(PropagationPolicy(retries=2)):
+        assert call(server, left_s=10.0) is OK
+    first, second = clock.slept
+    assert server.timeouts == pytest.approx([10.0, 9.0 - first, 8.0 - first - second])
+    # The openai client's own waits: 0.5 s, doubled each time, less a quarter at most.
+    assert 0.375 <= first <= 0.5
+    assert 0.75 <= second <= 1.0
+    assert [event.detail["attempt"] for event in events(noted, "retry")] == [1, 2]
+
+
+def test_no_more_retries_than_the_policy_allows(call: Call, clock: HandClock):
+    server = Server(clock, [server_error(), server_error(), OK])
+    with pytest.raises(openai.InternalServerError):
+        call(server, left_s=10.0)
+    assert len(server.timeouts) == 2
+
+
+def test_a_retry_that_could_not_end_in_time_is_not_started(call: Call, clock: HandClock, noted: Recorder):
+    server = Server(clock, [server_error(), OK])
+    with pytest.raises(openai.InternalServerError):
+        call(server, left_s=0.3)
+    assert (clock.slept, len(server.timeouts)) == ([], 1)
+    assert events(noted, "retry") == []
+
+
+def test_retry_after_within_the_budget_is_obeyed(call: Call, clock: HandClock):
+    server = Server(clock, [too_many("2.5"), OK])
+    assert call(server, left_s=5.0) is OK
+    assert clock.slept == [2.5]
+    assert server.timeouts == [5.0, 2.5]
+
+
+@pytest.mark.parametrize("retry_after", ["5", "4.996", "120", "inf"])
+def test_retry_after_beyond_the_budget_fails_at_once(call: Call, clock: HandClock, retry_after: str):
+    server = Server(clock, [too_many(retry_after), OK])
+    with pytest.raises(openai.RateLimitError):
+        call(server, left_s=5.0)
+    assert (clock.slept, clock.now()) == ([], 100.0)
+
+
+def test_an_unreadable_retry_after_counts_as_none(call: Call, clock: HandClock):
+    assert call(Server(clock, [too_many("soon"), OK]), left_s=5.0) is OK
+    assert 0.375 <= clock.slept[0] <= 0.5
+
+
+def test_a_wait_that_took_too_long_ends_the_call_instead_of_sending(call: Call, clock: HandClock):
+    clock.oversleep_s = 10.0
+    server = Server(clock, [server_error(), OK])
+    with pytest.raises(DeadlineExceeded) as raised:
+        call(server, left_s=5.0)
+    assert isinstance(raised.value.__cause__, openai.InternalServerError)
+    assert len(server.timeouts) == 1
+
+
+@pytest.mark.parametrize("status", [400, 401, 404])
+def test_a_refusal_of_the_request_itself_is_not_retried(call: Call, clock: HandClock, status: int):
+    kinds = {400: openai.BadRequestError, 401: openai.AuthenticationError, 404: openai.NotFoundError}
+    server = Server(clock, [status_error(kinds[status], status), OK])
+    with pytest.raises(kinds[status]):
+        call(server, left_s=5.0)
+    assert len(server.timeouts) == 1
+
+
+def test_a_timeout_at_the_deadline_is_a_deadline_error_chained_from_it(call: Call, clock: HandClock, noted: Recorder):
+    timeout = openai.APITimeoutError(request=REQUEST)
+    with pytest.raises(DeadlineExceeded) as raised:
+        call(Server(clock, [timeout, OK], takes_s=5.0), left_s=5.0)
+    assert raised.value.__cause__ is timeout
+    assert (raised.value.role, raised.value.source, raised.value.stop_reason) == ("synthesis", "network", "deadline")
+    assert raised.value.elapsed_s == pytest.approx(5.0)
+    assert [event.detail for event in events(noted, "deadline_cut")] == [{"kind": "llm", "source": "network"}]
+
+
+def test_a_timeout_of_the_request_alone_stays_what_it_is(call: Call, clock: HandClock):
+    timeout = openai.APITimeoutError(request=REQUEST)
+    with pytest.raises(openai.APITimeoutError):
+        call(Server(clock, [timeout, OK], takes_s=1.0), left_s=5.0, request_timeout_s=1.0)
+
+
+def test_a_defect_is_not_taken_for_a_deadline(call: Call, clock: HandClock):
+    with pytest.raises(ZeroDivisionError):
+        call(Server(clock, [ZeroDivisionError()], takes_s=9.0), left_s=5.0)
+
+
+# ---- the client's own retries
+
+
+def client(**options: Any) -> ChatOpenAI:
+    return ChatOpenAI(model="m", api_key="k", max_retries=2, **options)  # type: ignore[arg-type]
+
+
+def test_without_client_retries_keeps_the_connections_and_the_model():
+    model = client(temperature=0.5)
+    copy = without_client_retries(model)
+    assert (copy.max_retries, copy.root_client.max_retries, copy.root_async_client.max_retries) == (0, 0, 0)
+    assert (model.max_retries, model.root_client.max_retries) == (2, 2)
+    assert copy.root_client._client is model.root_client._client
+    assert copy.root_async_client._client is model.root_async_client._client
+    assert copy.client._client is copy.root_client
+    assert copy.async_client._client is copy.root_async_client
+    assert (copy.model_name, copy.temperature) == ("m", 0.5)
+
+
+def test_what_is_bound_to_a_model_stays_bound():
+    bound = client().bind(stop="x").with_config(tags=["t"])
+    copy = without_client_retries(bound)
+    assert copy.bound.max_retries == 0
+    assert copy.kwargs == {"stop": "x"}
+    assert copy.config["tags"] == ["t"]
+
+
+def test_a_model_of_another_kind_is_left_as_it_is():
+    model = saying("x")
+    assert without_client_retries(model) is model
+
+
+def test_models_are_neither_confused_nor_kept():
+    for number in range(3):
+        model = ChatOpenAI(model=f"m{number}", api_key="k")  # type: ignore[arg-type]
+        assert without_client_retries(model).model_name == f"m{number}"
+        reference = weakref.ref(model)
+        del model
+        gc.collect()
+        assert reference() is None
+
+
+def sending(statuses: list[int], sent: list[httpx2.Request], **options: Any) -> dict[str, Any]:
+    """Clients of both colours whose server gives these statuses."""
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        sent.append(request)
+        status = statuses[min(len(sent), len(statuses)) - 1]
+        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "hi"}}
+        body = {"id": "c", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
+        return httpx2.Response(status, json=body if status == 200 else {"error": {"message": "no"}})
+
+    transport = httpx2.MockTransport(answer)
+    return {
+        "http_client": httpx2.Client(transport=transport),
+        "http_async_client": httpx2.AsyncClient(transport=transport),
+    }
+
+
+@pytest.mark.parametrize("bound", [False, True])
+def test_under_a_budget_the_real_client_sends_each_attempt_once(call: Call, clock: HandClock, bound: bool):
+    """2 requests are our own attempts; the client alone would have sent 3 for each."""
+    sent: list[httpx2.Request] = []
+    model: Any = client(**sending([503], sent))
+    if bound:
+        model = model.bind(seed=1)
+
+    class Sending(Server):
+        def __call__(self, request: ModelRequest[Any]) -> ModelResponse[Any]:
+            return ModelResponse(result=[request.model.invoke("q", **request.model_settings)])
+
+        async def answer_async(self, request: ModelRequest[Any]) -> ModelResponse[Any]:
+            return ModelResponse(result=[await request.model.ainvoke("q", **request.model_settings)])
+
+    with pytest.raises(openai.InternalServerError):
+        call(Sending(clock, []), left_s=5.0, model=model)
+    assert len(sent) == 2
+    assert sent[0].extensions["timeout"]["read"] == 5.0
+    assert sent[1].extensions["timeout"]["read"] == pytest.approx(5.0 - clock.slept[0])
+
+
+def test_every_role_has_a_middleware_of_its_own_name():
+    assert [ModelCalls(role).name for role in ("a", "b")] == ["ModelCalls[a]", "ModelCalls[b]"]
+
+
+def test_a_fake_model_gets_the_timeout_as_a_setting(clock: HandClock):
+    model: FakeModel = saying("x")
+    middleware = ModelCalls("synthesis", clock=clock)
+    asked = ModelRequest(model=model, messages=[], state={"messages": [], "deadline_ts": 103.0})  # type: ignore[typeddict-unknown-key]
+
+    def handler(request: ModelRequest[Any]) -> ModelResponse[Any]:
+        return ModelResponse(result=[request.model.invoke("q", **request.model_settings)])
+
+    middleware.wrap_model_call(asked, handler)
+    assert model.settings == [{"timeout": 3.0}]

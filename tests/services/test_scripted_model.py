@@ -1,0 +1,382 @@
+"""The scripted model: what it says follows from the request, and the roles play together."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
+from docmind_lab.services.scripted_model.conversation import Document
+from docmind_lab.services.scripted_model.extraction import NOT_FOUND, extract_answer, unsupported_statements
+from docmind_lab.services.scripted_model.roles import role_of, sub_questions
+
+QUOLL = "A quoll is a spotted marsupial. The quoll hunts at night in the eucalyptus forest."
+KILN = "A kiln is fired slowly. The potter opens the kiln after two days."
+SIMPLE = "When does the quoll hunt in the forest?"
+COMPLEX = "When does the quoll hunt at night, and when does the potter open the kiln?"
+AGENTS = ("router_agent", "planner_agent", "retrieval_agent", "synthesis_agent", "validation_agent")
+
+Message = dict[str, Any]
+
+
+def tool(name: str, **properties: Any) -> Message:
+    return {
+        "type": "function",
+        "function": {"name": name, "parameters": {"type": "object", "properties": properties}},
+    }
+
+
+ROUTE_TOOL = tool("choose_route", strategy={"enum": ["sparse", "hybrid"]}, complexity={"enum": ["simple", "complex"]})
+PLAN_TOOL = tool("make_plan", tasks={"type": "array"})
+SEARCH_TOOL = tool("retrieve_documents", query={"type": "string"}, strategy={"enum": ["sparse", "hybrid"]})
+VERDICT_TOOL = tool("report_validation", verdict={"enum": ["accept", "correct"]})
+HANDOFF_TOOLS = [tool(f"transfer_to_{agent}", task={"type": "string"}) for agent in AGENTS]
+FORWARD_TOOL = tool("forward_message", from_agent={"type": "string"})
+
+
+def user(text: str) -> Message:
+    return {"role": "user", "content": text}
+
+
+def called(name: str, call_id: str = "1", **arguments: Any) -> Message:
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    return {"role": "assistant", "content": None, "tool_calls": [{"id": call_id, "function": function}]}
+
+
+def result(name: str, content: Any, call_id: str = "1") -> Message:
+    text = content if isinstance(content, str) else json.dumps(content)
+    return {"role": "tool", "tool_call_id": call_id, "name": name, "content": text}
+
+
+def found(*documents: tuple[str, str]) -> Message:
+    return result("retrieve_documents", {"documents": [{"id": id_, "content": text} for id_, text in documents]})
+
+
+def reply(messages: list[Message], *tools: Message) -> Reply:
+    return reply_to(Conversation.from_request({"messages": messages, "tools": list(tools)}))
+
+
+class System:
+    """The five roles around a supervisor, without graphs: what the graph does with replies, in twenty lines.
+
+    documents: what a search finds, by a word of its query.
+    """
+
+    def __init__(self, question: str, documents: dict[str, tuple[str, str]]) -> None:
+        self.documents = documents
+        self.messages: list[Message] = [user(question)]
+        self.visits: list[list[str]] = []
+        self.searches: list[dict[str, Any]] = []
+        self.answer = ""
+
+    def run(self, supervisor_tools: list[Message]) -> System:
+        for _ in range(30):
+            said = reply([{"role": "system", "content": "You are the supervisor."}, *self.messages], *supervisor_tools)
+            handoffs = [call for call in said.tool_calls if call.name.startswith("transfer_to_")]
+            if not handoffs:
+                self.answer = said.text or self._forwarded(said)
+                return self
+            agents = [call.name.removeprefix("transfer_to_") for call in handoffs]
+            self.visits.append(agents)
+            calls = [{"id": str(n), "function": {"name": call.name}} for n, call in enumerate(handoffs)]
+            self.messages.append({"role": "assistant", "content": None, "tool_calls": calls})
+            self.messages += [result(call.name, "Successfully handed over.", str(n)) for n, call in enumerate(handoffs)]
+            before = list(self.messages)
+            for agent, call in zip(agents, handoffs, strict=True):
+                self.messages += self._agent(agent, before, str(call.arguments.get("task", "")))
+        raise AssertionError(f"it never finished: {self.visits}")
+
+    def _forwarded(self, said: Reply) -> str:
+        (call,) = said.tool_calls
+        assert call.name == "forward_message"
+        return next(m["content"] for m in reversed(self.messages) if m.get("name") == call.arguments["from_agent"])
+
+    def _agent(self, agent: str, before: list[Message], task: str) -> list[Message]:
+        own = {"router": ROUTE_TOOL, "planner": PLAN_TOOL, "retrieval": SEARCH_TOOL, "validation": VERDICT_TOOL}
+        role = agent.removesuffix("_agent")
+        context = [*before, user(f"Task: {task}")] if task else before
+        prompt = {"role": "system", "content": f"You are the {role} agent."}
+        said = reply([prompt, *context], *([own[role]] if role in own else []))
+        if said.text:
+            return [{"role": "assistant", "name": agent, "content": said.text}]
+        (call,) = said.tool_calls
+        content: Any = dict(call.arguments)
+        if role == "retrieval":
+            self.searches.append(content)
+            hits = [document for word, document in self.documents.items() if word in content["query"]]
+            content = {"documents": [{"id": id_, "content": text} for id_, text in hits]}
+        return [called(call.name, **call.arguments) | {"name": agent}, result(call.name, content)]
+
+
+def run(question: str, **documents: tuple[str, str]) -> System:
+    return System(question, documents).run([*HANDOFF_TOOLS, FORWARD_TOOL])
+
+
+# ---- the answer follows the documents
+
+
+def test_the_answer_is_what_the_document_says_with_its_id():
+    said = reply([user(SIMPLE), called("look_up"), found(("quoll#1", QUOLL))])
+    assert said.text == "The quoll hunts at night in the eucalyptus forest. [quoll#1]"
+
+
+def test_another_document_gives_another_answer():
+    changed = QUOLL.replace("at night", "at dawn")
+    said = reply([user(SIMPLE), called("look_up"), found(("quoll#2", changed))])
+    assert said.text == "The quoll hunts at dawn in the eucalyptus forest. [quoll#2]"
+
+
+def test_another_question_gives_another_answer():
+    said = reply([user("What spotted marsupial is a quoll?"), called("look_up"), found(("quoll#1", QUOLL))])
+    assert said.text.startswith("A quoll is a spotted marsupial. [quoll#1]")
+
+
+def test_documents_that_do_not_answer_are_not_made_to():
+    assert reply([user(SIMPLE), called("look_up"), found(("kiln", KILN))]).text == NOT_FOUND
+
+
+def test_text_of_any_tool_is_a_document_that_can_be_cited():
+    said = reply([user(SIMPLE), called("encyclopedia"), result("encyclopedia", QUOLL)])
+    assert said.text.endswith("[encyclopedia]")
+
+
+@pytest.mark.parametrize("content", [{"documents": 3}, {"documents": "none"}, {"documents": [None, {"id": 1}]}, [1, 2]])
+def test_a_tool_result_of_another_shape_is_no_document(content):
+    assert reply([user(SIMPLE), called("look_up"), result("look_up", content)]).text == NOT_FOUND
+
+
+words = st.text("abcdefghijklmnopqrstuvwxyz", min_size=4, max_size=9)
+
+
+@given(st.lists(words, min_size=6, max_size=6, unique=True))
+def test_every_statement_of_an_answer_stands_in_the_document_it_cites(made_up):
+    thing, other, *rest = made_up
+    documents = [
+        Document("d1", f"The {thing} of {rest[0]} is {rest[1]} always. Nothing else is known of it today."),
+        Document("d2", f"Quite another {other} is {rest[2]} and {rest[3]} always."),
+    ]
+    answer = extract_answer(f"Which {thing} is of {rest[0]}?", documents)
+    assert answer == NOT_FOUND or unsupported_statements(answer, documents) == []
+
+
+def test_the_same_request_gets_the_same_reply():
+    messages = [user(SIMPLE), called("look_up"), found(("quoll#1", QUOLL), ("kiln", KILN))]
+    assert reply(messages) == reply(json.loads(json.dumps(messages)))
+
+
+# ---- roles
+
+
+@pytest.mark.parametrize(
+    ("tools", "prompt", "role"),
+    [
+        (HANDOFF_TOOLS, "You are the router.", "supervisor"),
+        ([ROUTE_TOOL], "", "router"),
+        ([PLAN_TOOL], "", "planner"),
+        ([SEARCH_TOOL], "", "retrieval"),
+        ([VERDICT_TOOL], "", "validation"),
+        ([], "You are the synthesis agent; validation comes after you.", "synthesis"),
+        ([], "Be helpful.", "assistant"),
+        ([tool("look_up")], "", "assistant"),
+    ],
+)
+def test_the_role_is_read_off_tools_and_prompt(tools, prompt, role):
+    payload = {"messages": [{"role": "system", "content": prompt}, user("Why?")], "tools": tools}
+    assert role_of(Conversation.from_request(payload)) == role
+
+
+@pytest.mark.parametrize(
+    ("question", "strategy", "complexity"),
+    [
+        ("What does __init__ return?", "sparse", "simple"),
+        ("What does `yield` do?", "sparse", "simple"),
+        ("When does the quoll hunt?", "hybrid", "simple"),
+        ("How does a quoll differ from a possum?", "hybrid", "complex"),
+        (COMPLEX, "hybrid", "complex"),
+    ],
+)
+def test_the_router_searches_names_by_words_and_calls_questions_of_parts_complex(question, strategy, complexity):
+    (call,) = reply([user(question)], ROUTE_TOOL).tool_calls
+    assert (call.name, dict(call.arguments)) == ("choose_route", {"strategy": strategy, "complexity": complexity})
+
+
+def test_the_router_chooses_only_what_is_on_offer():
+    (call,) = reply([user("When does the quoll hunt?")], tool("choose_route", strategy={"enum": ["dense"]})).tool_calls
+    assert call.arguments["strategy"] == "dense"
+
+
+@pytest.mark.parametrize(
+    ("question", "tasks"),
+    [
+        (SIMPLE, [SIMPLE]),
+        (COMPLEX, ["When does the quoll hunt at night", "when does the potter open the kiln"]),
+        ("How does a quoll differ from a possum?", ["a quoll", "a possum"]),
+        ("Why this? Why that? Why these? Why those?", ["Why this", "Why that", "Why these"]),
+    ],
+)
+def test_a_question_is_split_into_at_most_three_tasks(question, tasks):
+    assert sub_questions(question) == tasks
+    (call,) = reply([user(question)], PLAN_TOOL).tool_calls
+    assert call.arguments == {"tasks": tasks}
+
+
+def test_retrieval_searches_for_its_own_task_by_the_route_chosen():
+    messages = [user(COMPLEX), called("choose_route"), result("choose_route", {"strategy": "sparse"})]
+    (call,) = reply([*messages, user("Task: the kiln")], SEARCH_TOOL).tool_calls
+    assert dict(call.arguments) == {"query": "the kiln", "strategy": "sparse"}
+
+
+def verdict_on(answer: str, *documents: tuple[str, str]) -> dict[str, Any]:
+    said_by_synthesis = {"role": "assistant", "name": "synthesis_agent", "content": answer}
+    messages = [user(SIMPLE), called("retrieve_documents"), found(*documents), said_by_synthesis]
+    (call,) = reply(messages, VERDICT_TOOL).tool_calls
+    return dict(call.arguments)
+
+
+def test_validation_accepts_an_answer_that_its_citations_support():
+    answer = "The quoll hunts at night in the eucalyptus forest. [quoll#1]"
+    assert verdict_on(answer, ("quoll#1", QUOLL)) == {"verdict": "accept", "target": "", "score": 1.0, "unsupported": 0}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The quoll hunts at noon in the eucalyptus forest. [quoll#1]",
+        "The quoll hunts at night in the eucalyptus forest. [kiln]",
+        "The quoll hunts at night in the eucalyptus forest. [nowhere]",
+        "The quoll hunts at night in the eucalyptus forest.",
+    ],
+)
+def test_validation_catches_a_false_a_misplaced_and_a_missing_citation(answer):
+    verdict = verdict_on(answer, ("quoll#1", QUOLL), ("kiln", KILN))
+    assert (verdict["verdict"], verdict["target"]) == ("correct", "synthesis")
+    assert verdict["score"] < 1
+
+
+def test_the_score_is_the_share_of_statements_supported():
+    answer = "A quoll is a spotted marsupial. [quoll#1] The quoll hunts at noon. [quoll#1]"
+    verdict = verdict_on(answer, ("quoll#1", QUOLL))
+    assert (verdict["score"], verdict["unsupported"]) == (0.5, 1)
+
+
+def test_validation_of_no_answer_asks_for_another_search():
+    assert verdict_on(NOT_FOUND, ("kiln", KILN))["target"] == "retrieval"
+
+
+# ---- the supervisor
+
+
+def test_a_simple_question_goes_round_without_the_planner_and_its_answer_is_forwarded():
+    system = run(SIMPLE, quoll=("quoll#1", QUOLL))
+    assert system.visits == [["router_agent"], ["retrieval_agent"], ["synthesis_agent"], ["validation_agent"]]
+    assert system.answer == "The quoll hunts at night in the eucalyptus forest. [quoll#1]"
+
+
+def test_a_complex_question_is_planned_and_each_task_searched_side_by_side():
+    system = run(COMPLEX, quoll=("quoll#1", QUOLL), kiln=("kiln#1", KILN))
+    assert system.visits == [
+        ["router_agent"],
+        ["planner_agent"],
+        ["retrieval_agent", "retrieval_agent"],
+        ["synthesis_agent"],
+        ["validation_agent"],
+    ]
+    assert [search["query"] for search in system.searches] == sub_questions(COMPLEX)
+    assert "[quoll#1]" in system.answer
+    assert "[kiln#1]" in system.answer
+
+
+def test_a_question_without_an_answer_is_searched_once_more_by_another_route_and_then_says_so():
+    system = run(SIMPLE, quoll=("kiln#1", KILN))
+    first_round = [["router_agent"], ["retrieval_agent"], ["synthesis_agent"], ["validation_agent"]]
+    assert system.visits == [*first_round, ["retrieval_agent"], ["synthesis_agent"], ["validation_agent"]]
+    assert [search["strategy"] for search in system.searches] == ["hybrid", "sparse"]
+    assert system.answer.startswith(NOT_FOUND)
+    assert "could not confirm" in system.answer
+
+
+def test_a_second_question_of_a_conversation_starts_anew():
+    system = run(SIMPLE, quoll=("quoll#1", QUOLL))
+    again = reply([*system.messages, user("When does the potter open the kiln?")], *HANDOFF_TOOLS)
+    assert [call.name for call in again.tool_calls] == ["transfer_to_router_agent"]
+
+
+def test_the_answer_is_given_in_words_where_it_cannot_be_forwarded():
+    system = System(SIMPLE, {"quoll": ("quoll#1", QUOLL)}).run(HANDOFF_TOOLS)
+    assert system.answer.endswith("[quoll#1]")
+
+
+@pytest.mark.parametrize("left_out", ["router_agent", "validation_agent", "synthesis_agent"])
+def test_a_system_without_one_of_the_roles_still_finishes(left_out):
+    tools = [t for t in HANDOFF_TOOLS if left_out not in t["function"]["name"]]
+    system = System(SIMPLE, {"quoll": ("quoll#1", QUOLL)}).run([*tools, FORWARD_TOOL])
+    assert [left_out] not in system.visits
+    assert system.answer
+
+
+def test_agents_that_are_none_of_the_roles_are_visited_once_each_in_the_order_given():
+    agents = ["poet", "critic", "printer"]
+    tools = [tool(f"transfer_to_{agent}") for agent in agents]
+    messages, visited = [user("Write.")], []
+    while calls := reply(messages, *tools).tool_calls:
+        (call,) = calls
+        visited.append(call.name.removeprefix("transfer_to_"))
+        messages += [called(call.name), result(call.name, "Successfully handed over.")]
+        messages.append({"role": "assistant", "name": visited[-1], "content": f"Said by {visited[-1]}."})
+    assert visited == agents
+    assert reply(messages, *tools).text == "Said by printer."
+
+
+@pytest.mark.parametrize("tasks", [2, None, "all", {}, [], ["one"]])
+def test_a_plan_that_is_no_list_of_several_tasks_gives_retrieval_the_whole_question(tasks):
+    messages = [user(SIMPLE), called("make_plan"), result("make_plan", {"tasks": tasks})]
+    (call,) = reply(messages, HANDOFF_TOOLS[2]).tool_calls
+    assert (call.name, dict(call.arguments)) == ("transfer_to_retrieval_agent", {})
+
+
+# ---- an agent of one's own
+
+
+@pytest.mark.parametrize("parameter", ["query", "q", "question", "text"])
+def test_an_assistant_with_a_search_tool_searches_once_and_then_answers(parameter):
+    look_up = tool("look_up", **{parameter: {"type": "string"}})
+    (call,) = reply([user(SIMPLE)], look_up).tool_calls
+    assert (call.name, dict(call.arguments)) == ("look_up", {parameter: SIMPLE})
+    answered = reply([user(SIMPLE), called("look_up", **call.arguments), result("look_up", QUOLL)], look_up)
+    assert answered.tool_calls == ()
+    assert answered.text.endswith("[look_up]")
+
+
+def test_an_assistant_does_not_search_again_when_nothing_was_found():
+    look_up = tool("look_up", query={"type": "string"})
+    empty = result("look_up", {"documents": []})
+    assert reply([user(SIMPLE), called("look_up"), empty], look_up) == Reply(NOT_FOUND)
+
+
+def test_an_assistant_without_a_tool_it_can_search_with_says_what_it_has():
+    assert reply([user(SIMPLE)], tool("send_mail", address={"type": "string"})) == Reply(NOT_FOUND)
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {"role": st.sampled_from(["user", "assistant", "tool", "system"])},
+            optional={
+                "content": st.none() | st.text(max_size=40) | st.just('{"verdict": 1, "tasks": 2, "documents": 3}'),
+                "name": st.sampled_from(["synthesis_agent", "router_agent", ""]),
+            },
+        ),
+        min_size=1,
+        max_size=5,
+    ),
+    st.lists(
+        st.sampled_from([*HANDOFF_TOOLS, FORWARD_TOOL, ROUTE_TOOL, PLAN_TOOL, SEARCH_TOOL, VERDICT_TOOL]), max_size=8
+    ),
+)
+def test_any_conversation_gets_a_reply(messages, tools):
+    said = reply(messages, *tools)
+    assert said.text or said.tool_calls

@@ -1,0 +1,245 @@
+"""The simulated vector store's plans: what a collection holds and finds, when, and errors in Qdrant's shape."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+from typing import Any
+
+import pytest
+
+from docmind_lab.randomness import DrawKey
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.services.plan import Chunk, Headers, Plan, ServiceRequest, Wait
+from docmind_lab.services.vector_service import VectorService
+
+PROFILE = LatencyProfile.named("typical")
+SCHEMA = {
+    "vectors": {"lsa": {"size": 2, "distance": "Cosine"}},
+    "sparse_vectors": {"bm25": {"modifier": "idf"}},
+}
+# Word 0 is in every document and word 1 in one: with IDF, a query for both finds that one first.
+POINTS = [
+    {
+        "id": number,
+        "vector": {"lsa": dense, "bm25": {"indices": indices, "values": [1.0] * len(indices)}},
+        "payload": {"name": f"point {number}", "even": number % 2 == 0},
+    }
+    for number, dense, indices in [(1, [1.0, 0.0], [0]), (2, [0.8, 0.6], [0, 1]), (3, [0.0, 1.0], [0, 2])]
+]
+
+
+@pytest.fixture
+def service() -> VectorService:
+    service = VectorService(PROFILE)
+    ask(service, "PUT", "/collections/docs", SCHEMA)
+    ask(service, "PUT", "/collections/docs/points", {"points": POINTS})
+    return service
+
+
+def plan_of(service: VectorService, method: str, path: str, body: Any = None, **tags: str) -> Plan:
+    encoded = body if isinstance(body, bytes) else json.dumps(body).encode()
+    headers = {f"x-docmind-{name}": value for name, value in tags.items()}
+    return service.plan(ServiceRequest(method, path, headers, encoded))
+
+
+def answer(plan: Plan) -> tuple[int, Any]:
+    status = next(step.status for step in plan.steps if isinstance(step, Headers))
+    return status, json.loads(b"".join(step.data for step in plan.steps if isinstance(step, Chunk)))
+
+
+def ask(service: VectorService, method: str, path: str, body: Any = None) -> Any:
+    status, payload = answer(plan_of(service, method, path, body))
+    assert status == 200, payload
+    assert payload["status"] == "ok"
+    return payload["result"]
+
+
+def found(service: VectorService, **query: Any) -> list[int]:
+    return [point["id"] for point in ask(service, "POST", "/collections/docs/points/query", query)["points"]]
+
+
+# ---- what it does
+
+
+def test_a_collection_is_created_filled_counted_and_deleted(service):
+    assert ask(service, "GET", "/collections/docs/exists") == {"exists": True}
+    assert [c["name"] for c in ask(service, "GET", "/collections")["collections"]] == ["docs"]
+    assert ask(service, "POST", "/collections/docs/points/count", {"exact": True}) == {"count": 3}
+    even = {"filter": {"must": [{"key": "even", "match": {"value": True}}]}}
+    assert ask(service, "POST", "/collections/docs/points/count", even) == {"count": 1}
+    ask(service, "POST", "/collections/docs/points/delete", {"points": [1]})
+    assert ask(service, "POST", "/collections/docs/points/count", {}) == {"count": 2}
+    assert ask(service, "DELETE", "/collections/docs") is True
+    assert ask(service, "GET", "/collections/docs/exists") == {"exists": False}
+
+
+def test_the_schema_of_a_collection_is_the_one_it_was_created_with(service):
+    params = ask(service, "GET", "/collections/docs")["config"]["params"]
+    assert params["vectors"]["lsa"]["size"] == 2
+    assert params["sparse_vectors"]["bm25"]["modifier"] == "idf"
+
+
+def test_points_come_back_with_their_payload(service):
+    (point,) = ask(service, "POST", "/collections/docs/points", {"ids": [2]})
+    assert (point["id"], point["payload"]) == (2, {"name": "point 2", "even": True})
+    page = ask(service, "POST", "/collections/docs/points/scroll", {"limit": 2})
+    assert [point["id"] for point in page["points"]] == [1, 2]
+    assert page["next_page_offset"] == 3
+
+
+def test_points_can_be_sent_as_a_batch(service):
+    batch = {"ids": [9], "vectors": {"lsa": [[0.5, 0.5]]}, "payloads": [{"name": "batch"}]}
+    ask(service, "PUT", "/collections/docs/points", {"batch": batch})
+    assert ask(service, "POST", "/collections/docs/points/count", {}) == {"count": 4}
+
+
+def test_a_dense_query_finds_the_nearest_first(service):
+    assert found(service, query=[1.0, 0.0], using="lsa") == [1, 2, 3]
+    assert found(service, query=[0.0, 1.0], using="lsa") == [3, 2, 1]
+
+
+def test_a_sparse_query_counts_rare_words_for_more(service):
+    sparse = {"indices": [0, 1], "values": [1.0, 1.0]}
+    result = ask(service, "POST", "/collections/docs/points/query", {"query": sparse, "using": "bm25"})
+    scores = {point["id"]: point["score"] for point in result["points"]}
+    assert result["points"][0]["id"] == 2
+    # Without IDF each shared word would count 1: 2 points against 1.
+    assert scores[2] > 3 * scores[1]
+    assert scores[1] == scores[3]
+
+
+def test_a_wrapped_query_means_the_same_as_a_bare_one(service):
+    assert found(service, query={"nearest": [0.0, 1.0]}, using="lsa") == found(service, query=[0.0, 1.0], using="lsa")
+
+
+def test_prefetched_lists_are_fused_by_reciprocal_rank(service):
+    prefetch = [
+        {"query": {"indices": [1], "values": [1.0]}, "using": "bm25", "limit": 3},
+        {"query": {"nearest": [1.0, 0.0]}, "using": "lsa", "limit": 3},
+    ]
+    # Point 2 is first and second, point 1 second of one list only.
+    assert found(service, prefetch=prefetch, query={"fusion": "rrf"}, limit=3) == [2, 1, 3]
+
+
+def test_limit_filter_and_threshold_narrow_what_is_found(service):
+    assert found(service, query=[1.0, 0.0], using="lsa", limit=1) == [1]
+    odd = {"must": [{"key": "even", "match": {"value": False}}]}
+    assert found(service, query=[1.0, 0.0], using="lsa", filter=odd) == [1, 3]
+    assert found(service, query=[1.0, 0.0], using="lsa", score_threshold=0.5) == [1, 2]
+
+
+def test_a_batch_of_queries_gets_a_list_of_answers(service):
+    searches = [{"query": [1.0, 0.0], "using": "lsa", "limit": 1}, {"query": [0.0, 1.0], "using": "lsa", "limit": 1}]
+    answers = ask(service, "POST", "/collections/docs/points/query/batch", {"searches": searches})
+    assert [[point["id"] for point in one["points"]] for one in answers] == [[1], [3]]
+
+
+def test_payloads_are_left_out_when_not_wanted(service):
+    body = {"query": [1.0, 0.0], "using": "lsa", "with_payload": False}
+    points = ask(service, "POST", "/collections/docs/points/query", body)["points"]
+    assert all(not point["payload"] for point in points)
+
+
+def test_the_version_is_told_at_the_root_as_a_client_looks_for_it(service):
+    status, payload = answer(plan_of(service, "GET", "/"))
+    assert status == 200
+    assert payload["version"].split(".")[:2] == importlib.metadata.version("qdrant-client").split(".")[:2]
+
+
+def test_two_services_share_nothing(service):
+    assert ask(VectorService(PROFILE), "GET", "/collections/docs/exists") == {"exists": False}
+
+
+# ---- when
+
+
+def test_a_search_takes_the_latency_of_its_key():
+    service = VectorService(PROFILE, default_seed=3)
+    ask(service, "PUT", "/collections/docs", SCHEMA)
+    body = {"query": [1.0, 0.0], "using": "lsa"}
+    tagged = plan_of(service, "POST", "/collections/docs/points/query", body, seed="7", role="retrieval", step="2.1.1")
+    untagged = plan_of(service, "POST", "/collections/docs/points/query", body)
+    assert tagged.steps[0] == Wait(PROFILE.draw_retrieval(DrawKey(7, "retrieval", "2.1.1")))
+    assert untagged.steps[0] == Wait(PROFILE.draw_retrieval(DrawKey(3, "retrieval", "0")))
+    assert tagged.kind == "retrieval"
+
+
+def test_everything_but_a_search_is_answered_at_once(service):
+    for method, path, body in [
+        ("GET", "/collections", None),
+        ("GET", "/collections/docs", None),
+        ("POST", "/collections/docs/points/count", {}),
+        ("PUT", "/collections/docs/points", {"points": POINTS}),
+    ]:
+        assert plan_of(service, method, path, body).duration_s == 0.0
+
+
+# ---- errors
+
+
+def refusal(service: VectorService, method: str, path: str, body: Any = None) -> tuple[int, str]:
+    plan = plan_of(service, method, path, body)
+    status, payload = answer(plan)
+    assert plan.duration_s == 0.0
+    assert set(payload["status"]) == {"error"}
+    return status, payload["status"]["error"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/collections/none", None),
+        ("POST", "/collections/none/points/query", {"query": [1.0, 0.0]}),
+        ("POST", "/collections/none/points/count", {}),
+        ("PUT", "/collections/none/points", {"points": POINTS}),
+        ("DELETE", "/collections/none", None),
+    ],
+)
+def test_a_collection_that_is_not_there_is_not_found(service, method, path, body):
+    status, message = refusal(service, method, path, body)
+    assert (status, message) == (404, "Not found: Collection `none` doesn't exist!")
+
+
+def test_a_collection_that_is_there_cannot_be_created_again(service):
+    status, message = refusal(service, "PUT", "/collections/docs", SCHEMA)
+    assert status == 409
+    assert "already exists" in message
+    assert ask(service, "POST", "/collections/docs/points/count", {}) == {"count": 3}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("query", b"{"),
+        ("query", b""),
+        ("query", {"limit": "many"}),
+        ("query", {"query": [1.0, 0.0], "using": "unknown"}),
+        ("query", {"query": {"indices": [0], "values": [1.0]}, "using": "unknown"}),
+        ("query", {"query": {"fusion": "rrf"}, "prefetch": [{"query": [1.0, 0.0], "using": "unknown"}]}),
+        ("query", {"query": [1.0, 0.0, 0.0], "using": "lsa"}),
+        ("query/batch", {"searches": 3}),
+        ("count", {"filter": 3}),
+        ("scroll", {"limit": -1}),
+        ("delete", {"what": 3}),
+    ],
+)
+def test_a_body_that_cannot_be_used_is_a_bad_request(service, path, body):
+    assert refusal(service, "POST", f"/collections/docs/points/{path}", body)[0] == 400
+
+
+@pytest.mark.parametrize(
+    "points", [[{"vector": {}}], "all", [{"id": 5, "vector": {"lsa": [1.0]}}], [{"id": 5, "vector": {"x": [1.0, 1.0]}}]]
+)
+def test_points_that_do_not_fit_are_a_bad_request(service, points):
+    assert refusal(service, "PUT", "/collections/docs/points", {"points": points})[0] == 400
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/elsewhere"), ("PATCH", "/collections/docs"), ("POST", "/collections/docs/points/recommend")],
+)
+def test_a_request_that_is_not_served_is_not_found_and_named(service, method, path):
+    status, message = refusal(service, method, path)
+    assert status == 404
+    assert f"{method} {path}" in message

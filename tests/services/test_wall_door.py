@@ -1,0 +1,575 @@
+"""The services behind real sockets, used through the official clients."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import httpx2
+import openai
+import pytest
+import uvicorn
+from qdrant_client import AsyncQdrantClient, QdrantClient, models
+from qdrant_client.http.exceptions import UnexpectedResponse
+
+from docmind_lab.errors import ConfigurationError, ServiceError
+from docmind_lab.network import Attempt, HttpClients, LogicalCall, call_scope
+from docmind_lab.services import faults
+from docmind_lab.services.faults import Fault
+from docmind_lab.services.latency import LatencyProfile, QuantileTable
+from docmind_lab.services.log import RequestRow
+from docmind_lab.services.openai_service import OpenAIService
+from docmind_lab.services.plan import Plan, ServiceRequest, Wait, json_steps
+from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceOptions, ServiceProcess, bind
+from docmind_lab.services.wall_door import WallDoor
+
+MODEL = "docmind-scripted"
+DOCUMENT = "A quoll is a spotted marsupial. The quoll hunts at night in the eucalyptus forest."
+QUESTION: Any = [{"role": "user", "content": "When does the quoll hunt in the forest?"}]
+CONVERSATION: Any = [
+    *QUESTION,
+    {
+        "role": "assistant",
+        "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}],
+    },
+    {"role": "tool", "tool_call_id": "c1", "content": DOCUMENT},
+]
+ANSWER = "The quoll hunts at night in the eucalyptus forest. [c1]"
+TOOLS: Any = [
+    {
+        "type": "function",
+        "function": {
+            "name": "look_up",
+            "description": "Search.",
+            "parameters": {"type": "object", "properties": {"query": {"type": "string"}}},
+        },
+    }
+]
+
+
+def always(seconds: float) -> QuantileTable:
+    return QuantileTable((0.0, 1.0), (seconds, seconds))
+
+
+# The scripted model has nine tokens to say when it has no documents: 0.05 + 9 × 0.1 = 0.95 s.
+SLOW = LatencyProfile("slow", "Nine tokens in 0.95 s.", "a test", always(0.05), always(0.1), always(0.05))
+TOKENS, DURATION_S, LEAVES_AFTER_S = 9, 0.95, 0.4
+# A service notices in milliseconds that its client has gone; shared cores pause for tens of them.
+NOTICED_S = 0.25
+
+
+def new_run() -> str:
+    return uuid.uuid4().hex
+
+
+def tags(run_id: str, call_id: str = "llm/router/1.0.1", role: str = "router") -> dict[str, str]:
+    values = {"run-id": run_id, "call-id": call_id, "attempt": "1", "role": role, "step": "1.0.1", "seed": "7"}
+    return {f"x-docmind-{name}": value for name, value in values.items()}
+
+
+class Here:
+    """A door served by a thread of this process: quicker to start than a process of its own."""
+
+    def __init__(self, door: WallDoor) -> None:
+        self.door, listener = door, bind(0)
+        self.addresses = ServiceAddresses.at_port(listener.getsockname()[1])
+        config = uvicorn.Config(door, log_level="critical", lifespan="off", timeout_graceful_shutdown=1)
+        self.server = uvicorn.Server(config)
+        self.thread = threading.Thread(target=lambda: asyncio.run(self.server.serve(sockets=[listener])), daemon=True)
+        self.thread.start()
+        self.log = LogClient(self.addresses.log_url)
+
+    def row(self, run_id: str, wait_quiet_s: float = 5.0) -> RequestRow:
+        (row,) = self.log.rows(run_id, wait_quiet_s=wait_quiet_s)
+        return row
+
+    def close(self) -> None:
+        self.log.close()
+        self.server.should_exit = True
+        self.thread.join(10)
+
+
+@pytest.fixture
+def serve_here() -> Iterator[Callable[..., Here]]:
+    opened: list[Here] = []
+
+    def start(**options: Any) -> Here:
+        opened.append(Here(ServiceOptions(**({"profile": SLOW} | options)).door()))
+        return opened[-1]
+
+    yield start
+    for here in opened:
+        here.close()
+
+
+@contextlib.contextmanager
+def openai_at(addresses: ServiceAddresses, **options: Any) -> Iterator[openai.OpenAI]:
+    options = {"api_key": "unused", "max_retries": 0} | options
+    with openai.OpenAI(base_url=addresses.openai_base_url, **options) as client:
+        yield client
+
+
+@pytest.fixture
+def client(services: ServiceProcess) -> Iterator[openai.OpenAI]:
+    with openai_at(services.addresses) as client:
+        yield client
+
+
+def streamed_text(chunks: Any) -> str:
+    return "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+
+
+# ---- the openai client
+
+
+def test_a_chat_completion_follows_from_the_conversation(client):
+    reply = client.chat.completions.create(model=MODEL, messages=CONVERSATION)
+    assert reply.choices[0].message.content == ANSWER
+    assert reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens
+
+
+def test_a_streamed_chat_completion_says_the_same(client):
+    options = {"model": MODEL, "messages": CONVERSATION}
+    whole = client.chat.completions.create(**options)
+    chunks = list(client.chat.completions.create(**options, stream=True, stream_options={"include_usage": True}))
+    assert streamed_text(chunks) == ANSWER
+    assert chunks[-1].usage == whole.usage
+    assert [c.choices[0].finish_reason for c in chunks if c.choices and c.choices[0].finish_reason] == ["stop"]
+
+
+def test_tools_are_called_in_json_and_in_a_stream(client):
+    options = {"model": MODEL, "messages": QUESTION, "tools": TOOLS}
+    (call,) = client.chat.completions.create(**options).choices[0].message.tool_calls
+    expected = ("look_up", {"query": QUESTION[0]["content"]})
+    assert (call.function.name, json.loads(call.function.arguments)) == expected
+    deltas = [c.choices[0].delta for c in client.chat.completions.create(**options, stream=True) if c.choices]
+    (call,) = [call for delta in deltas for call in delta.tool_calls or ()]
+    assert (call.function.name, json.loads(call.function.arguments)) == expected
+
+
+def test_the_async_client_gets_the_same(services):
+    async def main() -> tuple[str, str]:
+        async with openai.AsyncOpenAI(base_url=services.addresses.openai_base_url, api_key="unused") as client:
+            whole = await client.chat.completions.create(model=MODEL, messages=CONVERSATION)
+            stream = await client.chat.completions.create(model=MODEL, messages=CONVERSATION, stream=True)
+            return whole.choices[0].message.content, streamed_text([chunk async for chunk in stream])
+
+    assert asyncio.run(main()) == (ANSWER, ANSWER)
+
+
+def test_models_are_listed(client):
+    assert [model.id for model in client.models.list()] == [MODEL]
+
+
+def test_errors_are_the_openai_clients_own(client):
+    with pytest.raises(openai.NotFoundError, match="gpt-9") as caught:
+        client.chat.completions.create(model="gpt-9", messages=QUESTION)
+    assert caught.value.code == "model_not_found"
+    with pytest.raises(openai.BadRequestError, match="messages"):
+        client.chat.completions.create(model=MODEL, messages=[])
+    with pytest.raises(openai.NotFoundError, match="embeddings"):
+        client.embeddings.create(model=MODEL, input="x")
+
+
+# ---- the qdrant client
+
+SCHEMA: Any = {
+    "vectors_config": {"lsa": models.VectorParams(size=2, distance=models.Distance.COSINE)},
+    "sparse_vectors_config": {"bm25": models.SparseVectorParams(modifier=models.Modifier.IDF)},
+}
+POINTS = [
+    models.PointStruct(
+        id=number,
+        vector={
+            "lsa": [1.0 / number, number / 7],
+            "bm25": models.SparseVector(indices=[0, number % 3 + 1], values=[1.0, 0.5 * number]),
+        },
+        payload={"name": f"point {number}"},
+    )
+    for number in range(1, 8)
+]
+SPARSE = models.SparseVector(indices=[0, 2], values=[1.0, 1.0])
+QUERIES: list[Any] = [
+    {"query": [0.3, 0.9], "using": "lsa", "limit": 4},
+    {"query": SPARSE, "using": "bm25", "limit": 4},
+    {
+        "prefetch": [
+            models.Prefetch(query=[0.3, 0.9], using="lsa", limit=5),
+            models.Prefetch(query=SPARSE, using="bm25", limit=5),
+        ],
+        "query": models.FusionQuery(fusion=models.Fusion.RRF),
+        "limit": 5,
+    },
+]
+
+
+def contents(result: Any) -> list[tuple[Any, Any, Any]]:
+    return [(point.id, pytest.approx(point.score), point.payload) for point in result.points]
+
+
+@pytest.fixture
+def collection(services) -> Iterator[str]:
+    name = new_run()
+    yield name
+    with contextlib.closing(QdrantClient(url=services.addresses.qdrant_url, check_compatibility=False)) as client:
+        client.delete_collection(name)
+
+
+@pytest.fixture
+def expected(collection) -> list[Any]:
+    """What the local engine itself finds."""
+    with contextlib.closing(QdrantClient(":memory:")) as local:
+        local.create_collection(collection, **SCHEMA)
+        local.upsert(collection, POINTS)
+        return [contents(local.query_points(collection, **query)) for query in QUERIES]
+
+
+def test_the_vector_store_finds_what_the_local_engine_finds(services, collection, expected):
+    with contextlib.closing(QdrantClient(url=services.addresses.qdrant_url, check_compatibility=False)) as client:
+        client.create_collection(collection, **SCHEMA)
+        client.upsert(collection, POINTS, wait=True)
+        assert client.count(collection).count == 7
+        assert [contents(client.query_points(collection, **query)) for query in QUERIES] == expected
+        with pytest.raises(UnexpectedResponse, match="already exists"):
+            client.create_collection(collection, **SCHEMA)
+        with pytest.raises(UnexpectedResponse, match="no-such-collection"):
+            client.count("no-such-collection")
+
+
+def test_the_async_client_finds_the_same(services, collection, expected):
+    async def main() -> list[Any]:
+        client = AsyncQdrantClient(url=services.addresses.qdrant_url, check_compatibility=False)
+        await client.create_collection(collection, **SCHEMA)
+        await client.upsert(collection, POINTS, wait=True)
+        assert (await client.count(collection)).count == 7
+        found = [contents(await client.query_points(collection, **query)) for query in QUERIES]
+        await client.close()
+        return found
+
+    assert asyncio.run(main()) == expected
+
+
+# ---- the log
+
+
+def test_there_is_one_row_for_each_request_in_the_order_of_its_instants(client, service_log):
+    run_id = new_run()
+    for call_id in ("a", "b"):
+        client.chat.completions.create(model=MODEL, messages=CONVERSATION, extra_headers=tags(run_id, call_id))
+    rows = service_log.rows(run_id, wait_quiet_s=5)
+    assert [(row.call_id, row.role, row.step, row.attempt) for row in rows] == [
+        ("a", "router", "1.0.1", 1),
+        ("b", "router", "1.0.1", 1),
+    ]
+    for row in rows:
+        instants = [row.received_at, row.first_byte_at, row.last_byte_at, row.ended_at]
+        assert None not in instants
+        assert instants == sorted(instants)
+        assert (row.outcome, row.status, row.kind) == ("ok", 200, "llm")
+        assert row.output_tokens == sum(tokens for _, _, tokens in row.token_spans) > 0
+
+
+def test_a_rows_tokens_are_those_of_the_reply(client, service_log):
+    run_id = new_run()
+    reply = client.chat.completions.create(model=MODEL, messages=CONVERSATION, extra_headers=tags(run_id))
+    (row,) = service_log.rows(run_id, wait_quiet_s=5)
+    assert (row.input_tokens, row.output_tokens) == (reply.usage.prompt_tokens, reply.usage.completion_tokens)
+
+
+class Attempts:
+    def __init__(self) -> None:
+        self.ended: list[Attempt] = []
+
+    def attempt_started(self, attempt: Attempt) -> None: ...
+
+    def attempt_ended(self, attempt: Attempt) -> None:
+        self.ended.append(attempt)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("fault", ["none", "trickle:*"])
+def test_the_clients_attempt_and_the_services_row_are_of_one_call_and_on_one_clock(
+    fault, stream, serve_here, monkeypatch
+):
+    monkeypatch.setattr(faults, "TRICKLE_GAP_S", 0.02)
+    quick = LatencyProfile.named("typical/100")
+    here = serve_here(profile=quick, faults=() if fault == "none" else (Fault.parse(fault),))
+    run_id, seen, http = new_run(), Attempts(), HttpClients()
+    call = LogicalCall(run_id, "llm/synthesis/4.0.1", "synthesis", "4.0.1", "llm", 7, seen)
+    with openai_at(here.addresses, http_client=http.openai) as client, call_scope(call):
+        reply = client.chat.completions.create(model=MODEL, messages=QUESTION, stream=stream)
+        if stream:
+            list(reply)
+    row, (attempt,) = here.row(run_id), seen.ended
+    assert (row.run_id, row.call_id, row.attempt) == (run_id, call.call_id, attempt.number)
+    in_order = [attempt.started_at, attempt.sent_at, row.received_at, row.first_byte_at, attempt.first_byte_at]
+    assert in_order == sorted(in_order)
+    assert attempt.ended_at >= row.first_byte_at
+
+
+def test_rows_are_forgotten_with_their_run(client, service_log):
+    run_id = new_run()
+    client.chat.completions.create(model=MODEL, messages=QUESTION, extra_headers=tags(run_id))
+    assert service_log.rows(run_id, wait_quiet_s=5)
+    service_log.forget(run_id)
+    assert service_log.rows(run_id) == []
+
+
+def test_an_error_is_a_row_too(client, service_log):
+    run_id = new_run()
+    with pytest.raises(openai.NotFoundError):
+        client.chat.completions.create(model="gpt-9", messages=QUESTION, extra_headers=tags(run_id))
+    (row,) = service_log.rows(run_id, wait_quiet_s=5)
+    assert (row.outcome, row.status, row.output_tokens) == ("error", 404, 0)
+
+
+@pytest.mark.parametrize("limit", ["soon", "nan", "-1", "inf"])
+def test_a_limit_that_is_no_number_of_seconds_is_a_bad_request(limit, services):
+    response = httpx.get(services.addresses.log_url, params={"wait_quiet_s": limit}, trust_env=False)
+    assert response.status_code == 400
+    assert "wait_quiet_s" in response.json()["error"]
+
+
+def test_a_log_that_cannot_be_read_is_a_service_error():
+    listener = bind(0)
+    port = listener.getsockname()[1]
+    listener.close()
+    log = LogClient(ServiceAddresses.at_port(port).log_url)
+    with pytest.raises(ServiceError, match=str(port)):
+        log.rows("r1")
+    log.close()
+
+
+# ---- a client that leaves
+
+
+def leave_early(here: Here, run_id: str, stream: bool) -> None:
+    """Ask, and go away after LEAVES_AFTER_S."""
+    with openai_at(here.addresses, timeout=LEAVES_AFTER_S if not stream else None) as client:
+        if not stream:
+            with pytest.raises(openai.APITimeoutError):
+                client.chat.completions.create(model=MODEL, messages=QUESTION, extra_headers=tags(run_id))
+            return
+        options = {"model": MODEL, "messages": QUESTION, "stream": True}
+        left_at = time.monotonic() + LEAVES_AFTER_S
+        with client.chat.completions.create(**options, extra_headers=tags(run_id)) as chunks:
+            for _ in chunks:
+                if time.monotonic() >= left_at:
+                    break
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_service_that_stops_ends_soon_after_its_client_left_with_fewer_tokens(stream, serve_here):
+    here, run_id = serve_here(stops_on_disconnect=True), new_run()
+    leave_early(here, run_id, stream)
+    row = here.row(run_id)
+    assert row.outcome == "client_gone"
+    assert 0 < row.output_tokens < TOKENS
+    assert LEAVES_AFTER_S - 0.15 < row.client_gone_at - row.received_at < LEAVES_AFTER_S + 0.1 + NOTICED_S
+    assert row.client_gone_at <= row.ended_at <= row.client_gone_at + NOTICED_S
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_service_that_does_not_stop_plays_its_plan_to_the_end_and_generates_every_token(stream, serve_here):
+    here, run_id = serve_here(stops_on_disconnect=False), new_run()
+    leave_early(here, run_id, stream)
+    assert here.row(run_id, wait_quiet_s=0).outcome == "open"
+    row = here.row(run_id)
+    assert (row.outcome, row.output_tokens) == ("ok", TOKENS)
+    assert row.client_gone_at is not None
+    assert DURATION_S <= row.ended_at - row.received_at <= DURATION_S + NOTICED_S
+    assert row.last_byte_at is None or row.last_byte_at <= row.client_gone_at + NOTICED_S
+
+
+@pytest.mark.wall
+def test_a_reply_takes_the_time_that_is_planned(serve_here):
+    here, run_id = serve_here(), new_run()
+    with openai_at(here.addresses) as client:
+        client.chat.completions.create(model=MODEL, messages=QUESTION, extra_headers=tags(run_id))
+    row = here.row(run_id)
+    assert DURATION_S <= row.ended_at - row.received_at <= DURATION_S + NOTICED_S
+    ((begun_at, ended_at, tokens),) = row.token_spans
+    assert tokens == TOKENS
+    assert begun_at - row.received_at == pytest.approx(0.05)
+    assert ended_at - begun_at == pytest.approx(0.9)
+
+
+# ---- hangs, and the end of a run
+
+
+@contextlib.contextmanager
+def hanging(here: Here, run_id: str) -> Iterator[list[Exception]]:
+    """A request that hangs, in a thread; what it ends with."""
+    ended: list[Exception] = []
+
+    def ask() -> None:
+        with openai_at(here.addresses, max_retries=2, timeout=20) as client:
+            try:
+                client.chat.completions.create(model=MODEL, messages=QUESTION, extra_headers=tags(run_id))
+            except openai.OpenAIError as error:
+                ended.append(error)
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    limit_at = time.monotonic() + 10
+    while not here.log.rows(run_id):
+        assert time.monotonic() < limit_at
+        time.sleep(0.01)
+    yield ended
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_forgetting_a_run_cuts_a_hang_and_refuses_what_its_orphans_still_send(serve_here):
+    run_id, other_run = new_run(), new_run()
+    here = serve_here(profile=LatencyProfile.named("typical/100"), faults=(Fault("hang", "router"),))
+    with hanging(here, run_id) as ended:
+        assert here.row(run_id, wait_quiet_s=0).outcome == "open"
+        assert here.row(run_id, wait_quiet_s=0).first_byte_at is None
+        here.log.forget(run_id)
+    # The client was told not to try again, so the cut request is the only one.
+    assert isinstance(ended[0], openai.InternalServerError)
+    assert ended[0].status_code == 503
+    with openai_at(here.addresses, max_retries=5) as client:
+        with pytest.raises(openai.InternalServerError) as caught:
+            client.chat.completions.create(model=MODEL, messages=QUESTION, extra_headers=tags(run_id))
+        assert (caught.value.status_code, caught.value.code) == (503, "run_over")
+        assert caught.value.response.headers["x-should-retry"] == "false"
+        assert here.log.rows(run_id) == [], "a refused orphan leaves no row"
+        headers = tags(other_run, role="synthesis")
+        assert client.chat.completions.create(model=MODEL, messages=QUESTION, extra_headers=headers)
+        assert client.chat.completions.create(model=MODEL, messages=QUESTION), "one without a run is served"
+
+
+def test_forgetting_no_run_in_particular_is_refused_and_harms_nobody(serve_here):
+    here = serve_here(profile=LatencyProfile.named("typical/100"))
+    for url in (here.addresses.log_url, f"{here.addresses.log_url}?run_id="):
+        response = httpx.delete(url, trust_env=False)
+        assert response.status_code == 400
+        assert "run_id" in response.json()["error"]
+    with openai_at(here.addresses) as client:
+        assert client.chat.completions.create(model=MODEL, messages=QUESTION)
+
+
+def test_a_stream_that_is_cut_is_a_broken_connection_for_its_client(serve_here):
+    here, run_id = serve_here(), new_run()
+    with openai_at(here.addresses) as client:
+        options = {"model": MODEL, "messages": QUESTION, "stream": True}
+        with client.chat.completions.create(**options, extra_headers=tags(run_id)) as chunks:
+            next(iter(chunks))
+            here.log.forget(run_id)
+            with pytest.raises(openai.APIConnectionError) as caught:
+                list(chunks)
+    assert isinstance(caught.value.__cause__, httpx2.RemoteProtocolError)
+
+
+class Gate:
+    """A service whose planning waits until the test lets it through."""
+
+    def __init__(self) -> None:
+        self.asked, self.opened = threading.Event(), threading.Event()
+
+    def plan(self, request: ServiceRequest) -> Plan:
+        self.asked.set()
+        self.opened.wait(5)
+        return Plan((Wait(30.0), *json_steps(200, {})), "llm")
+
+
+def test_a_request_that_is_being_planned_when_its_run_is_forgotten_is_refused_too():
+    gate = Gate()
+    here = Here(WallDoor(llm=gate, vectors=OpenAIService(SLOW)))
+    run_id, ended = new_run(), []
+
+    def ask() -> None:
+        url = f"{here.addresses.openai_base_url}/anything"
+        ended.append(httpx.post(url, headers=tags(run_id), trust_env=False, timeout=10))
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    assert gate.asked.wait(5)
+    here.log.forget(run_id)
+    gate.opened.set()
+    thread.join(5)
+    rows = here.log.rows(run_id)
+    here.close()
+    assert [response.status_code for response in ended] == [503]
+    assert rows == []
+
+
+# ---- the process
+
+
+def test_a_port_in_use_is_refused_with_the_port_and_the_remedy():
+    with bind(0) as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(ConfigurationError, match=f"port {port} .*--port 0 for a free one"):
+            bind(port)
+
+
+@pytest.mark.parametrize("port", [-1, 65536])
+def test_a_port_that_does_not_exist_is_refused(port):
+    with pytest.raises(ConfigurationError, match=f"port {port} .*--port"):
+        bind(port)
+
+
+def test_serve_prints_one_line_of_json_and_ends_when_its_standard_input_closes():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "docmind_lab", "serve", "--port", "0", "--until-stdin-closes"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    line = process.stdout.readline()
+    addresses = json.loads(line)
+    assert set(addresses) == {"openai_base_url", "qdrant_url", "log_url"}
+    # Printed when it is ready: the first request is answered.
+    models_url = f"{addresses['openai_base_url']}/models"
+    assert httpx.get(models_url, trust_env=False, timeout=10).status_code == 200
+    rest, errors = process.communicate(timeout=10)
+    assert (rest, errors, process.returncode) == ("", "", 0)
+
+
+def test_a_process_ends_with_its_block():
+    with ServiceProcess(ServiceOptions(profile=LatencyProfile.named("typical/100"))) as process:
+        url = f"{process.addresses.openai_base_url}/models"
+        assert httpx.get(url, trust_env=False, timeout=10).status_code == 200
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(url, trust_env=False, timeout=10)
+
+
+def test_services_that_do_not_start_are_a_service_error_with_their_exit_code():
+    command = (sys.executable, "-c", "raise SystemExit(3)")
+    with pytest.raises(ServiceError, match="exit code 3"):
+        ServiceProcess(command=command).__enter__()
+
+
+def test_services_that_say_something_else_are_a_service_error():
+    command = (sys.executable, "-c", "print('hello')")
+    with pytest.raises(ServiceError, match="hello"):
+        ServiceProcess(command=command).__enter__()
+
+
+def test_the_options_of_a_process_mean_the_same_on_its_command_line():
+    options = ServiceOptions(LatencyProfile.named("typical/10"), (Fault("stall", "*", 0.25),), False, seed=5)
+    words = options.arguments()
+    assert words == [
+        *("--profile", "typical/10", "--seed", "5", "--fault", "stall:*:0.25", "--no-stops-on-disconnect"),
+    ]
+
+
+def test_a_profile_that_the_command_line_cannot_name_is_refused():
+    for profile in (SLOW, LatencyProfile.named("typical").scaled(0.3)):
+        with pytest.raises(ConfigurationError, match=r"profile .*built-in"):
+            ServiceOptions(profile).arguments()

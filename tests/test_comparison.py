@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import docmind_lab as dl
+from docmind_lab.alternatives import ALTERNATIVES, Cooperative, HardTimeout, Unguarded
+from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.comparison import Comparison, run_comparison
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.settings import Settings
+
+
+class NamedWorkload:
+    """Enough of a workload to make orders."""
+
+    name = "supervisor"
+
+    def retries(self, alternative: Any) -> str:
+        return "none"
+
+
+def orders(**changes: Any) -> list[Any]:
+    return Comparison(**changes).orders(NamedWorkload(), has_server_log=True)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"decision_timeout_s": float("nan")}, "decision timeout must be a finite number"),
+        ({"decision_timeout_s": 0}, "decision timeout must be a finite number of seconds above 0, not 0"),
+        ({"decision_timeout_s": -1}, "decision timeout"),
+        ({"decision_timeout_s": "soon"}, "decision timeout must be a number of seconds"),
+        ({"runs": 0}, "runs must be between 1"),
+        ({"alternatives": "Z"}, "unknown alternative 'Z'"),
+        ({"alternatives": "cooperativ"}, "did you mean 'cooperative'"),
+        ({"alternatives": "A:fast"}, "the variants are cooperative:per_read"),
+        ({"alternatives": "A,A"}, "named twice"),
+        ({"profile": "typcal"}, "Did you mean 'typical'"),
+        ({"faults": "hnag"}, "did you mean 'hang'"),
+        ({"faults": "hang:synthesis:2"}, "probability must be between 0 and 1"),
+        ({"retries": -1}, "retries must be 0 or more"),
+        ({"side_by_side": 0}, "side_by_side must be 1 or more"),
+    ],
+)
+def test_bad_values_are_refused_by_name_before_anything_starts(changes: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(named)):
+        dl.compare(**changes)
+
+
+def test_switching_propagation_off_for_a_is_refused() -> None:
+    settings = Settings(agents={"enable_deadline_propagation": False})
+    with pytest.raises(ConfigurationError, match="would make cooperative another alternative"):
+        run_comparison(Comparison(alternatives=(Cooperative(),)), settings)
+
+
+def test_a_local_store_is_refused_because_it_knows_no_timeouts() -> None:
+    with pytest.raises(ConfigurationError, match=r"database\.qdrant_path"):
+        run_comparison(Comparison(), Settings(database={"qdrant_path": "store"}))
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigurationError, match="choose another folder"):
+        dl.compare(out=tmp_path / "file" / "out")
+
+
+def test_every_alternative_asks_the_same_questions_with_the_same_seeds() -> None:
+    asked: dict[str, set[tuple[int, str]]] = {}
+    for order in orders(runs=5):
+        asked.setdefault(order.facts.alternative, set()).add((order.facts.seed, order.question.id))
+    assert set(asked) == set(ALTERNATIVES)
+    assert len({frozenset(pairs) for pairs in asked.values()}) == 1
+
+
+def test_the_order_of_runs_mixes_the_alternatives_and_is_the_same_every_time() -> None:
+    names = [order.facts.alternative for order in orders(runs=4)]
+    assert names == [order.facts.alternative for order in orders(runs=4)]
+    blocks = sum(first != second for first, second in itertools.pairwise(names))
+    assert blocks > len(ALTERNATIVES), "alternatives must not stand in blocks"
+
+
+def test_ids_are_derived_from_the_design() -> None:
+    assert Comparison().study_id == Comparison().study_id
+    assert Comparison(seed=8).study_id != Comparison().study_id
+    ids = [order.facts.run_id for order in orders(runs=3)]
+    assert len(set(ids)) == len(ids)
+
+
+def test_another_seed_asks_other_questions() -> None:
+    first = [question.id for _, question in Comparison(seed=1).questions()]
+    assert first != [question.id for _, question in Comparison(seed=2).questions()]
+
+
+def test_names_letters_variants_and_instances_all_name_an_alternative() -> None:
+    assert parse_alternatives("A, b:naive ,unguarded") == (Cooperative(), HardTimeout(naive=True), Unguarded())
+    assert parse_alternatives([HardTimeout()]) == (HardTimeout(),)
+    assert len(parse_alternatives(None)) == len(ALTERNATIVES)
+
+
+def test_retries_of_those_that_retry_by_themselves_are_set() -> None:
+    (a,) = parse_alternatives("A", retries=0)
+    assert isinstance(a, Cooperative)
+    assert a.policy.retries == 0

@@ -1,0 +1,64 @@
+"""Many runs leave nothing behind: no thread, socket, task, child process or growing memory."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import time
+
+import psutil
+import pytest
+from laboratories import Laboratory, laboratory
+
+from docmind_lab.alternatives import ALTERNATIVES
+from docmind_lab.alternatives.event_loop import shared_loop
+
+pytestmark = pytest.mark.wall
+
+# Runs of about 0.25 s under budgets that cut about half of them, so that both ways out are taken.
+PROFILE, TIMEOUT_S = "typical/200", 0.2
+POOLED_CONNECTIONS = 4 * 20  # what four idle keep-alive pools may hold
+
+
+def run_all(lab: Laboratory, repeats: int) -> None:
+    alternatives = [kind() for kind in ALTERNATIVES.values()]
+    lab.measure(alternatives, runs=repeats, decision_timeout_s=TIMEOUT_S, horizon_factor=20.0, side_by_side=2)
+
+
+async def tasks_on_the_loop() -> int:
+    return len(asyncio.all_tasks()) - 1
+
+
+def run_threads() -> list[str]:
+    """Threads that belong to runs; pools of the loop and of libraries are there once and for all."""
+    return [t.name for t in threading.enumerate() if t.name.startswith(("docmind-caller", "docmind-hard", "Thread-"))]
+
+
+def settled(check: object, limit_s: float = 5.0) -> bool:
+    """Whether the check comes true; threads end a moment after their run does."""
+    assert callable(check)
+    limit_at = time.monotonic() + limit_s
+    while not check() and time.monotonic() < limit_at:
+        time.sleep(0.02)
+    return bool(check())
+
+
+@pytest.mark.parametrize("repeats", [8, pytest.param(100, marks=pytest.mark.full)])
+def test_runs_of_every_alternative_leave_nothing_behind(repeats: int) -> None:
+    process = psutil.Process()
+    with laboratory(PROFILE) as lab:
+        run_all(lab, 4)
+        gc.collect()
+        objects, memory = len(gc.get_objects()), process.memory_info().rss
+        run_all(lab, repeats)
+        assert settled(lambda: not run_threads()), run_threads()
+        assert shared_loop().run(tasks_on_the_loop()) == 0
+        assert len(process.net_connections("tcp")) <= POOLED_CONNECTIONS
+        assert not lab.workload.saver.storage, "checkpoints of finished runs are dropped"
+        gc.collect()
+        grown = (len(gc.get_objects()) - objects) / (repeats * len(ALTERNATIVES))
+        # A run makes some 100,000 objects; a few left by caches that fill slowly are none of them.
+        assert grown < 200, f"{grown:.0f} objects left by each run"
+        assert process.memory_info().rss - memory < 100e6
+    assert not process.children(recursive=True)

@@ -1,0 +1,610 @@
+import math
+import subprocess
+import sys
+from itertools import combinations, pairwise
+from types import SimpleNamespace
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.colors import to_hex, to_rgba
+from matplotlib.text import Text
+
+from docmind_lab import plots
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.plots.look import INK, PAPER
+from docmind_lab.records import NAN, CallRecord, RunRecord, to_frame
+
+NAMES = ("unguarded", "cooperative", "hard_timeout", "async_cancellation", "stop_flag")
+ROLES = ("supervisor", "router", "planner", "retrieval", "synthesis", "validation")
+# Building a frame takes milliseconds, and a first one longer than Hypothesis expects of an example.
+FRAMES = settings(max_examples=40, deadline=None)
+OKABE_ITO = {"#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"}
+
+
+def run(alternative="cooperative", seed=7, **given):
+    """A run that was answered at 1.8 s of 2 s, unless told otherwise; what follows from the rest is worked out."""
+    deadline_s, horizon_s = given.get("decision_timeout_s", 2.0), given.get("horizon_s", 10.0)
+    returned_at_s, quiescent_at_s = given.get("returned_at_s", 1.8), given.get("quiescent_at_s", 1.8)
+    row = {
+        "study_id": "s",
+        "run_id": f"{alternative}-{seed}",
+        "workload": "supervisor",
+        "alternative": alternative,
+        "alternative_options": "{}",
+        "seed": seed,
+        "question_id": f"q{seed:02}",
+        "decision_timeout_s": deadline_s,
+        "horizon_s": horizon_s,
+        "deadline_propagation": False,
+        "router_injection": False,
+        "retries": "none",
+        "latency_profile": "typical/6",
+        "fault": "none",
+        "stops_on_disconnect": True,
+        "node_colour": "sync",
+        "clock": "wall",
+        "returned_at_s": returned_at_s,
+        "quiescent_at_s": quiescent_at_s,
+        "work_censored": False,
+        "caller_overrun_s": NAN if math.isnan(returned_at_s) else max(0.0, returned_at_s - deadline_s),
+        "work_overrun_s": max(0.0, quiescent_at_s - deadline_s),
+        "outcome": "unfinished" if math.isnan(returned_at_s) else "answered",
+        "answered_in_time": returned_at_s <= deadline_s,
+        "stop_reason": "",
+        "llm_calls": 1,
+        "retrieval_calls": 0,
+        "calls_after_deadline": 0.0,
+        "busy_after_deadline_s": 0.0,
+        "tokens_after_deadline": 0.0,
+        "late_checkpoints": 0,
+        "threads_left": 0,
+        "propagation_coverage": NAN,
+        "documents_count": 0,
+        "source_recall": NAN,
+        "recall_at_deadline": NAN,
+        "answer_score": NAN,
+        "coordination_overhead_s": NAN,
+    }
+    return RunRecord(**(row | given))
+
+
+def call(of, begun_at_s, ended_at_s, seen_from="client", **given):
+    row = {
+        "study_id": "s",
+        "run_id": of.run_id,
+        "call_id": "c1",
+        "parent_call_id": "",
+        "attempt": 1,
+        "seen_from": seen_from,
+        "workload": "supervisor",
+        "alternative": of.alternative,
+        "role": "synthesis",
+        "step": "1.0.1",
+        "kind": "llm",
+        "started_at_s": begun_at_s,
+        "first_byte_at_s": NAN,
+        "ended_at_s": ended_at_s,
+        "latency_s": ended_at_s - begun_at_s,
+        "queue_wait_s": 0.0,
+        "timeout_s": NAN,
+        "remaining_at_start_s": of.decision_timeout_s - begun_at_s,
+        "overrun_s": 0.0,
+        "outcome": "ok",
+        "started_after_deadline": begun_at_s > of.decision_timeout_s,
+        "ended_after_return": False,
+        "input_tokens": NAN,
+        "output_tokens": NAN,
+        "error_type": "",
+    }
+    return CallRecord(**(row | given))
+
+
+def study(runs, calls=()):
+    return SimpleNamespace(runs=to_frame("runs", runs), calls=to_frame("calls", calls), events=to_frame("events", []))
+
+
+def late_study():
+    """The control answers at 5 s; B leaves at 2 s and its work goes on to 5 s; A is cut at the deadline."""
+    control = run("unguarded", returned_at_s=5.0, quiescent_at_s=5.0, busy_after_deadline_s=3.0)
+    hard = run("hard_timeout", returned_at_s=2.0, quiescent_at_s=5.0, busy_after_deadline_s=3.0, outcome="timed_out")
+    cooperative = run("cooperative", returned_at_s=2.01, quiescent_at_s=2.0, outcome="partial")
+    calls = [call(each, 1.0, 5.0, seen) for each in (control, hard) for seen in ("client", "server")]
+    calls += [call(cooperative, 1.0, 2.0, seen) for seen in ("client", "server")]
+    calls.append(call(cooperative, 0.5, 0.6, call_id="r1", kind="retrieval", role="retrieval"))
+    calls.append(call(cooperative, 2.005, 2.005, call_id="c2", role="validation", outcome="refused"))
+    return study([hard, cooperative, control], calls)
+
+
+def full_study():
+    """All alternatives, all roles, a question each of whose runs goes through every role."""
+    runs = [run(name, returned_at_s=3.0, quiescent_at_s=3.0, busy_after_deadline_s=1.0) for name in NAMES]
+    calls = [
+        call(each, 0.3 * step, 0.3 * step + 0.25, call_id=role, role=role)
+        for each in runs
+        for step, role in enumerate(ROLES)
+    ]
+    return study(runs, calls)
+
+
+def drawn(ax, prefix):
+    """The bars and lines whose id begins so, by id."""
+    artists = [*ax.patches, *ax.lines]
+    return {a.get_gid(): a for a in artists if (a.get_gid() or "").startswith(prefix)}
+
+
+def extent(bar):
+    return bar.get_x(), bar.get_x() + bar.get_width()
+
+
+def texts(ax):
+    return [text.get_text() for text in ax.texts]
+
+
+def words_of(ax):
+    """Every text that is to be seen: neither hidden, nor the label of a tick beyond the axis."""
+    beyond = {
+        label
+        for labels, ticks, (low, high) in (
+            (ax.get_xticklabels(), ax.get_xticks(), sorted(ax.get_xlim())),
+            (ax.get_yticklabels(), ax.get_yticks(), sorted(ax.get_ylim())),
+        )
+        for label, at in zip(labels, ticks, strict=True)
+        if not low <= at <= high
+    }
+    return [word for word in ax.findobj(Text) if word.get_text() and word.get_visible() and word not in beyond]
+
+
+@pytest.fixture(autouse=True)
+def _no_figures_left():
+    yield
+    plt.close("all")
+
+
+# ---- names and colours
+
+
+def test_every_alternative_has_one_colour_of_okabe_and_ito_that_no_other_has():
+    assert list(plots.COLOURS) == list(plots.LETTERS)
+    assert len(set(plots.COLOURS.values())) == len(plots.COLOURS) == 7
+    assert set(plots.COLOURS.values()) < OKABE_ITO
+
+
+def test_letters_and_order_are_those_of_the_alternatives_themselves():
+    from docmind_lab.alternatives import ALTERNATIVES
+
+    assert {name: plots.LETTERS[name] for name in ALTERNATIVES} == {n: k.letter for n, k in ALTERNATIVES.items()}
+    assert [name for name in plots.LETTERS if name in ALTERNATIVES] == list(ALTERNATIVES)
+
+
+@pytest.mark.parametrize(
+    ("alternative", "options", "label"),
+    [
+        ("unguarded", "{}", "control  unguarded"),
+        ("async_cancellation", "{}", "C  async cancellation"),
+        ("hard_timeout", '{"naive": true}', "B  hard timeout (naive)"),
+        ("stop_flag", '{"grace_s": 0.5}', "D  stop flag (grace_s=0.5)"),
+        ("my_own", "{}", "my own"),
+    ],
+)
+def test_an_alternative_is_called_by_letter_words_and_options(alternative, options, label):
+    assert plots.label_of(alternative, options) == label
+
+
+# ---- timeline: what is drawn
+
+
+def test_lanes_are_in_the_order_of_the_alternatives_whatever_the_order_of_the_rows():
+    lanes = plots.lanes_frame(late_study())
+    assert lanes["label"].tolist() == ["control  unguarded", "A  cooperative", "B  hard timeout"]
+    labels = [text.get_text() for text in plots.timeline(late_study()).get_yticklabels()]
+    assert [label for label in labels if label not in ROLES] == lanes["label"].tolist()
+    assert labels[1:4] == ["retrieval", "synthesis", "validation"]
+    assert len(labels) == 3 * (1 + 3)
+
+
+def test_roles_are_rows_in_the_order_of_the_run_with_others_after_them():
+    own = run()
+    calls = [call(own, 0.1, 0.2, call_id=role, role=role) for role in ("reviewer", *reversed(ROLES))]
+    assert plots.timeline_frame(study([own], calls))["role"].cat.categories.tolist() == [*ROLES, "reviewer"]
+
+
+def test_a_clients_call_is_a_bar_from_its_start_to_its_end_in_the_colour_of_the_alternative():
+    bars = drawn(plots.timeline(late_study()), "call:")
+    assert extent(bars["call:hard_timeout-7:c1:1"]) == pytest.approx((1.0, 5.0))
+    assert extent(bars["call:cooperative-7:c1:1"]) == pytest.approx((1.0, 2.0))
+    assert to_hex(bars["call:hard_timeout-7:c1:1"].get_facecolor()).upper() == plots.COLOURS["hard_timeout"]
+
+
+def test_llm_and_retrieval_calls_differ_by_fill_and_thickness():
+    bars = drawn(plots.timeline(late_study()), "call:cooperative")
+    llm, retrieval = bars["call:cooperative-7:c1:1"], bars["call:cooperative-7:r1:1"]
+    assert retrieval.get_facecolor() == to_rgba(PAPER) != llm.get_facecolor()
+    assert retrieval.get_height() < llm.get_height()
+
+
+def test_what_a_server_does_after_the_return_is_hatched_otherwise_than_what_it_does_late():
+    ax = plots.timeline(late_study())
+    abandoned, late = drawn(ax, "abandoned:"), drawn(ax, "late:")
+    assert list(abandoned) == ["abandoned:hard_timeout-7:c1:1"]
+    assert list(late) == ["late:unguarded-7:c1:1"]
+    assert extent(abandoned["abandoned:hard_timeout-7:c1:1"]) == pytest.approx((2.0, 5.0))
+    assert extent(late["late:unguarded-7:c1:1"]) == pytest.approx((2.0, 5.0))
+    hatches = {bar.get_hatch() for bar in [*abandoned.values(), *late.values()]}
+    assert len(hatches) == 2
+    assert None not in hatches
+    assert all(bar.get_hatch() is None for bar in drawn(ax, "call:").values())
+
+
+def test_a_refused_call_is_a_cross_where_it_would_have_started():
+    marks = drawn(plots.timeline(late_study()), "refused:")
+    (mark,) = marks.values()
+    assert mark.get_marker() == "x"
+    assert mark.get_xdata().tolist() == [2.005]
+    assert not any(":c2:" in gid for gid in drawn(plots.timeline(late_study()), "call:"))
+
+
+def test_markers_stand_where_the_caller_had_its_answer_and_where_work_ended():
+    ax = plots.timeline(late_study())
+    returned, quiescent = drawn(ax, "returned:"), drawn(ax, "quiescent:")
+    assert {name: line.get_xdata()[0] for name, line in returned.items()} == {
+        "returned:unguarded-7": 5.0,
+        "returned:cooperative-7": 2.01,
+        "returned:hard_timeout-7": 2.0,
+    }
+    assert quiescent["quiescent:hard_timeout-7"].get_xdata()[0] == 5.0
+    above, below = returned["returned:hard_timeout-7"], quiescent["quiescent:hard_timeout-7"]
+    bar = drawn(ax, "call:")["call:hard_timeout-7:c1:1"]
+    assert above.get_ydata()[0] < bar.get_y() < below.get_ydata()[0]
+    assert above.get_marker() != below.get_marker()
+
+
+def test_a_run_without_an_answer_points_past_the_horizon_and_its_open_call_is_drawn_up_to_it():
+    hung = run("stop_flag", returned_at_s=NAN, quiescent_at_s=10.0, work_censored=True, busy_after_deadline_s=8.0)
+    hung_study = study([hung], [call(hung, 1.2, NAN), call(hung, 1.2, NAN, "server")])
+    frame, ax = plots.timeline_frame(hung_study), plots.timeline(hung_study)
+    assert frame["open"].all()
+    assert frame["mark"].tolist() == ["call", "late"]
+    assert extent(drawn(ax, "late:")["late:stop_flag-7:c1:1"]) == pytest.approx((2.0, 10.0))
+    for prefix in ("returned:", "quiescent:"):
+        (marker,) = drawn(ax, prefix).values()
+        assert (marker.get_marker(), marker.get_xdata()[0]) == (">", 10.0)
+    (note,) = [text for text in texts(ax) if text.startswith("unfinished")]
+    assert "caller overrun > 8 s\nwork overrun > 8 s" in note
+
+
+def test_a_live_endpoint_has_nothing_hatched_and_says_why():
+    live = run(returned_at_s=3.0, quiescent_at_s=3.0, busy_after_deadline_s=NAN, latency_profile="")
+    ax = plots.timeline(study([live], [call(live, 1.0, 3.0)]))
+    assert not drawn(ax, "late:")
+    assert not drawn(ax, "abandoned:")
+    assert any("no server log" in text for text in texts(ax))
+    assert any("live services" in text for text in texts(ax))
+
+
+def test_the_deadline_is_a_labelled_line_and_the_axis_says_seconds():
+    ax = plots.timeline(late_study())
+    assert drawn(ax, "deadline")["deadline"].get_xdata() == [2.0, 2.0]
+    assert "deadline 2 s" in texts(ax)
+    assert "(s)" in ax.get_xlabel()
+    context = "supervisor · 2 s decision timeout · question q07 (seed 7) · typical/6 latencies · no faults · wall clock"
+    assert context in texts(ax)
+
+
+def test_the_legend_explains_what_is_there_and_nothing_else():
+    labels = [text.get_text() for text in plots.timeline(late_study()).get_legend().get_texts()]
+    for word in ("LLM", "retrieval", "still waiting", "abandoned", "refused", "answer", "all work ended"):
+        assert any(word in label for label in labels)
+    assert not any("observation ended" in label or "peer" in label for label in labels)
+
+
+def test_a_run_without_calls_still_has_its_lane():
+    ax = plots.timeline(study([run()]))
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["A  cooperative"]
+
+
+def test_variants_of_one_alternative_have_lanes_of_their_own():
+    naive = run("hard_timeout", run_id="naive", alternative_options='{"naive": true}')
+    labels = plots.lanes_frame(study([naive, run("hard_timeout")]))["label"].tolist()
+    assert labels == ["B  hard timeout", "B  hard timeout (naive)"]
+    twins = plots.lanes_frame(study([run(run_id="one"), run(run_id="two")]))["label"].tolist()
+    assert twins == ["A  cooperative one", "A  cooperative two"]
+
+
+# ---- timeline: which question
+
+
+def test_by_default_the_question_with_the_most_late_work_is_shown_and_the_least_seed_of_equals():
+    busy = [(11, 1.0), (11, 1.5), (9, 2.5), (4, 2.0), (3, NAN)]
+    runs = [run(seed=s, run_id=str(n), busy_after_deadline_s=b) for n, (s, b) in enumerate(busy)]
+    assert set(plots.lanes_frame(study(runs))["seed"]) == {9}
+    assert set(plots.lanes_frame(study(runs[:1] + runs[3:]))["seed"]) == {4}
+    assert set(plots.lanes_frame(study(runs[:2] + runs[4:]))["seed"]) == {11}
+    assert set(plots.lanes_frame(study(runs), seed=3)["seed"]) == {3}
+
+
+def test_an_unknown_seed_or_run_is_refused_with_those_there_are():
+    two = study([run(seed=4), run(seed=9)])
+    with pytest.raises(ConfigurationError, match=r"seed 5 .* 4, 9"):
+        plots.timeline(two, seed=5)
+    with pytest.raises(ConfigurationError, match=r"run_ids has no run nobody"):
+        plots.timeline(two, run_ids=["nobody"])
+    assert not plt.get_fignums()
+
+
+def test_run_ids_keep_some_runs_and_may_be_any_iterable():
+    ax = plots.timeline(late_study(), run_ids=(name for name in ["hard_timeout-7"]))
+    assert {gid.split(":")[1] for gid in drawn(ax, "call:")} == {"hard_timeout-7"}
+
+
+# ---- timeline: invariants of the frame
+
+SPANS = st.lists(st.tuples(st.floats(0, 9), st.floats(0.001, 4), st.sampled_from(ROLES[:2])), min_size=1, max_size=12)
+
+
+@FRAMES
+@given(SPANS)
+def test_calls_of_a_role_that_overlap_never_share_a_place(spans):
+    own = run(horizon_s=20.0)
+    calls = [call(own, at, at + s, call_id=str(n), role=role) for n, (at, s, role) in enumerate(spans)]
+    frame = plots.timeline_frame(study([own], calls))
+    assert len(frame) == len(spans)
+    assert (frame["sublane"] < frame["sublanes"]).all()
+    for first, second in combinations(frame.itertuples(), 2):
+        apart = first.ended_at_s <= second.begun_at_s or second.ended_at_s <= first.begun_at_s
+        same_size = first.sublanes == second.sublanes
+        assert apart or first.role != second.role or (first.sublane != second.sublane and same_size)
+
+
+@FRAMES
+@given(
+    st.lists(st.tuples(st.floats(0, 9.9), st.one_of(st.just(NAN), st.floats(0, 5))), max_size=8),
+    st.one_of(st.just(NAN), st.floats(2.0, 9.9)),
+)
+def test_late_and_abandoned_add_up_to_the_busy_seconds_of_the_runs_table(spans, returned_at_s):
+    own = run(returned_at_s=returned_at_s)
+    calls = [call(own, at, min(10.0, at + s), "server", call_id=str(n)) for n, (at, s) in enumerate(spans)]
+    frame = plots.timeline_frame(study([own], calls))
+    assert set(frame["mark"]) <= {"late", "abandoned"}
+    ends = [10.0 if math.isnan(each.ended_at_s) else each.ended_at_s for each in calls]
+    busy_s = sum(max(0.0, end - max(each.started_at_s, 2.0)) for each, end in zip(calls, ends, strict=True))
+    assert (frame["ended_at_s"] - frame["begun_at_s"]).sum() == pytest.approx(busy_s, abs=1e-9)
+
+
+def test_work_after_an_early_return_is_abandoned_also_before_the_deadline():
+    own = run(returned_at_s=1.0, quiescent_at_s=1.6)
+    frame = plots.timeline_frame(study([own], [call(own, 0.5, 1.6, "server")]))
+    assert frame[["mark", "begun_at_s", "ended_at_s"]].to_numpy().tolist() == [["abandoned", 1.0, 1.6]]
+
+
+# ---- overrun
+
+
+def overrun_study():
+    runs = [run("cooperative", seed, returned_at_s=2.0 + 0.001 * seed, quiescent_at_s=2.002) for seed in (1, 2, 3)]
+    runs += [run("unguarded", seed, returned_at_s=2.0 + seed, quiescent_at_s=2.0 + seed) for seed in (1, 2)]
+    runs.append(run("unguarded", 3, returned_at_s=NAN, quiescent_at_s=10.0, work_censored=True))
+    return study(runs)
+
+
+def test_overrun_frame_has_a_row_for_each_run_and_overrun_and_never_mixes_them():
+    frame = plots.overrun_frame(overrun_study())
+    assert len(frame) == 2 * 6
+    row = frame[(frame["run_id"] == "cooperative-3")].set_index("overrun")["overrun_s"]
+    assert row["caller"] == pytest.approx(0.003)
+    assert row["work"] == pytest.approx(0.002)
+
+
+def test_a_run_that_is_not_over_counts_with_the_horizon_as_a_lower_bound():
+    frame = plots.overrun_frame(overrun_study()).query("run_id == 'unguarded-3'")
+    assert frame["overrun_s"].tolist() == [8.0, 8.0]
+    assert frame["lower_bound"].all()
+
+
+def test_the_median_is_of_all_runs_and_a_lower_bound_once_half_of_them_are():
+    summary = plots.overrun_summary(plots.overrun_frame(overrun_study())).set_index(["alternative", "overrun"])
+    control = summary.loc[("unguarded", "caller")]
+    assert (control["median_s"], control["low_s"], control["high_s"]) == (2.0, 1.0, 8.0)
+    assert (control["runs"], control["lower_bounds"], control["median_is_lower_bound"]) == (3, 1, False)
+    half = study([run(seed=1), run(seed=2, returned_at_s=NAN, quiescent_at_s=2.5)])
+    summary = plots.overrun_summary(plots.overrun_frame(half)).set_index("overrun")
+    assert summary.loc["caller", "median_is_lower_bound"]
+    assert not summary.loc["work", "median_is_lower_bound"]
+
+
+def test_every_run_is_a_point_and_those_not_over_are_triangles_at_the_horizon():
+    ax = plots.overrun(overrun_study())
+    points, bounds = drawn(ax, "points:"), drawn(ax, "bounds:")
+    assert sorted(points["points:0:caller"].get_xdata()) == [1.0, 2.0]
+    assert sorted(points["points:1:caller"].get_xdata()) == pytest.approx([0.001, 0.002, 0.003])
+    assert set(bounds) == {"bounds:0:caller", "bounds:0:work"}
+    assert bounds["bounds:0:caller"].get_marker() == ">"
+    assert bounds["bounds:0:caller"].get_xdata().tolist() == [8.0]
+    assert drawn(ax, "horizon")["horizon"].get_xdata() == [8.0, 8.0]
+    assert "median 2 s\n1 of 3 not answered by the horizon" in texts(ax)
+    assert "median 2 s\n1 of 3 still at work at the horizon" in texts(ax)
+    assert points["points:1:caller"].get_markerfacecolor() == plots.COLOURS["cooperative"]
+    assert points["points:1:work"].get_markerfacecolor() == PAPER
+
+
+def test_median_and_range_stand_on_the_row_of_their_points_and_are_named():
+    ax = plots.overrun(overrun_study())
+    assert set(drawn(ax, "median:")["median:0:caller"].get_xdata()) == {2.0}
+    assert drawn(ax, "range:")["range:0:caller"].get_xdata().tolist() == [1.0, 8.0]
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert "line: median" in labels
+    assert "whisker: range" in labels
+    rows = [text.get_text() for text in ax.get_yticklabels()]
+    assert rows == ["caller", "work"] * 2
+    for gid, line in drawn(ax, "points:").items():
+        group, overrun = gid.split(":")[1:]
+        tick = ax.get_yticks()[2 * int(group) + (overrun == "work")]
+        assert all(abs(height - tick) < 0.22 for height in line.get_ydata())
+
+
+def test_overruns_of_milliseconds_and_of_seconds_are_both_readable_on_one_scale():
+    ax = plots.overrun(overrun_study())
+    places = ax.transData.transform([(0.0, 0), (0.002, 0), (2.0, 0), (8.0, 0)])[:, 0]
+    width = ax.bbox.width
+    assert all(later - earlier > 0.04 * width for earlier, later in pairwise(places))
+    ax.figure.canvas.draw()
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["0 s", "1 ms", "10 ms", "100 ms", "1 s", "10 s"]
+    assert "ms, s" in ax.get_xlabel()
+
+
+def test_jitter_is_fixed_by_the_seed():
+    frame = plots.overrun_frame(overrun_study())
+    pd.testing.assert_frame_equal(frame, plots.overrun_frame(overrun_study()))
+    assert frame.groupby("seed")["jitter"].nunique().tolist() == [1, 1, 1]
+    assert frame["jitter"].between(-0.5, 0.5).all()
+    assert frame["jitter"].nunique() == 3
+
+
+def test_without_lower_bounds_there_is_no_horizon_and_no_word_of_it():
+    ax = plots.overrun(study([run(seed=1), run(seed=2, returned_at_s=2.5)]))
+    assert not drawn(ax, "horizon")
+    assert not any("horizon" in text for text in [*texts(ax), *(t.get_text() for t in ax.get_legend().get_texts())])
+
+
+@pytest.mark.parametrize("plot", [plots.overrun, plots.completion])
+@pytest.mark.parametrize(
+    ("column", "value"), [("decision_timeout_s", 5.0), ("fault", "hang"), ("latency_profile", "fast"), ("clock", "x")]
+)
+def test_runs_under_several_conditions_are_not_pooled(plot, column, value):
+    with pytest.raises(ConfigurationError, match=column):
+        plot(study([run(seed=1), run(seed=2, **{column: value})]))
+
+
+@pytest.mark.parametrize("plot", [plots.timeline, plots.overrun, plots.completion])
+def test_a_study_without_runs_is_refused(plot):
+    with pytest.raises(ConfigurationError, match="runs is empty"):
+        plot(study([]))
+
+
+# ---- completion
+
+
+def completion_study():
+    runs = [run("unguarded", seed, returned_at_s=1.0 + seed) for seed in (0, 1, 2)]
+    runs.append(run("unguarded", 3, returned_at_s=NAN))
+    runs.append(run("cooperative", 0, returned_at_s=1.0))
+    runs += [run("cooperative", seed, returned_at_s=2.0, outcome="partial") for seed in (1, 2, 3)]
+    return study(runs)
+
+
+def test_the_share_answered_is_of_all_runs_and_counts_answers_alone():
+    frame = plots.completion_frame(completion_study())
+    control = frame[frame["alternative"] == "unguarded"]
+    assert control[["at_s", "share"]].to_numpy().tolist() == [[0, 0], [1, 0.25], [2, 0.5], [3, 0.75], [10, 0.75]]
+    cooperative = frame[frame["alternative"] == "cooperative"]
+    assert cooperative[["at_s", "share"]].to_numpy().tolist() == [[0, 0], [1, 0.25], [10, 0.25]]
+
+
+RETURNS = st.lists(
+    st.tuples(st.sampled_from(NAMES[:2]), st.sampled_from(["answered", "partial"]), st.floats(0.1, 9.9)), min_size=1
+)
+
+
+@FRAMES
+@given(RETURNS)
+def test_a_completion_curve_only_rises_and_ends_at_the_share_of_all_runs(returns):
+    runs = [run(name, n, outcome=outcome, returned_at_s=at) for n, (name, outcome, at) in enumerate(returns)]
+    frame = plots.completion_frame(study(runs))
+    for name, steps in frame.groupby("alternative"):
+        of_name = [outcome for other, outcome, _ in returns if other == name]
+        assert steps["at_s"].is_monotonic_increasing
+        assert steps["share"].is_monotonic_increasing
+        assert steps["share"].iloc[-1] == of_name.count("answered") / len(of_name)
+
+
+def test_completion_curves_are_steps_with_their_colour_dashes_and_count():
+    ax = plots.completion(completion_study())
+    control, cooperative = drawn(ax, "completion:").values()
+    assert control.get_drawstyle() == cooperative.get_drawstyle() == "steps-post"
+    assert control.get_xydata().tolist() == [[0, 0], [1, 0.25], [2, 0.5], [3, 0.75], [10, 0.75]]
+    assert (control.get_color(), cooperative.get_color()) == ("#000000", "#0072B2")
+    assert control.get_linewidth() > cooperative.get_linewidth()
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["control  unguarded: 3 of 4 answered", "A  cooperative: 1 of 4 answered"]
+    assert drawn(ax, "deadline")["deadline"].get_xdata() == [2.0, 2.0]
+    assert "4 questions" in texts(ax)[-1]
+
+
+def test_a_study_in_which_nothing_was_answered_has_flat_curves():
+    ax = plots.completion(study([run(returned_at_s=NAN)]))
+    (curve,) = drawn(ax, "completion:").values()
+    assert set(curve.get_ydata()) == {0.0}
+    assert ax.get_xlim()[1] > 2.0
+
+
+# ---- every figure
+
+PLOTS = (plots.timeline, plots.overrun, plots.completion)
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_axes_that_are_handed_in_come_back_dark_on_white_even_under_a_dark_style(plot):
+    with plt.style.context("dark_background"):
+        _, ax = plt.subplots()
+        assert plot(full_study(), ax=ax) is ax
+    assert ax.get_facecolor() == ax.figure.get_facecolor() == to_rgba(PAPER)
+    words = words_of(ax)
+    assert len(words) > 10
+    assert {to_hex(text.get_color()).upper() for text in words} == {INK}
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_text_is_of_8_pt_at_least_and_none_covers_another_or_the_data(plot):
+    ax = plot(full_study())
+    ax.figure.canvas.draw()
+    legend = ax.get_legend()
+    words = words_of(ax)
+    assert all(text.get_fontsize() >= 8 for text in words)
+    boxes = [(t.get_text(), t.get_window_extent()) for t in words if t not in legend.get_texts()]
+    boxes.append(("legend", legend.get_window_extent()))
+    # A box has the ascent and descent of the font: lines may touch by a point or two where no letter does.
+    touching = [(a, b) for (a, first), (b, second) in combinations(boxes, 2) if first.padded(-1.5).overlaps(second)]
+    assert touching == []
+    assert legend.get_window_extent().y1 < ax.bbox.y0
+    page = ax.figure.bbox
+    assert all(page.x0 <= box.x0 and box.x1 <= page.x1 for _, box in boxes)
+
+
+# ---- files
+
+
+def test_save_figures_writes_whole_pngs_and_leaves_nothing_else(tmp_path):
+    folder = tmp_path / "new" / "figures"
+    paths = plots.save_figures(late_study(), folder)
+    assert [path.name for path in paths] == ["timeline.png", "overrun.png"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size > 10_000 for path in paths)
+    before = paths[0].read_bytes()
+    plots.save_figures(full_study(), str(folder))
+    assert paths[0].read_bytes() != before
+    assert sorted(path.name for path in folder.iterdir()) == ["overrun.png", "timeline.png"]
+    assert plt.get_fignums() == []
+
+
+def test_save_figures_writes_nothing_when_one_picture_cannot_be_drawn(tmp_path):
+    mixed = study([run(seed=1), run(seed=2, decision_timeout_s=5.0)])
+    with pytest.raises(ConfigurationError, match="decision_timeout_s"):
+        plots.save_figures(mixed, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_cannot_be_renamed_leaves_no_temporary_one(tmp_path):
+    (tmp_path / "timeline.png").mkdir()
+    with pytest.raises(OSError, match=r"timeline\.png"):
+        plots.save_figures(late_study(), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["timeline.png"]
+
+
+def test_importing_plots_does_not_import_pyplot():
+    code = "import sys, docmind_lab.plots; sys.exit('matplotlib.pyplot' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import docmind_lab
+from docmind_lab.alternatives import ALTERNATIVES
+
+PUBLIC = {
+    "docmind_lab": ["compare", "Study", "Settings", "Deadline", "LatencyProfile"],
+    "docmind_lab.graphs": [
+        "build_multi_agent_supervisor_graph",
+        "SupervisorBuildParams",
+        "create_handoff_tool",
+        "create_forward_message_tool",
+        "MultiAgentGraphState",
+        "build_role_agents",
+    ],
+    "docmind_lab.alternatives": [
+        "Unguarded",
+        "Cooperative",
+        "HardTimeout",
+        "AsyncCancellation",
+        "StopFlag",
+        "ALTERNATIVES",
+    ],
+    "docmind_lab.retrieval": ["retrieve_documents"],
+}
+
+
+@pytest.mark.parametrize(("module", "name"), [(m, n) for m, names in PUBLIC.items() for n in names])
+def test_public_names_are_importable_as_documented(module: str, name: str) -> None:
+    imported = importlib.import_module(module)
+    assert hasattr(imported, name)
+    assert name in imported.__all__
+
+
+def test_everything_in_all_exists_and_has_a_docstring() -> None:
+    for module in PUBLIC:
+        imported = importlib.import_module(module)
+        assert len(set(imported.__all__)) == len(imported.__all__)
+        for name in imported.__all__:
+            value = getattr(imported, name)
+            assert getattr(value, "__doc__", None), f"{module}.{name}"
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        docmind_lab.nothing  # noqa: B018
+
+
+def test_importing_the_package_imports_none_of_the_stack() -> None:
+    code = "import sys, docmind_lab; print(*sorted(m.split('.')[0] for m in sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"langchain", "langgraph", "openai", "qdrant_client", "pandas", "matplotlib", "numpy"} & set(loaded)
+
+
+@pytest.mark.parametrize("kind", ALTERNATIVES.values(), ids=ALTERNATIVES)
+def test_an_alternative_is_a_frozen_dataclass_with_one_method(kind: type) -> None:
+    assert dataclasses.is_dataclass(kind)
+    assert kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    own = {name for name, value in vars(kind).items() if callable(value) and not name.startswith("_")}
+    assert own == {"run"}
+    assert all(
+        field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+        for field in dataclasses.fields(kind)
+    )
+    hash(kind())

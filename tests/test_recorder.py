@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+from conftest import ManualClock
+
+from docmind_lab.deadlines import Deadline
+from docmind_lab.network import Attempt, current_call
+from docmind_lab.recorder import Recorder, current_recorder, detail_json, position_of, recording
+
+
+@pytest.fixture
+def recorder(manual_clock: ManualClock) -> Recorder:
+    return Recorder("r", 7, Deadline.after(2.0, manual_clock), manual_clock)
+
+
+def test_the_run_starts_when_its_budget_does(recorder: Recorder, manual_clock: ManualClock) -> None:
+    assert recorder.started_at == manual_clock.now()
+    assert recorder.snapshot().events[0].event == "run_started"
+
+
+def test_ordinals_count_the_calls_of_one_role_at_one_position(recorder: Recorder) -> None:
+    steps = []
+    for role, position in (("router", "1.0"), ("router", "1.0"), ("retrieval", "2.1"), ("router", "1.0")):
+        with recorder.call("llm", role, position) as call:
+            assert current_call() is call
+            steps.append(call.step)
+    assert steps == ["1.0.1", "1.0.2", "2.1.1", "1.0.3"]
+    assert current_call() is None
+
+
+def test_it_is_quiet_when_no_node_graph_or_attempt_is_at_work(recorder: Recorder) -> None:
+    assert recorder.quiet()
+    with recorder.work("node"):
+        assert not recorder.quiet()
+    with recorder.call("llm", "router", "0.0") as call:
+        attempt = Attempt(call, 1, recorder.clock.now())
+        recorder.attempt_started(attempt)
+        assert not recorder.quiet()
+        assert not recorder.wait_quiet(0.0)
+        attempt.end("ok")
+    assert recorder.wait_quiet(0.0)
+
+
+def test_an_attempt_ends_once(recorder: Recorder) -> None:
+    with recorder.call("llm", "router", "0.0") as call:
+        attempt = Attempt(call, 1, recorder.clock.now())
+        recorder.attempt_started(attempt)
+        attempt.end("timeout")
+        attempt.end("ok")
+    assert recorder.snapshot().attempts[0].outcome == "timeout"
+    assert recorder.quiet()
+
+
+def test_threads_inside_the_runs_work_are_left_and_shared_ones_are_not(recorder: Recorder) -> None:
+    begun, end = threading.Event(), threading.Event()
+
+    def orphan() -> None:
+        with recorder.work("node"):
+            begun.set()
+            end.wait()
+
+    thread = threading.Thread(target=orphan)
+    thread.start()
+    begun.wait()
+    recorder.share_thread()
+    with recorder.work("on the shared thread"):
+        snapshot = recorder.snapshot()
+    end.set()
+    thread.join()
+    assert snapshot.threads_left == 1
+    assert set(snapshot.open_work) == {"node", "on the shared thread"}
+    assert recorder.snapshot().threads_left == 0
+
+
+def test_a_snapshot_does_not_change_afterwards(recorder: Recorder) -> None:
+    with recorder.call("llm", "router", "0.0") as call:
+        attempt = Attempt(call, 1, recorder.clock.now())
+        recorder.attempt_started(attempt)
+        before = recorder.snapshot()
+        attempt.end("ok")
+    assert before.attempts[0].outcome == "open"
+
+
+def test_a_refused_call_is_an_attempt_that_never_started(recorder: Recorder) -> None:
+    recorder.refuse("llm", "router", "1.0")
+    (attempt,) = recorder.snapshot().attempts
+    assert (attempt.outcome, attempt.sent_at) == ("refused", None)
+    assert recorder.quiet()
+    assert recorder.unanswered_requests(set()) == 0
+    assert [event.event for event in recorder.snapshot().events][-1] == "refused"
+
+
+def test_a_sent_request_that_no_service_knows_is_unanswered(recorder: Recorder) -> None:
+    with recorder.call("llm", "router", "0.0") as call:
+        attempt = Attempt(call, 1, recorder.clock.now())
+        recorder.attempt_started(attempt)
+        attempt.note_sent()
+    assert recorder.unanswered_requests(set()) == 1
+    assert recorder.unanswered_requests({(call.call_id, 1)}) == 0
+
+
+def test_tokens_go_to_the_latest_attempt_of_the_call_in_force(recorder: Recorder) -> None:
+    with recorder.call("llm", "router", "0.0") as call:
+        for number in (1, 2):
+            recorder.attempt_started(Attempt(call, number, recorder.clock.now()))
+        recorder.note_tokens(10, 3)
+    assert [attempt.output_tokens for attempt in recorder.snapshot().attempts] == [None, 3]
+
+
+def test_it_is_in_force_inside_its_block_only(recorder: Recorder) -> None:
+    with recording(recorder):
+        assert current_recorder() is recorder
+    assert current_recorder() is None
+
+
+def test_details_are_json_in_a_fixed_order() -> None:
+    assert detail_json({"b": 1, "a": [2]}) == '{"a":[2],"b":1}'
+    assert json.loads(detail_json({"node": "x"})) == {"node": "x"}
+
+
+def test_a_position_is_the_handoff_and_the_fan_out_index() -> None:
+    assert position_of({}) == "0.0"
+    assert position_of({"handoff_ordinal": 3, "fan_out_index": 1}) == "3.1"

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from docmind_lab.errors import RecordError
+from docmind_lab.records import TABLES, EventRecord, concatenated, data_dictionary, positive_part, to_frame, typed
+
+EVENT = EventRecord("s", "r", 0.5, "returned", "", "{}")
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_column_is_documented_and_typed_with_and_without_rows(table: str) -> None:
+    record_type, columns = TABLES[table]
+    assert [column.name for column in columns] == [field.name for field in dataclasses.fields(record_type)]
+    assert all(column.meaning.endswith(".") for column in columns)
+    empty = to_frame(table, [])
+    assert list(empty.columns) == [column.name for column in columns]
+    assert {str(empty[c.name].dtype) for c in columns if c.kind == "level"} <= {"category"}
+
+
+def test_a_number_carries_its_unit_in_its_name() -> None:
+    for _, columns in TABLES.values():
+        for column in columns:
+            if column.kind == "float":
+                units = ("_s", "_tokens", "tokens_after_deadline", "_recall", "_score", "_coverage", "_deadline")
+                assert column.name.endswith(units), column.name
+
+
+def test_frames_put_together_keep_their_dtypes_and_unite_levels() -> None:
+    other = dataclasses.replace(EVENT, event="quiet", run_id="r2")
+    together = concatenated("events", [to_frame("events", [EVENT]), to_frame("events", [other])])
+    assert set(together["event"].cat.categories) == {"returned", "quiet"}
+    assert together.dtypes.astype(str).equals(to_frame("events", [EVENT]).dtypes.astype(str))
+    assert concatenated("events", []).empty
+
+
+def test_a_table_without_its_columns_is_refused_by_name() -> None:
+    with pytest.raises(RecordError, match="no column detail"):
+        typed("events", to_frame("events", [EVENT]).drop(columns="detail"))
+
+
+def test_the_data_dictionary_in_docs_is_the_one_of_the_code() -> None:
+    written = Path(__file__).parents[1] / "docs" / "data-dictionary.md"
+    assert written.read_text(encoding="utf-8") == data_dictionary(), "run `make docs`"
+
+
+def test_the_positive_part_of_nan_is_nan() -> None:
+    assert (positive_part(-1.0), positive_part(2.0)) == (0.0, 2.0)
+    assert math.isnan(positive_part(math.nan))
+
+
+def test_levels_are_categoricals_and_flags_are_booleans() -> None:
+    frame = to_frame("events", [EVENT])
+    assert isinstance(frame["event"].dtype, pd.CategoricalDtype)
+    assert to_frame("runs", [])["work_censored"].dtype == bool

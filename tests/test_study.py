@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from sample_runs import MANIFEST, sample_study
+
+from docmind_lab.errors import ConfigurationError, RecordError
+from docmind_lab.records import SCHEMA_VERSION, TABLES
+from docmind_lab.study import Study, prepare_folder, written_whole
+
+
+def test_a_study_comes_back_from_its_folder_as_it_was(tmp_path: Path) -> None:
+    study = sample_study()
+    study.save(tmp_path / "out")
+    loaded = Study.load(tmp_path / "out")
+    assert loaded.manifest == study.manifest
+    for table in TABLES:
+        pd.testing.assert_frame_equal(getattr(loaded, table), getattr(study, table))
+
+
+def test_the_folder_holds_the_tables_and_the_manifest_and_no_leftovers(tmp_path: Path) -> None:
+    sample_study().save(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == ["calls.parquet", "events.parquet", "manifest.json", "runs.parquet"]
+
+
+def test_a_folder_that_holds_a_study_is_refused_and_kept(tmp_path: Path) -> None:
+    sample_study().save(tmp_path)
+    before = (tmp_path / "runs.parquet").read_bytes()
+    with pytest.raises(ConfigurationError, match="holds a study already; choose another"):
+        sample_study(runs=1).save(tmp_path)
+    assert (tmp_path / "runs.parquet").read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_written_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigurationError, match="file/out cannot be written"):
+        prepare_folder(tmp_path / "file" / "out")
+
+
+def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
+    def fail(path: str) -> None:
+        Path(path).write_text("half")
+        raise RuntimeError("full")
+
+    with pytest.raises(RuntimeError):
+        written_whole(tmp_path / "x", fail)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_newer_schema_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    sample_study().save(tmp_path)
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    manifest["schema_version"] = SCHEMA_VERSION + 1
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(RecordError, match="upgrade docmind_lab"):
+        Study.load(tmp_path)
+
+
+def test_a_folder_without_a_study_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="holds no study"):
+        Study.load(tmp_path)
+
+
+def test_it_shows_itself_as_text_and_as_html() -> None:
+    study = sample_study()
+    assert "A  cooperative" in repr(study)
+    html = study._repr_html_()
+    assert "<table" in html
+    assert "hard timeout" in html
+    assert str(MANIFEST["design"]["seed"]) in html

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import math
+
+from sample_runs import LEVELS, MANIFEST, sample_run, study_of
+
+from docmind_lab.records import RunRecord
+from docmind_lab.summary import Summary, label_of, summarise
+
+
+def summary_of(*records: RunRecord) -> Summary:
+    return summarise(study_of(list(records)).runs, MANIFEST)
+
+
+def test_alternatives_stand_in_the_order_of_the_decision_record_control_first() -> None:
+    summary = summary_of(*(sample_run(level, 0) for level in reversed(LEVELS)))
+    assert list(summary.table["alternative"]) == list(LEVELS)
+
+
+def test_an_unfinished_run_counts_with_its_whole_horizon() -> None:
+    unfinished = sample_run("unguarded", 1, outcome="unfinished", returned_at_s=math.nan, caller_overrun_s=math.nan)
+    row = summary_of(sample_run("unguarded", 0), unfinished).table.iloc[0]
+    assert row["caller_overrun_worst_s"] == 8.0
+    assert row["unfinished"] == 1
+
+
+def test_a_sentence_tells_what_went_on_after_the_deadline() -> None:
+    late = sample_run(
+        "hard_timeout", 0, outcome="timed_out", answered_in_time=False, calls_after_deadline=2.0, late_checkpoints=5
+    )
+    sentence = summary_of(late).sentences[0]
+    assert "2 more calls were sent and 5 checkpoints written after the return" in sentence
+    assert "nothing went on" in summary_of(sample_run("cooperative", 0)).sentences[0]
+
+
+def test_without_a_server_log_it_says_that_it_cannot_know() -> None:
+    live = sample_run("cooperative", 0, calls_after_deadline=math.nan, busy_after_deadline_s=math.nan)
+    summary = summary_of(live)
+    assert "cannot be known" in summary.sentences[0]
+    assert summary.display_table()["late server-busy s per run"].iloc[0] == "–"
+
+
+def test_the_choice_falls_on_one_that_holds_the_deadline_and_leaves_least_behind() -> None:
+    advice = summary_of(
+        sample_run("cooperative", 0, outcome="partial"),
+        sample_run("hard_timeout", 0, busy_after_deadline_s=1.0),
+        sample_run("stop_flag", 0, caller_overrun_s=0.6),
+    ).advice
+    assert advice[0].startswith("Choose A cooperative:")
+    assert "DOCMIND_AGENTS__DECISION_TIMEOUT=2" in advice[1]
+    assert "ENABLE_DEADLINE_PROPAGATION=true" in advice[1]
+
+
+def test_one_answer_more_decides_nothing() -> None:
+    runs = [sample_run(level, repeat) for level in ("cooperative", "async_cancellation") for repeat in range(8)]
+    runs[0] = sample_run("cooperative", 0, outcome="partial", answered_in_time=False)
+    assert "A cooperative or C async cancellation" in summary_of(*runs).advice[0]
+
+
+def test_when_none_held_the_deadline_it_says_so() -> None:
+    advice = summary_of(sample_run("stop_flag", 0, caller_overrun_s=0.6)).advice
+    assert advice[0].startswith("None held the deadline within 150 ms; D stop flag came closest, 0.60 s")
+
+
+def test_the_control_is_never_recommended() -> None:
+    advice = summary_of(sample_run("unguarded", 0)).advice
+    assert advice == ("Nothing to choose from: no alternative that enforces the deadline was run.",)
+
+
+def test_variants_are_told_apart_by_their_options() -> None:
+    assert label_of("hard_timeout", '{"naive": true}') == "B  hard timeout (naive)"
+    assert (
+        label_of("cooperative", '{"policy": {"cap": "per_read", "floor_s": 0.005}}') == "A  cooperative (cap=per_read)"
+    )
+    summary = summary_of(
+        sample_run("hard_timeout", 0), sample_run("hard_timeout", 1, alternative_options='{"naive": true}')
+    )
+    assert list(summary.table.index) == ["B  hard timeout", "B  hard timeout (naive)"]
+
+
+def test_the_markdown_holds_title_table_sentences_and_advice() -> None:
+    text = summary_of(sample_run("cooperative", 0), sample_run("unguarded", 0)).markdown()
+    assert text.startswith("# DocMind supervisor · 2 s decision timeout · 1 question · typical/6 latencies")
+    assert "| A  cooperative | 1 |" in text
+    assert "Left alone" in text
