@@ -176,19 +176,20 @@ def compare(
     Interrupted, it raises KeyboardInterrupt after saving the finished runs to `out`, if there is one.
     Raises: ConfigurationError for a value that cannot be used; ServiceError if the services do not start.
     """
+    settings = settings or Settings()
     fault_list = [faults] if isinstance(faults, str) else list(faults)
     comparison = Comparison(
         decision_timeout_s=decision_timeout_s,
         runs=runs,
         seed=seed,
-        alternatives=parse_alternatives(alternatives, retries),
+        alternatives=parse_alternatives(alternatives, retries, budgeted_retries=settings.agents.max_retries),
         profile=LatencyProfile.named(profile) if isinstance(profile, str) else profile,
         faults=tuple(Fault.parse(item) if isinstance(item, str) else item for item in fault_list),
         stops_on_disconnect=stops_on_disconnect,
         client_retries=retries,
         side_by_side=side_by_side,
     )
-    return run_comparison(comparison, settings or Settings(), out=out, progress=progress)
+    return run_comparison(comparison, settings, out=out, progress=progress)
 
 
 def run_comparison(
@@ -232,6 +233,10 @@ def _check_settings(comparison: Comparison, settings: Settings) -> None:
         raise ConfigurationError(
             f"agents.enable_deadline_propagation=false would make {', '.join(propagating)} another alternative; "
             "leave it on, or leave the alternative out"
+        )
+    if settings.agents.enable_router_injection:
+        raise ConfigurationError(
+            "agents.enable_router_injection: this version compares explicit retrieval only; leave it off"
         )
     if settings.database.qdrant_path:
         raise ConfigurationError(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
+
+from docmind_lab.labels import label_of, order_of
 
 # A caller who asked for 2 s and waits 2.15 s has been kept to the deadline, as far as a wall clock on a shared machine
 # can tell; more than that is an alternative that does not hold.
@@ -17,13 +18,6 @@ HELD_WITHIN_S = 0.15
 _SAME_BUSY_S = 0.05
 _SAME_RECALL = 0.02
 
-LABELS: Mapping[str, str] = {
-    "unguarded": "control  unguarded",
-    "cooperative": "A  cooperative",
-    "hard_timeout": "B  hard timeout",
-    "async_cancellation": "C  async cancellation",
-    "stop_flag": "D  stop flag",
-}
 _COSTS: Mapping[str, str] = {
     "cooperative": "every role's state and every client must carry the deadline",
     "hard_timeout": "nothing in the graph changes",
@@ -96,10 +90,9 @@ def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
     counts with its horizon, a lower bound); means per run calls_after_deadline, busy_after_deadline_s,
     tokens_after_deadline, late_checkpoints, source_recall, answer_score; work_censored, returned_worst_s.
     """
-    order = {name: position for position, name in enumerate(LABELS)}
     groups = runs.groupby(["alternative", "alternative_options"], observed=True, sort=False)
     rows = [_row(str(name), str(options), group) for (name, options), group in groups]
-    rows.sort(key=lambda row: (order.get(row["alternative"], len(order)), *_plain_first(row["alternative_options"])))
+    rows.sort(key=lambda row: order_of(row["alternative"], row["alternative_options"]))
     columns = list(rows[0]) if rows else ["label"]
     table = pd.DataFrame(rows, columns=columns).set_index("label")
     control = next((row for row in rows if row["alternative"] == "unguarded"), None)
@@ -109,26 +102,6 @@ def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
         sentences=tuple(_sentence(row) for row in rows),
         advice=tuple(_advice(rows, control, runs)),
     )
-
-
-def label_of(alternative: str, options: str = "{}") -> str:
-    """How an alternative is named to people, with the options that make it a variant."""
-    label = LABELS.get(alternative, alternative)
-    return label if options == "{}" else f"{label} {_options_text(options)}"
-
-
-def _plain_first(options: str) -> tuple[bool, str]:
-    return options != "{}", options
-
-
-def _options_text(options: str) -> str:
-    parts = []
-    for key, value in json.loads(options).items():
-        if isinstance(value, dict):
-            parts += [f"{inner}={v}" for inner, v in value.items() if inner == "cap"] or [key]
-        else:
-            parts.append(key if value is True else f"{key}={value}")
-    return f"({', '.join(parts)})"
 
 
 def _row(alternative: str, options: str, group: pd.DataFrame) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import docmind_lab as dl
 from docmind_lab.alternatives import ALTERNATIVES, Cooperative, HardTimeout, Unguarded
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.comparison import Comparison, run_comparison
+from docmind_lab.deadlines import PropagationPolicy
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.settings import Settings
 
@@ -100,6 +101,13 @@ def test_names_letters_variants_and_instances_all_name_an_alternative() -> None:
     assert parse_alternatives("A, b:naive ,unguarded") == (Cooperative(), HardTimeout(naive=True), Unguarded())
     assert parse_alternatives([HardTimeout()]) == (HardTimeout(),)
     assert len(parse_alternatives(None)) == len(ALTERNATIVES)
+
+
+def test_a_named_a_takes_its_retries_from_the_settings_and_an_instance_keeps_its_own() -> None:
+    named, own = parse_alternatives(["A", Cooperative(PropagationPolicy(retries=5))], budgeted_retries=3)
+    assert isinstance(named, Cooperative)
+    assert isinstance(own, Cooperative)
+    assert (named.policy.retries, own.policy.retries) == (3, 5)
 
 
 def test_retries_of_those_that_retry_by_themselves_are_set() -> None:

@@ -18,6 +18,7 @@ from matplotlib.text import Text
 
 from docmind_lab import plots
 from docmind_lab.errors import ConfigurationError
+from docmind_lab.labels import LETTERS, label_of
 from docmind_lab.plots.look import INK, PAPER
 from docmind_lab.records import NAN, CallRecord, RunRecord, to_frame
 
@@ -171,7 +172,7 @@ def _no_figures_left():
 
 
 def test_every_alternative_has_one_colour_of_okabe_and_ito_that_no_other_has():
-    assert list(plots.COLOURS) == list(plots.LETTERS)
+    assert list(plots.COLOURS) == list(LETTERS)
     assert len(set(plots.COLOURS.values())) == len(plots.COLOURS) == 7
     assert set(plots.COLOURS.values()) < OKABE_ITO
 
@@ -179,8 +180,8 @@ def test_every_alternative_has_one_colour_of_okabe_and_ito_that_no_other_has():
 def test_letters_and_order_are_those_of_the_alternatives_themselves():
     from docmind_lab.alternatives import ALTERNATIVES
 
-    assert {name: plots.LETTERS[name] for name in ALTERNATIVES} == {n: k.letter for n, k in ALTERNATIVES.items()}
-    assert [name for name in plots.LETTERS if name in ALTERNATIVES] == list(ALTERNATIVES)
+    assert {name: LETTERS[name] for name in ALTERNATIVES} == {n: k.letter for n, k in ALTERNATIVES.items()}
+    assert [name for name in LETTERS if name in ALTERNATIVES] == list(ALTERNATIVES)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +195,7 @@ def test_letters_and_order_are_those_of_the_alternatives_themselves():
     ],
 )
 def test_an_alternative_is_called_by_letter_words_and_options(alternative, options, label):
-    assert plots.label_of(alternative, options) == label
+    assert label_of(alternative, options) == label
 
 
 # ---- timeline: what is drawn

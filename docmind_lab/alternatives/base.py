@@ -52,17 +52,19 @@ class Alternative(Protocol):
 
 
 def options_json(alternative: Any) -> str:
-    """The options of an alternative that are not at their default, as a JSON object."""
+    """The options of an alternative that are not at their default, as a JSON object; those of its policy included."""
+    return json.dumps(_changed_options(alternative), sort_keys=True, default=str)
+
+
+def _changed_options(record: Any) -> dict[str, Any]:
     changed: dict[str, Any] = {}
-    for option in dataclasses.fields(alternative):
-        value = getattr(alternative, option.name)
-        default = option.default
-        if default is dataclasses.MISSING and option.default_factory is not dataclasses.MISSING:
-            default = option.default_factory()
-        if value != default:
-            is_record = dataclasses.is_dataclass(value) and not isinstance(value, type)
-            changed[option.name] = dataclasses.asdict(value) if is_record else value
-    return json.dumps(changed, sort_keys=True, default=str)
+    for option in dataclasses.fields(record):
+        value = getattr(record, option.name)
+        if dataclasses.is_dataclass(value):
+            changed |= _changed_options(value)
+        elif value != option.default:
+            changed[option.name] = value
+    return changed
 
 
 @dataclass

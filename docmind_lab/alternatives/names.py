@@ -17,18 +17,19 @@ VARIANTS: dict[tuple[str, str], Callable[[], Alternative]] = {
 
 
 def parse_alternatives(
-    chosen: Sequence[str | Alternative] | str | None, retries: int | None = None
+    chosen: Sequence[str | Alternative] | str | None, retries: int | None = None, *, budgeted_retries: int = 1
 ) -> tuple[Alternative, ...]:
     """Alternatives from names ("A,B:naive", ["cooperative"]), instances, or None for all of them, in the order given.
 
-    retries: tries after the first for those that retry by themselves; None for their own default.
+    retries: tries after the first for those that retry by themselves; None leaves instances as they are and gives
+    named ones `budgeted_retries`.
     Raises: ConfigurationError naming the one that is unknown, the nearest and the known ones.
     """
     if chosen is None:
-        found: list[Alternative] = [kind() for kind in ALTERNATIVES.values()]
+        items: Sequence[str | Alternative] = list(ALTERNATIVES)
     else:
         items = [part.strip() for part in chosen.split(",") if part.strip()] if isinstance(chosen, str) else chosen
-        found = [_named(item) if isinstance(item, str) else item for item in items]
+    found = [_with_retries(_named(item), budgeted_retries) if isinstance(item, str) else item for item in items]
     if retries is not None:
         if retries < 0:
             raise ConfigurationError(f"retries must be 0 or more, not {retries}")

@@ -5,7 +5,7 @@
     dl.plots.completion(study)           the share of runs answered by each instant
     dl.plots.save_figures(study, "out")  timeline.png and overrun.png
 
-look.py         one fixed colour and name for each alternative; paper and ink
+look.py         one fixed colour for each alternative; paper and ink
 selection.py    which runs are drawn together, and how they are called
 lanes.py        what a timeline shows, as frames; timelines.py draws them
 overruns.py, completions.py   a frame that says what is drawn, and a function that draws it
@@ -18,18 +18,16 @@ whatever the style of the notebook, so that it reads the same on a dark theme.
 from docmind_lab.plots.completions import completion, completion_frame
 from docmind_lab.plots.files import save_figures
 from docmind_lab.plots.lanes import lanes_frame, timeline_frame
-from docmind_lab.plots.look import COLOURS, LETTERS, label_of
+from docmind_lab.plots.look import COLOURS
 from docmind_lab.plots.overruns import overrun, overrun_frame, overrun_summary
 from docmind_lab.plots.selection import StudyTables
 from docmind_lab.plots.timelines import timeline
 
 __all__ = [
     "COLOURS",
-    "LETTERS",
     "StudyTables",
     "completion",
     "completion_frame",
-    "label_of",
     "lanes_frame",
     "overrun",
     "overrun_frame",

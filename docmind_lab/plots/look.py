@@ -6,7 +6,6 @@ would put dark text on a dark page. Text is always ink; colour only ever repeats
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
@@ -14,19 +13,6 @@ from typing import Final
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.transforms import ScaledTranslation
-
-LETTERS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "unguarded": "control",
-        "cooperative": "A",
-        "hard_timeout": "B",
-        "async_cancellation": "C",
-        "stop_flag": "D",
-        "hybrid": "E",
-        "native": "F",
-    }
-)
-"""Letter of each alternative, in the order in which every figure has them."""
 
 # Okabe and Ito, Color Universal Design (2008). Their yellow is left out: it cannot be seen on white.
 COLOURS: Final[Mapping[str, str]] = MappingProxyType(
@@ -48,31 +34,9 @@ TEXT_PT, SMALL_PT, TITLE_PT = 9.0, 8.0, 11.0
 _LEGEND_BELOW_IN = 0.48  # below tick labels and the label of the axis, whatever the height of the figure
 
 
-def label_of(alternative: str, options: str = "{}") -> str:
-    """How people call an alternative: "A  cooperative", "control  unguarded", "B  hard timeout (naive)".
-
-    options: the column `alternative_options`, a JSON object. One that is not ours goes by its own name.
-    """
-    words = alternative.replace("_", " ")
-    label = f"{LETTERS[alternative]}  {words}" if alternative in LETTERS else words
-    named = [name if value is True else f"{name}={_brief(value)}" for name, value in json.loads(options).items()]
-    return f"{label} ({', '.join(named)})" if named else label
-
-
-def _brief(value: object) -> str:
-    if isinstance(value, dict):
-        return "/".join(_brief(inner) for inner in value.values())
-    return str(value)
-
-
 def colour_of(alternative: str) -> str:
     """The colour of an alternative; one grey for those that are not ours."""
     return COLOURS.get(alternative, OTHER_COLOUR)
-
-
-def rank_of(alternative: str) -> int:
-    """The place of an alternative in every figure; those that are not ours come last."""
-    return list(LETTERS).index(alternative) if alternative in LETTERS else len(LETTERS)
 
 
 def seconds_text(value_s: float) -> str:

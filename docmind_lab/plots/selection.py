@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import pandas as pd
 
 from docmind_lab.errors import ConfigurationError
-from docmind_lab.plots.look import label_of, rank_of
+from docmind_lab.labels import label_of, rank_of
 
 # What must be the same in all runs of one picture: a median over two decision timeouts, or two faults, is of neither.
 _ONE_PICTURE = (

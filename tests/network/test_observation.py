@@ -195,9 +195,13 @@ def test_an_attempt_says_what_it_was_allowed_and_whether_a_deadline_had_a_part_i
 
 @pytest.mark.wall
 def test_an_attempt_that_the_deadline_cuts_timed_out(stub, watcher):
-    with openai_client(stub(silent).url) as client, call_scope(watcher.call()), deadline_scope(Deadline.after(0.2)):
-        with pytest.raises(openai.APITimeoutError):
-            complete(client)
+    with (
+        openai_client(stub(silent).url) as client,
+        call_scope(watcher.call()),
+        deadline_scope(Deadline.after(0.2)),
+        pytest.raises(openai.APITimeoutError),
+    ):
+        complete(client)
     assert watcher.outcomes == ["timeout"]
     assert watcher.ended[0].error_type == "ReadTimeout"
     assert watcher.ended[0].first_byte_at is None
@@ -206,9 +210,13 @@ def test_an_attempt_that_the_deadline_cuts_timed_out(stub, watcher):
 
 def test_an_attempt_that_found_no_budget_was_never_sent(stub, watcher):
     passed = Deadline.after(1.0).child(2.0)
-    with openai_client(stub(at_once).url) as client, call_scope(watcher.call()), deadline_scope(passed):
-        with pytest.raises(openai.APITimeoutError):
-            complete(client)
+    with (
+        openai_client(stub(at_once).url) as client,
+        call_scope(watcher.call()),
+        deadline_scope(passed),
+        pytest.raises(openai.APITimeoutError),
+    ):
+        complete(client)
     assert watcher.outcomes == ["timeout"]
     assert watcher.ended[0].sent_at is None
 
@@ -216,9 +224,12 @@ def test_an_attempt_that_found_no_budget_was_never_sent(stub, watcher):
 def test_an_attempt_whose_connection_is_refused_is_an_error(watcher):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    with openai_client(f"http://127.0.0.1:{port}") as client, call_scope(watcher.call()):
-        with pytest.raises(openai.APIConnectionError):
-            complete(client)
+    with (
+        openai_client(f"http://127.0.0.1:{port}") as client,
+        call_scope(watcher.call()),
+        pytest.raises(openai.APIConnectionError),
+    ):
+        complete(client)
     assert watcher.outcomes == ["error"]
     assert watcher.ended[0].error_type == "ConnectError"
     assert watcher.ended[0].sent_at is None
@@ -229,9 +240,12 @@ def test_an_attempt_whose_server_hangs_up_is_an_error(stub, watcher):
         connection.send(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf")
         raise OSError
 
-    with openai_client(stub(hang_up).url) as client, call_scope(watcher.call()):
-        with pytest.raises(openai.APIConnectionError):
-            complete(client)
+    with (
+        openai_client(stub(hang_up).url) as client,
+        call_scope(watcher.call()),
+        pytest.raises(openai.APIConnectionError),
+    ):
+        complete(client)
     assert watcher.outcomes == ["error"]
     assert watcher.ended[0].error_type == "RemoteProtocolError"
 
@@ -314,9 +328,11 @@ def test_an_async_stream_closed_early_is_cancelled(stub, watcher):
 
 
 def test_a_stream_is_an_attempt_of_the_call_it_was_asked_for_in_wherever_it_is_read(stub, watcher):
-    with openai_client(stub(streaming(EVENT, DONE)).url) as client:
-        with call_scope(watcher.call(call_id="asked")):
-            stream = complete(client, stream=True)
+    with (
+        openai_client(stub(streaming(EVENT, DONE)).url) as client,
+        call_scope(watcher.call(call_id="asked")),
+    ):
+        stream = complete(client, stream=True)
         with call_scope(watcher.call(call_id="read")):
             list(stream)
     assert [(attempt.call.call_id, attempt.outcome) for attempt in watcher.started] == [("asked", "ok")]
@@ -437,9 +453,12 @@ def refusals_in(error: BaseException | None) -> list[EndpointRefused]:
 def test_a_redirect_does_not_escape_the_list_of_endpoints(stub, watcher, remote_name):
     elsewhere = stub(at_once)
     server = stub(redirecting(remote_name, elsewhere.port))
-    with openai_client(server.url, http={"admit": Settings().admit}) as client, call_scope(watcher.call()):
-        with pytest.raises((EndpointRefused, openai.APIConnectionError)) as caught:
-            complete(client)
+    with (
+        openai_client(server.url, http={"admit": Settings().admit}) as client,
+        call_scope(watcher.call()),
+        pytest.raises((EndpointRefused, openai.APIConnectionError)) as caught,
+    ):
+        complete(client)
     assert refusals_in(caught.value)
     assert remote_name in str(refusals_in(caught.value)[0])
     assert (elsewhere.requests, elsewhere.connections) == ([], 0)

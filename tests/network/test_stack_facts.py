@@ -77,9 +77,11 @@ def test_openai_talks_through_httpx2(stub):
 def test_qdrant_client_talks_through_httpx(stub):
     server = stub(at_once)
     server.close()
-    with contextlib.closing(QdrantClient(url=server.url, check_compatibility=False)) as client:
-        with pytest.raises(ResponseHandlingException) as caught:
-            client.get_collections()
+    with (
+        contextlib.closing(QdrantClient(url=server.url, check_compatibility=False)) as client,
+        pytest.raises(ResponseHandlingException) as caught,
+    ):
+        client.get_collections()
     assert isinstance(caught.value.source, httpx.TransportError)
 
 
@@ -116,9 +118,11 @@ def test_a_timeout_of_the_qdrant_client_is_rounded_up_to_whole_seconds(stub):
 
 def test_a_qdrant_call_takes_no_timeout_below_a_second(stub):
     server = stub(at_once)
-    with contextlib.closing(QdrantClient(url=server.url, check_compatibility=False)) as client:
-        with pytest.raises(ValueError, match=r"(?i)int"):
-            client.query_points("docs", query=[1.0], timeout=0.5)
+    with (
+        contextlib.closing(QdrantClient(url=server.url, check_compatibility=False)) as client,
+        pytest.raises(ValueError, match=r"(?i)int"),
+    ):
+        client.query_points("docs", query=[1.0], timeout=0.5)
     assert server.requests == []
 
 

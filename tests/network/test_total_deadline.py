@@ -423,7 +423,7 @@ def write_async(web, transport) -> Callable[[str], Timed]:
     return write
 
 
-@pytest.mark.parametrize(
+every_transport = pytest.mark.parametrize(
     "write",
     [
         write_sync(httpx, HttpxTransport),
@@ -433,8 +433,30 @@ def write_async(web, transport) -> Callable[[str], Timed]:
     ],
     ids=["httpx", "httpx2", "httpx-async", "httpx2-async"],
 )
+
+
+@every_transport
 def test_writing_to_a_server_that_does_not_read_ends_at_the_budget(write, mute_port):
     assert write(f"http://127.0.0.1:{mute_port}").ended_at_the_budget()
+
+
+@every_transport
+def test_writing_to_a_server_that_reads_a_little_now_and_then_ends_at_the_budget(write):
+    with socket.create_server(("127.0.0.1", 0)) as listener, contextlib.ExitStack() as stack:
+        stopped = threading.Event()
+
+        def sip() -> None:
+            connection = stack.enter_context(listener.accept()[0])
+            # Each sip makes room for another send, which a timeout of each send would allow for ever.
+            while not stopped.wait(0.1):
+                if not connection.recv(400_000):
+                    return
+
+        thread = threading.Thread(target=sip, daemon=True)
+        thread.start()
+        assert write(f"http://127.0.0.1:{listener.getsockname()[1]}").ended_at_the_budget()
+        stopped.set()
+        thread.join(5)
 
 
 # ---- nothing left

@@ -1,0 +1,1 @@
+"""The project's own costs, as ratios within one run: `make bench`."""

@@ -1,0 +1,44 @@
+"""What README.md tells people to type exists."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from docmind_lab.settings import variable_names
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_make_targets_in_the_readme_are_in_the_makefile() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    named = set(re.findall(r"(?:`|\$ )make ([a-z-]+)", README))
+    assert named <= targets
+    assert {"setup", "compare", "lab", "test", "test-all", "lint", "typecheck", "bench", "docs", "clean"} <= targets
+
+
+def test_options_of_commands_in_the_readme_exist() -> None:
+    for command, words in re.findall(r"^\$ docmind-lab (\w+)(.*?)(?:#.*)?$", README, re.MULTILINE):
+        shown = subprocess.run(
+            [sys.executable, "-m", "docmind_lab", command, "--help"], capture_output=True, text=True, check=True
+        )
+        for option in re.findall(r"--[a-z-]+", words):
+            assert option in shown.stdout, f"{command} {option}"
+
+
+def test_settings_in_the_readme_are_settings() -> None:
+    known = variable_names()
+    for variable in re.findall(r"`(DOCMIND_[A-Z_]+)`", README):
+        assert variable in known
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/architecture.md", "CHANGELOG.md"])
+def test_links_and_pictures_exist(name: str) -> None:
+    page = ROOT / name
+    for target in re.findall(r"\]\((?!http)([^)#]+)\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
