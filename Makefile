@@ -52,5 +52,5 @@ lock: $(READY) ## resolve the dependencies anew into requirements/lock.txt
 	  --no-emit-index-url --no-emit-find-links --no-annotate --no-header --upgrade pyproject.toml -o requirements/lock.txt
 
 clean: ## remove .venv, caches and results
-	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis results
+	@rm -rf $(VENV) .venv-3.* .pytest_cache .mypy_cache .ruff_cache .hypothesis results
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

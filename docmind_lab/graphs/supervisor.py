@@ -201,7 +201,7 @@ class _AgentNode:
         last: Mapping[str, Any] = state
         try:
             # Streamed, so that what the agent had is kept when its budget ends in the middle.
-            for values in self.agent.stream(self._input(state), config, stream_mode="values"):
+            for values in self.agent.stream(state, config, stream_mode="values"):
                 last = values
         except DeadlineError as error:
             return self._cut(state, last, error)
@@ -210,14 +210,11 @@ class _AgentNode:
     async def arun(self, state: dict[str, Any], config: RunnableConfig) -> Command[Any]:
         last: Mapping[str, Any] = state
         try:
-            async for values in self.agent.astream(self._input(state), config, stream_mode="values"):
+            async for values in self.agent.astream(state, config, stream_mode="values"):
                 last = values
         except DeadlineError as error:
             return self._cut(state, last, error)
         return self._returned(state, last)
-
-    def _input(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        return {key: value for key, value in state.items() if key != "remaining_steps"}
 
     def _returned(self, state: Mapping[str, Any], final: Mapping[str, Any]) -> Command[Any]:
         return Command(goto=self.options.supervisor_name, update=self._delta(state, final))

@@ -10,6 +10,7 @@ import inspect
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,6 +38,7 @@ from graph_fakes import (
 from langchain.agents import AgentState, create_agent
 from langchain.tools import ToolRuntime
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
@@ -229,6 +231,31 @@ def test_parallel_agents_neither_duplicate_nor_overwrite(found_in: RetrievalReso
     assert not any(isinstance(m, HumanMessage) for m in state["messages"][1:]), "a task leaked into the parent"
     ids = [document["id"] for document in state["documents"]]
     assert sorted(ids) == ["enter#1", "lock#1", "lock#2", "yield#1", "yield#2"]
+
+
+@pytest.mark.parametrize("mode", ["last_message", "full_history"])
+def test_an_agent_returns_what_is_new_and_nothing_else(mode: Any):
+    supervisor = in_turn(asking(("transfer_to_reader", {"task": "part"})), AIMessage("end"))
+    app = team(supervisor, reading_agent("x"), params=SupervisorBuildParams(output_mode=mode))
+    inputs = {**asked("q"), "deadline_ts": time.monotonic() + 60, "documents": [{"id": "d"}]}
+    (update,) = [step["reader"] for step in app.stream(inputs, stream_mode="updates") if "reader" in step]
+    assert list(update) == ["messages"]
+    assert [m.text for m in update["messages"]] == ["", "text of x", "read"][-1 if mode == "last_message" else 0 :]
+
+
+def test_an_agent_cannot_change_what_it_was_handed():
+    def change(state: dict[str, Any]) -> dict[str, Any]:
+        changed = {"deadline_ts": 1e12, "task": "other", "handoff_ordinal": 9, "fan_out_index": 9, "visits": {"a": 9}}
+        return {**changed, "messages": [AIMessage("changed")]}
+
+    node: Any = RunnableLambda(change)
+    changing = StateGraph(MultiAgentGraphState).add_node("c", node).add_edge("__start__", "c").compile(name="a")
+    supervisor = in_turn(asking(("transfer_to_a", {}), ("transfer_to_a", {})), AIMessage("end"))
+    deadline = time.monotonic() + 60
+    state = team(supervisor, changing).invoke({**asked("q"), "deadline_ts": deadline})
+    assert texts(state, "a") == ["changed", "changed"]
+    assert (state["deadline_ts"], state["handoff_ordinal"], state["visits"]) == (deadline, 1, {"a": 1})
+    assert "task" not in state
 
 
 def test_parallel_agents_may_decide_the_same_key():

@@ -1,0 +1,149 @@
+"""The rules of the notebooks that can be checked without running them; `make test` runs them too."""
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+ENDING = ("What not to conclude", "Open questions")
+
+every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def cells_of(path, kind=None):
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return [cell for cell in cells if kind in (None, cell["cell_type"])]
+
+
+def text_of(cell):
+    return "".join(cell["source"])
+
+
+def code_lines(cell):
+    return [line for line in text_of(cell).splitlines() if line.strip()]
+
+
+def parsed(cell):
+    """The cell's syntax tree without IPython's magics."""
+    return ast.parse("\n".join(line for line in text_of(cell).splitlines() if not line.startswith("%")))
+
+
+def nodes_of(path, *kinds):
+    return [node for cell in cells_of(path, "code") for node in ast.walk(parsed(cell)) if isinstance(node, kinds)]
+
+
+def headings_of(path):
+    text = "\n".join(text_of(cell) for cell in cells_of(path, "markdown"))
+    return re.findall(r"^#{1,6} +(.+?) *$", text, flags=re.MULTILINE)
+
+
+def test_the_first_two_notebooks_are_there():
+    assert {"00_start_here", "01_which_alternative"} <= {path.stem for path in NOTEBOOKS}
+
+
+@every_notebook
+def test_the_title_is_the_one_question(path):
+    first = cells_of(path)[0]
+    assert first["cell_type"] == "markdown"
+    title = text_of(first).splitlines()[0]
+    assert title.startswith("# ")
+    assert title.endswith("?")
+    assert len(re.findall(r"^# ", "\n".join(map(text_of, cells_of(path, "markdown"))), flags=re.MULTILINE)) == 1
+
+
+@every_notebook
+def test_it_ends_with_what_not_to_conclude_and_open_questions(path):
+    assert tuple(headings_of(path)[-2:]) == ENDING
+    assert cells_of(path)[-1]["cell_type"] == "markdown"
+
+
+@every_notebook
+def test_it_has_15_to_32_cells_with_stable_ids(path):
+    cells = cells_of(path)
+    assert 15 <= len(cells) <= 32
+    ids = [cell["id"] for cell in cells]
+    assert len(set(ids)) == len(ids)
+    # nbformat draws ids of eight hex digits; ours are words, so that a rebuilt notebook differs only where it changed.
+    assert not [name for name in ids if re.fullmatch(r"[0-9a-f]{8}", name)]
+
+
+@every_notebook
+def test_a_code_cell_has_at_most_five_lines(path):
+    assert {cell["id"]: len(code_lines(cell)) for cell in cells_of(path, "code") if len(code_lines(cell)) > 5} == {}
+
+
+@every_notebook
+def test_code_cells_define_nothing(path):
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+    assert [ast.unparse(node) for node in nodes_of(path, *kinds)] == []
+
+
+@every_notebook
+def test_prose_outweighs_code_ten_words_a_line(path):
+    words = sum(len(text_of(cell).split()) for cell in cells_of(path, "markdown"))
+    lines = sum(len(code_lines(cell)) for cell in cells_of(path, "code"))
+    assert words >= 10 * lines
+
+
+@every_notebook
+def test_outputs_and_execution_counts_are_stripped(path):
+    cells = cells_of(path, "code")
+    assert [cell["id"] for cell in cells if cell["outputs"] or cell["execution_count"] is not None] == []
+
+
+@every_notebook
+def test_the_first_code_cell_holds_the_imports_and_the_seed(path):
+    first, *others = cells_of(path, "code")
+    imports = (ast.Import, ast.ImportFrom)
+    assert any(isinstance(node, imports) for node in ast.walk(parsed(first)))
+    assert [ast.unparse(n) for cell in others for n in ast.walk(parsed(cell)) if isinstance(n, imports)] == []
+    assert re.search(r"^SEED = \d+$", text_of(first), flags=re.MULTILINE)
+
+
+@every_notebook
+def test_one_cell_is_tagged_parameters_and_only_sets_constants(path):
+    tagged = [cell for cell in cells_of(path) if "parameters" in cell["metadata"].get("tags", [])]
+    assert len(tagged) == 1
+    statements = parsed(tagged[0]).body
+    assert statements
+    for statement in statements:
+        assert isinstance(statement, ast.Assign)
+        ast.literal_eval(statement.value)
+
+
+@every_notebook
+def test_the_kernel_is_python3_and_no_cell_is_excused_from_passing(path):
+    book = json.loads(path.read_text(encoding="utf-8"))
+    assert book["metadata"]["kernelspec"]["name"] == "python3"
+    tags = {tag for cell in book["cells"] for tag in cell["metadata"].get("tags", [])}
+    assert tags.isdisjoint({"raises-exception", "skip-execution"})
+
+
+@every_notebook
+def test_it_makes_claims_about_what_was_measured(path):
+    claims = nodes_of(path, ast.Assert)
+    assert claims
+    # A claim that names nothing, such as `assert True`, cannot fail.
+    idle = [claim for claim in claims if not any(isinstance(node, ast.Name) for node in ast.walk(claim.test))]
+    assert [ast.unparse(claim) for claim in idle] == []
+
+
+@every_notebook
+def test_links_to_files_lead_somewhere(path):
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", "\n".join(map(text_of, cells_of(path, "markdown"))))
+    files = [link for link in links if "://" not in link]
+    assert [link for link in files if not (path.parent / link).exists()] == []
+
+
+@every_notebook
+def test_it_names_no_place_of_the_machine_it_was_written_on(path):
+    assert re.findall(r"(?:/home|/root|/tmp|/Users|/work|[A-Z]:\\)[\w/\\.-]*", path.read_text(encoding="utf-8")) == []
+
+
+def test_which_alternative_asserts_each_of_its_claims():
+    (path,) = FOLDER.glob("01_*.ipynb")
+    assert len(nodes_of(path, ast.Assert)) >= 8
