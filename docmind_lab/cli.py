@@ -95,11 +95,11 @@ def compare(
             progress=bar.show,
         )
     except KeyboardInterrupt:
-        bar.close()
         kept = f"; the finished runs are in {folder}" if (folder / "runs.parquet").exists() else ""
         typer.echo(f"docmind-lab: interrupted{kept}", err=True)
         raise typer.Exit(INTERRUPTED) from None
-    bar.close()
+    finally:
+        bar.close()
     if as_json:
         typer.echo(json.dumps(_as_json(study, folder), indent=2))
     else:

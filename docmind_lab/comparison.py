@@ -206,11 +206,11 @@ def run_comparison(
     measured: list[MeasuredRun] = []
     interrupted: KeyboardInterrupt | None = None
     try:
-        with _laboratory(comparison, settings) as (workload, log):
+        with _laboratory(comparison, settings) as (workload, log, pool):
             has_server_log = settings.llm.base_url is None and settings.database.qdrant_url is None
             orders = comparison.orders(workload, has_server_log=has_server_log)
             _warm_up(orders[0], workload, log)
-            for run in _measured(orders, workload, log, comparison.side_by_side):
+            for run in _measured(orders, workload, log, pool):
                 measured.append(run)
                 if progress is not None:
                     progress(len(measured), len(orders))
@@ -246,26 +246,36 @@ def _check_settings(comparison: Comparison, settings: Settings) -> None:
 
 
 @contextlib.contextmanager
-def _laboratory(comparison: Comparison, settings: Settings) -> Iterator[tuple[SupervisorWorkload, LogClient]]:
-    """The services, the system and the service's log; all gone afterwards."""
+def _laboratory(
+    comparison: Comparison, settings: Settings
+) -> Iterator[tuple[SupervisorWorkload, LogClient, ThreadPoolExecutor]]:
+    """The system, the service's log, and a pool to run in; all gone afterwards.
+
+    The services go first: what still runs then fails at once. A connection closed under a thread that reads from it
+    would leave the thread waiting for ever.
+    """
     options = ServiceOptions(
         profile=comparison.profile,
         faults=comparison.faults,
         stops_on_disconnect=comparison.stops_on_disconnect,
         seed=comparison.seed,
     )
-    with contextlib.ExitStack() as stack:
-        services = stack.enter_context(ServiceProcess(options))
+    with contextlib.ExitStack() as after_the_services, ServiceProcess(options) as services:
         addresses = dataclasses.replace(
             services.addresses,
             openai_base_url=settings.llm.base_url or services.addresses.openai_base_url,
             qdrant_url=settings.database.qdrant_url or services.addresses.qdrant_url,
         )
         log = LogClient(services.addresses.log_url)
-        stack.callback(log.close)
+        after_the_services.callback(log.close)
         workload = SupervisorWorkload(addresses, settings, client_retries=comparison.client_retries)
-        stack.callback(workload.close)
-        yield workload, log
+        after_the_services.callback(workload.close)
+        pool = ThreadPoolExecutor(comparison.side_by_side, thread_name_prefix="docmind-run")
+        after_the_services.callback(pool.shutdown, wait=True, cancel_futures=True)
+        try:
+            yield workload, log, pool
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _warm_up(order: RunOrder, workload: SupervisorWorkload, log: LogClient) -> None:
@@ -282,19 +292,15 @@ def _warm_up(order: RunOrder, workload: SupervisorWorkload, log: LogClient) -> N
 
 
 def _measured(
-    orders: Sequence[RunOrder], workload: SupervisorWorkload, log: LogClient, side_by_side: int
+    orders: Sequence[RunOrder], workload: SupervisorWorkload, log: LogClient, pool: ThreadPoolExecutor
 ) -> Iterator[MeasuredRun]:
-    """The runs as they end. An error of one ends the rest."""
-    pool = ThreadPoolExecutor(side_by_side, thread_name_prefix="docmind-run")
-    try:
-        pending: set[Future[MeasuredRun]] = {pool.submit(measure, order, workload, log) for order in orders}
-        while pending:
-            # A finite wait, so that Ctrl-C is noticed at once on every platform.
-            done, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield future.result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    """The runs as they end. Raises what a run raises."""
+    pending: set[Future[MeasuredRun]] = {pool.submit(measure, order, workload, log) for order in orders}
+    while pending:
+        # A finite wait, so that Ctrl-C is noticed at once on every platform.
+        done, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
+        for future in done:
+            yield future.result()
 
 
 def _manifest(comparison: Comparison, settings: Settings, *, complete: bool) -> dict[str, Any]:

@@ -1,12 +1,13 @@
-"""Fixtures shared by the tests: a clock that moves by hand, and the simulated services as a process."""
+"""Fixtures shared by the tests: a clock that moves by hand, the simulated services as a process, a stub server."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
 from hypothesis import HealthCheck, settings
+from stub_server import Answer, StubServer
 
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
@@ -56,3 +57,17 @@ def service_log(services: ServiceProcess) -> Iterator[LogClient]:
     client = LogClient(services.addresses.log_url)
     yield client
     client.close()
+
+
+@pytest.fixture
+def stub() -> Iterator[Callable[..., StubServer]]:
+    """A function that starts a stub server with an answer; all of them are stopped after the test."""
+    servers: list[StubServer] = []
+
+    def start(answer: Answer, host: str = "127.0.0.1") -> StubServer:
+        servers.append(StubServer(answer, host))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close()

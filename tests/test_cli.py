@@ -16,6 +16,13 @@ from docmind_lab.cli import main
 from docmind_lab.study import Study
 
 COMMAND = [sys.executable, "-m", "docmind_lab"]
+# A shell that starts the tests in the background has them ignore Ctrl-C, and their children after them.
+LISTENING_TO_CTRL_C = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from docmind_lab.cli import main
+main()
+"""
 FOLDER = {
     "calls.parquet",
     "events.parquet",
@@ -108,7 +115,10 @@ def test_interrupted_it_ends_cleanly_and_keeps_the_finished_runs(tmp_path: Path)
     out = tmp_path / "out"
     words = ["--runs", "200", "--alternatives", "A,B", "--profile", "typical/40", "--decision-timeout", "0.4"]
     process = subprocess.Popen(
-        [*COMMAND, "compare", *words, "--out", str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", LISTENING_TO_CTRL_C, "compare", *words, "--out", str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     seen = ""
     assert process.stderr is not None

@@ -4,19 +4,19 @@ import json
 import threading
 
 import pytest
-from conftest import ManualClock
 
+from docmind_lab.clocks import Clock
 from docmind_lab.deadlines import Deadline
 from docmind_lab.network import Attempt, current_call
 from docmind_lab.recorder import Recorder, current_recorder, detail_json, position_of, recording
 
 
 @pytest.fixture
-def recorder(manual_clock: ManualClock) -> Recorder:
+def recorder(manual_clock: Clock) -> Recorder:
     return Recorder("r", 7, Deadline.after(2.0, manual_clock), manual_clock)
 
 
-def test_the_run_starts_when_its_budget_does(recorder: Recorder, manual_clock: ManualClock) -> None:
+def test_the_run_starts_when_its_budget_does(recorder: Recorder, manual_clock: Clock) -> None:
     assert recorder.started_at == manual_clock.now()
     assert recorder.snapshot().events[0].event == "run_started"
 

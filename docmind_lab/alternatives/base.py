@@ -101,8 +101,8 @@ class Progress:
         answer = said[-1].text if said and isinstance(said[-1], AIMessage) and not said[-1].tool_calls else ""
         if not answer:
             return self.stopped("error", error_type="NoAnswer")
-        handed_over = any(isinstance(m, AIMessage) and m.tool_calls for m in said) or "handoff_ordinal" in self.state
-        stop_reason = "" if handed_over or "visits" not in self.state else "no_agent"
+        # Only a supervisor's state counts visits; another graph may well answer without any.
+        stop_reason = "no_agent" if "visits" in self.state and not self.state["visits"] else ""
         return Outcome("answered", answer, self._documents(), stop_reason)
 
     def stopped(self, reason: str, error_type: str = "") -> Outcome:

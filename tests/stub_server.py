@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-
-import pytest
 
 
 class Stopped(Exception):
@@ -95,17 +93,3 @@ def _read(incoming) -> StubRequest | None:
         name, _, value = line.partition(":")
         headers[name.lower()] = value.strip()
     return StubRequest(method, path, headers, incoming.read(int(headers.get("content-length", 0))))
-
-
-@pytest.fixture
-def stub() -> Iterator[Callable[..., StubServer]]:
-    """A function that starts a stub server with an answer; all of them are stopped after the test."""
-    servers: list[StubServer] = []
-
-    def start(answer: Answer, host: str = "127.0.0.1") -> StubServer:
-        servers.append(StubServer(answer, host))
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.close()
