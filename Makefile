@@ -3,7 +3,6 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-export MPLBACKEND ?= Agg
 export LANGSMITH_TRACING := false
 
 .PHONY: help setup compare lab test test-all lint typecheck bench docs clean lock
@@ -24,6 +23,7 @@ compare: $(READY) ## run the main job: the alternatives side by side, table, plo
 lab: $(READY) ## open JupyterLab on the notebooks
 	@$(BIN)/jupyter lab --ServerApp.ip=127.0.0.1 notebooks
 
+test test-all: export MPLBACKEND = Agg
 test: $(READY) ## run the tests, notebooks included
 	@$(BIN)/python -m pytest -m "not full" tests
 	@$(BIN)/python -m pytest --nbmake --nbmake-timeout=300 -p no:cacheprovider notebooks

@@ -40,7 +40,7 @@ HORIZON_FACTOR = 5.0
 SIDE_BY_SIDE = 4
 # Long enough for the first use of every code path, short enough not to be noticed.
 _WARM_UP_S = 3.0
-_SEEDS_PER_STUDY = 10_000
+_MOST_RUNS = 10_000
 
 Progress = Callable[[int, int], None]
 
@@ -64,8 +64,8 @@ class Comparison:
 
     def __post_init__(self) -> None:
         require_seconds("decision timeout", self.decision_timeout_s)
-        if self.runs < 1 or self.runs > _SEEDS_PER_STUDY:
-            raise ConfigurationError(f"runs must be between 1 and {_SEEDS_PER_STUDY}, not {self.runs}")
+        if self.runs < 1 or self.runs > _MOST_RUNS:
+            raise ConfigurationError(f"runs must be between 1 and {_MOST_RUNS}, not {self.runs}")
         if not self.alternatives:
             raise ConfigurationError(f"name at least one alternative of {', '.join(ALTERNATIVES)}")
         if not self.horizon_factor > 1:
@@ -99,9 +99,9 @@ class Comparison:
         return f"compare-{digest.hexdigest()}"
 
     def questions(self) -> list[tuple[int, Question]]:
-        """(run seed, question) for each repeat: the question set in an order drawn from the seed, over and over."""
+        """(run seed, question) of each repeat: seeds count up from the study's, questions come in an order drawn from it."""
         pool = sorted(load_questions(), key=lambda question: keyed_uniform(self.seed, "question", question.id))
-        return [(self.seed * _SEEDS_PER_STUDY + repeat, pool[repeat % len(pool)]) for repeat in range(self.runs)]
+        return [(self.seed + repeat, pool[repeat % len(pool)]) for repeat in range(self.runs)]
 
     def orders(self, workload: SupervisorWorkload, *, has_server_log: bool) -> list[RunOrder]:
         """Every run, in an order drawn from the seed, so that a drift of the machine strikes no alternative alone."""

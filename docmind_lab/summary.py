@@ -144,7 +144,7 @@ def _title(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> str:
     parts = [
         "DocMind supervisor",
         f"{timeout} s decision timeout",
-        f"{questions} question{'s' if questions != 1 else ''}",
+        _counted(questions, "question"),
         f"{' and '.join(sorted({str(p) or 'live' for p in runs['latency_profile']}))} latencies",
         *(f"fault {fault}" for fault in faults),
         f"{' and '.join(sorted({str(c) for c in runs['clock']}))} clock",
@@ -167,8 +167,9 @@ def _sentence(row: Mapping[str, Any]) -> str:
         parts.append("what the servers did afterwards cannot be known without their log")
     elif late > 0 or row["late_checkpoints"] > 0:
         parts.append(
-            f"after the deadline {late * runs:.0f} more calls were sent and {row['late_checkpoints'] * runs:.0f} "
-            f"checkpoints written after the return: {_why_it_went_on(name)}"
+            f"after the deadline {_counted(round(late * runs), 'more call')} reached a server and "
+            f"{_counted(round(row['late_checkpoints'] * runs), 'checkpoint')} came after the return: "
+            f"{_why_it_went_on(name)}"
         )
     elif busy * runs > 0.05:
         parts.append(
@@ -220,8 +221,8 @@ def _advice(rows: Sequence[Mapping[str, Any]], control: Mapping[str, Any] | None
             "docmind-lab compare --fault hang, --fault trickle."
         )
     lines.append(
-        f"{rows[0]['runs']} runs each show directions; they say nothing about rare events, and differences of a few "
-        "milliseconds are noise of this machine."
+        f"{_counted(rows[0]['runs'], 'run')} of each shows directions; it says nothing about rare events, and "
+        "differences of a few milliseconds are noise of this machine."
     )
     return lines
 
@@ -252,6 +253,10 @@ def _none_held(enforcing: Sequence[Mapping[str, Any]]) -> str:
         f"None held the deadline within {HELD_WITHIN_S * 1000:.0f} ms; {_name(best)} came closest, "
         f"{best['caller_overrun_worst_s']:.2f} s over at worst."
     )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _name(row: Mapping[str, Any]) -> str:
