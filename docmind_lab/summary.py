@@ -172,9 +172,7 @@ def _sentence(row: Mapping[str, Any]) -> str:
             f"{_why_it_went_on(name)}"
         )
     elif busy * runs > 0.05:
-        parts.append(
-            f"no call was sent after the deadline; servers were busy with earlier ones for {busy * runs:.2f} s"
-        )
+        parts.append(f"no call came after the deadline; servers were busy with earlier ones for {busy * runs:.2f} s")
     else:
         parts.append("nothing went on after the deadline")
     if name in _COSTS:

@@ -30,7 +30,7 @@ def test_a_sentence_tells_what_went_on_after_the_deadline() -> None:
         "hard_timeout", 0, outcome="timed_out", answered_in_time=False, calls_after_deadline=2.0, late_checkpoints=5
     )
     sentence = summary_of(late).sentences[0]
-    assert "2 more calls were sent and 5 checkpoints written after the return" in sentence
+    assert "2 more calls reached a server and 5 checkpoints came after the return" in sentence
     assert "nothing went on" in summary_of(sample_run("cooperative", 0)).sentences[0]
 
 

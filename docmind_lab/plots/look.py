@@ -6,6 +6,7 @@ would put dark text on a dark page. Text is always ink; colour only ever repeats
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
@@ -31,6 +32,7 @@ COLOURS: Final[Mapping[str, str]] = MappingProxyType(
 OTHER_COLOUR: Final = "#7A7A7A"
 PAPER, INK, RULE, BAND = "#FFFFFF", "#1A1A1A", "#8C8C8C", "#F4F4F4"
 TEXT_PT, SMALL_PT, TITLE_PT = 9.0, 8.0, 11.0
+_CONTEXT_CHARACTERS = 95  # a line of context no wider than the axes of the narrowest figure
 _LEGEND_BELOW_IN = 0.48  # below tick labels and the label of the axis, whatever the height of the figure
 
 
@@ -73,8 +75,10 @@ def dress(ax: Axes, title: str, context: str) -> None:
         axis.label.set_color(INK)
         axis.label.set_fontsize(TEXT_PT)
     # Three lines stand on the upper edge of the axes: labels of lines within it, the context, the title.
-    ax.set_title(title, loc="left", fontsize=TITLE_PT, fontweight="bold", color=INK, pad=29)
-    note(ax, context, (0.0, 1.0), (0.0, 16.0), fontsize=TEXT_PT, va="bottom")
+    lines = textwrap.wrap(context, _CONTEXT_CHARACTERS)
+    pad = 29 + (len(lines) - 1) * 1.2 * TEXT_PT
+    ax.set_title(title, loc="left", fontsize=TITLE_PT, fontweight="bold", color=INK, pad=pad)
+    note(ax, "\n".join(lines), (0.0, 1.0), (0.0, 16.0), fontsize=TEXT_PT, va="bottom")
 
 
 def note(
