@@ -99,7 +99,7 @@ class Comparison:
         return f"compare-{digest.hexdigest()}"
 
     def questions(self) -> list[tuple[int, Question]]:
-        """(run seed, question) of each repeat: seeds count up from the study's, the questions' order is drawn from it."""
+        """(run seed, question) of each repeat: seeds count up from the study's, the order of questions from it."""
         pool = sorted(load_questions(), key=lambda question: keyed_uniform(self.seed, "question", question.id))
         return [(self.seed + repeat, pool[repeat % len(pool)]) for repeat in range(self.runs)]
 

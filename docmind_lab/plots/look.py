@@ -32,7 +32,7 @@ COLOURS: Final[Mapping[str, str]] = MappingProxyType(
 OTHER_COLOUR: Final = "#7A7A7A"
 PAPER, INK, RULE, BAND = "#FFFFFF", "#1A1A1A", "#8C8C8C", "#F4F4F4"
 TEXT_PT, SMALL_PT, TITLE_PT = 9.0, 8.0, 11.0
-_CONTEXT_CHARACTERS = 95  # a line of context no wider than the axes of the narrowest figure
+_CONTEXT_CHARACTERS = 115  # about the width of the narrowest figure
 _LEGEND_BELOW_IN = 0.48  # below tick labels and the label of the axis, whatever the height of the figure
 
 
@@ -76,7 +76,7 @@ def dress(ax: Axes, title: str, context: str) -> None:
         axis.label.set_fontsize(TEXT_PT)
     # Three lines stand on the upper edge of the axes: labels of lines within it, the context, the title.
     lines = textwrap.wrap(context, _CONTEXT_CHARACTERS)
-    pad = 29 + (len(lines) - 1) * 1.2 * TEXT_PT
+    pad = 29 + (len(lines) - 1) * 1.5 * TEXT_PT
     ax.set_title(title, loc="left", fontsize=TITLE_PT, fontweight="bold", color=INK, pad=pad)
     note(ax, "\n".join(lines), (0.0, 1.0), (0.0, 16.0), fontsize=TEXT_PT, va="bottom")
 
