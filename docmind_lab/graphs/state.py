@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, NotRequired
 
 from langchain.agents import AgentState
+from langgraph.channels import UntrackedValue
 
 
 def merge_documents(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -36,14 +37,15 @@ class MultiAgentGraphState(AgentState[Any]):
     """State of the supervisor graph and of every role.
 
     deadline_ts: monotonic instant at which the budget ends; absent when it is not propagated. A sub-agent whose own
-    schema lacks the key never sees it: LangGraph drops what a schema does not name.
+    schema lacks the key never sees it: LangGraph drops what a schema does not name. It is in no checkpoint: a
+    monotonic instant means nothing to whoever resumes one.
     documents: what retrieval found, each a mapping with id, content, metadata, score. visits: handoffs per agent.
     handoff_ordinal, fan_out_index: which handoff, and which of its parallel tasks, this agent works on.
 
     Agents give a changed key back whole: merging a value that holds the old one must not add it twice.
     """
 
-    deadline_ts: NotRequired[float]
+    deadline_ts: NotRequired[Annotated[float, UntrackedValue]]
     documents: NotRequired[Annotated[list[Mapping[str, Any]], merge_documents]]
     route: NotRequired[Annotated[dict[str, Any], newest]]
     plan: NotRequired[Annotated[list[str], newest]]

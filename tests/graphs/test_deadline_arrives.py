@@ -34,6 +34,8 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain.tools import ToolRuntime
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 
@@ -271,3 +273,24 @@ def test_the_tools_of_a_role_keep_their_order():
         "synthesis": [],
         "validation": ["report_validation"],
     }
+
+
+def test_a_deadline_is_in_no_checkpoint_and_the_next_run_on_the_thread_has_none() -> None:
+    """Spec 13: a monotonic instant never survives its run."""
+    seen: list[float | None] = []
+
+    def look(state: MultiAgentGraphState) -> dict[str, object]:
+        seen.append(state.get("deadline_ts"))
+        return {"messages": []}
+
+    graph = StateGraph(MultiAgentGraphState)
+    graph.add_node("first", look)
+    graph.add_node("second", look)
+    graph.add_edge(START, "first")
+    graph.add_edge("first", "second")
+    compiled = graph.compile(checkpointer=InMemorySaver())
+    config = {"configurable": {"thread_id": "1"}}
+    compiled.invoke({"messages": [], "deadline_ts": 5.0}, config)
+    assert "deadline_ts" not in compiled.get_state(config).values
+    compiled.invoke({"messages": []}, config)
+    assert seen == [5.0, 5.0, None, None]
