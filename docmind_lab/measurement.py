@@ -83,21 +83,21 @@ def measure(order: RunOrder, workload: Workload, log: RequestLog, clock: Clock =
     deadline = Deadline.after(facts.decision_timeout_s, clock)
     recorder = Recorder(facts.run_id, facts.seed, deadline, clock)
     horizon_at = recorder.started_at + facts.horizon_s
-    outcome = _answered(order, workload, recorder, deadline, horizon_at)
-    rows, quiet = _observed(recorder, log, horizon_at)
-    recorder.event("quiet" if quiet else "horizon")
-    snapshot = recorder.snapshot()
     try:
-        recall, score = workload.scores(order.question, outcome)
-        answer = Answer(outcome.outcome, outcome.stop_reason, len(outcome.documents), recall, score)
-        calls = call_records(facts, recorder, snapshot, rows)
-        events = event_records(facts, recorder, snapshot, rows)
-        run = derive_run(facts, answer, calls, events, work_censored=not quiet, threads_left=snapshot.threads_left)
+        outcome = _answered(order, workload, recorder, deadline, horizon_at)
+        rows, quiet = _observed(recorder, log, horizon_at)
+        recorder.event("quiet" if quiet else "horizon")
+        snapshot = recorder.snapshot()
     finally:
         # Requests that still hang are cut, so that their threads end and no run disturbs another.
         log.forget(facts.run_id)
         recorder.wait_quiet(_UNWINDING_PATIENCE_S)
         workload.forget(facts.run_id)
+    recall, score = workload.scores(order.question, outcome)
+    answer = Answer(outcome.outcome, outcome.stop_reason, len(outcome.documents), recall, score)
+    calls = call_records(facts, recorder, snapshot, rows)
+    events = event_records(facts, recorder, snapshot, rows)
+    run = derive_run(facts, answer, calls, events, work_censored=not quiet, threads_left=snapshot.threads_left)
     return MeasuredRun(run, tuple(calls), tuple(events), outcome)
 
 
