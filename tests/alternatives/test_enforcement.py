@@ -25,8 +25,8 @@ pytestmark = pytest.mark.wall
 
 PER_READ = Cooperative(PropagationPolicy(cap="per_read"))
 HOLDING: tuple[Alternative, ...] = (Cooperative(), HardTimeout(), AsyncCancellation())
-# A trickled synthesis takes 3.6 s under a budget of 1 s: whoever enforces nothing is late by seconds. Half a second
-# is far from both the few milliseconds of one that holds and the seconds of one that does not.
+# A trickled synthesis takes 3.6 s, most of it after a deadline of 2 s: whoever enforces nothing is late by seconds.
+# Half a second is far from both the few milliseconds of one that holds and the seconds of one that does not.
 HELD_S = 0.5
 
 
@@ -42,7 +42,8 @@ def test_a_b_and_c_return_by_the_deadline_under_a_hang(hanging: Laboratory) -> N
 
 
 def test_the_control_and_the_stop_flag_never_return_from_a_hang(hanging: Laboratory) -> None:
-    measured = hanging.measure((Unguarded(), StopFlag()), runs=1, decision_timeout_s=1.0, horizon_factor=2.0)
+    # Synthesis is reached after about 0.5 s, and on a busy machine well before the deadline all the same.
+    measured = hanging.measure((Unguarded(), StopFlag()), runs=1, decision_timeout_s=4.0, horizon_factor=1.2)
     for (run,) in measured.values():
         assert run.run.outcome == "unfinished"
         assert run.run.work_censored
@@ -50,7 +51,7 @@ def test_the_control_and_the_stop_flag_never_return_from_a_hang(hanging: Laborat
 
 
 def test_a_b_and_c_hold_a_trickle_that_defeats_the_per_read_cap(trickling: Laboratory) -> None:
-    measured = trickling.measure((*HOLDING, PER_READ), runs=3, decision_timeout_s=1.0)
+    measured = trickling.measure((*HOLDING, PER_READ), runs=3, decision_timeout_s=2.0)
     for alternative in HOLDING:
         assert max(overruns(measured[alternative])) < HELD_S, alternative
     assert min(overruns(measured[PER_READ])) > 2 * HELD_S
@@ -170,7 +171,7 @@ def test_c_may_be_called_from_a_running_loop(ordinary: Laboratory) -> None:
 
 def test_partial_runs_keep_the_documents_found_before_the_deadline(hanging: Laboratory) -> None:
     """Synthesis hangs, so retrieval is over when the deadline falls; B has nothing but the fact of the timeout."""
-    measured = hanging.measure(HOLDING, runs=1, decision_timeout_s=1.5, horizon_factor=1.5)
+    measured = hanging.measure(HOLDING, runs=1, decision_timeout_s=4.0, horizon_factor=1.2)
     for alternative, (run,) in measured.items():
         expected = ("timed_out", 0) if alternative.name == "hard_timeout" else ("partial", run.run.documents_count)
         assert (run.run.outcome, run.run.documents_count) == expected
