@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import datetime
 import hashlib
-import importlib.metadata
 import json
 import os
-import platform
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any
 
-import docmind_lab
 from docmind_lab.alternatives import ALTERNATIVES, Alternative, AsyncCancellation, Cooperative
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.deadlines import require_seconds
 from docmind_lab.derive import RunFacts
 from docmind_lab.errors import ConfigurationError
+from docmind_lab.manifest import manifest_of
 from docmind_lab.measurement import MeasuredRun, RunOrder, measure
 from docmind_lab.randomness import keyed_uniform
-from docmind_lab.records import SCHEMA_VERSION
 from docmind_lab.retrieval import Question, load_questions
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
@@ -90,6 +86,8 @@ class Comparison:
             "stops_on_disconnect": self.stops_on_disconnect,
             "client_retries": self.client_retries,
             "horizon_factor": self.horizon_factor,
+            "side_by_side": self.side_by_side,
+            "clock": "wall",
         }
 
     @property
@@ -216,7 +214,9 @@ def run_comparison(
                     progress(len(measured), len(orders))
     except KeyboardInterrupt as error:
         interrupted = error
-    study = Study.of(measured, _manifest(comparison, settings, complete=interrupted is None))
+    study = Study.of(
+        measured, manifest_of(comparison.design(), settings, study_id=comparison.study_id, complete=interrupted is None)
+    )
     if out is not None and measured:
         # Function-level: drawing is slow to import and not needed to measure.
         from docmind_lab.report import save_study  # noqa: PLC0415
@@ -301,23 +301,3 @@ def _measured(
         done, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
         for future in done:
             yield future.result()
-
-
-def _manifest(comparison: Comparison, settings: Settings, *, complete: bool) -> dict[str, Any]:
-    packages = ("langchain", "langchain-openai", "langgraph", "openai", "qdrant-client", "httpx", "httpx2", "pandas")
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "study_id": comparison.study_id,
-        "complete": complete,
-        "created_utc": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "design": comparison.design(),
-        "side_by_side": comparison.side_by_side,
-        "clock": "wall",
-        "settings": settings.model_dump(mode="json", exclude={"llm": {"api_key"}}),
-        "versions": {
-            "docmind_lab": docmind_lab.__version__,
-            "python": platform.python_version(),
-            **{name: importlib.metadata.version(name) for name in packages},
-        },
-        "machine": {"system": platform.system(), "processor": platform.machine(), "cores": os.cpu_count()},
-    }

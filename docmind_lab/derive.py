@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from docmind_lab.network.attempts import Attempt
@@ -197,24 +197,9 @@ def derive_run(
     quiescent_at_s = facts.horizon_s if work_censored else _last_work(calls, events)
     answered_in_time = answer.outcome == "answered" and returned_at_s <= deadline_s
     measured_at_server = facts.has_server_log
+    fixed = {field.name: getattr(facts, field.name) for field in fields(RunRecord) if hasattr(facts, field.name)}
     return RunRecord(
-        study_id=facts.study_id,
-        run_id=facts.run_id,
-        workload=facts.workload,
-        alternative=facts.alternative,
-        alternative_options=facts.alternative_options,
-        seed=facts.seed,
-        question_id=facts.question_id,
-        decision_timeout_s=deadline_s,
-        horizon_s=facts.horizon_s,
-        deadline_propagation=facts.deadline_propagation,
-        router_injection=facts.router_injection,
-        retries=facts.retries,
-        latency_profile=facts.latency_profile,
-        fault=facts.fault,
-        stops_on_disconnect=facts.stops_on_disconnect,
-        node_colour=facts.node_colour,
-        clock=facts.clock,
+        **fixed,
         returned_at_s=returned_at_s,
         quiescent_at_s=quiescent_at_s,
         work_censored=work_censored,

@@ -52,7 +52,7 @@ class Summary:
                 "caller overrun median (s)": [_number(v, 3) for v in self.table["caller_overrun_median_s"]],
                 "caller overrun worst (s)": [_number(v, 3) for v in self.table["caller_overrun_worst_s"]],
                 "late calls per run": [_number(v, 1) for v in self.table["calls_after_deadline"]],
-                "late server-busy s per run": [_number(v, 2) for v in self.table["busy_after_deadline_s"]],
+                "late server seconds per run": [_number(v, 2) for v in self.table["busy_after_deadline_s"]],
                 "late tokens per run": [_number(v, 0) for v in self.table["tokens_after_deadline"]],
                 "source recall": [_number(v, 2) for v in self.table["source_recall"]],
             },
@@ -219,7 +219,7 @@ def _advice(rows: Sequence[Mapping[str, Any]], control: Mapping[str, Any] | None
             "docmind-lab compare --fault hang, --fault trickle."
         )
     lines.append(
-        f"{_counted(rows[0]['runs'], 'run')} of each shows directions; it says nothing about rare events, and "
+        f"{_counted(rows[0]['runs'], 'run')} under each say nothing about rare events, and "
         "differences of a few milliseconds are noise of this machine."
     )
     return lines
@@ -238,7 +238,7 @@ def _choice(held: Sequence[Mapping[str, Any]], runs: pd.DataFrame) -> list[str]:
     choice = (
         f"Choose {names}: every caller was back within {HELD_WITHIN_S * 1000:.0f} ms of the deadline, least work went "
         f"on afterwards ({least_busy:.2f} server-seconds a run) and the caller was left with the most (source recall "
-        f"{recall:.2f}, up to {answered} of {equals[0]['runs']} answered in time).{alike}"
+        f"{recall:.2f}, {answered} of {equals[0]['runs']} answered in time).{alike}"
     )
     timeout = f"DOCMIND_AGENTS__DECISION_TIMEOUT={runs['decision_timeout_s'].iloc[0]:g}"
     own = [_SETTINGS[row["alternative"]] for row in equals if row["alternative"] in _SETTINGS]

@@ -38,7 +38,7 @@ def test_without_a_server_log_it_says_that_it_cannot_know() -> None:
     live = sample_run("cooperative", 0, calls_after_deadline=math.nan, busy_after_deadline_s=math.nan)
     summary = summary_of(live)
     assert "cannot be known" in summary.sentences[0]
-    assert summary.display_table()["late server-busy s per run"].iloc[0] == "–"
+    assert summary.display_table()["late server seconds per run"].iloc[0] == "–"
 
 
 def test_the_choice_falls_on_one_that_holds_the_deadline_and_leaves_least_behind() -> None:
