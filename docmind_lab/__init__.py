@@ -14,7 +14,7 @@ graphs          the supervisor over five roles
 alternatives    ways to enforce a deadline
 workloads       systems under a deadline
 recorder, records, derive, measurement   one run: what is collected, the tables, how their columns follow
-comparison, study, summary, plots, report   many runs: the main job, its tables, words and figures
+comparison, manifest, study, summary, plots, report   many runs: the main job, its tables, words and figures
 cli             docmind-lab
 
 Names are imported when first used, so `import docmind_lab` costs next to nothing; what runs under a clock imports

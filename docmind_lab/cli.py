@@ -147,7 +147,8 @@ def _print_study(study: Study, folder: Path) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("", no_wrap=True)
     for column in frame.columns:
-        table.add_column(column, justify="right", max_width=15)
+        longest_word = max(len(word) for word in column.split())
+        table.add_column(column, justify="right", min_width=longest_word, max_width=15)
     for label, row in zip(frame.index, frame.to_numpy(), strict=True):
         table.add_row(str(label), *(str(value) for value in row))
     console.print()
