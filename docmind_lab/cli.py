@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from docmind_lab.study import Study
 
 INTERRUPTED = 130
+TIMEOUT_VARIABLE = "DOCMIND_AGENTS__DECISION_TIMEOUT"
 
 app = typer.Typer(
     name="docmind-lab",
@@ -45,7 +46,10 @@ def _root() -> None:
 
 @app.command()
 def compare(
-    decision_timeout: Annotated[float, typer.Option(help="Budget of one question, in seconds.")] = 2.0,
+    decision_timeout: Annotated[
+        float | None,
+        typer.Option(help=f"Budget of one question, in seconds; {TIMEOUT_VARIABLE} or 2.0 when left out."),
+    ] = None,
     runs: Annotated[int, typer.Option(help="Questions asked of each alternative.")] = 8,
     seed: Annotated[int, typer.Option(help="Keys the questions, latencies and faults.")] = 7,
     alternatives: Annotated[
@@ -77,6 +81,8 @@ def compare(
 
     settings = Settings()
     logging.basicConfig(level=settings.log_level, stream=sys.stderr)
+    if decision_timeout is None:
+        decision_timeout = settings.agents.decision_timeout if TIMEOUT_VARIABLE in os.environ else 2.0
     folder = Path(out or f"results/{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%SZ}-compare")
     bar = _ProgressBar(shown=not as_json)
     try:

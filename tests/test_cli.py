@@ -83,7 +83,8 @@ def test_help_is_quick_to_read_and_names_every_option_with_its_unit_or_default(w
     assert done.returncode == 0
     assert "Usage: " in done.stdout
     if words == ("compare",):
-        assert "[default: 2.0]" in done.stdout
+        assert "DOCMIND_AGENTS__DECISION_TIMEOUT" in done.stdout
+        assert "[default: 8]" in done.stdout
         assert "in seconds" in done.stdout
 
 
@@ -104,8 +105,9 @@ def test_compare_fills_its_folder_and_prints_a_row_for_each_alternative(tmp_path
 
 @pytest.mark.wall
 def test_json_is_all_that_is_printed(tmp_path: Path) -> None:
-    words = ["--runs", "1", "--profile", "typical/40", "--decision-timeout", "0.4", "--out", str(tmp_path / "o")]
-    done = run("compare", "--alternatives", "A", "--json", *words)
+    words = ["--runs", "1", "--profile", "typical/40", "--out", str(tmp_path / "o")]
+    done = run("compare", "--alternatives", "A", "--json", *words, DOCMIND_AGENTS__DECISION_TIMEOUT="0.4")
+    assert Study.load(tmp_path / "o").runs["decision_timeout_s"].tolist() == [0.4], "the setting is the default"
     printed = json.loads(done.stdout)
     assert [row["alternative"] for row in printed["alternatives"]] == ["cooperative"]
 
