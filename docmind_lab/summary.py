@@ -88,7 +88,7 @@ def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
     Its table is indexed by label, with columns alternative, alternative_options, runs; counts answered,
     answered_in_time, partial, timed_out, failed, unfinished; caller_overrun_median_s and _worst_s (an unfinished run
     counts with its horizon, a lower bound); means per run calls_after_deadline, busy_after_deadline_s,
-    tokens_after_deadline, late_checkpoints, source_recall, answer_score; work_censored, returned_worst_s.
+    tokens_after_deadline, late_checkpoints, source_recall, answer_score; work_censored, work_overrun_worst_s, returned_median_s, returned_worst_s.
     """
     groups = runs.groupby(["alternative", "alternative_options"], observed=True, sort=False)
     rows = [_row(str(name), str(options), group) for (name, options), group in groups]
@@ -121,6 +121,7 @@ def _row(alternative: str, options: str, group: pd.DataFrame) -> dict[str, Any]:
         "caller_overrun_worst_s": float(overrun.max()),
         "late_checkpoints": float(group["late_checkpoints"].mean()),
         "work_censored": int(group["work_censored"].sum()),
+        "work_overrun_worst_s": float(group["work_overrun_s"].max()),
         "returned_worst_s": float(group["returned_at_s"].max()),
         "returned_median_s": float(group["returned_at_s"].median()),
     }
@@ -169,7 +170,7 @@ def _sentence(row: Mapping[str, Any]) -> str:
         parts.append(
             f"after the deadline {_counted(round(late * runs), 'more call')} reached a server and "
             f"{_counted(round(row['late_checkpoints'] * runs), 'checkpoint')} came after the return: "
-            f"{_why_it_went_on(name)}"
+            f"{_why_it_went_on(row)}"
         )
     elif busy * runs > 0.05:
         parts.append(f"no call came after the deadline; servers were busy with earlier ones for {busy * runs:.2f} s")
@@ -194,14 +195,17 @@ def _what_the_caller_saw(row: Mapping[str, Any]) -> str:
     return f"{text}; the caller waited at most {worst * 1000:.0f} ms too long"
 
 
-def _why_it_went_on(name: str) -> str:
-    return {
+def _why_it_went_on(row: Mapping[str, Any]) -> str:
+    by_construction = {
         "unguarded": "nobody enforces anything",
         "hard_timeout": "the graph does not know that its caller has left",
-        "async_cancellation": "what runs in threads is not cancelled",
         "stop_flag": "the flag is looked at between steps only",
-        "cooperative": "a call without the cap got through",
-    }.get(name, "the graph was not stopped")
+    }
+    if row["alternative"] in by_construction:
+        return by_construction[row["alternative"]]
+    if row["work_overrun_worst_s"] <= HELD_WITHIN_S:
+        return "on the way as the deadline fell, and cut within moments"
+    return "the calls table tells which"
 
 
 def _advice(rows: Sequence[Mapping[str, Any]], control: Mapping[str, Any] | None, runs: pd.DataFrame) -> list[str]:

@@ -34,6 +34,18 @@ def test_a_sentence_tells_what_went_on_after_the_deadline() -> None:
     assert "nothing went on" in summary_of(sample_run("cooperative", 0)).sentences[0]
 
 
+def test_a_call_on_its_way_as_the_deadline_fell_is_not_blamed_on_the_alternative() -> None:
+    late = {"outcome": "partial", "answered_in_time": False, "calls_after_deadline": 1.0}
+    assert (
+        "on the way as the deadline fell"
+        in summary_of(sample_run("async_cancellation", 0, work_overrun_s=0.004, **late)).sentences[0]
+    )
+    assert (
+        "the calls table tells which"
+        in summary_of(sample_run("async_cancellation", 0, work_overrun_s=1.0, **late)).sentences[0]
+    )
+
+
 def test_without_a_server_log_it_says_that_it_cannot_know() -> None:
     live = sample_run("cooperative", 0, calls_after_deadline=math.nan, busy_after_deadline_s=math.nan)
     summary = summary_of(live)
