@@ -86,9 +86,10 @@ def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
     """The summary of a `runs` table.
 
     Its table is indexed by label, with columns alternative, alternative_options, runs; counts answered,
-    answered_in_time, partial, timed_out, failed, unfinished; caller_overrun_median_s and _worst_s (an unfinished run
-    counts with its horizon, a lower bound); means per run calls_after_deadline, busy_after_deadline_s,
-    tokens_after_deadline, late_checkpoints, source_recall, answer_score; work_censored, work_overrun_worst_s, returned_median_s, returned_worst_s.
+    answered_in_time, partial, timed_out, failed, unfinished, work_censored; caller_overrun_median_s and _worst_s (an
+    unfinished run counts with its horizon, a lower bound), work_overrun_worst_s, returned_median_s and _worst_s; means
+    per run calls_after_deadline, busy_after_deadline_s, tokens_after_deadline, late_checkpoints, source_recall,
+    answer_score.
     """
     groups = runs.groupby(["alternative", "alternative_options"], observed=True, sort=False)
     rows = [_row(str(name), str(options), group) for (name, options), group in groups]
@@ -172,7 +173,7 @@ def _sentence(row: Mapping[str, Any]) -> str:
             f"{_counted(round(row['late_checkpoints'] * runs), 'checkpoint')} came after the return: "
             f"{_why_it_went_on(row)}"
         )
-    elif busy * runs > 0.05:
+    elif busy > 0:
         parts.append(f"no call came after the deadline; servers were busy with earlier ones for {busy * runs:.2f} s")
     else:
         parts.append("nothing went on after the deadline")
