@@ -1,0 +1,52 @@
+"""Uses of the public interface as a user would write them: checked by the type checker, never run."""
+
+from __future__ import annotations
+
+import pandas as pd
+from langchain_core.language_models import BaseChatModel
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import StateGraph
+
+import docmind_lab as dl
+from docmind_lab.alternatives import ALTERNATIVES, Cooperative, HardTimeout, Outcome
+from docmind_lab.alternatives.base import Runnable
+from docmind_lab.graphs import (
+    MultiAgentGraphState,
+    SupervisorBuildParams,
+    build_multi_agent_supervisor_graph,
+    build_role_agents,
+    create_forward_message_tool,
+)
+from docmind_lab.recorder import Recorder
+
+
+def compare_and_look() -> pd.DataFrame:
+    study: dl.Study = dl.compare(decision_timeout_s=2, runs=8, seed=7, alternatives=["A", HardTimeout(naive=True)])
+    study.save("results/mine")
+    again: dl.Study = dl.Study.load("results/mine")
+    return again.summary()
+
+
+def build(model: BaseChatModel) -> Runnable:
+    graph: StateGraph = build_multi_agent_supervisor_graph(  # type: ignore[type-arg]
+        build_role_agents(model),
+        model=model,
+        prompt="You are the supervisor.",
+        state_schema=MultiAgentGraphState,
+        extra_tools=[create_forward_message_tool("supervisor")],
+        params=SupervisorBuildParams(output_mode="last_message"),
+    )
+    return graph.compile(checkpointer=InMemorySaver())
+
+
+def run_under_a_deadline(runnable: Runnable) -> Outcome:
+    deadline: dl.Deadline = dl.Deadline.after(2.0)
+    recorder = Recorder("run", 7, deadline)
+    outcome: Outcome = Cooperative().run(runnable, {"messages": []}, deadline, recorder)
+    for kind in ALTERNATIVES.values():
+        outcome = kind().run(runnable, {"messages": []}, deadline, recorder)
+    return outcome
+
+
+def scale(settings: dl.Settings) -> tuple[dl.LatencyProfile, float]:
+    return dl.LatencyProfile.named("typical/10"), settings.agents.decision_timeout
