@@ -119,10 +119,15 @@ class _ProgressBar:
         from tqdm.std import tqdm  # noqa: PLC0415 - only for this command
 
         tqdm.monitor_interval = 0  # no thread of its own
+
+        class Bar(tqdm):  # type: ignore[misc]
+            """Has a lock of its own: a Ctrl-C while it draws may keep the lock, and searches use tqdm's common one."""
+
+        Bar.set_lock(threading.RLock())
         # In a log every refresh is a line: seldom there, and smooth on a terminal.
         refresh_s = 0.1 if sys.stderr.isatty() else 5.0
         style = {"dynamic_ncols": True, "mininterval": refresh_s, "desc": "starting"}
-        self._bar = tqdm(total=0, unit=" runs", disable=not shown, leave=False, **style)
+        self._bar = Bar(total=0, unit=" runs", disable=not shown, leave=False, **style)
 
     def show(self, done: int, total: int) -> None:
         self._bar.total = total

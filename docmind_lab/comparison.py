@@ -7,8 +7,9 @@ import dataclasses
 import hashlib
 import json
 import os
+import queue
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -294,10 +295,20 @@ def _warm_up(order: RunOrder, workload: SupervisorWorkload, log: LogClient) -> N
 def _measured(
     orders: Sequence[RunOrder], workload: SupervisorWorkload, log: LogClient, pool: ThreadPoolExecutor
 ) -> Iterator[MeasuredRun]:
-    """The runs as they end. Raises what a run raises."""
-    pending: set[Future[MeasuredRun]] = {pool.submit(measure, order, workload, log) for order in orders}
-    while pending:
+    """The runs as they end. Raises what a run raises.
+
+    Ends are handed over in a queue: `concurrent.futures.wait` takes the locks of all futures at each call, and a
+    Ctrl-C in the middle of that would leave some of them taken for ever.
+    """
+    ended: queue.SimpleQueue[Future[MeasuredRun]] = queue.SimpleQueue()
+    for order in orders:
+        pool.submit(measure, order, workload, log).add_done_callback(ended.put)
+    for _ in orders:
+        yield _next_end(ended).result()
+
+
+def _next_end(ended: queue.SimpleQueue[Future[MeasuredRun]]) -> Future[MeasuredRun]:
+    while True:
         # A finite wait, so that Ctrl-C is noticed at once on every platform.
-        done, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
-        for future in done:
-            yield future.result()
+        with contextlib.suppress(queue.Empty):
+            return ended.get(timeout=0.5)

@@ -128,7 +128,10 @@ def test_interrupted_it_ends_cleanly_and_keeps_the_finished_runs(tmp_path: Path)
     while "measuring" not in seen and time.monotonic() < limit_at:
         seen += process.stderr.read(1)
     process.send_signal(signal.SIGINT)
-    _, rest = process.communicate(timeout=60)
+    try:
+        _, rest = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert "interrupted; the finished runs are in" in rest
     assert "Traceback" not in rest
