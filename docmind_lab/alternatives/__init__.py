@@ -5,7 +5,9 @@ cooperative.py          A   the deadline in the state, a total cap on every call
 hard_timeout.py         B   a future that the caller stops waiting for
 async_cancellation.py   C   a task that is cancelled
 stop_flag.py            D   a flag looked at between steps
-base.py                 their shape and outcome; event_loop.py the loop that C runs on
+hybrid.py               E   A in async, with a limit on steps, a drain and a fence behind it
+native.py               F   LangGraph's own controls
+base.py                 their shape and outcome; event_loop.py the loop that C, E and F run on
 """
 
 from types import MappingProxyType
@@ -14,10 +16,20 @@ from docmind_lab.alternatives.async_cancellation import AsyncCancellation
 from docmind_lab.alternatives.base import Alternative, Outcome
 from docmind_lab.alternatives.cooperative import Cooperative
 from docmind_lab.alternatives.hard_timeout import HardTimeout
+from docmind_lab.alternatives.hybrid import Hybrid
+from docmind_lab.alternatives.native import Native
 from docmind_lab.alternatives.stop_flag import StopFlag
 from docmind_lab.alternatives.unguarded import Unguarded
 
-_IN_ORDER: tuple[type[Alternative], ...] = (Unguarded, Cooperative, HardTimeout, AsyncCancellation, StopFlag)
+_IN_ORDER: tuple[type[Alternative], ...] = (
+    Unguarded,
+    Cooperative,
+    HardTimeout,
+    AsyncCancellation,
+    StopFlag,
+    Hybrid,
+    Native,
+)
 
 ALTERNATIVES = MappingProxyType({kind.name: kind for kind in _IN_ORDER})
 """Level in the tables → class, in the order of the reports."""
@@ -28,6 +40,8 @@ __all__ = [
     "AsyncCancellation",
     "Cooperative",
     "HardTimeout",
+    "Hybrid",
+    "Native",
     "Outcome",
     "StopFlag",
     "Unguarded",

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from docmind_lab.alternatives.base import NodeColour, Outcome, Progress, Runnable, run_to_outcome
+from docmind_lab.alternatives.base import Inputs, NodeColour, Outcome, Progress, Runnable, run_to_outcome_async
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.deadlines import Deadline
 from docmind_lab.recorder import Recorder
@@ -30,34 +29,19 @@ class AsyncCancellation:
     node_colour: ClassVar[NodeColour] = "async"
     client_retries: ClassVar[bool] = True
 
-    def run(self, runnable: Runnable, inputs: Mapping[str, Any], deadline: Deadline, recorder: Recorder) -> Outcome:
+    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Stream the graph on the shared loop until the deadline."""
         return shared_loop().run(self._run(runnable, inputs, deadline, recorder))
 
-    async def _run(
-        self, runnable: Runnable, inputs: Mapping[str, Any], deadline: Deadline, recorder: Recorder
-    ) -> Outcome:
+    async def _run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         recorder.share_thread()
-        progress = Progress.of(inputs)
-        failure: list[Exception] = []
+        progress = Progress()
+        limit = asyncio.timeout(max(0.0, deadline.remaining()))
 
         async def stream() -> None:
-            async for state in runnable.astream(inputs, stream_mode="values"):
-                progress.show(state)
+            async with limit:
+                async for state in runnable.astream(inputs, stream_mode="values"):
+                    progress.show(state)
 
-        try:
-            async with asyncio.timeout(max(0.0, deadline.remaining())) as limit:
-                try:
-                    await stream()
-                except Exception as error:  # noqa: BLE001 - told apart from the limit's own TimeoutError below
-                    failure.append(error)
-        except TimeoutError:
-            return progress.stopped("cancelled")
-        if failure and limit.expired():
-            return progress.stopped("cancelled")
-
-        def end() -> None:
-            if failure:
-                raise failure[0]
-
-        return run_to_outcome(progress, end)
+        # Whatever a cancelled graph raises while it unwinds, it was the limit that ended it.
+        return await run_to_outcome_async(progress, stream, lambda error: "cancelled" if limit.expired() else "")

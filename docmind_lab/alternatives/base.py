@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
-from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.errors import GraphBubbleUp, GraphDrained, GraphRecursionError
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command
 
-from docmind_lab.deadlines import Deadline
+from docmind_lab.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.errors import DeadlineError
 from docmind_lab.recorder import Recorder
 from docmind_lab.records import RunOutcome
@@ -28,6 +29,7 @@ class Outcome:
     outcome: answered (a finished answer), partial (documents or a draft), timed_out (nothing), failed (an error).
     stop_reason: why the run stopped short, one of `records.STOP_REASONS`; empty for an ordinary end.
     documents: mappings with id, content, metadata, score. error_type: name of the exception of a failed run.
+    state: the latest state of the graph that the caller saw; empty under an alternative that shows it none.
     """
 
     outcome: RunOutcome
@@ -35,10 +37,19 @@ class Outcome:
     documents: tuple[Mapping[str, Any], ...] = ()
     stop_reason: str = ""
     error_type: str = ""
+    state: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+Inputs = Mapping[str, Any] | None
+"""Input of a graph; None goes on from the thread's latest checkpoint."""
 
 
 class Alternative(Protocol):
-    """A way to enforce a deadline: a frozen dataclass with one method, interchangeable with the others."""
+    """A way to enforce a deadline: a frozen dataclass with one method, interchangeable with the others.
+
+    propagates: whether the deadline travels with the run. node_colour: which nodes it runs, sync or async.
+    client_retries: whether retries are left to the model's client.
+    """
 
     name: ClassVar[str]
     letter: ClassVar[str]
@@ -46,7 +57,7 @@ class Alternative(Protocol):
     node_colour: ClassVar[NodeColour]
     client_retries: ClassVar[bool]
 
-    def run(self, runnable: Runnable, inputs: Mapping[str, Any], deadline: Deadline, recorder: Recorder) -> Outcome:
+    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Run the graph under the deadline and return what there is; never raises for a timeout."""
         ...
 
@@ -71,13 +82,7 @@ def _changed_options(record: Any) -> dict[str, Any]:
 class Progress:
     """The latest state that a run has shown, for what can be returned when it stops short."""
 
-    question_messages: int
     state: Mapping[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, inputs: Mapping[str, Any]) -> Progress:
-        """Nothing shown yet."""
-        return cls(question_messages=len(inputs.get("messages", ())))
 
     def show(self, state: Any) -> None:
         """Note a state that the graph has streamed."""
@@ -85,7 +90,10 @@ class Progress:
             self.state = state
 
     def _said(self) -> Sequence[AnyMessage]:
-        return list(self.state.get("messages", ()))[self.question_messages :]
+        """What has been said since the question: a thread may hold an earlier answer, which is not this one's."""
+        messages = list(self.state.get("messages", ()))
+        asked = [position for position, message in enumerate(messages) if isinstance(message, HumanMessage)]
+        return messages[asked[-1] + 1 :] if asked else messages
 
     def draft(self) -> str:
         """The latest text of any agent; empty when nobody has said anything."""
@@ -103,21 +111,41 @@ class Progress:
             return self.stopped("error", error_type="NoAnswer")
         # Only a supervisor's state counts visits; another graph may well answer without any.
         stop_reason = "no_agent" if "visits" in self.state and not self.state["visits"] else ""
-        return Outcome("answered", answer, self._documents(), stop_reason)
+        return Outcome("answered", answer, self._documents(), stop_reason, state=self.state)
 
     def stopped(self, reason: str, error_type: str = "") -> Outcome:
         """The outcome of a run that stopped short: whatever is there."""
         documents, draft = self._documents(), self.draft()
         if reason == "error":
-            return Outcome("failed", draft, documents, reason, error_type)
+            return Outcome("failed", draft, documents, reason, error_type, self.state)
         kind: RunOutcome = "partial" if documents or draft else "timed_out"
-        return Outcome(kind, draft, documents, reason, error_type)
+        return Outcome(kind, draft, documents, reason, error_type, self.state)
 
     def _documents(self) -> tuple[Mapping[str, Any], ...]:
         return tuple(self.state.get("documents", ()))
 
 
-def run_to_outcome(progress: Progress, work: Callable[[], None]) -> Outcome:
+def seeded(inputs: Inputs, deadline: Deadline) -> Mapping[str, Any] | Command[Any]:
+    """The input with the deadline in it; a run that goes on from a checkpoint gets it as an update of its state."""
+    if inputs is None:
+        return Command(update={DEADLINE_KEY: deadline.at_s})
+    return {**inputs, DEADLINE_KEY: deadline.at_s}
+
+
+def carrying(runnable: Runnable, deadline: Deadline) -> Runnable:
+    """The graph with the deadline in its configuration too.
+
+    A checkpoint may hold agents that wait to be started with the deadline of the run that was interrupted; what the
+    configuration says takes its place.
+    """
+    return runnable.with_config({"configurable": {DEADLINE_KEY: deadline.at_s}})
+
+
+TimeOut = Callable[[Exception], str]
+"""The stop reason that an exception means, if it is how the alternative's own limit surfaces; else empty."""
+
+
+def run_to_outcome(progress: Progress, work: Callable[[], None], time_out: TimeOut = lambda error: "") -> Outcome:
     """Do the work, which shows its progress, and turn any way it can end into an outcome.
 
     Cancellation and interrupts of the interpreter are not ends of a run and go on.
@@ -133,5 +161,22 @@ def run_to_outcome(progress: Progress, work: Callable[[], None]) -> Outcome:
     except GraphBubbleUp:
         raise
     except Exception as error:  # noqa: BLE001 - a run ends in a typed outcome, whatever user code raised
-        return progress.stopped("error", type(error).__name__)
+        return progress.stopped(time_out(error) or "error", type(error).__name__)
     return progress.finished()
+
+
+async def run_to_outcome_async(
+    progress: Progress, work: Callable[[], Awaitable[None]], time_out: TimeOut = lambda error: ""
+) -> Outcome:
+    """`run_to_outcome` for async work."""
+    failure: list[Exception] = []
+    try:
+        await work()
+    except Exception as error:  # noqa: BLE001 - raised again below, where outcomes are told apart
+        failure.append(error)
+
+    def end() -> None:
+        if failure:
+            raise failure[0]
+
+    return run_to_outcome(progress, end, time_out)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from langgraph.runtime import RunControl
 
-from docmind_lab.alternatives.base import NodeColour, Outcome, Progress, Runnable, run_to_outcome
-from docmind_lab.deadlines import DEADLINE_KEY, Deadline, PropagationPolicy, policy_scope
+from docmind_lab.alternatives.base import (
+    Inputs,
+    NodeColour,
+    Outcome,
+    Progress,
+    Runnable,
+    carrying,
+    run_to_outcome,
+    seeded,
+)
+from docmind_lab.deadlines import Deadline, PropagationPolicy, policy_scope
 from docmind_lab.recorder import Recorder
 
 
@@ -32,15 +40,17 @@ class Cooperative:
     node_colour: ClassVar[NodeColour] = "sync"
     client_retries: ClassVar[bool] = False
 
-    def run(self, runnable: Runnable, inputs: Mapping[str, Any], deadline: Deadline, recorder: Recorder) -> Outcome:
+    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Stream the graph in the caller's thread; between steps too, an exceeded deadline ends it."""
-        progress = Progress.of(inputs)
-        seeded = {**inputs, DEADLINE_KEY: deadline.at_s}
+        progress = Progress()
         control = RunControl()
 
         def work() -> None:
             with policy_scope(self.policy):
-                for state in runnable.stream(seeded, stream_mode="values", control=control):
+                states = carrying(runnable, deadline).stream(
+                    seeded(inputs, deadline), stream_mode="values", control=control
+                )
+                for state in states:
                     progress.show(state)
                     if deadline.passed():
                         # Ends the run only if a step is left: a finished answer is delivered, not thrown away.

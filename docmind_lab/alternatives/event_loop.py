@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -29,10 +30,17 @@ class LoopThread:
 
         Raises: RuntimeError when called from the loop's own thread, which would wait for itself.
         """
+        return self.submit(coroutine).result()
+
+    def submit(self, coroutine: Coroutine[Any, Any, Result]) -> Future[Result]:
+        """The coroutine's future, for a caller that waits for it only so long. Cancelling it cancels the task.
+
+        Raises: RuntimeError as `run` does.
+        """
         if threading.current_thread() is self._thread:
             coroutine.close()
             raise RuntimeError("the shared event loop cannot wait for itself; await the coroutine instead")
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
 
 _shared: LoopThread | None = None

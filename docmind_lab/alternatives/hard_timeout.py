@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from docmind_lab.alternatives.base import NodeColour, Outcome, Progress, Runnable, run_to_outcome
+from langgraph.runtime import RunControl
+
+from docmind_lab.alternatives.base import Inputs, NodeColour, Outcome, Progress, Runnable, run_to_outcome
 from docmind_lab.deadlines import Deadline
 from docmind_lab.recorder import Recorder
 
@@ -19,13 +21,16 @@ from docmind_lab.recorder import Recorder
 class HardTimeout:
     """The graph runs in a thread and knows nothing; the caller waits for a future, and no longer than the deadline.
 
+    drain_on_timeout: ask the graph to stop at its next step (`RunControl.request_drain`) once the caller has left.
     naive: submit to a `with ThreadPoolExecutor()`, whose exit waits for the thread: the timeout then does nothing
     for the caller. It is a common mistake and is kept to be measured.
 
-    A timeout surfaces in the caller, who has nothing but the fact. The graph keeps running to its end: its model
-    calls, its checkpoints, its thread (a daemon one, so that it cannot hold the interpreter open).
+    A timeout surfaces in the caller, who has nothing but the fact. The graph keeps running to its end, or to the end
+    of its step when it is drained: its model calls, its checkpoints, its thread (a daemon one, so that it cannot hold
+    the interpreter open).
     """
 
+    drain_on_timeout: bool = False
     naive: bool = False
 
     name: ClassVar[str] = "hard_timeout"
@@ -34,18 +39,21 @@ class HardTimeout:
     node_colour: ClassVar[NodeColour] = "sync"
     client_retries: ClassVar[bool] = True
 
-    def run(self, runnable: Runnable, inputs: Mapping[str, Any], deadline: Deadline, recorder: Recorder) -> Outcome:
+    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Wait for the graph until the deadline."""
 
         def answer() -> Outcome:
-            progress = Progress.of(inputs)
+            progress = Progress()
             with recorder.work("run"):
-                return run_to_outcome(progress, lambda: progress.show(runnable.invoke(inputs)))
+                return run_to_outcome(progress, lambda: progress.show(runnable.invoke(inputs, control=control)))
 
-        context = contextvars.copy_context()
-        return (
-            self._with_pool(context, answer, deadline) if self.naive else self._with_thread(context, answer, deadline)
-        )
+        control, context = RunControl(), contextvars.copy_context()
+        wait = self._with_pool if self.naive else self._with_thread
+        outcome = wait(context, answer, deadline)
+        if self.drain_on_timeout and outcome.outcome == "timed_out":
+            recorder.event("stop_requested")
+            control.request_drain("hard_timeout")
+        return outcome
 
     def _with_thread(self, context: contextvars.Context, answer: Callable[[], Outcome], deadline: Deadline) -> Outcome:
         future: Future[Outcome] = Future()

@@ -6,13 +6,16 @@ import dataclasses
 import difflib
 from collections.abc import Callable, Sequence
 
-from docmind_lab.alternatives import ALTERNATIVES, Alternative, Cooperative, HardTimeout
+from docmind_lab.alternatives import ALTERNATIVES, Alternative, Cooperative, HardTimeout, Hybrid, Native, StopFlag
 from docmind_lab.deadlines import PropagationPolicy
 from docmind_lab.errors import ConfigurationError
 
 VARIANTS: dict[tuple[str, str], Callable[[], Alternative]] = {
     ("cooperative", "per_read"): lambda: Cooperative(PropagationPolicy(cap="per_read")),
+    ("hard_timeout", "drain"): lambda: HardTimeout(drain_on_timeout=True),
     ("hard_timeout", "naive"): lambda: HardTimeout(naive=True),
+    ("stop_flag", "interrupt"): lambda: StopFlag(interrupt=True),
+    ("native", "per_step"): lambda: Native(per_step=True),
 }
 
 
@@ -57,6 +60,6 @@ def _named(text: str) -> Alternative:
 
 
 def _with_retries(alternative: Alternative, retries: int) -> Alternative:
-    if isinstance(alternative, Cooperative):
+    if isinstance(alternative, Cooperative | Hybrid):
         return dataclasses.replace(alternative, policy=dataclasses.replace(alternative.policy, retries=retries))
     return alternative

@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 
-from docmind_lab.alternatives.base import NodeColour, Outcome, Progress, Runnable, run_to_outcome
+from docmind_lab.alternatives.base import Inputs, NodeColour, Outcome, Progress, Runnable, run_to_outcome
 from docmind_lab.deadlines import Deadline
+from docmind_lab.errors import ConfigurationError
 from docmind_lab.recorder import Recorder
+
+_REASON = "stop_flag"
 
 
 @dataclass(frozen=True)
 class StopFlag:
     """A timer raises LangGraph's own stop flag (`RunControl.request_drain`), which the graph looks at between steps.
 
+    interrupt: have LangGraph interrupt the run after every step (`interrupt_after="*"`) and resume it for as long as
+    the deadline has not passed. That looks between the steps of the outermost graph only, and needs a checkpointer;
+    the flag is inherited by agents inside.
+
     A timeout surfaces at the end of the step under way, up to one whole step late. No new step starts after it, and
     nothing keeps running after the return; the run could be resumed from its checkpoint.
     """
+
+    interrupt: bool = False
 
     name: ClassVar[str] = "stop_flag"
     letter: ClassVar[str] = "D"
@@ -29,25 +40,59 @@ class StopFlag:
     node_colour: ClassVar[NodeColour] = "sync"
     client_retries: ClassVar[bool] = True
 
-    def run(self, runnable: Runnable, inputs: Mapping[str, Any], deadline: Deadline, recorder: Recorder) -> Outcome:
-        """Stream the graph in the caller's thread with a timer beside it."""
-        progress = Progress.of(inputs)
-        control = RunControl()
+    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
+        """Run the graph in the caller's thread until it has ended or the flag is seen.
+
+        Raises: ConfigurationError for a graph without a checkpointer that is to be interrupted.
+        """
+        if self.interrupt:
+            return self._interrupted(runnable, inputs, deadline, recorder)
+        return self._flagged(runnable, inputs, deadline, recorder)
+
+    def _flagged(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
+        progress, control = Progress(), RunControl()
 
         def raise_flag() -> None:
             recorder.event("stop_requested")
-            control.request_drain("stop_flag")
-
-        context = contextvars.copy_context()
-        timer = threading.Timer(max(0.0, deadline.remaining()), lambda: context.run(raise_flag))
-        timer.daemon = True
-        timer.start()
+            control.request_drain(_REASON)
 
         def work() -> None:
             for state in runnable.stream(inputs, stream_mode="values", control=control):
                 progress.show(state)
 
+        timer = _timer(deadline, raise_flag)
         try:
             return run_to_outcome(progress, work)
         finally:
             timer.cancel()
+
+    def _interrupted(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
+        if not isinstance(runnable.checkpointer, BaseCheckpointSaver):
+            raise ConfigurationError(
+                "StopFlag(interrupt=True) needs a graph with a checkpointer: an interrupted run goes on from a "
+                "checkpoint; compile the graph with one, or leave interrupt off"
+            )
+        progress = Progress()
+
+        def work() -> None:
+            going_in = inputs
+            while True:
+                for state in runnable.stream(going_in, stream_mode="values", interrupt_after="*"):
+                    progress.show(state)
+                if not runnable.get_state(runnable.config or {}).next:
+                    return
+                if deadline.passed():
+                    recorder.event("stop_requested")
+                    raise GraphDrained(_REASON)
+                going_in = None
+
+        return run_to_outcome(progress, work)
+
+
+def _timer(deadline: Deadline, action: Callable[[], None]) -> threading.Timer:
+    """A started timer that acts at the deadline, in the caller's context."""
+    context = contextvars.copy_context()
+    timer = threading.Timer(max(0.0, deadline.remaining()), lambda: context.run(action))
+    timer.daemon = True
+    timer.start()
+    return timer

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from docmind_lab.alternatives.base import NodeColour, Outcome, Progress, Runnable, run_to_outcome
+from docmind_lab.alternatives.base import Inputs, NodeColour, Outcome, Progress, Runnable, run_to_outcome
 from docmind_lab.deadlines import Deadline
 from docmind_lab.recorder import Recorder
 
@@ -24,9 +23,9 @@ class Unguarded:
     node_colour: ClassVar[NodeColour] = "sync"
     client_retries: ClassVar[bool] = True
 
-    def run(self, runnable: Runnable, inputs: Mapping[str, Any], deadline: Deadline, recorder: Recorder) -> Outcome:
+    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Run the graph to its end, however long that takes."""
-        progress = Progress.of(inputs)
+        progress = Progress()
 
         def work() -> None:
             for state in runnable.stream(inputs, stream_mode="values"):

@@ -19,7 +19,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Overwrite
 
-from docmind_lab.deadlines import Deadline, current_policy
+from docmind_lab.deadlines import DEADLINE_KEY, Deadline, current_policy
 from docmind_lab.errors import ConfigurationError, DeadlineError, GraphError
 from docmind_lab.graphs.handoff import HANDBACK_PREFIX, create_handoff_tool, normalised_name
 from docmind_lab.graphs.history import whole_messages
@@ -198,6 +198,7 @@ class _AgentNode:
     options: SupervisorBuildParams
 
     def run(self, state: dict[str, Any], config: RunnableConfig) -> Command[Any]:
+        state = _with_deadline_of_run(state, config)
         last: Mapping[str, Any] = state
         try:
             # Streamed, so that what the agent had is kept when its budget ends in the middle.
@@ -208,6 +209,7 @@ class _AgentNode:
         return self._returned(state, last)
 
     async def arun(self, state: dict[str, Any], config: RunnableConfig) -> Command[Any]:
+        state = _with_deadline_of_run(state, config)
         last: Mapping[str, Any] = state
         try:
             async for values in self.agent.astream(state, config, stream_mode="values"):
@@ -253,6 +255,15 @@ class _AgentNode:
             AIMessage("", name=self.name, tool_calls=[call]),
             ToolMessage(f"Successfully handed back to {supervisor}.", tool_call_id=call["id"], name=call["name"]),
         ]
+
+
+def _with_deadline_of_run(state: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
+    """The agent's state with the deadline of the run under way.
+
+    What it was handed may come from a checkpoint, with the deadline of the run that was interrupted.
+    """
+    of_run = config.get("configurable", {}).get(DEADLINE_KEY)
+    return state if of_run is None else {**state, DEADLINE_KEY: of_run}
 
 
 def _start_of_last(messages: Sequence[AnyMessage]) -> int:

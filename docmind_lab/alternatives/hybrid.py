@@ -1,0 +1,87 @@
+"""E: what DocMind itself moved to in 2026-07: async, a limit on each step, a drain, a fence, and A's caps."""
+
+from __future__ import annotations
+
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from langgraph.runtime import RunControl
+
+from docmind_lab.alternatives.base import (
+    Inputs,
+    NodeColour,
+    Outcome,
+    Progress,
+    Runnable,
+    carrying,
+    run_to_outcome_async,
+    seeded,
+)
+from docmind_lab.alternatives.event_loop import shared_loop
+from docmind_lab.deadlines import Deadline, PropagationPolicy, policy_scope
+from docmind_lab.graphs.bound import bound
+from docmind_lab.graphs.fence import Fence, fenced
+from docmind_lab.recorder import Recorder
+
+# A call that is cut at the deadline unwinds through its graph within this on a busy machine; only what has no cap of
+# its own (a node that waits without a client) is still there afterwards, and its step is cancelled.
+STEP_SLACK_S = 0.05
+# A node that blocks the event loop hears no cancellation; the caller leaves it behind after as much again.
+RETURN_SLACK_S = 0.1
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """The deadline travels in the state and caps each call, as in A, in async; behind that stand three more lines.
+
+    A step that is still at work 50 ms after the deadline is cancelled (LangGraph's `step_timeout`). A caller still
+    waiting 100 ms after it leaves, with a drain requested, whatever the event loop does. And once the caller has its
+    answer, a fence keeps the old run out of the thread's checkpoints.
+
+    A timeout surfaces at the call that it cuts. What can keep running: a node that blocks, in a thread or on the
+    loop; it starts no further step.
+    """
+
+    policy: PropagationPolicy = field(default_factory=PropagationPolicy)
+
+    name: ClassVar[str] = "hybrid"
+    letter: ClassVar[str] = "E"
+    propagates: ClassVar[bool] = True
+    node_colour: ClassVar[NodeColour] = "async"
+    client_retries: ClassVar[bool] = False
+
+    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
+        """Stream the graph on the shared loop; the calling thread waits, and a little past the deadline no longer."""
+        fence, control, progress = Fence(), RunControl(), Progress()
+        guarded = bound(
+            fenced(carrying(runnable, deadline), fence, recorder),
+            step_limit_s=lambda: deadline.remaining() + STEP_SLACK_S,
+        )
+
+        async def stream() -> None:
+            with policy_scope(self.policy):
+                states = guarded.astream(seeded(inputs, deadline), stream_mode="values", control=control)
+                async for state in states:
+                    progress.show(state)
+                    if deadline.passed():
+                        # Ends the run only if a step is left: a finished answer is delivered, not thrown away.
+                        control.request_drain("deadline")
+
+        def step_timed_out(error: Exception) -> str:
+            return "step_timeout" if isinstance(error, TimeoutError) and deadline.passed() else ""
+
+        async def answer() -> Outcome:
+            recorder.share_thread()
+            return await run_to_outcome_async(progress, stream, step_timed_out)
+
+        future = shared_loop().submit(answer())
+        try:
+            return future.result(timeout=max(0.0, deadline.remaining()) + RETURN_SLACK_S)
+        except FutureTimeoutError:
+            recorder.event("stop_requested")
+            control.request_drain("deadline")
+            future.cancel()
+            return progress.stopped("left_behind")
+        finally:
+            fence.close()

@@ -1,0 +1,87 @@
+"""F: LangGraph's own controls and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypedDict
+
+from langgraph.errors import NodeTimeoutError
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Send
+
+from docmind_lab.alternatives.base import Inputs, NodeColour, Outcome, Progress, Runnable, run_to_outcome_async
+from docmind_lab.alternatives.event_loop import shared_loop
+from docmind_lab.deadlines import Deadline
+from docmind_lab.recorder import Recorder
+
+_NODE = "system"
+
+
+class _Nothing(TypedDict):
+    """The outer graph carries no state of its own: the system's stays the system's."""
+
+
+@dataclass(frozen=True)
+class Native:
+    """The graph is dispatched as one node with `Send(timeout=what is left)`; LangGraph cancels it at the deadline.
+
+    per_step: set the graph's `step_timeout` to the decision timeout instead. It reads like a limit of the run and is
+    one of each step, anew; a common mistake, kept to be measured.
+
+    A timeout surfaces as `NodeTimeoutError` (per step: `TimeoutError`). A timed-out node is cancelled and not awaited:
+    its async calls are cut, their connections close a little later; sync nodes and tools run on in their threads.
+    """
+
+    per_step: bool = False
+
+    name: ClassVar[str] = "native"
+    letter: ClassVar[str] = "F"
+    propagates: ClassVar[bool] = False
+    node_colour: ClassVar[NodeColour] = "async"
+    client_retries: ClassVar[bool] = True
+
+    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
+        """Run the graph on the shared loop under LangGraph's limit."""
+        return shared_loop().run(self._run(runnable, inputs, deadline, recorder))
+
+    async def _run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
+        recorder.share_thread()
+        progress = Progress()
+        limited = runnable.copy({"step_timeout": deadline.limit_s}) if self.per_step else runnable
+
+        async def stream() -> None:
+            async for state in limited.astream(inputs, stream_mode="values"):
+                progress.show(state)
+
+        async def dispatched() -> None:
+            await _as_one_node(stream, deadline)
+
+        def timed_out(error: Exception) -> str:
+            if isinstance(error, NodeTimeoutError):
+                return "node_timeout"
+            return "step_timeout" if isinstance(error, TimeoutError) and deadline.passed() else ""
+
+        return await run_to_outcome_async(progress, stream if self.per_step else dispatched, timed_out)
+
+
+async def _as_one_node(stream: Callable[[], Coroutine[Any, Any, None]], deadline: Deadline) -> None:
+    """Await `stream()` inside a node that LangGraph gives what is left of the deadline."""
+    # Outside of the outer graph's configuration: inside it the system would take itself for a part of that graph, and
+    # put its checkpoints elsewhere.
+    context = contextvars.copy_context()
+
+    async def system(state: _Nothing) -> dict[str, Any]:
+        await asyncio.create_task(stream(), context=context)
+        return {}
+
+    async def dispatch(state: _Nothing) -> Send:
+        return Send(_NODE, {}, timeout=max(0.001, deadline.remaining()))
+
+    graph = StateGraph(_Nothing)
+    graph.add_node(_NODE, system)
+    graph.add_conditional_edges(START, dispatch, [_NODE])
+    graph.add_edge(_NODE, END)
+    await graph.compile().ainvoke({})

@@ -1,0 +1,149 @@
+"""A fence around a checkpointed thread: once it is closed, nothing of an old run gets into the thread any more.
+
+    fence = Fence()
+    runnable = fenced(compiled, fence, recorder)
+    …                      # run it under any alternative
+    fence.close()          # the caller has its answer; whatever still runs puts its checkpoints nowhere
+
+A run that was abandoned is not stopped by it: it goes on, and believes that its checkpoints were written.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+)
+from langgraph.graph.state import CompiledStateGraph
+
+from docmind_lab.recorder import Recorder
+
+
+class Fence:
+    """Open until it is closed, for good. Any thread may ask or close."""
+
+    def __init__(self) -> None:
+        self._closed = threading.Event()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether writes are kept out."""
+        return self._closed.is_set()
+
+    def close(self) -> None:
+        """Keep out every write that has not begun yet."""
+        self._closed.set()
+
+
+class FencedSaver(BaseCheckpointSaver[Any]):
+    """A checkpointer in front of another one, for one run: it reads through, and writes until the fence is closed.
+
+    A blocked put is an event of the run (`checkpoint_blocked`); the run is told the id it wanted, so that it ends as
+    it would have ended.
+    """
+
+    def __init__(self, inner: BaseCheckpointSaver[Any], fence: Fence, recorder: Recorder | None = None) -> None:
+        super().__init__(serde=inner.serde)
+        self.inner, self.fence, self.recorder = inner, fence, recorder
+
+    @property
+    def config_specs(self) -> list[Any]:
+        """The inner checkpointer's."""
+        return self.inner.config_specs
+
+    def get_next_version(self, current: Any, channel: None) -> Any:
+        """The inner checkpointer's."""
+        return self.inner.get_next_version(current, channel)
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Read through."""
+        return self.inner.get_tuple(config)
+
+    def list(self, config: RunnableConfig | None, **options: Any) -> Iterator[CheckpointTuple]:
+        """Read through."""
+        return self.inner.list(config, **options)
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Put, unless the fence is closed."""
+        if self.fence.is_closed:
+            return self._blocked(config, checkpoint, metadata)
+        return self.inner.put(config, checkpoint, metadata, new_versions)
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Put a task's writes, unless the fence is closed."""
+        if not self.fence.is_closed:
+            self.inner.put_writes(config, writes, task_id, task_path)
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Delete through."""
+        self.inner.delete_thread(thread_id)
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Read through."""
+        return await self.inner.aget_tuple(config)
+
+    async def alist(self, config: RunnableConfig | None, **options: Any) -> AsyncIterator[CheckpointTuple]:
+        """Read through."""
+        async for item in self.inner.alist(config, **options):
+            yield item
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Put, unless the fence is closed."""
+        if self.fence.is_closed:
+            return self._blocked(config, checkpoint, metadata)
+        return await self.inner.aput(config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Put a task's writes, unless the fence is closed."""
+        if not self.fence.is_closed:
+            await self.inner.aput_writes(config, writes, task_id, task_path)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Delete through."""
+        await self.inner.adelete_thread(thread_id)
+
+    def _blocked(self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata) -> RunnableConfig:
+        if self.recorder is not None:
+            self.recorder.event("checkpoint_blocked", step=metadata.get("step", 0))
+        configurable = config["configurable"]
+        return {
+            "configurable": {
+                "thread_id": configurable["thread_id"],
+                "checkpoint_ns": configurable.get("checkpoint_ns", ""),
+                "checkpoint_id": checkpoint["id"],
+            }
+        }
+
+
+def fenced(
+    runnable: CompiledStateGraph[Any, Any, Any, Any], fence: Fence, recorder: Recorder | None = None
+) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """A copy of the graph whose checkpointer stands behind the fence; the graph itself if it has none."""
+    inner = runnable.checkpointer
+    if not isinstance(inner, BaseCheckpointSaver):
+        return runnable
+    return runnable.copy({"checkpointer": FencedSaver(inner, fence, recorder)})
