@@ -1,1 +1,14 @@
-"""Simulated services as plans: what a model server or a vector store sends, and when."""
+"""Simulated services as plans: what a model server or a vector store sends, and when.
+
+plan.py             what is done with one request, as data
+latency.py          how long a model or a search takes, drawn by key
+faults.py           what can go wrong, whom it strikes, how it is written
+fault_plans.py      what a fault makes of a plan
+scripted_model/     what the model says
+openai_service.py   the model server's plans
+vector_service.py   the vector store's plans
+slots.py            who is served at once, and who waits
+log.py              the service's own log
+wall_door.py        plays plans over sockets
+server.py           the services as a process of their own
+"""

@@ -1,98 +1,189 @@
-"""Faults: what can go wrong in a simulated model, as a change to a plan.
+"""Faults: what can go wrong at a simulated service, whom it strikes, and how it is written.
 
-A fault is written "kind", "kind:role" or "kind:role:probability": `hang`, `trickle:validation`, `stall:*:0.2`.
-Without a role it strikes synthesis, the longest call, so that a run gets far enough for its deadline to matter;
-"*" strikes every role. Whether it strikes is drawn from the call's key, so every alternative meets the same faults.
+A fault is written "kind", "kind:role" or "kind:role:probability": `hang`, `trickle:validation`, `stall:*:0.2`. The
+kind may say its seconds and how many attempts of a call it strikes: `stall=5`, `http_500@1`, `rate_limit=2@1:*:0.5`.
+
+    kind               strikes     what the client meets                                           seconds
+    none               nobody      the plan as it is
+    hang               models      no byte, ever
+    trickle            models      the body in 12 pieces                                           0.3 between pieces
+    stall              models      silence first, then the plan, headers included                  3 of silence
+    slow_first_token   models      headers of an event stream at once, its first token late        3 later
+    keep_alive         models      a stall that is never silent: a sign of life every 0.3 s        3 before the plan
+    http_500           the gate    status 500 at once
+    rate_limit         the gate    status 429 at once, with Retry-After                            30 to wait, whole
+    disconnect         models      a closed connection after half of the body or of the tokens
+    malformed          models      status 200 and JSON that breaks off (a stream: in one event)
+    empty              models      a well-formed answer without text and without tool calls
+    retrieval_slow     searches    the answer, later                                               3 later
+    retrieval_hang     searches    no byte, ever
+    retrieval_503      searches    status 503 at once
+
+Stall and slow_first_token are one for a JSON reply, whose headers come with its body. They differ for an event
+stream: a stall delays what the client waits for when it opens the stream, slow_first_token what it waits for then.
+
+The first kinds strike model calls. Without a role they strike synthesis, the longest call, so that a run gets far
+enough for its deadline to matter. The retrieval kinds strike searches of the vector store, whoever makes them, and
+nothing else there: a collection is always set up. (The *role* retrieval is an agent, whose model calls are model
+calls: `hang:retrieval` is one of those that never ends.) "*" strikes every role.
+
+Whether a fault strikes is drawn from the call's key (seed, role, step, attempt), so every alternative meets the same
+faults. The attempt is part of the key: below probability 1 a retry may be spared, at 1 it never is. "@1" strikes
+the first attempt only, "@2" the first two: a fault that passes, which a retry cures. A client that does not say which
+attempt it makes always makes its first. Of several faults the first that strikes is the one.
 """
 
 from __future__ import annotations
 
 import difflib
-import math
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.randomness import DrawKey
-from docmind_lab.services.plan import Chunk, Headers, Plan, Step, Wait
+from docmind_lab.services.plan import ServiceKind
 
-FaultKind = Literal["none", "hang", "trickle", "stall"]
+FaultKind = Literal[
+    "none",
+    "hang",
+    "trickle",
+    "stall",
+    "slow_first_token",
+    "keep_alive",
+    "http_500",
+    "rate_limit",
+    "disconnect",
+    "malformed",
+    "empty",
+    "retrieval_slow",
+    "retrieval_hang",
+    "retrieval_503",
+]
 FAULT_KINDS: tuple[str, ...] = get_args(FaultKind)
 
 DEFAULT_ROLE = "synthesis"
-TRICKLE_GAP_S = 0.3  # below any per-read timeout in use, which is what makes a trickle defeat one
-TRICKLE_PIECES = 12
-STALL_S = 3.0
+DEFAULT_SECONDS: Mapping[str, float] = {
+    "trickle": 0.3,  # below any per-read timeout in use, which is what makes a trickle defeat one
+    "stall": 3.0,
+    "slow_first_token": 3.0,
+    "keep_alive": 3.0,
+    "rate_limit": 30.0,
+    "retrieval_slow": 3.0,
+}
+"""The kinds that take seconds, with those they have when none are written."""
+
+# Beyond an hour a delay is a hang, and a kept-alive one a plan of many thousand steps.
+_LONGEST_S = 3600.0
+_WHOLE_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault. role: who is struck, "*" for all. probability: of striking a call.
+    """One fault, as the module's docstring has them.
 
-    hang: no byte ever comes. trickle: the body comes in 12 pieces, 0.3 s apart. stall: 3 s of silence first.
+    role: who is struck, "*" for all; empty for the kind's default. probability: of striking an attempt. seconds: of
+    the kinds that take some; None for the kind's default. attempts: how many of a call's first attempts can be struck;
+    None for all. Raises: ConfigurationError naming the value that cannot be used.
     """
 
     kind: FaultKind = "none"
-    role: str = DEFAULT_ROLE
+    role: str = ""
     probability: float = 1.0
+    seconds: float | None = None
+    attempts: int | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in FAULT_KINDS:
-            near = difflib.get_close_matches(self.kind, FAULT_KINDS, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            raise ConfigurationError(f"unknown fault {self.kind!r}; {hint}the faults are {', '.join(FAULT_KINDS)}")
+        _check_kind(self.kind)
         if not 0 <= self.probability <= 1:
             raise ConfigurationError(f"fault probability must be between 0 and 1, not {self.probability!r}")
+        if self.attempts is not None and self.attempts < 1:
+            raise ConfigurationError(f"fault attempts must be 1 or more, not {self.attempts!r}")
+        default_s = DEFAULT_SECONDS.get(self.kind)
+        if self.seconds is not None:
+            self._check_seconds(self.seconds, takes_seconds=default_s is not None)
+        # Two ways to write one fault are one fault: the defaults are filled in.
+        object.__setattr__(self, "seconds", default_s if self.seconds is None else float(self.seconds))
+        object.__setattr__(self, "role", self.role or self._default_role)
+
+    def _check_seconds(self, seconds: float, *, takes_seconds: bool) -> None:
+        if not takes_seconds:
+            raise ConfigurationError(
+                f"fault {self.kind} takes no seconds; those that do are {', '.join(DEFAULT_SECONDS)}"
+            )
+        if not 0 <= seconds <= _LONGEST_S:
+            raise ConfigurationError(f"fault {self.kind}: seconds must be between 0 and 3600, not {seconds!r}")
+        if self.kind == "rate_limit" and seconds != int(seconds):
+            raise ConfigurationError(f"fault rate_limit: Retry-After is in whole seconds, not {seconds!r}")
+
+    @property
+    def _default_role(self) -> str:
+        return "*" if self.strikes_service == "retrieval" else DEFAULT_ROLE
+
+    @property
+    def strikes_service(self) -> ServiceKind:
+        """Whose requests it can strike: those of the models or searches of the vector store."""
+        return "retrieval" if self.kind.startswith("retrieval_") else "llm"
 
     @classmethod
     def parse(cls, text: str) -> Fault:
         """The fault written as in the module's docstring. Raises: ConfigurationError naming the part that is wrong."""
         parts = text.strip().split(":")
         if len(parts) > 3:
-            raise ConfigurationError(f"fault {text!r} has too many parts; write kind:role:probability")
-        kind, role, probability = [*parts, "", ""][:3]
-        try:
-            chance = float(probability) if probability else 1.0
-        except ValueError as error:
-            raise ConfigurationError(f"fault {text!r}: probability {probability!r} is not a number") from error
-        return cls(kind=cast("FaultKind", kind), role=role or DEFAULT_ROLE, probability=chance)
+            raise ConfigurationError(
+                f"fault {text!r} has too many parts; write kind:role:probability, such as stall=5@1:*:0.2"
+            )
+        what, role, probability = [*parts, "", ""][:3]
+        before_attempts, at, attempts = what.partition("@")
+        kind, equals, seconds = before_attempts.partition("=")
+        _check_kind(kind)
+        if at and not _WHOLE_NUMBER.fullmatch(attempts):
+            raise ConfigurationError(f"fault {text!r}: attempts {attempts!r} is not a whole number from 1 up")
+        return cls(
+            kind=cast("FaultKind", kind),
+            role=role,
+            probability=_number(text, "probability", probability) if probability else 1.0,
+            seconds=_number(text, "seconds", seconds) if equals else None,
+            attempts=int(attempts) if at else None,
+        )
 
     def __str__(self) -> str:
         if self.kind == "none":
             return "none"
+        seconds = "" if self.seconds == DEFAULT_SECONDS.get(self.kind) else f"={_written(self.seconds)}"
+        attempts = "" if self.attempts is None else f"@{self.attempts}"
         chance = "" if self.probability == 1 else f":{self.probability!r}"
-        return f"{self.kind}:{self.role}{chance}"
+        return f"{self.kind}{seconds}{attempts}:{self.role}{chance}"
 
     def strikes(self, key: DrawKey) -> bool:
-        """Whether the call with this key is struck."""
+        """Whether the attempt with this key is struck, given that its service can be."""
         if self.kind == "none" or self.role not in ("*", key.role):
+            return False
+        if self.attempts is not None and key.attempt > self.attempts:
             return False
         return key.uniform(f"fault/{self.kind}") < self.probability
 
-    def applied(self, plan: Plan, key: DrawKey) -> Plan:
-        """The plan as it goes under the fault; unchanged if the fault does not strike."""
-        if not self.strikes(key):
-            return plan
-        steps = {"hang": _hang, "trickle": _trickle, "stall": _stall}[self.kind](plan.steps)
-        tokens = 0 if self.kind == "hang" else plan.output_tokens
-        return Plan(steps, plan.kind, plan.input_tokens, tokens, fault=self.kind)
+
+def first_that_strikes(faults: Iterable[Fault], service: ServiceKind, key: DrawKey) -> Fault | None:
+    """The fault that a request to a service meets; None if none strikes."""
+    return next((fault for fault in faults if fault.strikes_service == service and fault.strikes(key)), None)
 
 
-def _hang(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    return (Wait(math.inf),)
+def _check_kind(kind: str) -> None:
+    if kind in FAULT_KINDS:
+        return
+    near = difflib.get_close_matches(kind, FAULT_KINDS, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise ConfigurationError(f"unknown fault {kind!r}; {hint}the faults are {', '.join(FAULT_KINDS)}")
 
 
-def _stall(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    return (Wait(STALL_S), *steps)
+def _number(text: str, name: str, value: str) -> float:
+    try:
+        return float(value)
+    except ValueError as error:
+        raise ConfigurationError(f"fault {text!r}: {name} {value!r} is not a number") from error
 
 
-def _trickle(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """The same latency up to the headers, then the body in small pieces."""
-    body = b"".join(step.data for step in steps if isinstance(step, Chunk))
-    size = max(1, math.ceil(len(body) / TRICKLE_PIECES))
-    trickled: list[Step] = [step for step in steps if isinstance(step, Wait | Headers)]
-    # Headers go out only once: an event stream interleaves waits and chunks, a JSON reply does not.
-    trickled.sort(key=lambda step: isinstance(step, Headers))
-    for start in range(0, len(body), size):
-        trickled += [Wait(TRICKLE_GAP_S), Chunk(body[start : start + size])]
-    return tuple(trickled)
+def _written(seconds: float | None) -> str:
+    return repr(seconds).removesuffix(".0")

@@ -20,9 +20,12 @@ _UNCLAIMED_ROWS = 10_000
 class RequestRow:
     """One request as the service saw it. Instants are monotonic seconds of the machine; None: not reached.
 
+    queue_wait_s: from the receipt until a slot of the model server was had; all of its time for a request that got none
+    (so far, when it is open). status: the one that was sent; a request without one sent no byte.
     token_spans: (begun_at, ended_at, tokens) of each stretch of generation, tokens evenly spread.
-    outcome: ok (played to the end), client_gone (stopped because the client left), error (a status ≥ 400),
-    ended (cut by the service when its run was over), open (still at work).
+    fault: the kind of the fault that struck, empty for none.
+    outcome: ok (played to the end), client_gone (stopped because the client left), error (a status ≥ 400, or the
+    service closed the connection), ended (cut by the service when its run was over), open (queued or at work).
     """
 
     kind: str
@@ -79,7 +82,7 @@ class ServiceLog:
             return list(self._rows.get(run_id, ())) if run_id else list(self._unclaimed)
 
     def open_rows(self, run_id: str) -> int:
-        """Requests of the run that the service is still working on."""
+        """Requests of the run that wait in the service's queue or that it is working on."""
         return sum(row.outcome == "open" for row in self.rows(run_id))
 
     def forget(self, run_id: str) -> None:

@@ -3,7 +3,11 @@
     POST /v1/chat/completions    GET /v1/models
 
 Latency = time to first token + output tokens × time per token, drawn from the profile by the key of the call.
-Tokens are counted as words and punctuation marks: the simulated model's own tokenizer.
+Tokens are counted as words and punctuation marks: the simulated model's own tokenizer. A reply of none is one token,
+with which the model says that it has nothing to say.
+
+A completion takes one of the model's slots, and holds it as long as its plan lasts; a hang for ever. What is refused
+takes none: requests that are not valid, and those that a fault turns away at the gate (500, 429).
 """
 
 from __future__ import annotations
@@ -12,12 +16,13 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from docmind_lab.randomness import DrawKey
-from docmind_lab.services.faults import Fault
-from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.services.fault_plans import under_fault
+from docmind_lab.services.faults import Fault, first_that_strikes
+from docmind_lab.services.latency import LatencyProfile, LlmLatency
 from docmind_lab.services.plan import Chunk, Headers, Plan, ServiceRequest, Step, Wait, json_steps
 from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
 from docmind_lab.services.scripted_model.conversation import message_text
@@ -31,6 +36,23 @@ _CREATED = 0  # not the time: the same request gets the same bytes
 def count_tokens(text: str) -> int:
     """Words and punctuation marks in a text."""
     return len(_TOKEN.findall(text))
+
+
+# A call that the profile has hang never gets as far as what another fault would do to its reply.
+_DRAWN_HANG = Fault("hang", role="*")
+_AT_THE_GATE = frozenset({"http_500", "rate_limit"})
+
+
+def _turned_away(fault: Fault) -> Plan:
+    """A refusal before the model: it reads nothing, generates nothing and takes no slot."""
+    if fault.kind == "rate_limit":
+        wait = f"{fault.seconds or 0:.0f}"
+        message, kind = f"Rate limit reached for requests. Please try again in {wait}s.", "requests"
+        error = {"message": message, "type": kind, "param": None, "code": "rate_limit_exceeded"}
+        return Plan(json_steps(429, {"error": error}, (("retry-after", wait),)), "llm", fault=fault.kind)
+    message = "The server had an error while processing your request."
+    error = {"message": message, "type": "server_error", "param": None, "code": None}
+    return Plan(json_steps(500, {"error": error}), "llm", fault=fault.kind)
 
 
 class _BadRequest(Exception):
@@ -67,12 +89,33 @@ class OpenAIService:
     def _completion(self, request: ServiceRequest) -> Plan:
         payload = self._validated(request)
         conversation = Conversation.from_request(payload)
-        reply = reply_to(conversation)
+        key = request.draw_key(role_of(conversation), str(len(conversation.messages)), self.default_seed)
+        fault = first_that_strikes(self.faults, "llm", key)
+        if fault is not None and fault.kind in _AT_THE_GATE:
+            return _turned_away(fault)
+        latency = self.profile.draw_llm(key)
+        if latency.hangs:
+            fault = _DRAWN_HANG
+        nothing = fault is not None and fault.kind == "empty"
+        reply = Reply() if nothing else reply_to(conversation)
+        plan = self._answered(request, payload, conversation, reply, key, latency)
+        if fault is None:
+            return plan
+        return replace(plan, fault=fault.kind) if nothing else under_fault(plan, fault)
+
+    def _answered(
+        self,
+        request: ServiceRequest,
+        payload: Mapping[str, Any],
+        conversation: Conversation,
+        reply: Reply,
+        key: DrawKey,
+        latency: LlmLatency,
+    ) -> Plan:
+        """The plan of a good answer."""
         reply, finish_reason = _within(reply, payload.get("max_completion_tokens") or payload.get("max_tokens"))
         input_tokens = sum(count_tokens(message_text(message)) for message in conversation.messages)
         output_tokens = max(1, count_tokens(_spoken(reply)))
-        key = request.draw_key(role_of(conversation), str(len(conversation.messages)), self.default_seed)
-        latency = self.profile.draw_llm(key)
         answer = _Answer(
             reply=reply,
             finish_reason=finish_reason,
@@ -90,17 +133,7 @@ class OpenAIService:
         else:
             waits = (Wait(latency.first_token_s), Wait(latency.inter_token_s * output_tokens, tokens=output_tokens))
             steps = waits + json_steps(200, answer.completion())
-        plan = Plan(steps, "llm", input_tokens, output_tokens)
-        if latency.hangs:
-            plan = Fault("hang", role="*").applied(plan, key)
-        return self._with_faults(plan, key)
-
-    def _with_faults(self, plan: Plan, key: DrawKey) -> Plan:
-        for fault in self.faults:
-            struck = fault.applied(plan, key)
-            if struck is not plan:
-                return struck
-        return plan
+        return Plan(steps, "llm", input_tokens, output_tokens, takes_slot=True)
 
     def _validated(self, request: ServiceRequest) -> Mapping[str, Any]:
         try:
@@ -173,9 +206,9 @@ class _Answer:
         ]
 
     def completion(self) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": "assistant", "content": self.reply.text or None}
+        message: dict[str, Any] = {"role": "assistant", "content": self.reply.text}
         if self.reply.tool_calls:
-            message["tool_calls"] = self._tool_calls()
+            message |= {"content": self.reply.text or None, "tool_calls": self._tool_calls()}
         return {
             "id": self.id,
             "object": "chat.completion",
@@ -202,6 +235,8 @@ class _Answer:
             steps.append(Wait(inter_token_s * tokens, tokens=tokens))
             calls = [{"index": index, **call} for index, call in enumerate(self._tool_calls())]
             steps.append(self._event({"tool_calls": calls}))
+        if not count_tokens(_spoken(self.reply)):
+            steps.append(Wait(inter_token_s, tokens=1))
         steps.append(self._event({}, self.finish_reason))
         if wants_usage:
             steps.append(self._event(None))

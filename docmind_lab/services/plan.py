@@ -3,8 +3,9 @@
     Wait(0.4), Wait(1.2, tokens=60), Headers(200, …), Chunk(b"…")
 
 A service writes the plan when the request is there; a *door* plays it: the wall door over a socket, another one in
-virtual time. Waits add up from the instant the request was received, so the time that a door needs for its own work
-is part of the next wait and does not shift what follows.
+virtual time. Waits add up from the start of service (the instant the request was received or, when it had to wait for
+one of the model's slots, the instant it got one), so the time that a door needs for its own work is part of the next
+wait and does not shift what follows.
 """
 
 from __future__ import annotations
@@ -68,13 +69,18 @@ Step = Wait | Headers | Chunk | Disconnect
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps for one request, and what its log row says of it. output_tokens: when played to the end."""
+    """The steps for one request, and what its log row says of it.
+
+    output_tokens: when played to the end. takes_slot: whether the model works on it, so that it needs one of the
+    server's slots and waits for it; a refusal does not.
+    """
 
     steps: tuple[Step, ...]
     kind: ServiceKind
     input_tokens: int = 0
     output_tokens: int = 0
     fault: str = ""
+    takes_slot: bool = False
 
     @property
     def duration_s(self) -> float:

@@ -1,6 +1,7 @@
 """The simulated services as a process of their own, on loopback.
 
-`serve` runs them in the foreground (`docmind-lab serve`); `ServiceProcess` starts and stops that command for a study.
+`serve` runs them in the foreground (`docmind-lab serve`). `ServiceProcess` starts and stops them for a study, as
+`python -m docmind_lab.services`, which reads its options from standard input and ends when that closes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 import httpx
@@ -48,28 +49,41 @@ class ServiceOptions:
         """The services behind sockets."""
         return WallDoor(
             llm=OpenAIService(self.profile, self.faults, self.seed),
-            vectors=VectorService(self.profile, self.seed),
+            vectors=VectorService(self.profile, self.seed, faults=self.faults),
             stops_on_disconnect=self.stops_on_disconnect,
+            slots=self.profile.slots,
         )
 
-    def arguments(self) -> list[str]:
-        """The `docmind-lab serve` options that mean the same.
+    def as_json(self) -> str:
+        """The options as one line of JSON, for another process; `from_json` reads it back equal."""
+        return json.dumps(
+            {
+                "profile": self.profile.to_dict(),
+                "faults": [str(fault) for fault in self.faults],
+                "stops_on_disconnect": self.stops_on_disconnect,
+                "seed": self.seed,
+            }
+        )
 
-        Raises: ConfigurationError for a profile that differs from the built-in one of its name, or has none.
-        """
+    @classmethod
+    def from_json(cls, text: str) -> ServiceOptions:
+        """The options that `as_json` wrote. Raises: ConfigurationError naming what does not fit."""
         try:
-            known = LatencyProfile.named(self.profile.name) == self.profile
-        except ConfigurationError:
-            known = False
-        if not known:
-            raise ConfigurationError(
-                f"latency profile {self.profile.name!r} cannot be handed to another process: it takes a built-in one, "
-                "or NAME/N; to use your own, serve `ServiceOptions(profile).door()` in this process"
-            )
-        words = ["--profile", self.profile.name, "--seed", str(self.seed)]
-        for fault in self.faults:
-            words += ["--fault", str(fault)]
-        return [*words, "--stops-on-disconnect" if self.stops_on_disconnect else "--no-stops-on-disconnect"]
+            data = json.loads(text)
+        except ValueError as error:
+            raise ConfigurationError(f"service options must be one JSON object: {error}") from error
+        expected = {field.name for field in fields(cls)}
+        if not isinstance(data, dict) or data.keys() != expected:
+            raise ConfigurationError(f"service options must be a JSON object of {', '.join(sorted(expected))}")
+        for name, kind in (("profile", dict), ("faults", list), ("stops_on_disconnect", bool), ("seed", int)):
+            if not isinstance(data[name], kind):
+                raise ConfigurationError(f"service options: {name} cannot be {data[name]!r}")
+        return cls(
+            profile=LatencyProfile.from_dict(data["profile"]),
+            faults=tuple(Fault.parse(str(fault)) for fault in data["faults"]),
+            stops_on_disconnect=data["stops_on_disconnect"],
+            seed=data["seed"],
+        )
 
 
 @dataclass(frozen=True)
@@ -132,22 +146,31 @@ def serve(options: ServiceOptions, port: int = 0) -> None:
 
 @dataclass
 class ServiceProcess:
-    """The simulated services in a child process; a context manager that starts and stops it."""
+    """The simulated services in a child process; a context manager that starts and stops it.
+
+    command: reads the options from its first line of standard input, prints the addresses as one line of JSON when it
+    is ready, and ends when its standard input closes.
+    """
 
     options: ServiceOptions = field(default_factory=ServiceOptions)
-    command: Sequence[str] = (sys.executable, "-m", "docmind_lab", "serve")
+    command: Sequence[str] = (sys.executable, "-m", "docmind_lab.services")
     addresses: ServiceAddresses = field(init=False)
     _process: subprocess.Popen[str] | None = field(default=None, init=False, repr=False)
 
     def __enter__(self) -> Self:
         # The child dies with us if we are killed: it watches its standard input for the end of file.
         self._process = subprocess.Popen(
-            [*self.command, "--port", "0", "--until-stdin-closes", *self.options.arguments()],
+            self.command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
         )
+        assert self._process.stdin is not None
+        # One that ended at once reads nothing; what it said, or its exit code, tells why.
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(self.options.as_json() + "\n")
+            self._process.stdin.flush()
         self.addresses = self._read_addresses(self._process)
         return self
 
@@ -180,7 +203,8 @@ class ServiceProcess:
             return
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
         try:
             process.wait(timeout=5)
         except subprocess.TimeoutExpired:

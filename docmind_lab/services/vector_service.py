@@ -1,7 +1,9 @@
 """The simulated vector store: the part of Qdrant's REST interface that qdrant-client needs to create, fill, count and
 query a collection, with qdrant-client's own local engine behind it.
 
-Searches take the profile's retrieval latency; everything else answers at once. Errors have Qdrant's shape.
+Searches take the profile's retrieval latency; everything else answers at once. Errors have Qdrant's shape. Faults
+strike searches that could be served, and nothing else, so that a collection is always set up. Searches take none of
+the model's slots.
 """
 
 from __future__ import annotations
@@ -9,14 +11,16 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from qdrant_client import QdrantClient, models
 
+from docmind_lab.services.fault_plans import under_fault
+from docmind_lab.services.faults import Fault, first_that_strikes
 from docmind_lab.services.latency import LatencyProfile
-from docmind_lab.services.plan import Plan, ServiceRequest, Step, Wait, json_steps
+from docmind_lab.services.plan import Plan, ServiceRequest, Wait, json_steps
 
 _COLLECTION = re.compile(r"^/collections/(?P<name>[^/]+)(?P<rest>/.*)?$")
 _SEARCHES = frozenset({("POST", "/points/query"), ("POST", "/points/query/batch"), ("POST", "/points/scroll")})
@@ -41,20 +45,20 @@ class VectorService:
     profile: LatencyProfile
     default_seed: int = 0
     engine: QdrantClient = field(default_factory=_local_engine)
+    faults: tuple[Fault, ...] = ()
 
     def plan(self, request: ServiceRequest) -> Plan:
         """The plan for a request; what cannot be served gets a Qdrant-shaped error at once."""
-        waits: tuple[Step, ...] = ()
         try:
             with warnings.catch_warnings():
                 # The local engine warns of its own limits in size, which concern a user of the engine, not a client.
                 warnings.simplefilter("ignore", UserWarning)
                 payload = self._payload(request)
+            plan = Plan(json_steps(200, payload), "retrieval")
             match = _COLLECTION.match(request.path)
             if match is not None and (request.method, match["rest"]) in _SEARCHES:
-                key = request.draw_key("retrieval", "0", self.default_seed)
-                waits = (Wait(self.profile.draw_retrieval(key)),)
-            reply = json_steps(200, payload)
+                return self._search(plan, request)
+            return plan
         except _Refusal as error:
             reply = json_steps(error.status, {"status": {"error": str(error)}, "time": 0.0})
         except ValidationError as error:
@@ -64,7 +68,17 @@ class VectorService:
         except ValueError as error:
             # The engine says "not found" of a vector's name as well; a missing collection was refused before it.
             reply = json_steps(400, {"status": {"error": str(error)}, "time": 0.0})
-        return Plan(waits + reply, "retrieval")
+        return Plan(reply, "retrieval")
+
+    def _search(self, found: Plan, request: ServiceRequest) -> Plan:
+        """The plan of a search whose answer is known: when it comes, and what a fault makes of it."""
+        key = request.draw_key("retrieval", "0", self.default_seed)
+        fault = first_that_strikes(self.faults, "retrieval", key)
+        if fault is not None and fault.kind == "retrieval_503":
+            message = "Service unavailable: the search could not be done, try again later"
+            return Plan(json_steps(503, {"status": {"error": message}, "time": 0.0}), "retrieval", fault=fault.kind)
+        plan = replace(found, steps=(Wait(self.profile.draw_retrieval(key)), *found.steps))
+        return plan if fault is None else under_fault(plan, fault)
 
     def _payload(self, request: ServiceRequest) -> Any:
         if request.path in ("", "/"):

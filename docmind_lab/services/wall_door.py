@@ -7,13 +7,18 @@
 
 A client that goes away is noticed at once. With `stops_on_disconnect` its request ends there; without, the plan is
 played to its end and nobody listens, as many real model servers do.
+
+With `slots`, the model server works on so many requests at once and the others wait, first come first served. The wait
+counts from the receipt; a plan's own waits count from the instant its slot is had. A client that leaves the queue is
+forgotten at once with `stops_on_disconnect`; without, its request keeps its place, and takes a slot for an answer that
+nobody reads. A hang keeps its slot until its client leaves, or without `stops_on_disconnect` until its run is over.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +27,7 @@ from urllib.parse import parse_qs
 from docmind_lab.clocks import WALL, Clock
 from docmind_lab.services.log import RequestRow, ServiceLog, rows_as_json
 from docmind_lab.services.plan import Chunk, Disconnect, Headers, Plan, Service, ServiceRequest, Step, Wait, json_steps
+from docmind_lab.services.slots import SlotQueue, Turn
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -29,7 +35,6 @@ Send = Callable[[Message], Awaitable[None]]
 
 # Waiting for ever is done in bounded steps, so that the loop's timer arithmetic stays finite.
 _LONGEST_WAIT_S = 3600.0
-
 
 # An orphan of a run that is over must not go on, nor try again: the openai client obeys the header.
 _RUN_IS_OVER = json_steps(
@@ -44,29 +49,36 @@ class _ConnectionDropped(Exception):
     """Raised through the server to make it close the connection mid-reply."""
 
 
-@dataclass
+@dataclass(eq=False)
 class _Playing:
-    """One plan under way: the events that can end it."""
+    """One plan under way: since when, the event that lets it start, and those that can end it."""
 
     row: RequestRow
+    starts_at: float
+    may_start: asyncio.Event = field(default_factory=asyncio.Event)
     client_gone: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass
 class WallDoor:
-    """An ASGI application in front of the two services."""
+    """An ASGI application in front of the two services. slots: model calls worked on at once; None for no limit."""
 
     llm: Service
     vectors: Service
     stops_on_disconnect: bool = True
+    slots: int | None = None
     clock: Clock = WALL
     log: ServiceLog = field(default_factory=ServiceLog)
-    _playing: dict[int, _Playing] = field(default_factory=dict)
+    _queue: SlotQueue[_Playing] = field(init=False)
+    _playing: set[_Playing] = field(default_factory=set)
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     _over: dict[str, None] = field(default_factory=dict)
     # One thread: the vector engine is not made for several, and the event loop's timers stay exact meanwhile.
     _planner: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="plan"))
+
+    def __post_init__(self) -> None:
+        self._queue = SlotQueue(self.slots)
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Serve one HTTP request."""
@@ -74,6 +86,8 @@ class WallDoor:
             return
         received_at = self.clock.now()
         request = await _read_request(scope, receive)
+        if request is None:
+            return
         if request.path == "/log":
             await self._serve_log(request, send)
             return
@@ -85,20 +99,50 @@ class WallDoor:
         if request.tag("run-id") in self._over:  # it ended while the plan was made
             await _send_steps(send, _RUN_IS_OVER)
             return
-        playing = _Playing(self.log.received(request, plan, received_at))
-        self._playing[id(playing)] = playing
+        playing = _Playing(self.log.received(request, plan, received_at), starts_at=received_at)
+        self._playing.add(playing)
         watcher = asyncio.create_task(_watch(receive, playing, self.clock))
         try:
-            await self._play(plan, playing, send)
+            if not plan.takes_slot or await self._has_slot(playing):
+                await self._play(plan, playing, send)
+            else:
+                await self._end(playing, send, answering=False)
         finally:
             watcher.cancel()
             self._close(playing, "error")
-            del self._playing[id(playing)]
+            self._playing.discard(playing)
+            self._let_start(self._queue.leave(playing, self.clock.now()))
             async with self._changed:
                 self._changed.notify_all()
 
+    async def _has_slot(self, playing: _Playing) -> bool:
+        """Whether the request got a slot, after waiting for it; False when the request was ended before."""
+        self._let_start(self._queue.arrive(playing, playing.row.received_at))
+        if playing.may_start.is_set():
+            return True
+        ends = self._ends(playing)
+        waiters = [asyncio.create_task(event.wait()) for event in (playing.may_start, *ends)]
+        try:
+            await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
+            return not any(event.is_set() for event in ends)
+        finally:
+            for waiter in waiters:
+                waiter.cancel()
+            self._note_queue_wait(playing)
+
+    def _let_start(self, turns: Iterable[Turn[_Playing]]) -> None:
+        for turn in turns:
+            turn.request.starts_at = turn.starts_at
+            turn.request.row.queue_wait_s = turn.starts_at - turn.request.row.received_at
+            turn.request.may_start.set()
+
+    def _note_queue_wait(self, playing: _Playing) -> None:
+        """What a request has waited so far, if it still does."""
+        if playing in self._queue.waiting:
+            playing.row.queue_wait_s = self.clock.now() - playing.row.received_at
+
     async def _play(self, plan: Plan, playing: _Playing, send: Send) -> None:
-        row, due_at, answering = playing.row, playing.row.received_at, False
+        row, due_at, answering = playing.row, playing.starts_at, False
         for step in plan.steps:
             if isinstance(step, Wait):
                 begun_at, due_at = due_at, due_at + step.seconds
@@ -109,9 +153,13 @@ class WallDoor:
                     row.token_spans.append((begun_at, now, tokens))
                     row.output_tokens += tokens
                 if not completed:
-                    self._close(playing, "ended" if playing.ended.is_set() else "client_gone")
-                    await _cut(send, answering, playing)
+                    await self._end(playing, send, answering=answering)
                     return
+            elif isinstance(step, Disconnect):
+                self._close(playing, "error")
+                if playing.client_gone.is_set():
+                    return
+                raise _ConnectionDropped
             elif playing.client_gone.is_set():
                 continue
             elif isinstance(step, Headers):
@@ -121,16 +169,13 @@ class WallDoor:
             elif isinstance(step, Chunk):
                 await send({"type": "http.response.body", "body": step.data, "more_body": True})
                 row.last_byte_at = self.clock.now()
-            elif isinstance(step, Disconnect):
-                self._close(playing, "error")
-                raise _ConnectionDropped
         if answering and not playing.client_gone.is_set():
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         self._close(playing, "error" if (row.status or 0) >= 400 else "ok")
 
     async def _wait_until(self, due_at: float, playing: _Playing) -> bool:
         """Whether the instant was reached; False when the request was ended before."""
-        ends = [playing.ended, playing.client_gone] if self.stops_on_disconnect else [playing.ended]
+        ends = self._ends(playing)
         waiters = [asyncio.create_task(event.wait()) for event in ends]
         try:
             while (left_s := due_at - self.clock.now()) > 0:
@@ -141,6 +186,19 @@ class WallDoor:
         finally:
             for waiter in waiters:
                 waiter.cancel()
+
+    def _ends(self, playing: _Playing) -> list[asyncio.Event]:
+        """What ends a request before its plan does."""
+        return [playing.ended, playing.client_gone] if self.stops_on_disconnect else [playing.ended]
+
+    async def _end(self, playing: _Playing, send: Send, *, answering: bool) -> None:
+        """End a request before its plan does: an error if nothing has been sent, a closed connection otherwise."""
+        self._close(playing, "ended" if playing.ended.is_set() else "client_gone")
+        if playing.client_gone.is_set():
+            return
+        if answering:
+            raise _ConnectionDropped
+        await _send_steps(send, _RUN_IS_OVER)
 
     def _close(self, playing: _Playing, outcome: Any) -> None:
         if playing.row.outcome == "open":
@@ -157,7 +215,7 @@ class WallDoor:
             self._over[run_id] = None
             while len(self._over) > _REMEMBERED_RUNS:
                 del self._over[next(iter(self._over))]
-            for playing in list(self._playing.values()):
+            for playing in self._playing:
                 if playing.row.run_id == run_id:
                     playing.ended.set()
             await self._until_quiet(run_id, 5.0)
@@ -169,6 +227,8 @@ class WallDoor:
             await _reply(send, 400, {"error": "wait_quiet_s must be a finite number of seconds from 0 up"})
             return
         await self._until_quiet(run_id, wait_quiet_s)
+        for playing in self._queue.waiting:
+            self._note_queue_wait(playing)
         rows = self.log.rows(run_id)
         await _reply(send, 200, {"run_id": run_id, "now": self.clock.now(), "rows": rows_as_json(rows)})
 
@@ -188,10 +248,13 @@ def _seconds(text: str) -> float | None:
     return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
 
-async def _read_request(scope: MutableMapping[str, Any], receive: Receive) -> ServiceRequest:
+async def _read_request(scope: MutableMapping[str, Any], receive: Receive) -> ServiceRequest | None:
+    """The request; None when its client left before it was all there, so that nothing was asked."""
     body = b""
     while True:
         message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
         body += message.get("body", b"")
         if not message.get("more_body"):
             break
@@ -227,12 +290,3 @@ async def _send_steps(send: Send, steps: tuple[Step, ...]) -> None:
     assert isinstance(chunk, Chunk)
     await send(_start(headers))
     await send({"type": "http.response.body", "body": chunk.data, "more_body": False})
-
-
-async def _cut(send: Send, answering: bool, playing: _Playing) -> None:
-    """End a reply before its plan does: an error if nothing has been sent, a closed connection otherwise."""
-    if playing.client_gone.is_set():
-        return
-    if answering:
-        raise _ConnectionDropped
-    await _send_steps(send, _RUN_IS_OVER)

@@ -1,8 +1,7 @@
-"""Faults: how they are written, whom they strike, and what they make of a plan."""
+"""Faults: how they are written, and whom they strike."""
 
 from __future__ import annotations
 
-import json
 import math
 
 import pytest
@@ -11,30 +10,24 @@ from hypothesis import strategies as st
 
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.randomness import DrawKey
-from docmind_lab.services.faults import FAULT_KINDS, Fault
-from docmind_lab.services.latency import LatencyProfile
-from docmind_lab.services.openai_service import OpenAIService
-from docmind_lab.services.plan import Chunk, Headers, Plan, ServiceRequest, Wait
+from docmind_lab.services import faults as faults_module
+from docmind_lab.services.faults import DEFAULT_SECONDS, FAULT_KINDS, Fault, first_that_strikes
 
 KEY = DrawKey(7, "synthesis", "4.0.1")
-BODY = bytes(range(256)) * 3
-PLAN = Plan(
-    (Wait(0.4), Wait(1.2, tokens=60), Headers(200, (("content-type", "text/plain"),)), Chunk(BODY)),
-    "llm",
-    input_tokens=9,
-    output_tokens=60,
-)
 names = st.from_regex(r"[a-z_]{1,12}", fullmatch=True)
-faults = st.builds(
-    Fault,
-    kind=st.sampled_from([kind for kind in FAULT_KINDS if kind != "none"]),
-    role=st.just("*") | names,
-    probability=st.floats(min_value=0, max_value=1),
-)
 
 
-def body_of(plan: Plan) -> bytes:
-    return b"".join(step.data for step in plan.steps if isinstance(step, Chunk))
+@st.composite
+def faults(draw: st.DrawFn) -> Fault:
+    kind = draw(st.sampled_from([kind for kind in FAULT_KINDS if kind != "none"]))
+    seconds = st.integers(0, 3600).map(float) if kind == "rate_limit" else st.floats(min_value=0, max_value=3600)
+    return Fault(
+        kind=kind,
+        role=draw(st.just("*") | names),
+        probability=draw(st.floats(min_value=0, max_value=1)),
+        seconds=draw(st.none() | seconds) if kind in DEFAULT_SECONDS else None,
+        attempts=draw(st.none() | st.integers(1, 99)),
+    )
 
 
 # ---- writing
@@ -48,15 +41,36 @@ def body_of(plan: Plan) -> bytes:
         ("stall:*:0.2", Fault("stall", "*", 0.2)),
         (" stall::0.5 ", Fault("stall", "synthesis", 0.5)),
         ("none", Fault("none")),
+        ("stall=3", Fault("stall")),
+        ("stall=0.25:*", Fault("stall", "*", seconds=0.25)),
+        ("rate_limit=2:synthesis:0.5", Fault("rate_limit", "synthesis", 0.5, 2.0)),
+        ("http_500@1", Fault("http_500", attempts=1)),
+        ("rate_limit=2@3:*:0.5", Fault("rate_limit", "*", 0.5, 2.0, 3)),
+        ("retrieval_slow", Fault("retrieval_slow", "*", seconds=3.0)),
+        ("retrieval_503:retrieval:0.5", Fault("retrieval_503", "retrieval", 0.5)),
     ],
 )
-def test_a_fault_is_written_kind_role_probability(text, fault):
+def test_a_fault_is_written_kind_role_probability_with_its_seconds_and_attempts_beside_the_kind(text, fault):
     assert Fault.parse(text) == fault
 
 
-@given(faults)
+@given(faults())
 def test_what_a_fault_is_written_as_reads_back_as_the_same_fault(fault):
     assert Fault.parse(str(fault)) == fault
+
+
+@pytest.mark.parametrize(
+    ("fault", "text"),
+    [
+        (Fault("stall", seconds=3), "stall:synthesis"),
+        (Fault("stall", seconds=5), "stall=5:synthesis"),
+        (Fault("rate_limit", "*", 0.5, 2, 1), "rate_limit=2@1:*:0.5"),
+        (Fault("retrieval_hang"), "retrieval_hang:*"),
+        (Fault("none", "router"), "none"),
+    ],
+)
+def test_a_fault_is_shown_without_what_is_the_default(fault, text):
+    assert str(fault) == text
 
 
 @pytest.mark.parametrize(
@@ -64,16 +78,43 @@ def test_what_a_fault_is_written_as_reads_back_as_the_same_fault(fault):
     [
         ("hangs", "unknown fault 'hangs'; did you mean 'hang'.*none, hang, trickle, stall"),
         ("", "unknown fault ''"),
+        ("http_501@1", "unknown fault 'http_501'; did you mean 'http_500'"),
+        ("ratelimit=2", "unknown fault 'ratelimit'; did you mean 'rate_limit'"),
+        ("retrieval", "unknown fault 'retrieval'; did you mean 'retrieval_"),
         ("hang:a:b:c", "too many parts; write kind:role:probability"),
         ("hang:router:often", "probability 'often' is not a number"),
         ("hang:router:1.5", "fault probability must be between 0 and 1, not 1.5"),
         ("hang:router:-0.1", "fault probability must be between 0 and 1"),
         ("hang:router:nan", "fault probability must be between 0 and 1"),
+        ("stall=soon", "seconds 'soon' is not a number"),
+        ("stall=", "seconds '' is not a number"),
+        ("stall=-1", "fault stall: seconds must be between 0 and 3600, not -1.0"),
+        ("stall=nan", "fault stall: seconds must be between 0 and 3600, not nan"),
+        ("keep_alive=inf", "fault keep_alive: seconds must be between 0 and 3600"),
+        ("hang=3", "fault hang takes no seconds; those that do are trickle, stall"),
+        ("rate_limit=0.5", "Retry-After is in whole seconds, not 0.5"),
+        ("http_500@0", "attempts '0' is not a whole number from 1 up"),
+        ("http_500@first", "attempts 'first' is not a whole number from 1 up"),
+        ("stall@1=3", "attempts '1=3' is not a whole number from 1 up"),
     ],
 )
 def test_an_error_names_the_part_that_is_wrong(text, message):
     with pytest.raises(ConfigurationError, match=message):
         Fault.parse(text)
+
+
+def test_attempts_that_cannot_be_counted_are_refused():
+    with pytest.raises(ConfigurationError, match="attempts must be 1 or more, not 0"):
+        Fault("http_500", attempts=0)
+
+
+def test_the_table_of_the_module_names_every_kind_once_in_order_with_its_seconds():
+    table = [line.split() for line in (faults_module.__doc__ or "").splitlines() if line.startswith("    ")]
+    rows = [row for row in table if row[0] in FAULT_KINDS]
+    assert [row[0] for row in rows] == list(FAULT_KINDS)
+    for row in rows:
+        if row[0] in DEFAULT_SECONDS:
+            assert f"{DEFAULT_SECONDS[row[0]]:g}" in row[2:], row[0]
 
 
 # ---- striking
@@ -83,7 +124,6 @@ def test_a_fault_strikes_its_role_and_no_other():
     fault = Fault("hang", "synthesis")
     assert fault.strikes(KEY)
     assert not fault.strikes(DrawKey(7, "router", "4.0.1"))
-    assert fault.applied(PLAN, DrawKey(7, "router", "4.0.1")) is PLAN
 
 
 def test_a_star_strikes_every_role():
@@ -92,6 +132,20 @@ def test_a_star_strikes_every_role():
 
 def test_no_fault_strikes_nobody():
     assert not Fault("none", "*").strikes(KEY)
+
+
+@pytest.mark.parametrize("kind", FAULT_KINDS)
+def test_a_kind_strikes_one_service_only(kind):
+    fault, key = Fault(kind, "retrieval"), DrawKey(7, "retrieval", "2.0.1")
+    struck = [service for service in ("llm", "retrieval") if first_that_strikes([fault], service, key) is not None]
+    expected = "retrieval" if kind.startswith("retrieval_") else "llm"
+    assert struck == ([] if kind == "none" else [expected])
+
+
+def test_the_first_fault_that_strikes_is_the_one():
+    spares, strikes, later = Fault("hang", "nobody"), Fault("stall", "*"), Fault("hang", "*")
+    assert first_that_strikes([spares, strikes, later], "llm", KEY) is strikes
+    assert first_that_strikes([spares], "llm", KEY) is None
 
 
 @pytest.mark.parametrize("probability", [0.05, 0.3, 0.8])
@@ -103,7 +157,7 @@ def test_the_share_of_calls_struck_is_near_the_probability(probability):
     assert abs(share - probability) < 5 * math.sqrt(probability * (1 - probability) / count)
 
 
-@given(faults, st.integers(), names)
+@given(faults(), st.integers(), names)
 def test_whether_a_call_is_struck_depends_on_its_key_alone(fault, seed, role):
     key = DrawKey(seed, role, "1.0.1")
     first = fault.strikes(key)
@@ -118,66 +172,24 @@ def test_another_attempt_of_a_call_may_be_spared():
     assert struck == {True, False}
 
 
+def test_a_fault_that_is_certain_strikes_every_attempt():
+    assert all(Fault("http_500").strikes(DrawKey(7, "synthesis", "4.0.1", attempt)) for attempt in range(1, 20))
+
+
+@pytest.mark.parametrize("attempts", [1, 2, 5])
+def test_a_fault_that_passes_strikes_the_first_attempts_only(attempts):
+    fault = Fault("http_500", attempts=attempts)
+    struck = [fault.strikes(DrawKey(7, "synthesis", "4.0.1", attempt)) for attempt in range(1, 9)]
+    assert struck == [True] * attempts + [False] * (8 - attempts)
+
+
+def test_a_fault_that_passes_draws_the_same_for_the_attempts_it_can_strike():
+    keys = [DrawKey(seed, "synthesis", "4.0.1", attempt) for seed in range(50) for attempt in (1, 2)]
+    always, passing = Fault("stall", probability=0.5), Fault("stall", probability=0.5, attempts=2)
+    assert [always.strikes(key) for key in keys] == [passing.strikes(key) for key in keys]
+
+
 def test_a_probability_of_zero_strikes_nobody_and_of_one_everybody():
     keys = [DrawKey(seed, "synthesis", "1") for seed in range(200)]
     assert not any(Fault("hang", "*", 0.0).strikes(key) for key in keys)
     assert all(Fault("hang", "*", 1.0).strikes(key) for key in keys)
-
-
-# ---- what they do
-
-
-def test_a_hang_never_sends_a_byte_nor_generates_a_token():
-    struck = Fault("hang").applied(PLAN, KEY)
-    assert struck.duration_s == math.inf
-    assert not [step for step in struck.steps if isinstance(step, Headers | Chunk)]
-    assert (struck.output_tokens, struck.input_tokens, struck.fault) == (0, 9, "hang")
-
-
-def test_a_stall_is_three_seconds_of_silence_before_the_plan_as_it_was():
-    struck = Fault("stall").applied(PLAN, KEY)
-    assert struck.steps == (Wait(3.0), *PLAN.steps)
-    assert (struck.output_tokens, struck.fault) == (60, "stall")
-
-
-def test_a_trickle_sends_the_same_bytes_in_twelve_pieces_three_tenths_of_a_second_apart():
-    struck = Fault("trickle").applied(PLAN, KEY)
-    assert body_of(struck) == BODY
-    at = [index for index, step in enumerate(struck.steps) if isinstance(step, Chunk)]
-    assert len(at) == 12
-    assert all(struck.steps[index - 1] == Wait(0.3) for index in at)
-    assert struck.duration_s == pytest.approx(PLAN.duration_s + 12 * 0.3)
-    assert struck.fault == "trickle"
-
-
-def test_a_trickle_keeps_the_latency_before_its_headers():
-    struck = Fault("trickle").applied(PLAN, KEY)
-    assert struck.steps[:3] == PLAN.steps[:3]
-
-
-@given(st.binary(max_size=400))
-def test_a_trickled_body_is_whole_whatever_its_length(body):
-    struck = Fault("trickle").applied(Plan((Headers(200), Chunk(body)), "llm"), KEY)
-    assert body_of(struck) == body
-    assert sum(isinstance(step, Chunk) for step in struck.steps) <= 12
-
-
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("kind", ["trickle", "stall"])
-def test_a_slow_reply_generates_as_many_tokens_as_a_quick_one(kind, stream):
-    payload = {"model": "docmind-scripted", "stream": stream, "messages": [{"role": "user", "content": "Why?"}]}
-    request = ServiceRequest("POST", "/v1/chat/completions", {}, json.dumps(payload).encode())
-    profile = LatencyProfile.named("typical/100")
-    quick = OpenAIService(profile).plan(request)
-    slow = OpenAIService(profile, (Fault(kind, "*"),)).plan(request)
-    tokens = [sum(step.tokens for step in plan.steps if isinstance(step, Wait)) for plan in (quick, slow)]
-    assert tokens[0] == tokens[1] == quick.output_tokens == slow.output_tokens
-    assert body_of(slow) == body_of(quick)
-    assert sum(isinstance(step, Headers) for step in slow.steps) == 1
-
-
-def test_the_first_fault_that_strikes_is_the_one():
-    service = OpenAIService(LatencyProfile.named("typical/100"), (Fault("hang", "nobody"), Fault("stall", "*")))
-    payload = {"model": "docmind-scripted", "messages": [{"role": "user", "content": "Why?"}]}
-    plan = service.plan(ServiceRequest("POST", "/v1/chat/completions", {}, json.dumps(payload).encode()))
-    assert plan.fault == "stall"

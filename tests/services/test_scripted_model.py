@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
 from docmind_lab.services.scripted_model.conversation import Document
 from docmind_lab.services.scripted_model.extraction import NOT_FOUND, extract_answer, unsupported_statements
-from docmind_lab.services.scripted_model.roles import role_of, sub_questions
+from docmind_lab.services.scripted_model.roles import role_of, strategy_for, sub_questions
 
 QUOLL = "A quoll is a spotted marsupial. The quoll hunts at night in the eucalyptus forest."
 KILN = "A kiln is fired slowly. The potter opens the kiln after two days."
@@ -30,9 +30,11 @@ def tool(name: str, **properties: Any) -> Message:
     }
 
 
-ROUTE_TOOL = tool("choose_route", strategy={"enum": ["sparse", "hybrid"]}, complexity={"enum": ["simple", "complex"]})
+STRATEGIES = ["sparse", "dense", "hybrid", "hierarchical", "graph"]
+ROUTE_TOOL = tool("choose_route", strategy={"enum": STRATEGIES}, complexity={"enum": ["simple", "complex"]})
 PLAN_TOOL = tool("make_plan", tasks={"type": "array"})
-SEARCH_TOOL = tool("retrieve_documents", query={"type": "string"}, strategy={"enum": ["sparse", "hybrid"]})
+SEARCH_TOOL = tool("retrieve_documents", query={"type": "string"}, strategy={"enum": STRATEGIES})
+ENGINE_TOOL = tool("select_engine", engine={"enum": ["sparse", "hybrid", "hierarchical", "graph"]})
 VERDICT_TOOL = tool("report_validation", verdict={"enum": ["accept", "correct"]})
 HANDOFF_TOOLS = [tool(f"transfer_to_{agent}", task={"type": "string"}) for agent in AGENTS]
 FORWARD_TOOL = tool("forward_message", from_agent={"type": "string"})
@@ -176,6 +178,7 @@ def test_the_same_request_gets_the_same_reply():
     [
         (HANDOFF_TOOLS, "You are the router.", "supervisor"),
         ([ROUTE_TOOL], "", "router"),
+        ([ENGINE_TOOL], "You are the router engine.", "router_engine"),
         ([PLAN_TOOL], "", "planner"),
         ([SEARCH_TOOL], "", "retrieval"),
         ([VERDICT_TOOL], "", "validation"),
@@ -195,13 +198,57 @@ def test_the_role_is_read_off_tools_and_prompt(tools, prompt, role):
         ("What does __init__ return?", "sparse", "simple"),
         ("What does `yield` do?", "sparse", "simple"),
         ("When does the quoll hunt?", "hybrid", "simple"),
-        ("How does a quoll differ from a possum?", "hybrid", "complex"),
+        ("How does a quoll differ from a possum?", "graph", "complex"),
+        ("What is related to the quoll?", "graph", "simple"),
+        ("How does `yield` differ from `return`?", "sparse", "complex"),
+        ("Give me an overview of the quoll", "hierarchical", "simple"),
+        ("What does the whole section on kilns say?", "hierarchical", "simple"),
         (COMPLEX, "hybrid", "complex"),
     ],
 )
-def test_the_router_searches_names_by_words_and_calls_questions_of_parts_complex(question, strategy, complexity):
+def test_the_router_chooses_by_the_words_of_the_question_and_calls_questions_of_parts_complex(
+    question, strategy, complexity
+):
     (call,) = reply([user(question)], ROUTE_TOOL).tool_calls
     assert (call.name, dict(call.arguments)) == ("choose_route", {"strategy": strategy, "complexity": complexity})
+
+
+def test_the_router_engine_chooses_as_the_router_does():
+    for question in ("What does __init__ return?", "How does a quoll differ from a possum?", SIMPLE):
+        (engine,) = reply([user(question)], ENGINE_TOOL).tool_calls
+        (route,) = reply([user(question)], ROUTE_TOOL).tool_calls
+        assert (engine.name, dict(engine.arguments)) == ("select_engine", {"engine": route.arguments["strategy"]})
+
+
+@pytest.mark.parametrize(
+    ("question", "offered", "strategy"),
+    [
+        ("How is a quoll related to a possum?", ["sparse", "hybrid"], "hybrid"),
+        ("Compare the whole of __init__", ["graph", "hierarchical"], "graph"),
+        ("When does it hunt?", ["dense", "sparse"], "dense"),
+    ],
+)
+def test_what_fits_first_and_is_on_offer_is_chosen(question, offered, strategy):
+    assert strategy_for(question, offered) == strategy
+
+
+@pytest.mark.parametrize(
+    ("first", "offered", "then"),
+    [
+        ("hybrid", STRATEGIES, "sparse"),
+        ("sparse", STRATEGIES, "hybrid"),
+        ("graph", STRATEGIES, "hybrid"),
+        ("hierarchical", ["hierarchical", "dense"], "dense"),
+        ("dense", ["dense"], "dense"),
+    ],
+)
+def test_another_route_is_another_strategy_where_there_is_one(first, offered, then):
+    verdict = {"verdict": "correct", "target": "retrieval"}
+    messages = [user(SIMPLE), called("choose_route"), result("choose_route", {"strategy": first})]
+    messages += [called("report_validation", "2"), result("report_validation", verdict, "2")]
+    search = tool("retrieve_documents", query={"type": "string"}, strategy={"enum": offered})
+    (call,) = reply(messages, search).tool_calls
+    assert call.arguments["strategy"] == then
 
 
 def test_the_router_chooses_only_what_is_on_offer():

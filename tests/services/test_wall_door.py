@@ -5,36 +5,46 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import socket
 import subprocess
 import sys
 import threading
 import time
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import httpx2
 import openai
 import pytest
-import uvicorn
 from qdrant_client import AsyncQdrantClient, QdrantClient, models
 from qdrant_client.http.exceptions import UnexpectedResponse
+from service_doors import (
+    DURATION_S,
+    LEAVES_AFTER_S,
+    MODEL,
+    NOTICED_S,
+    QUESTION,
+    SLOW,
+    TOKENS,
+    Here,
+    new_run,
+    openai_at,
+    streamed_text,
+    tags,
+)
 
 from docmind_lab.errors import ConfigurationError, ServiceError
 from docmind_lab.network import Attempt, HttpClients, LogicalCall, call_scope
-from docmind_lab.services import faults
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.latency import LatencyProfile, QuantileTable
-from docmind_lab.services.log import RequestRow
+from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Plan, ServiceRequest, Wait, json_steps
 from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceOptions, ServiceProcess, bind
 from docmind_lab.services.wall_door import WallDoor
 
-MODEL = "docmind-scripted"
 DOCUMENT = "A quoll is a spotted marsupial. The quoll hunts at night in the eucalyptus forest."
-QUESTION: Any = [{"role": "user", "content": "When does the quoll hunt in the forest?"}]
 CONVERSATION: Any = [
     *QUESTION,
     {
@@ -56,76 +66,10 @@ TOOLS: Any = [
 ]
 
 
-def always(seconds: float) -> QuantileTable:
-    return QuantileTable((0.0, 1.0), (seconds, seconds))
-
-
-# The scripted model has nine tokens to say when it has no documents: 0.05 + 9 × 0.1 = 0.95 s.
-SLOW = LatencyProfile("slow", "Nine tokens in 0.95 s.", "a test", always(0.05), always(0.1), always(0.05))
-TOKENS, DURATION_S, LEAVES_AFTER_S = 9, 0.95, 0.4
-# A service notices in milliseconds that its client has gone; shared cores pause for tens of them.
-NOTICED_S = 0.25
-
-
-def new_run() -> str:
-    return uuid.uuid4().hex
-
-
-def tags(run_id: str, call_id: str = "llm/router/1.0.1", role: str = "router") -> dict[str, str]:
-    values = {"run-id": run_id, "call-id": call_id, "attempt": "1", "role": role, "step": "1.0.1", "seed": "7"}
-    return {f"x-docmind-{name}": value for name, value in values.items()}
-
-
-class Here:
-    """A door served by a thread of this process: quicker to start than a process of its own."""
-
-    def __init__(self, door: WallDoor) -> None:
-        self.door, listener = door, bind(0)
-        self.addresses = ServiceAddresses.at_port(listener.getsockname()[1])
-        config = uvicorn.Config(door, log_level="critical", lifespan="off", timeout_graceful_shutdown=1)
-        self.server = uvicorn.Server(config)
-        self.thread = threading.Thread(target=lambda: asyncio.run(self.server.serve(sockets=[listener])), daemon=True)
-        self.thread.start()
-        self.log = LogClient(self.addresses.log_url)
-
-    def row(self, run_id: str, wait_quiet_s: float = 5.0) -> RequestRow:
-        (row,) = self.log.rows(run_id, wait_quiet_s=wait_quiet_s)
-        return row
-
-    def close(self) -> None:
-        self.log.close()
-        self.server.should_exit = True
-        self.thread.join(10)
-
-
-@pytest.fixture
-def serve_here() -> Iterator[Callable[..., Here]]:
-    opened: list[Here] = []
-
-    def start(**options: Any) -> Here:
-        opened.append(Here(ServiceOptions(**({"profile": SLOW} | options)).door()))
-        return opened[-1]
-
-    yield start
-    for here in opened:
-        here.close()
-
-
-@contextlib.contextmanager
-def openai_at(addresses: ServiceAddresses, **options: Any) -> Iterator[openai.OpenAI]:
-    options = {"api_key": "unused", "max_retries": 0} | options
-    with openai.OpenAI(base_url=addresses.openai_base_url, **options) as client:
-        yield client
-
-
 @pytest.fixture
 def client(services: ServiceProcess) -> Iterator[openai.OpenAI]:
     with openai_at(services.addresses) as client:
         yield client
-
-
-def streamed_text(chunks: Any) -> str:
-    return "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
 
 
 # ---- the openai client
@@ -296,11 +240,8 @@ class Attempts:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("fault", ["none", "trickle:*"])
-def test_the_clients_attempt_and_the_services_row_are_of_one_call_and_on_one_clock(
-    fault, stream, serve_here, monkeypatch
-):
-    monkeypatch.setattr(faults, "TRICKLE_GAP_S", 0.02)
+@pytest.mark.parametrize("fault", ["none", "trickle=0.02:*"])
+def test_the_clients_attempt_and_the_services_row_are_of_one_call_and_on_one_clock(fault, stream, serve_here):
     quick = LatencyProfile.named("typical/100")
     here = serve_here(profile=quick, faults=() if fault == "none" else (Fault.parse(fault),))
     run_id, seen, http = new_run(), Attempts(), HttpClients()
@@ -403,6 +344,18 @@ def test_a_reply_takes_the_time_that_is_planned(serve_here):
     assert tokens == TOKENS
     assert begun_at - row.received_at == pytest.approx(0.05)
     assert ended_at - begun_at == pytest.approx(0.9)
+
+
+def test_a_request_whose_client_left_before_it_was_all_sent_was_never_asked(serve_here):
+    here, run_id = serve_here(profile=LatencyProfile.named("typical/100")), new_run()
+    head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 500\r\n"
+    head += "".join(f"{name}: {value}\r\n" for name, value in tags(run_id).items())
+    with socket.create_connection(("127.0.0.1", here.port)) as connection:
+        connection.sendall(head.encode() + b'\r\n{"model":')
+    # The next request is served after the service has seen the first one end.
+    with openai_at(here.addresses) as client:
+        client.chat.completions.create(model=MODEL, messages=QUESTION, extra_headers=tags(run_id, "next"))
+    assert [row.call_id for row in here.log.rows(run_id, wait_quiet_s=5)] == ["next"]
 
 
 # ---- hangs, and the end of a run
@@ -523,16 +476,17 @@ def test_a_port_that_does_not_exist_is_refused(port):
         bind(port)
 
 
-def test_serve_prints_one_line_of_json_and_ends_when_its_standard_input_closes():
+def test_the_services_print_one_line_of_json_and_end_when_their_standard_input_closes():
     process = subprocess.Popen(
-        [sys.executable, "-m", "docmind_lab", "serve", "--port", "0", "--until-stdin-closes"],
+        [sys.executable, "-m", "docmind_lab.services"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    line = process.stdout.readline()
-    addresses = json.loads(line)
+    process.stdin.write(ServiceOptions().as_json() + "\n")
+    process.stdin.flush()
+    addresses = json.loads(process.stdout.readline())
     assert set(addresses) == {"openai_base_url", "qdrant_url", "log_url"}
     # Printed when it is ready: the first request is answered.
     models_url = f"{addresses['openai_base_url']}/models"
@@ -561,15 +515,47 @@ def test_services_that_say_something_else_are_a_service_error():
         ServiceProcess(command=command).__enter__()
 
 
-def test_the_options_of_a_process_mean_the_same_on_its_command_line():
-    options = ServiceOptions(LatencyProfile.named("typical/10"), (Fault("stall", "*", 0.25),), False, seed=5)
-    words = options.arguments()
-    assert words == [
-        *("--profile", "typical/10", "--seed", "5", "--fault", "stall:*:0.25", "--no-stops-on-disconnect"),
-    ]
+@pytest.mark.parametrize("profile", [LatencyProfile.named("typical/10"), SLOW, replace(SLOW, slots=2)])
+def test_the_options_of_a_process_survive_the_way_over_json(profile):
+    options = ServiceOptions(profile, (Fault("stall", "*", 0.25, 1.5), Fault("http_500", attempts=1)), False, seed=5)
+    line = options.as_json()
+    assert "\n" not in line
+    assert ServiceOptions.from_json(line) == options
 
 
-def test_a_profile_that_the_command_line_cannot_name_is_refused():
-    for profile in (SLOW, LatencyProfile.named("typical").scaled(0.3)):
-        with pytest.raises(ConfigurationError, match=r"profile .*built-in"):
-            ServiceOptions(profile).arguments()
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("{", "must be one JSON object"),
+        ("[]", "a JSON object of faults, profile, seed, stops_on_disconnect"),
+        ({"slots": 3}, "a JSON object of faults, profile, seed, stops_on_disconnect"),
+        ({"seed": "x"}, "seed cannot be 'x'"),
+        ({"faults": ["hnag"]}, "did you mean 'hang'"),
+        ({"profile": {}}, "latency profile fields: missing"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_by_name(change, message):
+    text = change if isinstance(change, str) else json.dumps(json.loads(ServiceOptions().as_json()) | change)
+    with pytest.raises(ConfigurationError, match=message):
+        ServiceOptions.from_json(text)
+
+
+def test_a_process_that_is_given_no_options_says_so_and_ends_with_exit_code_2():
+    done = subprocess.run([sys.executable, "-m", "docmind_lab.services"], input="", capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("docmind_lab.services: service options must be one JSON object")
+
+
+@pytest.mark.wall
+def test_a_process_serves_a_profile_of_ones_own_and_the_faults_of_both_services():
+    faults = (Fault.parse("rate_limit=2:router"), Fault.parse("retrieval_503"))
+    with ServiceProcess(ServiceOptions(SLOW, faults)) as process, openai_at(process.addresses) as client:
+        begun_at = time.monotonic()
+        client.chat.completions.create(model=MODEL, messages=QUESTION)
+        assert time.monotonic() - begun_at >= DURATION_S
+        with pytest.raises(openai.RateLimitError):
+            client.chat.completions.create(model=MODEL, messages=QUESTION, extra_headers=tags(new_run()))
+        with contextlib.closing(QdrantClient(url=process.addresses.qdrant_url, check_compatibility=False)) as store:
+            store.create_collection("c", **SCHEMA)
+            with pytest.raises(UnexpectedResponse, match="503"):
+                store.query_points("c", query=[0.1, 0.9], using="lsa")

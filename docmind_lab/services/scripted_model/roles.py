@@ -7,7 +7,7 @@ Which role a request is for is read off the tools on offer and the system prompt
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from docmind_lab.services.scripted_model.conversation import HANDOFF_PREFIX, Conversation, Reply, ToolCall
@@ -16,6 +16,7 @@ from docmind_lab.services.scripted_model.extraction import NOT_FOUND, extract_an
 ROLES = ("router", "planner", "retrieval", "synthesis", "validation")
 _TOOL_OF_ROLE = {
     "router": "choose_route",
+    "router_engine": "select_engine",
     "planner": "make_plan",
     "retrieval": "retrieve_documents",
     "validation": "report_validation",
@@ -26,6 +27,14 @@ _COMPLEX = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _CODE_LIKE = re.compile(r"__\w+__|`[^`]+`|\"[^\"]+\"|\w+\(\)|\w+_\w+")
+# Which words ask for which way to search; the first kind that a question has decides, and "hybrid" is for all others.
+_WORDS_OF_STRATEGY = {
+    "sparse": _CODE_LIKE,
+    "graph": re.compile(r"\b(relat(ed|es?|ions?\w*)|compar\w+|differ\w*|versus|vs|as opposed to)\b", re.IGNORECASE),
+    "hierarchical": re.compile(r"\b(overview|summar\w+|whole|entire|section|chapter)\b", re.IGNORECASE),
+}
+# Where to look when validation asks for another route: after hybrid by exact words, after everything else by hybrid.
+_OTHER_ROUTE = {"hybrid": "sparse"}
 _SPLIT = re.compile(r"\?\s+|;\s+|,?\s+and\s+(?=how\b|what\b|when\b|why\b|which\b|where\b)", re.IGNORECASE)
 _COMPARED = re.compile(
     r"(?:how\s+do(?:es)?|difference\s+between|compare)\s+(?P<a>.+?)\s+(?:differ\w*\s+from|and|with|to|versus|vs\.?)\s+(?P<b>.+?)[?.]*$",
@@ -36,7 +45,7 @@ MAX_CORRECTIONS = 1
 
 
 def role_of(conversation: Conversation) -> str:
-    """Which role the request is for: "supervisor", one of the five, or "assistant"."""
+    """Which role the request is for: "supervisor", one of the five, "router_engine", or "assistant"."""
     if any(name.startswith(HANDOFF_PREFIX) for name in conversation.tools):
         return "supervisor"
     for role, tool in _TOOL_OF_ROLE.items():
@@ -51,15 +60,29 @@ def reply_to(conversation: Conversation) -> Reply:
     return _PLAYED[role_of(conversation)](conversation)
 
 
+def strategy_for(question: str, offered: Sequence[str]) -> str:
+    """How to search for a question, by its words alone: one of the strategies on offer.
+
+    sparse: exact names and code (`__init__`, `f()`, "quoted", snake_case). graph: what is related, compared or
+    different. hierarchical: an overview, a whole section. hybrid: everything else. The first of these that fits and
+    is on offer; where "hybrid" is not on offer, the first that is.
+    """
+    fitting = [strategy for strategy, words in _WORDS_OF_STRATEGY.items() if words.search(question)]
+    return next((strategy for strategy in (*fitting, "hybrid") if strategy in offered), offered[0])
+
+
 def _router(conversation: Conversation) -> Reply:
     question = conversation.task
-    offered = _offered(conversation, "choose_route", "strategy") or ("sparse", "hybrid")
-    wanted = "sparse" if _CODE_LIKE.search(question) else "hybrid"
-    strategy = wanted if wanted in offered else offered[0]
+    strategy = strategy_for(question, _offered(conversation, "choose_route", "strategy") or ("sparse", "hybrid"))
     complexity = "complex" if _COMPLEX.search(question) else "simple"
     if "choose_route" in conversation.tools:
         return Reply(tool_calls=(ToolCall("choose_route", {"strategy": strategy, "complexity": complexity}),))
     return Reply(f"Route: {strategy}. The question is {complexity}.")
+
+
+def _router_engine(conversation: Conversation) -> Reply:
+    engines = _offered(conversation, "select_engine", "engine") or ("hybrid",)
+    return Reply(tool_calls=(ToolCall("select_engine", {"engine": strategy_for(conversation.task, engines)}),))
 
 
 def _offered(conversation: Conversation, tool: str, parameter: str) -> tuple[str, ...]:
@@ -90,7 +113,8 @@ def _retrieval(conversation: Conversation) -> Reply:
     strategy = str(route.get("strategy", "hybrid"))
     verdict = conversation.latest_report("verdict")
     if verdict is not None and verdict.get("target") == "retrieval":
-        strategy = next((other for other in offered if other != strategy), strategy)
+        other = _OTHER_ROUTE.get(strategy, "hybrid")
+        strategy = other if other in offered else next((name for name in offered if name != strategy), strategy)
     if strategy not in offered:
         strategy = offered[0]
     return Reply(tool_calls=(ToolCall("retrieve_documents", {"query": conversation.task, "strategy": strategy}),))
@@ -199,6 +223,7 @@ def _assistant(conversation: Conversation) -> Reply:
 _PLAYED: dict[str, Callable[[Conversation], Reply]] = {
     "supervisor": _supervisor,
     "router": _router,
+    "router_engine": _router_engine,
     "planner": _planner,
     "retrieval": _retrieval,
     "synthesis": _synthesis,

@@ -1,0 +1,35 @@
+"""`python -m docmind_lab.services`: the simulated services for another program.
+
+Reads `ServiceOptions` as one line of JSON from standard input, prints the addresses as one line of JSON when it is
+ready, and ends when standard input closes, so that it never outlives the program that started it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.services.server import ServiceOptions, serve
+
+
+def main() -> int:
+    """Serve until standard input closes; exit code 2 for options that cannot be used."""
+    try:
+        options = ServiceOptions.from_json(sys.stdin.readline())
+    except ConfigurationError as error:
+        print(f"docmind_lab.services: {error}", file=sys.stderr)  # noqa: T201 - the whole interface of this program
+        return 2
+    threading.Thread(target=_exit_when_stdin_closes, daemon=True).start()
+    serve(options)
+    return 0
+
+
+def _exit_when_stdin_closes() -> None:
+    sys.stdin.read()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

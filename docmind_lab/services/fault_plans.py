@@ -1,0 +1,172 @@
+"""What a fault makes of a plan: the same reply, late, in pieces, broken off or never.
+
+    under_fault(plan, Fault("stall"))
+
+Each change keeps the account of tokens true: those of the plan's waits are those that are generated when it is played
+to its end. Faults that are another answer (`http_500`, `rate_limit`, `empty`, `retrieval_503`) are the service's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from docmind_lab.services.faults import Fault
+from docmind_lab.services.plan import Chunk, Disconnect, Headers, Plan, Step, Wait
+
+TRICKLE_PIECES = 12
+KEEP_ALIVE_GAP_S = 0.3  # as a trickle's gap: below any per-read timeout in use
+
+# A comment is not an event, and white space before a JSON value is no part of it: clients skip both.
+_SIGN_OF_LIFE_SSE, _SIGN_OF_LIFE_JSON = Chunk(b": keep-alive\n\n"), Chunk(b"\n")
+
+Steps = tuple[Step, ...]
+
+
+def under_fault(plan: Plan, fault: Fault) -> Plan:
+    """The plan of a good reply as it goes under a fault that strikes it; its fault and its tokens say so.
+
+    Raises: KeyError for a fault that is another answer, not a change of the plan.
+    """
+    steps = _CHANGES[fault.kind](plan.steps, fault.seconds or 0.0)
+    return replace(plan, steps=steps, output_tokens=_tokens(steps), fault=fault.kind)
+
+
+def _tokens(steps: Steps) -> int:
+    # A wait for ever generates nothing, nor does anything after it.
+    tokens = 0
+    for step in steps:
+        if isinstance(step, Wait):
+            if math.isinf(step.seconds):
+                break
+            tokens += step.tokens
+    return tokens
+
+
+def _is_event_stream(steps: Steps) -> bool:
+    headers = next((step for step in steps if isinstance(step, Headers)), Headers(200))
+    return dict(headers.headers).get("content-type") == "text/event-stream"
+
+
+def _hang(steps: Steps, seconds: float) -> Steps:
+    return (Wait(math.inf),)
+
+
+def _late(steps: Steps, seconds: float) -> Steps:
+    return (Wait(seconds), *steps)
+
+
+def _slow_first_token(steps: Steps, seconds: float) -> Steps:
+    return _late(steps, seconds) if not _is_event_stream(steps) else _headers_first(_late(steps, seconds))
+
+
+def _headers_first(steps: Steps) -> Steps:
+    return tuple(sorted(steps, key=lambda step: not isinstance(step, Headers)))
+
+
+def _trickle(steps: Steps, gap_s: float) -> Steps:
+    """The same latency up to the headers, then the body in small pieces."""
+    body = b"".join(step.data for step in steps if isinstance(step, Chunk))
+    size = max(1, math.ceil(len(body) / TRICKLE_PIECES))
+    trickled: list[Step] = [step for step in steps if isinstance(step, Wait | Headers)]
+    # Headers go out only once: an event stream interleaves waits and chunks, a JSON reply does not.
+    trickled.sort(key=lambda step: isinstance(step, Headers))
+    for start in range(0, len(body), size):
+        trickled += [Wait(gap_s), Chunk(body[start : start + size])]
+    return tuple(trickled)
+
+
+def _keep_alive(steps: Steps, seconds: float) -> Steps:
+    """Headers at once, and a sign of life whenever nothing was sent for `KEEP_ALIVE_GAP_S`.
+
+    A JSON reply then has no content-length, as from a server that does not know its body when it sends its headers.
+    """
+    sign = _SIGN_OF_LIFE_SSE if _is_event_stream(steps) else _SIGN_OF_LIFE_JSON
+    kept: list[Step] = []
+    silent_s = 0.0
+    for step in _headers_first(_late(steps, seconds)):
+        if isinstance(step, Headers):
+            named = tuple((name, value) for name, value in step.headers if name != "content-length")
+            kept.append(replace(step, headers=named))
+        elif isinstance(step, Wait) and math.isfinite(step.seconds):
+            begun_s = 0.0
+            while step.seconds - begun_s > KEEP_ALIVE_GAP_S - silent_s:
+                ended_s = begun_s + KEEP_ALIVE_GAP_S - silent_s
+                kept += [_piece(step, begun_s, ended_s), sign]
+                begun_s, silent_s = ended_s, 0.0
+            kept.append(_piece(step, begun_s, step.seconds))
+            silent_s += step.seconds - begun_s
+        else:
+            kept.append(step)
+            silent_s = 0.0
+    return tuple(kept)
+
+
+def _piece(wait: Wait, begun_s: float, ended_s: float) -> Wait:
+    """A part of a wait, with the tokens that come in it."""
+    # Nothing comes before a wait begins, not even in one of no time, whose tokens are all there at 0.
+    before = wait.tokens_by(begun_s) if begun_s > 0 else 0
+    return Wait(ended_s - begun_s, wait.tokens_by(ended_s) - before)
+
+
+def _disconnect(steps: Steps, seconds: float) -> Steps:
+    """Half of the body of a JSON reply, or an event stream up to half of its tokens; then a closed connection."""
+    if not _is_event_stream(steps):
+        return (*(_half(step) if isinstance(step, Chunk) else step for step in steps), Disconnect())
+    left, kept = _tokens(steps) // 2, list[Step]()
+    for step in steps:
+        if isinstance(step, Wait) and step.tokens > left:
+            # Token i of n is there after seconds × i / n, which is when the last one of this half is.
+            kept.append(Wait(step.seconds * left / step.tokens, left))
+            break
+        kept.append(step)
+        left -= step.tokens if isinstance(step, Wait) else 0
+    return (*kept, Disconnect())
+
+
+def _half(chunk: Chunk) -> Chunk:
+    return Chunk(chunk.data[: len(chunk.data) // 2])
+
+
+def _malformed(steps: Steps, seconds: float) -> Steps:
+    """JSON that breaks off, of the length that the headers say; in an event stream, one event after half its tokens.
+
+    The model does not know: it goes on to generate what the client will not read.
+    """
+    if _is_event_stream(steps):
+        return _malformed_stream(steps)
+    halves = [_half(step) if isinstance(step, Chunk) else step for step in steps]
+    length = str(sum(len(step.data) for step in halves if isinstance(step, Chunk)))
+    return tuple(_with_length(step, length) if isinstance(step, Headers) else step for step in halves)
+
+
+def _with_length(headers: Headers, length: str) -> Headers:
+    rest = tuple((name, value) for name, value in headers.headers if name != "content-length")
+    return replace(headers, headers=(*rest, ("content-length", length)))
+
+
+def _malformed_stream(steps: Steps) -> Steps:
+    half, generated, done = _tokens(steps) // 2, 0, False
+    kept: list[Step] = []
+    for step in steps:
+        generated += step.tokens if isinstance(step, Wait) else 0
+        if isinstance(step, Chunk) and not done and generated >= half:
+            kept.append(Chunk(_half(step).data + b"\n\n"))
+            done = True
+        else:
+            kept.append(step)
+    return tuple(kept)
+
+
+_CHANGES: Mapping[str, Callable[[Steps, float], Steps]] = {
+    "hang": _hang,
+    "trickle": _trickle,
+    "stall": _late,
+    "slow_first_token": _slow_first_token,
+    "keep_alive": _keep_alive,
+    "disconnect": _disconnect,
+    "malformed": _malformed,
+    "retrieval_slow": _late,
+    "retrieval_hang": _hang,
+}

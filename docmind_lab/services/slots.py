@@ -1,0 +1,79 @@
+"""The queue of a model server: who is served at once, who waits, and from when each is served.
+
+    queue = SlotQueue[str](slots=1)
+    queue.arrive("a", at=0.0)       # (Turn("a", starts_at=0.0),)
+    queue.arrive("b", at=0.5)       # (): it waits
+    queue.leave("a", at=2.0)        # (Turn("b", starts_at=2.0),)
+
+A state machine and nothing else: it does not wait, it looks at no clock, and it is used from one thread. A door tells
+it who comes and goes, and lets those start whom it names.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from docmind_lab.errors import ConfigurationError
+
+RequestT = TypeVar("RequestT", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Turn(Generic[RequestT]):
+    """A request that is served from now on. starts_at: since when, never before it was received or a slot was free."""
+
+    request: RequestT
+    starts_at: float
+
+
+class SlotQueue(Generic[RequestT]):
+    """Requests in service and in the queue, first come first served. slots: served at once; None for no limit."""
+
+    def __init__(self, slots: int | None) -> None:
+        if slots is not None and slots < 1:
+            raise ConfigurationError(f"slots must be at least 1, or None for no limit: got {slots}")
+        self.slots = slots
+        self._waiting: dict[RequestT, float] = {}  # in order of arrival
+        self._served: set[RequestT] = set()
+        self._freed_at: list[float] = []  # a heap: of each slot that was used and is free, since when
+
+    @property
+    def waiting(self) -> tuple[RequestT, ...]:
+        """The queue, next one first."""
+        return tuple(self._waiting)
+
+    @property
+    def served(self) -> frozenset[RequestT]:
+        """Those that have a slot."""
+        return frozenset(self._served)
+
+    def arrive(self, request: RequestT, at: float) -> tuple[Turn[RequestT], ...]:
+        """Who starts now that the request is there: the request itself, or nobody and it waits. at: its receipt."""
+        self._waiting[request] = at
+        return self._turns()
+
+    def leave(self, request: RequestT, at: float) -> tuple[Turn[RequestT], ...]:
+        """Who starts now that the request is gone, done or not; wherever it was, and nobody if it was nowhere."""
+        self._waiting.pop(request, None)
+        if request in self._served:
+            self._served.remove(request)
+            if self.slots is not None:
+                heapq.heappush(self._freed_at, at)
+        return self._turns()
+
+    def _turns(self) -> tuple[Turn[RequestT], ...]:
+        turns = []
+        while self._waiting and (self.slots is None or len(self._served) < self.slots):
+            request = next(iter(self._waiting))
+            turns.append(Turn(request, max(self._waiting.pop(request), self._free_since())))
+            self._served.add(request)
+        return tuple(turns)
+
+    def _free_since(self) -> float:
+        """Take the slot that has been free for longest."""
+        used = len(self._served) + len(self._freed_at)
+        return -math.inf if self.slots is None or used < self.slots else heapq.heappop(self._freed_at)

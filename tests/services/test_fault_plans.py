@@ -1,0 +1,298 @@
+"""What each fault makes of a plan, JSON and event stream: bytes, instants, tokens."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docmind_lab.services.fault_plans import KEEP_ALIVE_GAP_S, under_fault
+from docmind_lab.services.faults import FAULT_KINDS, Fault
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.services.openai_service import OpenAIService
+from docmind_lab.services.plan import Chunk, Disconnect, Headers, Plan, ServiceRequest, Wait, json_steps
+
+BODY = bytes(range(256)) * 3
+PLAN = Plan(
+    (Wait(0.4), Wait(1.2, tokens=60), Headers(200, (("content-type", "text/plain"),)), Chunk(BODY)),
+    "llm",
+    input_tokens=9,
+    output_tokens=60,
+    takes_slot=True,
+)
+JSON = replace(PLAN, steps=(Wait(0.4), Wait(1.2, tokens=60), *json_steps(200, {"text": "yes " * 20})))
+STREAM_HEADERS = Headers(200, (("content-type", "text/event-stream"),))
+EVENTS = [Chunk(b'data: {"token": %d}\n\n' % number) for number in range(5)]
+# A role event, then four tokens a tenth of a second apart, then the end marker.
+STREAM = Plan(
+    (
+        Wait(0.5),
+        STREAM_HEADERS,
+        EVENTS[0],
+        *(step for event in EVENTS[1:] for step in (Wait(0.1, tokens=1), event)),
+        Chunk(b"data: [DONE]\n\n"),
+    ),
+    "llm",
+    output_tokens=4,
+    takes_slot=True,
+)
+MODEL_KINDS = [kind for kind in FAULT_KINDS if Fault(kind).strikes_service == "llm" and kind != "none"]
+
+
+def body_of(plan: Plan) -> bytes:
+    return b"".join(step.data for step in plan.steps if isinstance(step, Chunk))
+
+
+def tokens_of(plan: Plan) -> int:
+    return sum(step.tokens for step in plan.steps if isinstance(step, Wait) and math.isfinite(step.seconds))
+
+
+def headers_of(plan: Plan) -> Headers:
+    (headers,) = (step for step in plan.steps if isinstance(step, Headers))
+    return headers
+
+
+def struck(plan: Plan, text: str) -> Plan:
+    return under_fault(plan, Fault.parse(text))
+
+
+def sent_at(plan: Plan) -> list[tuple[float, Any]]:
+    """Everything that is sent, with its instant."""
+    at_s, out = 0.0, []
+    for step in plan.steps:
+        if isinstance(step, Wait):
+            at_s += step.seconds
+        else:
+            out.append((at_s, step))
+    return out
+
+
+# ---- late
+
+
+def test_a_hang_never_sends_a_byte_nor_generates_a_token():
+    plan = struck(PLAN, "hang")
+    assert plan.duration_s == math.inf
+    assert not [step for step in plan.steps if isinstance(step, Headers | Chunk)]
+    assert (plan.output_tokens, plan.input_tokens, plan.fault) == (0, 9, "hang")
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("stall", 3.0), ("stall=0.5", 0.5), ("retrieval_slow=7", 7.0)])
+def test_a_stall_is_silence_before_the_plan_as_it_was(text, seconds):
+    plan = struck(PLAN, text)
+    assert plan.steps == (Wait(seconds), *PLAN.steps)
+    assert plan.output_tokens == 60
+
+
+def test_a_slow_first_token_comes_late_in_a_stream_that_opens_at_once():
+    plan = struck(STREAM, "slow_first_token=2")
+    assert sent_at(plan)[0] == (0.0, STREAM_HEADERS)
+    late, usual = sent_at(plan)[1:], sent_at(STREAM)[1:]
+    assert [at_s for at_s, _ in late] == pytest.approx([at_s + 2.0 for at_s, _ in usual])
+    assert body_of(plan) == body_of(STREAM)
+
+
+def test_a_slow_first_token_of_a_json_reply_is_a_stall():
+    assert struck(JSON, "slow_first_token=2").steps == struck(JSON, "stall=2").steps
+
+
+# ---- in pieces
+
+
+def test_a_trickle_sends_the_same_bytes_in_twelve_pieces_three_tenths_of_a_second_apart():
+    plan = struck(PLAN, "trickle")
+    assert body_of(plan) == BODY
+    at = [index for index, step in enumerate(plan.steps) if isinstance(step, Chunk)]
+    assert len(at) == 12
+    assert all(plan.steps[index - 1] == Wait(0.3) for index in at)
+    assert plan.duration_s == pytest.approx(PLAN.duration_s + 12 * 0.3)
+    assert plan.fault == "trickle"
+
+
+def test_the_gap_of_a_trickle_can_be_chosen():
+    assert struck(PLAN, "trickle=0.05").duration_s == pytest.approx(PLAN.duration_s + 12 * 0.05)
+
+
+def test_a_trickle_keeps_the_latency_before_its_headers():
+    assert struck(PLAN, "trickle").steps[:3] == PLAN.steps[:3]
+
+
+@given(st.binary(max_size=400))
+def test_a_trickled_body_is_whole_whatever_its_length(body):
+    plan = struck(Plan((Headers(200), Chunk(body)), "llm"), "trickle")
+    assert body_of(plan) == body
+    assert sum(isinstance(step, Chunk) for step in plan.steps) <= 12
+
+
+waits = st.builds(Wait, seconds=st.floats(0, 5), tokens=st.integers(0, 50))
+
+
+@given(st.lists(waits, max_size=6), st.floats(0, 5), st.booleans())
+def test_a_reply_that_is_kept_alive_is_never_silent_for_longer_than_the_gap(silences, seconds, stream):
+    body = [Chunk(b"data: {}\n\n")] if stream else [Chunk(b"{}")]
+    reply = (STREAM_HEADERS, *silences, *body) if stream else (*silences, *json_steps(200, {})[:1], *body)
+    plan = struck(Plan(reply, "llm"), f"keep_alive={seconds!r}")
+    instants = [at_s for at_s, _ in sent_at(plan)]
+    assert instants[0] == 0.0
+    assert all(b - a <= KEEP_ALIVE_GAP_S + 1e-9 for a, b in pairwise(instants))
+    assert plan.duration_s == pytest.approx(sum(wait.seconds for wait in silences) + seconds)
+    assert tokens_of(plan) == plan.output_tokens == sum(wait.tokens for wait in silences)
+    assert all(step.seconds >= 0 and step.tokens >= 0 for step in plan.steps if isinstance(step, Wait))
+
+
+def test_signs_of_life_are_comments_in_a_stream_and_newlines_before_json():
+    stream, whole = struck(STREAM, "keep_alive=0.9"), struck(JSON, "keep_alive=0.9")
+    # 1.4 s before the first event and 2.5 s before the body, in gaps of 0.3 s.
+    assert body_of(stream) == b": keep-alive\n\n" * 4 + body_of(STREAM)
+    assert body_of(whole) == b"\n" * 8 + body_of(JSON)
+    assert json.loads(body_of(whole)) == json.loads(body_of(JSON))
+    assert "content-length" not in dict(headers_of(whole).headers)
+
+
+def test_a_wait_for_ever_stays_one():
+    hanging = Plan((Wait(math.inf), *json_steps(200, {})), "llm")
+    assert struck(hanging, "keep_alive=0").duration_s == math.inf
+
+
+# ---- broken off
+
+
+def test_a_disconnect_of_a_json_reply_comes_after_the_headers_and_half_of_the_body():
+    plan = struck(JSON, "disconnect")
+    length = int(dict(headers_of(plan).headers)["content-length"])
+    assert isinstance(plan.steps[-1], Disconnect)
+    assert body_of(plan) == body_of(JSON)[: length // 2]
+    assert (plan.output_tokens, plan.duration_s) == (60, JSON.duration_s), "it was all generated before it was sent"
+
+
+def test_a_disconnect_of_a_stream_comes_after_half_of_its_tokens():
+    plan = struck(STREAM, "disconnect")
+    assert isinstance(plan.steps[-1], Disconnect)
+    assert body_of(plan) == b"".join(event.data for event in EVENTS[:3])
+    assert plan.output_tokens == tokens_of(plan) == 2
+
+
+def test_half_of_the_tokens_of_one_long_stretch_are_generated_in_half_of_its_time():
+    plan = struck(Plan((STREAM_HEADERS, Wait(3.0, tokens=7), Chunk(b"data: {}\n\n")), "llm"), "disconnect")
+    assert plan.steps == (STREAM_HEADERS, Wait(3.0 * 3 / 7, tokens=3), Disconnect())
+
+
+def test_a_malformed_json_reply_is_as_long_as_it_says_and_does_not_parse():
+    plan = struck(JSON, "malformed")
+    assert headers_of(plan).status == 200
+    assert dict(headers_of(plan).headers)["content-length"] == str(len(body_of(plan)))
+    assert dict(headers_of(plan).headers)["content-type"] == "application/json"
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(body_of(plan))
+    assert plan.output_tokens == 60
+
+
+def test_a_malformed_stream_has_one_event_that_does_not_parse_after_half_of_its_tokens():
+    plan = struck(STREAM, "malformed")
+    events = body_of(plan).decode().strip().split("\n\n")
+    assert events[:2] == [event.data.decode().strip() for event in EVENTS[:2]]
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(events[2].removeprefix("data: "))
+    assert events[3:] == [*(event.data.decode().strip() for event in EVENTS[3:]), "data: [DONE]"]
+    assert plan.output_tokens == 4, "the model goes on"
+
+
+# ---- through the model server
+
+PROFILE = replace(LatencyProfile.named("typical/100"), slots=1)
+SEARCH_TOOL = {
+    "type": "function",
+    "function": {
+        "name": "look_up",
+        "description": "Search.",
+        "parameters": {"type": "object", "properties": {"query": {"type": "string"}}},
+    },
+}
+
+
+def asked(*faults: str, stream: bool = False, headers: dict[str, str] | None = None, **payload: Any) -> Plan:
+    body = {"model": "docmind-scripted", "stream": stream, "messages": [{"role": "user", "content": "Why?"}], **payload}
+    service = OpenAIService(payload.pop("profile", PROFILE), tuple(Fault.parse(fault) for fault in faults))
+    return service.plan(ServiceRequest("POST", "/v1/chat/completions", headers or {}, json.dumps(body).encode()))
+
+
+@pytest.mark.parametrize("tools", [[], [SEARCH_TOOL]])
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("kind", MODEL_KINDS)
+def test_under_every_fault_the_plan_says_how_many_tokens_it_generates_and_which_fault_it_was(kind, stream, tools):
+    good, plan = asked(stream=stream, tools=tools), asked(f"{kind}:*", stream=stream, tools=tools)
+    assert plan.fault == kind
+    assert tokens_of(plan) == plan.output_tokens
+    assert sum(isinstance(step, Headers) for step in plan.steps) == (kind != "hang")
+    expected = {"hang": 0, "http_500": 0, "rate_limit": 0, "empty": 1, "disconnect": good.output_tokens}
+    if stream:
+        expected["disconnect"] = good.output_tokens // 2
+    assert plan.output_tokens == expected.get(kind, good.output_tokens)
+
+
+@pytest.mark.parametrize("kind", MODEL_KINDS)
+def test_what_is_turned_away_at_the_gate_takes_no_slot_and_everything_else_does(kind):
+    assert asked(f"{kind}:*").takes_slot is (kind not in ("http_500", "rate_limit"))
+
+
+def test_a_request_that_is_not_valid_takes_no_slot_and_meets_no_fault():
+    plan = asked("hang:*", messages=[])
+    assert (headers_of(plan).status, plan.takes_slot, plan.fault) == (400, False, "")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("fault", "status", "retry_after", "code"),
+    [
+        ("http_500:*", 500, None, None),
+        ("rate_limit:*", 429, "30", "rate_limit_exceeded"),
+        ("rate_limit=2:*", 429, "2", "rate_limit_exceeded"),
+        ("rate_limit=0:*", 429, "0", "rate_limit_exceeded"),
+    ],
+)
+def test_the_gate_answers_at_once_in_the_shape_of_an_openai_error(fault, status, retry_after, code, stream):
+    plan = asked(fault, stream=stream)
+    assert headers_of(plan).status == status
+    assert dict(headers_of(plan).headers).get("retry-after") == retry_after
+    error = json.loads(body_of(plan))["error"]
+    assert set(error) == {"message", "type", "param", "code"}
+    assert error["code"] == code
+    assert (plan.duration_s, plan.input_tokens, plan.output_tokens) == (0.0, 0, 0)
+
+
+@pytest.mark.parametrize("tools", [[], [SEARCH_TOOL]])
+def test_an_empty_answer_is_well_formed_and_costs_one_token(tools):
+    whole = json.loads(body_of(asked("empty:*", tools=tools)))
+    (choice,) = whole["choices"]
+    assert choice["message"] == {"role": "assistant", "content": ""}
+    assert choice["finish_reason"] == "stop"
+    assert whole["usage"]["completion_tokens"] == 1
+    lines = body_of(asked("empty:*", tools=tools, stream=True)).decode().strip().split("\n\n")
+    events = [json.loads(line.removeprefix("data: ")) for line in lines[:-1]]
+    assert [event["choices"][0]["delta"] for event in events] == [{"role": "assistant", "content": ""}, {}]
+    assert events[-1]["choices"][0]["finish_reason"] == "stop"
+
+
+def test_a_call_that_the_profile_has_hang_hangs_whatever_would_befall_its_reply():
+    hanging = replace(PROFILE, hang_probability=1.0)
+    for kind in ("stall", "keep_alive", "disconnect", "malformed", "empty"):
+        service = OpenAIService(hanging, (Fault(kind, "*"),))
+        body = {"model": "docmind-scripted", "messages": [{"role": "user", "content": "Why?"}]}
+        plan = service.plan(ServiceRequest("POST", "/v1/chat/completions", {}, json.dumps(body).encode()))
+        assert (plan.duration_s, plan.fault, plan.output_tokens) == (math.inf, "hang", 0)
+
+
+def test_a_fault_that_passes_strikes_by_the_attempt_that_the_client_says_it_makes():
+    plans = [asked("http_500@1:*", headers={"x-docmind-attempt": number}) for number in ("1", "2")]
+    assert [headers_of(plan).status for plan in plans] == [500, 200]
+    assert plans[1].fault == ""
+
+
+def test_a_fault_does_not_change_the_latency_of_the_calls_it_spares():
+    assert asked("hang:synthesis", "rate_limit:router") == asked()

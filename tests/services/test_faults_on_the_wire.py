@@ -1,0 +1,336 @@
+"""Each fault as the official clients meet it, and the row that the service keeps of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import httpx2
+import openai
+import pytest
+from qdrant_client import AsyncQdrantClient, QdrantClient, models
+from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
+from service_doors import MODEL, QUESTION, TOKENS, Here, Untold, new_run, openai_at, streamed_text, tags
+
+from docmind_lab.deadlines import Deadline, deadline_scope
+from docmind_lab.network import HttpClients, LogicalCall, call_scope
+from docmind_lab.services.faults import FAULT_KINDS, Fault
+from docmind_lab.services.latency import LatencyProfile
+
+QUICK = LatencyProfile.named("typical/100")
+# Two shared cores pause for tens of milliseconds.
+LATE_S = 0.25
+MODEL_KINDS = [kind for kind in FAULT_KINDS if not kind.startswith("retrieval_") and kind != "none"]
+
+
+def ask(client: openai.OpenAI, run_id: str, *, stream: bool, role: str = "router") -> str:
+    """What the model says, whole."""
+    reply = client.chat.completions.create(
+        model=MODEL, messages=QUESTION, stream=stream, extra_headers=tags(run_id, role=role)
+    )
+    return streamed_text(reply) if stream else reply.choices[0].message.content
+
+
+def warm(client: openai.OpenAI, *, stream: bool) -> None:
+    """Use a client once, unstruck, before a clock starts: what it loads lazily takes longer than a test allows."""
+    ask(client, new_run(), stream=stream, role="spared")
+
+
+def faulty(serve_here: Any, *faults: str, profile: LatencyProfile = QUICK, **options: Any) -> Here:
+    return serve_here(profile=profile, faults=tuple(Fault.parse(fault) for fault in faults), **options)
+
+
+both_ways = pytest.mark.parametrize("stream", [False, True])
+
+
+# ---- turned away
+
+
+@both_ways
+def test_the_openai_client_sees_a_rate_limit_and_when_to_come_back(stream, serve_here):
+    here, run_id = faulty(serve_here, "rate_limit=7:*"), new_run()
+    with openai_at(here.addresses) as client, pytest.raises(openai.RateLimitError, match="try again in 7s") as caught:
+        ask(client, run_id, stream=stream)
+    assert caught.value.response.headers["retry-after"] == "7"
+    assert caught.value.code == "rate_limit_exceeded"
+    row = here.row(run_id)
+    assert (row.outcome, row.status, row.fault, row.output_tokens) == ("error", 429, "rate_limit", 0)
+
+
+@both_ways
+def test_the_openai_client_sees_a_server_error(stream, serve_here):
+    here, run_id = faulty(serve_here, "http_500:*"), new_run()
+    with openai_at(here.addresses) as client, pytest.raises(openai.InternalServerError) as caught:
+        ask(client, run_id, stream=stream)
+    assert (caught.value.status_code, caught.value.type) == (500, "server_error")
+    row = here.row(run_id)
+    assert (row.outcome, row.status, row.fault, row.output_tokens) == ("error", 500, "http_500", 0)
+
+
+@pytest.mark.wall
+def test_a_client_that_obeys_retry_after_is_served_when_the_fault_has_passed(serve_here):
+    here, run_id, http = faulty(serve_here, "rate_limit=1@1"), new_run(), HttpClients()
+    call = LogicalCall(run_id, "llm/synthesis/4.0.1", "synthesis", "4.0.1", "llm", 7, Untold())
+    with openai_at(here.addresses, max_retries=2, http_client=http.openai) as client, call_scope(call):
+        assert client.chat.completions.create(model=MODEL, messages=QUESTION)
+    first, second = here.log.rows(run_id, wait_quiet_s=5)
+    assert [(row.attempt, row.status, row.fault) for row in (first, second)] == [(1, 429, "rate_limit"), (2, 200, "")]
+    # The client's own first wait would be half a second at most.
+    assert 1.0 <= second.received_at - first.ended_at <= 1.0 + LATE_S
+
+
+# ---- broken off
+
+
+@both_ways
+def test_a_disconnect_is_a_broken_connection_for_the_client(stream, serve_here):
+    here, run_id = faulty(serve_here, "disconnect:*"), new_run()
+    with openai_at(here.addresses) as client, pytest.raises(openai.APIConnectionError) as caught:
+        ask(client, run_id, stream=stream)
+    assert isinstance(caught.value.__cause__, httpx2.RemoteProtocolError)
+    row = here.row(run_id)
+    assert (row.outcome, row.status, row.fault) == ("error", 200, "disconnect")
+    assert row.output_tokens == (TOKENS // 2 if stream else TOKENS)
+
+
+def read_into(pieces: list[str], chunks: Any) -> None:
+    for chunk in chunks:
+        pieces.append(chunk.choices[0].delta.content)
+
+
+def test_what_was_streamed_before_a_disconnect_arrives(serve_here):
+    here, pieces = faulty(serve_here, "disconnect:router"), []
+    with openai_at(here.addresses) as client:
+        whole = ask(client, new_run(), stream=False, role="spared")
+        options: Any = {"model": MODEL, "messages": QUESTION, "stream": True}
+        with pytest.raises(openai.APIConnectionError):
+            read_into(pieces, client.chat.completions.create(**options, extra_headers=tags(new_run())))
+    assert len(pieces) == 1 + TOKENS // 2
+    assert whole.startswith("".join(pieces))
+    assert whole != "".join(pieces)
+
+
+@both_ways
+def test_malformed_json_is_an_error_of_the_clients_parser_and_a_success_for_the_service(stream, serve_here):
+    here, run_id = faulty(serve_here, "malformed:*"), new_run()
+    with openai_at(here.addresses) as client, pytest.raises(json.JSONDecodeError):
+        ask(client, run_id, stream=stream)
+    row = here.row(run_id)
+    assert (row.status, row.fault) == (200, "malformed")
+    # A client that cannot read an event hangs up, maybe before the rest of the stream was generated.
+    assert row.outcome == "ok" or stream
+    assert row.output_tokens == TOKENS or row.outcome == "client_gone"
+
+
+@both_ways
+def test_an_empty_answer_is_an_answer(stream, serve_here):
+    here, run_id = faulty(serve_here, "empty:*"), new_run()
+    with openai_at(here.addresses) as client:
+        assert ask(client, run_id, stream=stream) == ""
+    row = here.row(run_id)
+    assert (row.outcome, row.status, row.fault, row.output_tokens) == ("ok", 200, "empty", 1)
+
+
+# ---- late
+
+
+@pytest.mark.wall
+def test_a_stream_with_a_slow_first_token_opens_at_once(serve_here):
+    here, run_id = faulty(serve_here, "slow_first_token=0.6:router"), new_run()
+    with openai_at(here.addresses) as client:
+        warm(client, stream=True)
+        begun_at = time.monotonic()
+        chunks = client.chat.completions.create(model=MODEL, messages=QUESTION, stream=True, extra_headers=tags(run_id))
+        opened_s = time.monotonic() - begun_at
+        next(iter(chunks))
+        first_s = time.monotonic() - begun_at
+        chunks.close()
+    # Half of what the first token is late by is far more than a pause of the machine.
+    assert opened_s < 0.3
+    assert 0.6 <= first_s < 0.6 + LATE_S + 0.1
+    assert here.row(run_id).fault == "slow_first_token"
+
+
+# A read that times out in the middle of a stream surfaces as the HTTP library has it.
+TIMEOUTS = (openai.APITimeoutError, httpx2.ReadTimeout)
+# Signs of life come every 0.3 s; the reply is complete after 1.2 s and a little.
+SILENT_S, READ_TIMEOUT_S = 1.2, 0.7
+
+
+@pytest.mark.wall
+@both_ways
+def test_signs_of_life_defeat_a_timeout_for_each_read(stream, serve_here):
+    run_ids = new_run(), new_run()
+    here = faulty(serve_here, f"keep_alive={SILENT_S}:router")
+    with openai_at(here.addresses, timeout=READ_TIMEOUT_S) as client:
+        begun_at = time.monotonic()
+        assert len(ask(client, run_ids[0], stream=stream)) > 10
+        assert time.monotonic() - begun_at >= SILENT_S
+    row = here.row(run_ids[0])
+    assert (row.outcome, row.fault, row.output_tokens) == ("ok", "keep_alive", TOKENS)
+    assert row.first_byte_at - row.received_at < READ_TIMEOUT_S
+    silent = faulty(serve_here, f"stall={SILENT_S}:*")
+    with openai_at(silent.addresses, timeout=READ_TIMEOUT_S) as client, pytest.raises(openai.APITimeoutError):
+        ask(client, run_ids[1], stream=stream)
+    assert silent.row(run_ids[1]).outcome == "client_gone"
+
+
+@pytest.mark.wall
+@both_ways
+def test_signs_of_life_do_not_defeat_a_total_deadline(stream, serve_here):
+    here, run_id, http = faulty(serve_here, "keep_alive=5:router"), new_run(), HttpClients()
+    call = LogicalCall(run_id, "llm/router/1.0.1", "router", "1.0.1", "llm", 7, Untold())
+    with openai_at(here.addresses, http_client=http.openai) as client:
+        options: Any = {"model": MODEL, "messages": QUESTION, "stream": stream}
+        # No call is in force, so the service does not know the role, and spares it.
+        list(client.chat.completions.create(**options))
+        begun_at = time.monotonic()
+        with call_scope(call), deadline_scope(Deadline.after(READ_TIMEOUT_S)), pytest.raises(TIMEOUTS):
+            list(client.chat.completions.create(**options))
+        took_s = time.monotonic() - begun_at
+    assert READ_TIMEOUT_S - 0.01 <= took_s <= READ_TIMEOUT_S + LATE_S
+    row = here.row(run_id)
+    assert (row.outcome, row.fault, row.output_tokens) == ("client_gone", "keep_alive", 0)
+
+
+# ---- searches
+
+SCHEMA: Any = {"vectors_config": {"lsa": models.VectorParams(size=2, distance=models.Distance.COSINE)}}
+POINTS = [models.PointStruct(id=1, vector={"lsa": [0.6, 0.8]}, payload={"name": "one"})]
+SEARCH: Any = {"query": [0.6, 0.8], "using": "lsa"}
+
+
+@contextlib.contextmanager
+def filled(here: Here, http: HttpClients | None = None) -> Iterator[QdrantClient]:
+    """A client of a collection with one point, set up in spite of the faults."""
+    url = here.addresses.qdrant_url
+    with contextlib.closing((http or HttpClients()).qdrant(url)) as store:
+        store.create_collection("c", **SCHEMA)
+        store.upsert("c", POINTS, wait=True)
+        assert store.count("c").count == 1
+        assert len(store.retrieve("c", [1])) == 1
+        yield store
+
+
+def searches(store: QdrantClient) -> dict[str, Any]:
+    return {
+        "query": lambda: store.query_points("c", **SEARCH),
+        "query/batch": lambda: store.query_batch_points("c", [models.QueryRequest(**SEARCH)]),
+        "scroll": lambda: store.scroll("c"),
+    }
+
+
+@pytest.mark.parametrize("search", ["query", "query/batch", "scroll"])
+def test_a_search_that_is_unavailable_is_the_qdrant_clients_own_error_and_nothing_else_is_struck(search, serve_here):
+    with filled(faulty(serve_here, "retrieval_503")) as store:
+        with pytest.raises(UnexpectedResponse) as caught:
+            searches(store)[search]()
+        assert caught.value.status_code == 503
+        assert "Service unavailable" in json.loads(caught.value.content)["status"]["error"]
+        assert store.count("c").count == 1
+
+
+def test_the_async_qdrant_client_sees_the_same(serve_here):
+    here = faulty(serve_here, "retrieval_503")
+
+    async def main() -> None:
+        store = AsyncQdrantClient(url=here.addresses.qdrant_url, check_compatibility=False)
+        await store.create_collection("c", **SCHEMA)
+        try:
+            with pytest.raises(UnexpectedResponse, match="503"):
+                await store.query_points("c", **SEARCH)
+        finally:
+            await store.close()
+
+    asyncio.run(main())
+
+
+def test_a_search_that_cannot_be_served_is_refused_as_without_a_fault(serve_here):
+    with filled(faulty(serve_here, "retrieval_503")) as store, pytest.raises(UnexpectedResponse, match="404"):
+        store.query_points("no-such-collection", **SEARCH)
+
+
+def search_call(run_id: str) -> LogicalCall:
+    return LogicalCall(run_id, "retrieval/retrieval/2.0.1", "retrieval", "2.0.1", "retrieval", 7, Untold())
+
+
+@pytest.mark.wall
+def test_a_slow_search_finds_the_same_later(serve_here):
+    here, run_id = faulty(serve_here, "retrieval_slow=0.4"), new_run()
+    with filled(here) as store, call_scope(search_call(run_id)):
+        (point,) = store.query_points("c", **SEARCH).points
+    assert point.payload == {"name": "one"}
+    row = here.row(run_id)
+    assert (row.outcome, row.status, row.fault, row.kind) == ("ok", 200, "retrieval_slow", "retrieval")
+    assert 0.4 <= row.ended_at - row.received_at <= 0.4 + LATE_S
+
+
+@pytest.mark.wall
+def test_a_search_that_hangs_ends_with_the_deadline(serve_here):
+    here, run_id = faulty(serve_here, "retrieval_hang"), new_run()
+    with filled(here) as store, call_scope(search_call(run_id)):
+        begun_at = time.monotonic()
+        with deadline_scope(Deadline.after(0.3)), pytest.raises(ResponseHandlingException) as caught:
+            store.query_points("c", **SEARCH)
+        took_s = time.monotonic() - begun_at
+    assert isinstance(caught.value.source, httpx.ReadTimeout)
+    assert 0.3 - 0.01 <= took_s <= 0.3 + LATE_S
+    row = here.row(run_id)
+    assert (row.outcome, row.status, row.fault) == ("client_gone", None, "retrieval_hang")
+
+
+def test_faults_of_searches_do_not_strike_the_retrieval_agents_model_calls_nor_the_other_way_round(serve_here):
+    here, run_id = faulty(serve_here, "retrieval_503", "http_500:retrieval"), new_run()
+    with filled(here) as store:
+        with pytest.raises(UnexpectedResponse, match="503"):
+            store.query_points("c", **SEARCH)
+    with openai_at(here.addresses) as client, pytest.raises(openai.InternalServerError):
+        client.chat.completions.create(model=MODEL, messages=QUESTION, extra_headers=tags(run_id, role="retrieval"))
+    assert here.row(run_id).status == 500
+
+
+# ---- rows
+
+ENDS_AS = {
+    "hang": {"client_gone"},
+    "trickle": {"ok"},
+    "stall": {"ok"},
+    "slow_first_token": {"ok"},
+    "keep_alive": {"ok"},
+    "http_500": {"error"},
+    "rate_limit": {"error"},
+    "disconnect": {"error"},
+    "malformed": {"ok", "client_gone"},
+    "empty": {"ok"},
+}
+# Seconds small enough for a test of every kind.
+SHORT = {"trickle": "=0.01", "stall": "=0.05", "slow_first_token": "=0.05", "keep_alive": "=0.05"}
+
+
+@pytest.mark.parametrize("stops", [True, False])
+@both_ways
+def test_every_fault_leaves_one_closed_row_that_names_it_and_its_tokens(stream, stops, serve_here):
+    each_in_its_role = [f"{kind}{SHORT.get(kind, '')}:{kind}" for kind in MODEL_KINDS]
+    here = faulty(serve_here, *each_in_its_role, stops_on_disconnect=stops)
+    for kind in MODEL_KINDS:
+        run_id = new_run()
+        with openai_at(here.addresses, timeout=0.3 if kind == "hang" else 10) as client:
+            with contextlib.suppress(openai.OpenAIError, json.JSONDecodeError):
+                ask(client, run_id, stream=stream, role=kind)
+        if kind == "hang" and not stops:
+            # Only the end of its run ends it, and then the row is gone with the run.
+            assert here.row(run_id, wait_quiet_s=0).outcome == "open"
+            here.log.forget(run_id)
+            assert here.log.rows(run_id) == []
+            continue
+        row = here.row(run_id)
+        assert (row.fault, row.outcome in ENDS_AS[kind]) == (kind, True), row
+        assert row.output_tokens == sum(tokens for _, _, tokens in row.token_spans), kind
+        assert (row.status is None) == (kind == "hang"), kind
+        assert row.received_at <= row.ended_at, kind
+        assert row.queue_wait_s == 0.0, kind

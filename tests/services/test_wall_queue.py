@@ -1,0 +1,282 @@
+"""Slots and their queue behind real sockets: who waits, for how long, and what a client that leaves changes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import openai
+import pytest
+from qdrant_client import QdrantClient
+from service_doors import MODEL, NOTICED_S, QUESTION, SLOW, TOKENS, Here, always, new_run, openai_at, tags
+
+from docmind_lab.services.faults import Fault
+from docmind_lab.services.log import RequestRow
+from docmind_lab.services.plan import Plan, ServiceRequest, Wait, json_steps
+from docmind_lab.services.wall_door import WallDoor
+
+# 0.06 + 9 × 0.06 = 0.6 s for each answer, one at a time: far above what a shared core pauses for.
+SERVICE_S = 0.6
+ONE_SLOT = replace(SLOW, first_token_s=always(0.06), inter_token_s=always(0.06), slots=1)
+
+
+@dataclass
+class Crowd:
+    """Clients of one run, each in a thread of its own, that come in a known order."""
+
+    here: Here
+    run_id: str = field(default_factory=new_run)
+    threads: list[threading.Thread] = field(default_factory=list)
+    errors: dict[str, Exception] = field(default_factory=dict)
+
+    def comes(self, name: str, *, leaves_after_s: float = 20.0, run_id: str = "", role: str = "router") -> None:
+        """A client asks; returns when the service knows of it. It goes away after `leaves_after_s`."""
+        run_id = run_id or self.run_id
+
+        def ask() -> None:
+            with openai_at(self.here.addresses, timeout=leaves_after_s) as client:
+                try:
+                    client.chat.completions.create(
+                        model=MODEL, messages=QUESTION, extra_headers=tags(run_id, name, role)
+                    )
+                except openai.OpenAIError as error:
+                    self.errors[name] = error
+
+        self.threads.append(threading.Thread(target=ask, daemon=True))
+        self.threads[-1].start()
+        limit_at = time.monotonic() + 10
+        while name not in {row.call_id for row in self.here.log.rows(run_id)}:
+            assert time.monotonic() < limit_at
+            time.sleep(0.005)
+
+    def rows(self, wait_quiet_s: float = 10.0) -> dict[str, RequestRow]:
+        return {row.call_id: row for row in self.here.log.rows(self.run_id, wait_quiet_s=wait_quiet_s)}
+
+    def gone(self) -> None:
+        for thread in self.threads:
+            thread.join(10)
+            assert not thread.is_alive()
+
+
+@pytest.fixture
+def crowd_at(serve_here) -> Iterator[Callable[..., Crowd]]:
+    crowds: list[Crowd] = []
+
+    def start(**options: Any) -> Crowd:
+        here = serve_here(**({"profile": ONE_SLOT} | options))
+        with openai_at(here.addresses) as client:  # the first use of a client loads what no later one does
+            client.models.list()
+        crowds.append(Crowd(here))
+        return crowds[-1]
+
+    yield start
+    for crowd in crowds:
+        crowd.gone()
+
+
+def started_at(row: RequestRow) -> float:
+    return row.received_at + row.queue_wait_s
+
+
+def served_s(row: RequestRow) -> float:
+    assert row.ended_at is not None
+    return row.ended_at - started_at(row)
+
+
+@pytest.mark.wall
+def test_one_slot_serves_in_order_of_arrival_and_a_wait_counts_from_the_receipt(crowd_at):
+    crowd = crowd_at()
+    for name in "abc":
+        crowd.comes(name)
+    rows = crowd.rows()
+    assert list(rows) == ["a", "b", "c"]
+    assert rows["a"].queue_wait_s == 0.0
+    for before, after in pairwise(rows.values()):
+        assert before.ended_at <= started_at(after) <= before.ended_at + NOTICED_S
+    for row in rows.values():
+        assert (row.outcome, row.status, row.output_tokens) == ("ok", 200, TOKENS)
+        assert SERVICE_S <= served_s(row) <= SERVICE_S + NOTICED_S
+        (span,) = row.token_spans
+        assert span[0] - started_at(row) == pytest.approx(0.06), "the plan's waits count from the slot"
+
+
+@pytest.mark.wall
+def test_two_slots_serve_two_at_once(crowd_at):
+    crowd = crowd_at(profile=replace(ONE_SLOT, slots=2))
+    for name in "abc":
+        crowd.comes(name)
+    rows = crowd.rows()
+    assert (rows["a"].queue_wait_s, rows["b"].queue_wait_s) == (0.0, 0.0)
+    assert rows["a"].ended_at <= started_at(rows["c"]) < rows["b"].ended_at + NOTICED_S
+
+
+@pytest.mark.wall
+def test_a_request_in_the_queue_is_open_and_its_wait_grows(crowd_at):
+    crowd = crowd_at(faults=(Fault("hang", "router"),))
+    crowd.comes("hangs")
+    crowd.comes("waits", role="supervisor")
+    first = crowd.rows(wait_quiet_s=0.05)["waits"]
+    then = crowd.rows(wait_quiet_s=0.1)["waits"]
+    assert (first.outcome, then.outcome) == ("open", "open")
+    assert 0.0 < first.queue_wait_s < first.queue_wait_s + 0.09 < then.queue_wait_s
+    assert (then.status, then.first_byte_at, then.output_tokens) == (None, None, 0)
+    crowd.here.log.forget(crowd.run_id)
+
+
+# ---- leaving the queue
+
+
+@pytest.mark.wall
+def test_a_client_that_leaves_the_queue_is_forgotten_at_once_by_a_service_that_stops(crowd_at):
+    crowd = crowd_at(stops_on_disconnect=True)
+    crowd.comes("a")
+    crowd.comes("b", leaves_after_s=0.1)
+    crowd.comes("c")
+    rows = crowd.rows()
+    left = rows["b"]
+    assert (left.outcome, left.status, left.output_tokens, left.token_spans) == ("client_gone", None, 0, [])
+    assert left.queue_wait_s == pytest.approx(left.ended_at - left.received_at, abs=0.01)
+    assert left.ended_at <= left.client_gone_at + NOTICED_S
+    assert left.ended_at < rows["a"].ended_at, "it did not wait for its turn"
+    assert rows["a"].ended_at <= started_at(rows["c"]) <= rows["a"].ended_at + NOTICED_S
+    assert isinstance(crowd.errors["b"], openai.APITimeoutError)
+
+
+@pytest.mark.wall
+def test_without_stopping_a_client_that_left_the_queue_still_crowds_out_those_behind_it(crowd_at):
+    crowd = crowd_at(stops_on_disconnect=False)
+    crowd.comes("a")
+    crowd.comes("b", leaves_after_s=0.1)
+    crowd.comes("c")
+    rows = crowd.rows()
+    left = rows["b"]
+    assert (left.outcome, left.output_tokens) == ("ok", TOKENS)
+    assert left.client_gone_at < started_at(left), "it was gone before its turn came"
+    assert SERVICE_S <= served_s(left) <= SERVICE_S + NOTICED_S
+    assert left.ended_at <= started_at(rows["c"]) <= left.ended_at + NOTICED_S
+
+
+@pytest.mark.wall
+def test_a_hang_keeps_its_slot_until_its_client_leaves(crowd_at):
+    crowd = crowd_at(faults=(Fault("hang", "router"),))
+    crowd.comes("hangs", leaves_after_s=0.5)
+    crowd.comes("waits", role="supervisor")
+    rows = crowd.rows()
+    assert rows["hangs"].outcome == "client_gone"
+    assert rows["hangs"].ended_at <= started_at(rows["waits"]) <= rows["hangs"].ended_at + NOTICED_S
+    assert rows["waits"].outcome == "ok"
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("stops", [True, False])
+def test_a_run_that_is_over_leaves_its_slot_and_the_queue(stops, crowd_at):
+    crowd, other = crowd_at(faults=(Fault("hang", "router"),), stops_on_disconnect=stops), new_run()
+    crowd.comes("hangs")
+    crowd.comes("waits", role="supervisor")
+    crowd.comes("other", role="supervisor", run_id=other)
+    crowd.here.log.forget(crowd.run_id)
+    over_at = time.monotonic()
+    crowd.gone()
+    for name in ("hangs", "waits"):
+        assert isinstance(crowd.errors[name], openai.InternalServerError)
+        assert crowd.errors[name].code == "run_over"
+    row = crowd.here.row(other)
+    assert (row.outcome, row.output_tokens) == ("ok", TOKENS)
+    assert started_at(row) <= over_at
+
+
+# ---- what needs no slot
+
+
+def test_refusals_and_searches_do_not_wait_for_a_slot(crowd_at):
+    faults = (Fault("hang", "router"), Fault("rate_limit", "planner"), Fault("http_500", "validation"))
+    crowd, run_id = crowd_at(faults=faults), new_run()
+    crowd.comes("hangs")
+    with openai_at(crowd.here.addresses, timeout=10) as client:
+        with pytest.raises(openai.BadRequestError):
+            client.chat.completions.create(model=MODEL, messages=[], extra_headers=tags(run_id))
+        for role, error in (("planner", openai.RateLimitError), ("validation", openai.InternalServerError)):
+            with pytest.raises(error):
+                client.chat.completions.create(model=MODEL, messages=QUESTION, extra_headers=tags(run_id, role=role))
+        assert client.models.list()
+    with contextlib.closing(QdrantClient(url=crowd.here.addresses.qdrant_url, check_compatibility=False)) as store:
+        store.create_collection("c", vectors_config={})
+        assert store.scroll("c") == ([], None)
+    rows = crowd.here.log.rows(run_id, wait_quiet_s=5)
+    assert [(row.status, row.queue_wait_s) for row in rows] == [(400, 0.0), (429, 0.0), (500, 0.0)]
+    assert crowd.rows(wait_quiet_s=0)["hangs"].outcome == "open"
+    crowd.here.log.forget(crowd.run_id)
+
+
+# ---- no slot is lost
+
+
+class Brief:
+    """A service whose every request takes a slot for 5 ms, or for ever, as its body says."""
+
+    def plan(self, request: ServiceRequest) -> Plan:
+        seconds = float(request.body)
+        return Plan((Wait(seconds / 2, tokens=1), Wait(seconds / 2), *json_steps(200, {})), "llm", takes_slot=True)
+
+
+async def asked(door: WallDoor, run_id: str, seconds: float, leaves_after_s: float | None) -> None:
+    """One request over ASGI, whose client goes away after a while if it is told to."""
+    body = {"type": "http.request", "body": str(seconds).encode(), "more_body": False}
+    unread = [body]
+
+    async def receive() -> Any:
+        if unread:
+            return unread.pop()
+        await asyncio.sleep(3600 if leaves_after_s is None else leaves_after_s)
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None: ...
+
+    headers = [(name.encode(), value.encode()) for name, value in tags(run_id).items()]
+    scope = {"type": "http", "method": "POST", "path": "/v1/x", "headers": headers, "query_string": b""}
+    with contextlib.suppress(Exception):  # a reply that is cut is an error for the server that carries it
+        await door(scope, receive, send)
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("stops", [True, False])
+def test_whoever_comes_leaves_or_is_ended_all_slots_are_free_in_the_end(stops):
+    async def main() -> list[RequestRow]:
+        service, draws = Brief(), random.Random(7)
+        door = WallDoor(llm=service, vectors=service, stops_on_disconnect=stops, slots=3)
+        requests = []
+        for number in range(120):
+            run_id, hangs = f"run-{number % 6}", draws.random() < 0.1
+            leaves = draws.uniform(0, 0.05) if draws.random() < 0.4 else None
+            requests.append(asyncio.create_task(asked(door, run_id, float("inf") if hangs else 0.005, leaves)))
+            if draws.random() < 0.05:
+                draws.choice(requests).cancel()
+            await asyncio.sleep(draws.uniform(0, 0.004))
+        rows = [row for number in range(6) for row in door.log.rows(f"run-{number}")]
+        # Every run is ended, one after the other: what hangs, and what waits behind it, goes with its run.
+        for number in range(6):
+            over = {"type": "http", "method": "DELETE", "path": "/log", "headers": []}
+            await door({**over, "query_string": f"run_id=run-{number}".encode()}, nothing, nothing)
+        await asyncio.wait_for(asyncio.gather(*requests, return_exceptions=True), 10)
+        assert (door._queue.served, door._queue.waiting, door._playing) == (frozenset(), (), set())
+        await asyncio.gather(*(asked(door, "", 0.02, None) for _ in range(3)))
+        fresh = door.log.rows("")
+        assert [row.outcome for row in fresh] == ["ok"] * 3
+        assert [row.queue_wait_s for row in fresh] == [0.0] * 3, "all three slots are there"
+        return rows
+
+    async def nothing(*_: Any) -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    rows = asyncio.run(main())
+    assert {row.outcome for row in rows} >= {"ok", "ended"}
+    assert all(row.ended_at is not None and 0 <= row.queue_wait_s <= row.ended_at - row.received_at for row in rows)
+    spans = [(started_at(row), row.ended_at) for row in rows if row.token_spans]
+    assert all(sum(begun <= at < ended for begun, ended in spans) <= 3 for at, _ in spans)
