@@ -1,23 +1,31 @@
-"""The questions asked of the language reference, and how an answer to one is scored.
+"""The questions asked of a corpus, and how an answer to one is scored.
 
     question = load_questions()[0]
     source_recall(question, ["function", "calls"])                            # 1.0
     answer_score(question, "It is evaluated once, when … [function#4]", docs)  # share of the facts, each with proof
+    read_questions("mine.json")                                                # a user's own, in the same shape
 
-The questions are in docmind_lab/data/questions.json. They were written by reading the reference and were not tuned
-to what the search finds. Each gold fact is a short phrase that a gold topic's text has in every supported Python.
+The questions are in docmind_lab/data/questions.json, those of the handbook in handbook_questions.json beside it. They
+were written by reading the documents and were not tuned to what the search finds. Each gold fact is a short phrase
+that a gold topic's text has, the reference's in every supported Python.
 """
 
 from __future__ import annotations
 
+import difflib
 import functools
 import importlib.resources
 import json
 import math
+import os
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
+
+from docmind_lab.errors import ConfigurationError
 
 # The reference marks code with quotes in some versions and with backticks or asterisks in others, and sets
 # typographic quotes around words; an answer may do any of it.
@@ -60,20 +68,94 @@ class CitableDocument(Protocol):
         """The text that has to bear the citation out."""
 
 
+_FILES = {"language_reference": "questions.json", "handbook": "handbook_questions.json"}
+_FIELDS: Mapping[str, Callable[[Any], bool]] = {
+    "id": lambda value: isinstance(value, str) and bool(value.strip()),
+    "text": lambda value: isinstance(value, str) and bool(value.strip()),
+    "gold_topics": lambda value: _is_list_of_texts(value),
+    "gold_facts": lambda value: _is_list_of_texts(value),
+    "complex": lambda value: isinstance(value, bool),
+}
+_SHAPES = {"gold_topics": "a list of texts", "gold_facts": "a list of texts", "complex": "true or false"}
+
+
+def load_questions(corpus: str = "language_reference") -> tuple[Question, ...]:
+    """The questions that come with a corpus, in file order; the same object on every call.
+
+    corpus: "language_reference" has forty, "handbook" twelve. Raises: ConfigurationError for another name.
+    """
+    if corpus not in _FILES:
+        raise ConfigurationError(f"corpus must be one of {', '.join(_FILES)}, not {corpus!r}")
+    return _shipped(_FILES[corpus])
+
+
 @functools.cache
-def load_questions() -> tuple[Question, ...]:
-    """The forty questions over the language reference, in file order; the same object on every call."""
-    file = importlib.resources.files("docmind_lab.data").joinpath("questions.json")
-    return tuple(
-        Question(
-            id=row["id"],
-            text=row["text"],
-            gold_topics=tuple(row["gold_topics"]),
-            gold_facts=tuple(row["gold_facts"]),
-            complex=row["complex"],
-        )
-        for row in json.loads(file.read_text(encoding="utf-8"))
+def _shipped(name: str) -> tuple[Question, ...]:
+    file = importlib.resources.files("docmind_lab.data").joinpath(name)
+    return _parsed(json.loads(file.read_text(encoding="utf-8")), name)
+
+
+def read_questions(path: str | os.PathLike[str], *, topics: Iterable[str] | None = None) -> tuple[Question, ...]:
+    """A user's own questions: a JSON list of objects with id and text, and what is known of gold_topics, gold_facts
+    and complex.
+
+    topics: those of the corpus that is asked, such as `Library.topics`; gold topics must be among them.
+    Raises: ConfigurationError naming the file, the question and the remedy.
+    """
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise ConfigurationError(
+            f"{path} cannot be read ({error.strerror}); check the path of the questions"
+        ) from error
+    except ValueError as error:
+        raise ConfigurationError(f"{path} is not JSON ({error}); write a list of questions") from error
+    questions = _parsed(content, str(path))
+    if topics is not None:
+        _require_topics(questions, set(topics), str(path))
+    return questions
+
+
+def _parsed(content: Any, name: str) -> tuple[Question, ...]:
+    if not isinstance(content, list) or not content:
+        raise ConfigurationError(f'{name} must hold a list of questions, such as [{{"id": "q1", "text": "Why?"}}]')
+    questions = tuple(_question(row, f"{name}, question {number}") for number, row in enumerate(content, start=1))
+    if twice := [id_ for id_, count in Counter(question.id for question in questions).items() if count > 1]:
+        raise ConfigurationError(f"{name}: the id {twice[0]!r} stands twice; give each question its own")
+    return questions
+
+
+def _question(row: Any, name: str) -> Question:
+    if not isinstance(row, dict):
+        raise ConfigurationError(f"{name} must be an object with id and text, not {type(row).__name__}")
+    if unknown := sorted(set(row) - set(_FIELDS)):
+        raise ConfigurationError(f"{name}: unknown field {unknown[0]!r}; the fields are {', '.join(_FIELDS)}")
+    for field, is_right in _FIELDS.items():
+        required = field in ("id", "text")
+        if (field in row or required) and not is_right(row.get(field)):
+            raise ConfigurationError(f"{name}: {field} must be {_SHAPES.get(field, 'a text that is not empty')}")
+    return Question(
+        id=row["id"],
+        text=row["text"],
+        gold_topics=tuple(row.get("gold_topics", ())),
+        gold_facts=tuple(row.get("gold_facts", ())),
+        complex=row.get("complex", False),
     )
+
+
+def _is_list_of_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) and item.strip() for item in value)
+
+
+def _require_topics(questions: Iterable[Question], topics: set[str], name: str) -> None:
+    for question in questions:
+        for topic in question.gold_topics:
+            if topic not in topics:
+                near = difflib.get_close_matches(topic, sorted(topics), n=1)
+                hint = f"did you mean {near[0]!r}?" if near else "name a document by its path in the folder"
+                raise ConfigurationError(
+                    f"{name}: question {question.id!r} has the gold topic {topic!r}, which no document has; {hint}"
+                )
 
 
 def source_recall(question: Question, topics: Iterable[str]) -> float:
