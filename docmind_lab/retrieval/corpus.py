@@ -20,6 +20,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pydoc_data.topics import topics as reference_pages
+from types import MappingProxyType
 
 CHUNK_CHARACTERS = 1_200
 """Upper size of a chunk: about 250 tokens, so that five of them and a question fit a small model's context."""
@@ -165,6 +166,14 @@ def topic_references(topic: str) -> tuple[str, ...]:
             targets = (_page_behind(name, tables) for name in entry[1].split())
             found += [target for target in targets if target in known and target != topic]
     return tuple(dict.fromkeys(found))
+
+
+@functools.cache
+def language_references() -> Mapping[str, tuple[str, ...]]:
+    """Topic → `topic_references`, for every topic of the language reference that has any; what `SearchIndex` takes."""
+    topics = sorted({chunk.topic for chunk in load_language_reference()})
+    found = {topic: topic_references(topic) for topic in topics}
+    return MappingProxyType({topic: references for topic, references in found.items() if references})
 
 
 def _page_behind(name: str, tables: Mapping[str, str | tuple[str, ...]]) -> str:

@@ -16,7 +16,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import bm25s
 import numpy as np
@@ -108,6 +108,28 @@ class SparseEncoder:
 def _sparse_vector(weights: Mapping[int, float]) -> SparseVector:
     indices = sorted(weights)
     return SparseVector(indices=indices, values=[round(weights[index], _DIGITS) for index in indices])
+
+
+class TextEncoder(Protocol):
+    """Texts as dense vectors: what an index needs of an encoder, LSA or an embedding model of a user's own.
+
+    name: names the vector in the collection and tells one encoder from another, so a model's own name. An index built
+    with another name or dimension is built anew.
+    """
+
+    @property
+    def name(self) -> str:
+        """Name of the vector."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in each vector."""
+        ...
+
+    def encode(self, text: str) -> list[float]:
+        """The text's vector; all zero for a text that the encoder knows nothing of."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,14 +10,15 @@ searches a collection that another one filled calls `SearchIndex.fit` with the s
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from qdrant_client import QdrantClient, models
 
 from docmind_lab.errors import ConfigurationError, ServiceError
 from docmind_lab.retrieval.corpus import Chunk
-from docmind_lab.retrieval.encoders import DenseEncoder, SparseEncoder
+from docmind_lab.retrieval.encoders import DenseEncoder, SparseEncoder, TextEncoder
 
 BATCH_SIZE = 64
 """Points per upload: about 200 kB of JSON, well below Qdrant's limit of 32 MB for a request."""
@@ -30,19 +31,32 @@ CORPUS_FIELD = "corpus"
 class SearchIndex:
     """What a search needs besides a client.
 
-    collection: its name in Qdrant. sparse, dense: the encoders of its two named vectors, "bm25" and "lsa".
-    size: chunks in it. fingerprint: of the chunks and of how they are encoded.
+    collection: its name in Qdrant. sparse, dense: the encoders of its two vectors, named after them: "bm25" and "lsa",
+    unless it was given another dense encoder. size: chunks in it. fingerprint: of the chunks and of how they are
+    encoded. references: topic → topics that it refers to; what the graph strategy follows, empty for a corpus
+    without any.
     """
 
     collection: str
     sparse: SparseEncoder
-    dense: DenseEncoder
+    dense: TextEncoder
     size: int
     fingerprint: str
+    references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
-    def fit(cls, chunks: Sequence[Chunk], *, collection: str = "language_reference") -> SearchIndex:
+    def fit(
+        cls,
+        chunks: Sequence[Chunk],
+        *,
+        collection: str = "language_reference",
+        references: Mapping[str, Sequence[str]] | None = None,
+        dense: TextEncoder | None = None,
+    ) -> SearchIndex:
         """The index of these chunks, without sending anything.
+
+        references: of the corpus, topic → topics, such as `language_references()`; those to topics without a chunk,
+        and to the topic itself, are left out. dense: an encoder to use as it is; None fits LSA on the chunks.
 
         Raises ConfigurationError for no chunks, chunks without a word, or two chunks with one id.
         """
@@ -51,13 +65,15 @@ class SearchIndex:
         if len({chunk.id for chunk in chunks}) < len(chunks):
             raise ConfigurationError("chunks must have different ids: a citation has to name one passage")
         texts = [chunk.searchable for chunk in chunks]
-        sparse, dense = SparseEncoder.fit(texts), DenseEncoder.fit(texts)
+        sparse = SparseEncoder.fit(texts)
+        dense = dense or DenseEncoder.fit(texts)
         return cls(
             collection=collection,
             sparse=sparse,
             dense=dense,
             size=len(chunks),
             fingerprint=_fingerprint(chunks, sparse, dense),
+            references=_known_references(references or {}, {chunk.topic for chunk in chunks}),
         )
 
     @classmethod
@@ -67,19 +83,21 @@ class SearchIndex:
         chunks: Sequence[Chunk],
         *,
         collection: str = "language_reference",
+        references: Mapping[str, Sequence[str]] | None = None,
+        dense: TextEncoder | None = None,
         batch_size: int = BATCH_SIZE,
     ) -> SearchIndex:
         """The index of these chunks, with the collection filled and counted.
 
         A collection that already holds exactly these chunks is kept. One that holds other chunks of ours is
-        replaced; one with points that are not ours is left alone.
+        replaced; one with points that are not ours is left alone. references, dense: as in `fit`.
 
         Raises ConfigurationError as `fit` does, for a batch size below 1, and for a collection that is someone
         else's; ServiceError if the collection does not hold every chunk afterwards.
         """
         if batch_size < 1:
             raise ConfigurationError(f"batch_size must be 1 or more, not {batch_size}")
-        index = cls.fit(chunks, collection=collection)
+        index = cls.fit(chunks, collection=collection, references=references, dense=dense)
         if client.collection_exists(collection):
             if index.is_complete(client):
                 return index
@@ -88,9 +106,9 @@ class SearchIndex:
         client.create_collection(
             collection,
             vectors_config={
-                DenseEncoder.name: models.VectorParams(size=index.dense.dimension, distance=models.Distance.COSINE)
+                index.dense.name: models.VectorParams(size=index.dense.dimension, distance=models.Distance.COSINE)
             },
-            sparse_vectors_config={SparseEncoder.name: models.SparseVectorParams(modifier=models.Modifier.IDF)},
+            sparse_vectors_config={index.sparse.name: models.SparseVectorParams(modifier=models.Modifier.IDF)},
         )
         points = list(index.points(chunks))
         for start in range(0, len(points), batch_size):
@@ -111,9 +129,9 @@ class SearchIndex:
             vectors: dict[str, models.Vector] = {}
             sparse, dense = self.sparse.encode_document(chunk.searchable), self.dense.encode(chunk.searchable)
             if sparse.indices:
-                vectors[SparseEncoder.name] = sparse
+                vectors[self.sparse.name] = sparse
             if any(dense):
-                vectors[DenseEncoder.name] = dense
+                vectors[self.dense.name] = dense
             payload = {
                 "chunk_id": chunk.id,
                 "topic": chunk.topic,
@@ -141,9 +159,18 @@ def _refuse_foreign(client: QdrantClient, collection: str) -> None:
         )
 
 
-def _fingerprint(chunks: Sequence[Chunk], sparse: SparseEncoder, dense: DenseEncoder) -> str:
+def _known_references(references: Mapping[str, Sequence[str]], topics: set[str]) -> Mapping[str, tuple[str, ...]]:
+    known = {
+        topic: tuple(dict.fromkeys(target for target in targets if target in topics and target != topic))
+        for topic, targets in references.items()
+        if topic in topics
+    }
+    return MappingProxyType({topic: targets for topic, targets in known.items() if targets})
+
+
+def _fingerprint(chunks: Sequence[Chunk], sparse: SparseEncoder, dense: TextEncoder) -> str:
     digest = hashlib.blake2b(digest_size=16)
-    digest.update(repr((sparse.k1, sparse.b, dense.dimension)).encode())
+    digest.update(repr((sparse.k1, sparse.b, dense.name, dense.dimension)).encode())
     for chunk in chunks:
         digest.update("\x1f".join(("", chunk.id, chunk.topic, chunk.section, chunk.text)).encode())
     return digest.hexdigest()

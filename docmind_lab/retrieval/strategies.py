@@ -1,26 +1,31 @@
-"""The explicit ways to search: which request a strategy makes, and what comes back as documents.
+"""The explicit ways to search: which requests a strategy makes, and what comes back as documents.
 
     search(client, index, "sparse", "operator precedence")               # words: BM25
     await search_async(client, index, "hybrid", "operator precedence")   # words and LSA, fused in Qdrant
 
-A strategy is a pure function from a query to the arguments of `query_points`; the sync and the async door only
-send them. Both make one request, which ends as the client's own limits say: a timeout surfaces here as the client
-raises it, and what the server does with an abandoned request is the server's choice.
+sparse         words, by BM25. One request.
+dense          the index's dense encoder alone: LSA, unless the index was given another. One request.
+hybrid         both, fused by reciprocal rank in Qdrant. One request.
+hierarchical   hybrid finds passages; then what stands around the best of them is fetched. Two requests.
+graph          hybrid finds passages; then the topics that theirs refer to are searched. Two requests.
+
+A strategy is a generator that yields requests and is sent their points; the sync and the async door only pass them
+on, so both find the same. Each request ends as the client's own limits say, and a deadline in force around a search
+holds all of its requests together. A timeout surfaces here as the client raises it; what the server does with an
+abandoned request is the server's choice.
 """
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from qdrant_client import AsyncQdrantClient, QdrantClient, models
 
-from docmind_lab.errors import ConfigurationError, ServiceError
-from docmind_lab.retrieval.encoders import DenseEncoder, SparseEncoder
-from docmind_lab.retrieval.index import CORPUS_FIELD, SearchIndex
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.retrieval.index import SearchIndex
+from docmind_lab.retrieval.results import Points, RetrievedDocument, best_first, read_documents
 
 LIMIT = 5
 """Documents returned by default: what a small model reads at once."""
@@ -28,78 +33,159 @@ LIMIT = 5
 _CANDIDATES = 20
 """Ranks that each half of a hybrid search hands to the fusion, at least; deeper ranks barely move an RRF score."""
 
-# A slash, drive letter or share that starts a word and is followed by a name. "and/or", "f(a, /)", "a / b", "./here"
-# and the slashes of a web address are none of it.
-_ABSOLUTE_PATH = re.compile(
-    r"""  (?<![\w/.)\]]) ~?/ [\w.~]         # /srv/x, ~/x
-        | (?<!\w) ~\w* [\\/]               # ~name/x
-        | (?<!\w) [A-Za-z]: [\\/] (?!/)    # C:\x, C:/x
-        | \\\\ \w                          # \\host\share
-        | \b file:                         # file:///srv/x
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
-# Base64 or hex in a string, or a string that is not text.
-_BLOB = re.compile(r"[A-Za-z0-9+/=_-]{256,}|^data:[\w.+-]+/|[\x00-\x08\x0e-\x1f]", re.IGNORECASE)
+_NEIGHBOURS = 2
+"""Passages fetched around a good one: usually the one before and the one after, which is what a cut took off."""
+
+# The larger part of the answer stays what the words of the query found; one step along a reference is worth half.
+_REFERRED_SHARE = 0.4
+_REFERRED_WEIGHT = 0.5
 
 
 @dataclass(frozen=True)
-class RetrievedDocument:
-    """One passage that a search found.
+class Request:
+    """One request of a strategy: a method of the Qdrant client, and what it is called with."""
 
-    id: the chunk's, as citations name it. content: its text. metadata: JSON values only, see `clean_metadata`.
-    score: BM25 for "sparse", an RRF sum for "hybrid"; comparable within one result only.
-    """
+    method: Literal["query_points", "scroll"]
+    arguments: Mapping[str, Any]
 
-    id: str
-    content: str
-    metadata: dict[str, Any] = field(default_factory=dict)
-    score: float = 0.0
 
-    @property
-    def topic(self) -> str:
-        """The page it comes from; empty if its metadata names none."""
-        return str(self.metadata.get("topic", ""))
-
-    def to_payload(self) -> dict[str, Any]:
-        """The document as JSON: id, content, metadata, score."""
-        return {"id": self.id, "content": self.content, "metadata": dict(self.metadata), "score": self.score}
+Steps = Generator[Request, Points, tuple[RetrievedDocument, ...]]
 
 
 def _sparse(index: SearchIndex, query: str, limit: int) -> dict[str, Any]:
     vector = index.sparse.encode_query(query)
-    return {"query": vector, "using": SparseEncoder.name} if vector.indices else {}
+    return {"query": vector, "using": index.sparse.name} if vector.indices else {}
+
+
+def _dense(index: SearchIndex, query: str, limit: int) -> dict[str, Any]:
+    vector = index.dense.encode(query)
+    return {"query": vector, "using": index.dense.name} if any(vector) else {}
 
 
 def _hybrid(index: SearchIndex, query: str, limit: int) -> dict[str, Any]:
     candidates = max(_CANDIDATES, 2 * limit)
-    sparse, dense = index.sparse.encode_query(query), index.dense.encode(query)
-    prefetch = []
-    if sparse.indices:
-        prefetch.append(models.Prefetch(query=sparse, using=SparseEncoder.name, limit=candidates))
-    if any(dense):
-        prefetch.append(models.Prefetch(query=dense, using=DenseEncoder.name, limit=candidates))
+    halves = [_sparse(index, query, limit), _dense(index, query, limit)]
+    prefetch = [models.Prefetch(limit=candidates, **half) for half in halves if half]
     return {"prefetch": prefetch, "query": models.FusionQuery(fusion=models.Fusion.RRF)} if prefetch else {}
 
 
-_BUILDERS: Mapping[str, Callable[[SearchIndex, str, int], dict[str, Any]]] = {"sparse": _sparse, "hybrid": _hybrid}
+_BUILDERS: Mapping[str, Callable[[SearchIndex, str, int], dict[str, Any]]] = {
+    "sparse": _sparse,
+    "dense": _dense,
+    "hybrid": _hybrid,
+}
 
-STRATEGIES = tuple(_BUILDERS)
+STRATEGIES = (*_BUILDERS, "hierarchical", "graph")
 """Names of the explicit strategies."""
 
 
 def build_query(index: SearchIndex, strategy: str, query: str, limit: int = LIMIT) -> dict[str, Any]:
-    """Keyword arguments for `query_points`; empty when the query has no word to search for.
+    """Keyword arguments for `query_points`: the one request of a strategy, or the first of two.
 
-    A hybrid query whose words are all unknown to LSA is fused from its sparse half alone.
+    Empty when the query has no word to search for. A hybrid query whose words are all unknown to the dense encoder is
+    fused from its sparse half alone.
     Raises ConfigurationError for an unknown strategy or a limit below 1.
     """
-    if strategy not in _BUILDERS:
+    if strategy not in STRATEGIES:
         raise ConfigurationError(f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}")
     if limit < 1:
         raise ConfigurationError(f"limit must be 1 or more, not {limit}")
-    arguments = _BUILDERS[strategy](index, query, limit)
+    arguments = _BUILDERS.get(strategy, _hybrid)(index, query, limit)
     return {"collection_name": index.collection, "limit": limit, "with_payload": True, **arguments} if arguments else {}
+
+
+def strategy_in_effect(index: SearchIndex, strategy: str) -> str:
+    """The strategy that a search follows: "hybrid" for "graph" over a corpus that has no references."""
+    return "hybrid" if strategy == "graph" and not index.references else strategy
+
+
+def _plain(index: SearchIndex, arguments: dict[str, Any], limit: int) -> Steps:
+    return read_documents((yield Request("query_points", arguments)))
+
+
+def _hierarchical(index: SearchIndex, arguments: dict[str, Any], limit: int) -> Steps:
+    """The best passages, each followed by its neighbours: of its section, or of its page where the section is short.
+
+    A neighbour has the score of the passage that it stands around, which `context_of` in its metadata names.
+    """
+    points = {str((point.payload or {}).get("chunk_id")): point for point in (yield Request("query_points", arguments))}
+    found = read_documents(list(points.values()))
+    if not found:
+        return ()
+    around = {document.id: _window(points[document.id], document.topic) for document in found}
+    neighbours = yield Request(
+        "scroll",
+        {
+            "collection_name": index.collection,
+            "scroll_filter": models.Filter(should=list(around.values())),
+            "limit": 2 * _NEIGHBOURS * len(around),
+            "with_payload": True,
+        },
+    )
+    kept: dict[str, RetrievedDocument] = {}
+    for document in found:
+        if document.id not in kept and len(kept) < limit:
+            kept[document.id] = document
+            for neighbour in _nearest(points[document.id], neighbours, document):
+                kept.setdefault(neighbour.id, neighbour)
+    return best_first(list(kept.values())[:limit])
+
+
+def _window(point: models.ScoredPoint | models.Record, topic: str) -> models.Filter:
+    # A point's id is its place in the corpus: what stands around it has the ids around it.
+    place = int(point.id)
+    places = [other for other in range(max(0, place - _NEIGHBOURS), place + _NEIGHBOURS + 1) if other != place]
+    on_page = models.FieldCondition(key="topic", match=models.MatchValue(value=topic))
+    return models.Filter(must=[on_page, models.HasIdCondition(has_id=list(places))])
+
+
+def _nearest(
+    point: models.ScoredPoint | models.Record, candidates: Points, document: RetrievedDocument
+) -> list[RetrievedDocument]:
+    """At most `_NEIGHBOURS` of the candidates: on the document's page, in its section first, then by distance."""
+    place, section = int(point.id), document.metadata.get("section")
+    on_page = [it for it in candidates if (it.payload or {}).get("topic") == document.topic]
+    near = [it for it in on_page if 0 < abs(int(it.id) - place) <= _NEIGHBOURS]
+    near.sort(key=lambda it: ((it.payload or {}).get("section") != section, abs(int(it.id) - place), int(it.id)))
+    read = read_documents(near[:_NEIGHBOURS], lambda _: document.score)
+    return [replace(one, metadata={**one.metadata, "context_of": document.id}) for one in read]
+
+
+def _graph(index: SearchIndex, arguments: dict[str, Any], limit: int) -> Steps:
+    """The best passages, and in the last places the best ones of the topics that theirs refer to.
+
+    At most two places in five go to referred topics, none where nothing is referred to; their scores are halved.
+    `referred_by` in their metadata names the topics that refer to theirs.
+    """
+    found = read_documents((yield Request("query_points", arguments)))
+    referring: dict[str, list[str]] = {}
+    for topic in dict.fromkeys(document.topic for document in found):
+        for target in index.references.get(topic, ()):
+            referring.setdefault(target, []).append(topic)
+    targets = [target for target in referring if target not in {document.topic for document in found}]
+    places = int(limit * _REFERRED_SHARE)
+    if not targets or not places:
+        return found
+    among = models.Filter(must=[models.FieldCondition(key="topic", match=models.MatchAny(any=targets))])
+    # The filter goes on both halves: outside of them it would come after the fusion, when all ranks are taken.
+    halves = [half.model_copy(update={"filter": among}) for half in arguments["prefetch"]]
+    reached = read_documents(
+        (yield Request("query_points", {**arguments, "prefetch": halves, "limit": places})),
+        lambda point: point.score * _REFERRED_WEIGHT,
+    )
+    referred = [replace(one, metadata={**one.metadata, "referred_by": referring[one.topic]}) for one in reached]
+    return best_first([*found[: limit - len(referred)], *referred])
+
+
+_STEPS: Mapping[str, Callable[[SearchIndex, dict[str, Any], int], Steps]] = {
+    "hierarchical": _hierarchical,
+    "graph": _graph,
+}
+
+
+def _steps(index: SearchIndex, strategy: str, query: str, limit: int) -> Steps | None:
+    arguments = build_query(index, strategy, query, limit)
+    return _STEPS.get(strategy_in_effect(index, strategy), _plain)(index, arguments, limit) if arguments else None
 
 
 def search(
@@ -109,58 +195,40 @@ def search(
 
     Raises what `build_query` and the client raise, and ServiceError for points that are not chunks.
     """
-    arguments = build_query(index, strategy, query, limit)
-    return read_documents(client.query_points(**arguments).points) if arguments else ()
+    steps = _steps(index, strategy, query, limit)
+    if steps is None:
+        return ()
+    request = next(steps)
+    while True:
+        points = _points_of(getattr(client, request.method)(**request.arguments))
+        try:
+            request = steps.send(points)
+        except StopIteration as end:
+            return _found(end)
 
 
 async def search_async(
     client: AsyncQdrantClient, index: SearchIndex, strategy: str, query: str, *, limit: int = LIMIT
 ) -> tuple[RetrievedDocument, ...]:
     """As `search`, for the async client."""
-    arguments = build_query(index, strategy, query, limit)
-    return read_documents((await client.query_points(**arguments)).points) if arguments else ()
-
-
-def read_documents(points: list[models.ScoredPoint]) -> tuple[RetrievedDocument, ...]:
-    """Documents of a response's points, best first, ties by id. Raises ServiceError for points without text."""
-    documents = []
-    for point in points:
-        payload = dict(point.payload or {})
+    steps = _steps(index, strategy, query, limit)
+    if steps is None:
+        return ()
+    request = next(steps)
+    while True:
+        points = _points_of(await getattr(client, request.method)(**request.arguments))
         try:
-            name, text = payload.pop("chunk_id"), payload.pop("text")
-        except KeyError as missing:
-            raise ServiceError(
-                f"point {point.id} has no {missing} in its payload: the collection was not built by docmind_lab"
-            ) from missing
-        payload.pop(CORPUS_FIELD, None)
-        documents.append(RetrievedDocument(str(name), str(text), clean_metadata(payload), float(point.score)))
-    return tuple(sorted(documents, key=lambda document: (-document.score, document.id)))
+            request = steps.send(points)
+        except StopIteration as end:
+            return _found(end)
 
 
-def clean_metadata(metadata: Mapping[Any, Any]) -> dict[str, Any]:
-    """The metadata that may leave: JSON values without absolute paths and without binary blobs, at any depth.
-
-    Dropped: bytes; strings that hold an absolute path (POSIX, Windows, share, home or file: address), base64 or
-    control characters; NaN and infinities; everything that JSON does not know; and keys that are not clean strings.
-    """
-    return {
-        key: _clean(value)
-        for key, value in metadata.items()
-        if isinstance(key, str) and _is_clean(key) and _is_clean(value)
-    }
+def _points_of(response: Any) -> Points:
+    # A scroll gives its points and where to go on; a query an object that has them.
+    points: Points = response[0] if isinstance(response, tuple) else response.points
+    return points
 
 
-def _clean(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return clean_metadata(value)
-    if isinstance(value, list | tuple):
-        return [_clean(item) for item in value if _is_clean(item)]
-    return value
-
-
-def _is_clean(value: Any) -> bool:
-    if isinstance(value, str):
-        return not (_ABSOLUTE_PATH.search(value) or _BLOB.search(value))
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return value is None or isinstance(value, bool | int | Mapping | list | tuple)
+def _found(end: StopIteration) -> tuple[RetrievedDocument, ...]:
+    documents: tuple[RetrievedDocument, ...] = end.value
+    return documents

@@ -2,9 +2,11 @@
 
     documents [{id, content, metadata, score}], strategy_used, query_original, query_optimized, document_count,
     processing_time_ms, router_used                            # on failure also: error, error_type
+                                                               # router asked in vain: router_error_type
 
 What to search comes from the tool itself (`create_retrieve_documents(resources)`) or, for the ready-made
-`retrieve_documents`, from `resources` in the runtime context of the graph.
+`retrieve_documents`, from `resources` in the runtime context of the graph. With router injection on, an injected
+router engine is asked first (injection.py); whatever goes wrong with it, explicit retrieval follows.
 """
 
 from __future__ import annotations
@@ -27,12 +29,17 @@ from qdrant_client.http.exceptions import ApiException
 from docmind_lab.clocks import WALL, Clock
 from docmind_lab.deadlines import Deadline, current_policy, deadline_scope
 from docmind_lab.errors import ConfigurationError, DocmindLabError
+from docmind_lab.network.exchange import Admission
 from docmind_lab.recorder import current_recorder, position_of
 from docmind_lab.retrieval.index import SearchIndex
-from docmind_lab.retrieval.strategies import LIMIT, RetrievedDocument, search, search_async
+from docmind_lab.retrieval.injection import Routed, RouterCall, check_endpoints, find_router
+from docmind_lab.retrieval.results import RetrievedDocument
+from docmind_lab.retrieval.strategies import LIMIT, STRATEGIES, search, search_async, strategy_in_effect
 
 ROLE = "retrieval"
-Strategy = Literal["sparse", "hybrid"]
+Strategy = Literal["sparse", "dense", "hybrid", "hierarchical", "graph"]
+# Half of what is left: explicit retrieval takes no longer than a router that searches once, so it can still follow.
+ROUTER_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -40,12 +47,33 @@ class RetrievalResources:
     """What a search needs: the index, and the clients that reach its collection.
 
     async_client belongs to the event loop it is first used on. clock: what deadlines are read on.
+    router_injection: whether an injected router engine is used; off, one is never touched. router_engine: the engine
+    when neither runtime context nor state brings one. router_share: of what is left of a propagated budget, in (0, 1),
+    how much a router gets. admit: raises for an endpoint that may not be reached, as `Settings.admit`; None for that
+    of the settings in the environment. An engine that is injected later, by context or state, is held to it by the
+    tool, which does not use one that is refused.
+
+    Raises: ConfigurationError for a share out of range or an engine without `query`; EndpointRefused for an engine
+    that declares an endpoint which is not admitted.
     """
 
     index: SearchIndex
     client: QdrantClient
     async_client: AsyncQdrantClient | None = None
     clock: Clock = field(default=WALL)
+    router_injection: bool = False
+    router_engine: Any = None
+    router_share: float = ROUTER_SHARE
+    admit: Admission | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.router_share < 1:
+            raise ConfigurationError(f"router_share must be above 0 and below 1, not {self.router_share!r}; try 0.5")
+        if self.router_engine is None:
+            return
+        if not callable(getattr(self.router_engine, "query", None)):
+            raise ConfigurationError("router_engine has no query(str): pass an object with that method")
+        check_endpoints(self.router_engine, self.admit)
 
 
 def optimised_query(query: str) -> str:
@@ -74,23 +102,40 @@ class _Search:
     resources: RetrievalResources
     query: str
     strategy: str
+    limit: int
+    routed: Routed = field(default_factory=Routed)
     started_at: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.started_at = self.resources.clock.now()
 
+    def deadline(self) -> Deadline | None:
+        """The deadline in the state, less the reserve; None if there is none."""
+        deadline = Deadline.from_state(self.runtime.state, self.resources.clock)
+        return None if deadline is None else deadline.child(current_policy().reserve_s)
+
+    def router_call(self) -> RouterCall | None:
+        """The question to the injected router; None where injection is off or nothing is injected."""
+        resources = self.resources
+        if not resources.router_injection:
+            return None
+        state: Mapping[str, Any] = self.runtime.state
+        engine = find_router(self.runtime.context, state, resources.router_engine)
+        if engine is None:
+            return None
+        query, deadline = optimised_query(self.query), self.deadline()
+        return RouterCall(engine, query, self.limit, state, deadline, resources.router_share, resources.admit)
+
     @contextlib.contextmanager
     def bounded(self) -> Iterator[None]:
-        """Observe the search as a retrieval call and hold it to the deadline in the state, if there is one."""
+        """Observe the search as one retrieval call, however many requests it makes, and hold it to the deadline."""
         state: Mapping[str, Any] = self.runtime.state
-        deadline = Deadline.from_state(state, self.resources.clock)
         recorder, policy, position = current_recorder(), current_policy(), position_of(state)
-        if deadline is not None:
-            deadline = deadline.child(policy.reserve_s)
-            if deadline.remaining() <= policy.floor_s:
-                if recorder is not None:
-                    recorder.refuse("retrieval", ROLE, position)
-                raise deadline.refused(ROLE, "retrieval")
+        deadline = self.deadline()
+        if deadline is not None and deadline.remaining() <= policy.floor_s:
+            if recorder is not None:
+                recorder.refuse("retrieval", ROLE, position)
+            raise deadline.refused(ROLE, "retrieval")
         total = deadline if policy.cap == "total" else None
         with contextlib.ExitStack() as stack:
             if recorder is not None:
@@ -108,17 +153,26 @@ class _Search:
                     recorder.event("deadline_cut", ROLE, kind="retrieval", source="network")
                 raise deadline.exceeded(ROLE, "network") from error
 
+    @property
+    def strategy_used(self) -> str:
+        """What found the documents; "router" for an engine that does not name one of our strategies."""
+        if self.routed.documents:
+            return self.routed.strategy if self.routed.strategy in STRATEGIES else "router"
+        return strategy_in_effect(self.resources.index, self.strategy)
+
     def payload(self, documents: Sequence[RetrievedDocument], error: BaseException | None = None) -> dict[str, Any]:
         """What the tool returns."""
         result: dict[str, Any] = {
             "documents": [document.to_payload() for document in documents],
-            "strategy_used": self.strategy,
+            "strategy_used": self.strategy_used,
             "query_original": self.query,
             "query_optimized": optimised_query(self.query),
             "document_count": len(documents),
             "processing_time_ms": round((self.resources.clock.now() - self.started_at) * 1000, 3),
-            "router_used": False,
+            "router_used": bool(self.routed.documents),
         }
+        if self.routed.error_type:
+            result["router_error_type"] = self.routed.error_type
         if error is not None:
             result |= {"error": _safe_message(error), "error_type": type(error).__name__}
         return result
@@ -128,7 +182,14 @@ class _Search:
         recorder = current_recorder()
         if recorder is not None and error is None:
             topics = sorted({document.topic for document in documents})
-            recorder.event("retrieved", ROLE, ids=[d.id for d in documents], topics=topics, strategy=self.strategy)
+            recorder.event(
+                "retrieved",
+                ROLE,
+                ids=[document.id for document in documents],
+                topics=topics,
+                strategy=self.strategy_used,
+                router_used=bool(self.routed.documents),
+            )
         payload = self.payload(documents, error)
         message = ToolMessage(
             json.dumps(payload, ensure_ascii=False),
@@ -149,29 +210,34 @@ def _safe_message(error: BaseException) -> str:
     return str(error) if isinstance(error, DocmindLabError) else f"the search failed: {type(error).__name__}"
 
 
+_STRATEGY_HELP = (
+    "sparse: exact words; dense: meaning; hybrid: both; hierarchical: with what stands around; graph: with what is "
+    "referred to."
+)
+
+
 def create_retrieve_documents(resources: RetrievalResources | None = None) -> BaseTool:
     """A `retrieve_documents` tool for these resources, or for those of the runtime context.
 
     A search that fails or is cut returns the payload with `error` and `error_type`; it does not raise. Under a
-    deadline the request ends with it and nothing is left running on this side.
+    deadline its requests end with it, and nothing is left running on this side but what an injected router leaves.
     """
 
     def retrieve(
         query: Annotated[str, Field(description="What to look for, in words.")],
         runtime: ToolRuntime[Any, Any],
-        strategy: Annotated[Strategy, Field(description="sparse: exact words; hybrid: words and meaning.")] = "hybrid",
+        strategy: Annotated[Strategy, Field(description=_STRATEGY_HELP)] = "hybrid",
         limit: Annotated[int, Field(ge=1, le=50, description="How many documents.")] = LIMIT,
     ) -> Command[Any]:
-        under_way = _Search(runtime, _found(runtime, resources), query, strategy)
+        under_way = _Search(runtime, _found(runtime, resources), query, strategy, limit)
+        client, index = under_way.resources.client, under_way.resources.index
         try:
+            if (router := under_way.router_call()) is not None:
+                under_way.routed = router.ask()
+            if under_way.routed.documents:
+                return under_way.command(under_way.routed.documents)
             with under_way.bounded():
-                found = search(
-                    under_way.resources.client,
-                    under_way.resources.index,
-                    strategy,
-                    optimised_query(query),
-                    limit=limit,
-                )
+                found = search(client, index, strategy, optimised_query(query), limit=limit)
         except _SURVIVABLE as error:
             return under_way.command((), error)
         return under_way.command(found)
@@ -179,18 +245,20 @@ def create_retrieve_documents(resources: RetrievalResources | None = None) -> Ba
     async def retrieve_async(
         query: Annotated[str, Field(description="What to look for, in words.")],
         runtime: ToolRuntime[Any, Any],
-        strategy: Annotated[Strategy, Field(description="sparse: exact words; hybrid: words and meaning.")] = "hybrid",
+        strategy: Annotated[Strategy, Field(description=_STRATEGY_HELP)] = "hybrid",
         limit: Annotated[int, Field(ge=1, le=50, description="How many documents.")] = LIMIT,
     ) -> Command[Any]:
-        under_way = _Search(runtime, _found(runtime, resources), query, strategy)
-        client = under_way.resources.async_client
+        under_way = _Search(runtime, _found(runtime, resources), query, strategy, limit)
+        client, index = under_way.resources.async_client, under_way.resources.index
         if client is None:
             raise ConfigurationError("RetrievalResources has no async_client: give it one to run the graph async")
         try:
+            if (router := under_way.router_call()) is not None:
+                under_way.routed = await router.ask_async()
+            if under_way.routed.documents:
+                return under_way.command(under_way.routed.documents)
             with under_way.bounded():
-                found = await search_async(
-                    client, under_way.resources.index, strategy, optimised_query(query), limit=limit
-                )
+                found = await search_async(client, index, strategy, optimised_query(query), limit=limit)
         except _SURVIVABLE as error:
             return under_way.command((), error)
         return under_way.command(found)

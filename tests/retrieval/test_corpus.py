@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from docmind_lab.retrieval.corpus import (
     CHUNK_CHARACTERS,
     chunk_pages,
+    language_references,
     load_language_reference,
     page_sections,
     reference_pages,
@@ -122,3 +123,11 @@ def test_references_follow_pydocs_tables_through_its_aliases():
 
 def test_an_unknown_topic_has_no_references():
     assert topic_references("no such topic") == ()
+
+
+def test_all_references_together_are_those_of_each_topic():
+    together = language_references()
+    for topic in {chunk.topic for chunk in load_language_reference()}:
+        assert together.get(topic, ()) == topic_references(topic)
+    assert list(together) == sorted(together)
+    assert all(together.values())

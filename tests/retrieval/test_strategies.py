@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -24,11 +25,14 @@ from docmind_lab.retrieval import (
     SearchIndex,
     build_query,
     clean_metadata,
+    language_references,
     load_language_reference,
     search,
     search_async,
+    topic_references,
 )
-from docmind_lab.retrieval.strategies import read_documents
+from docmind_lab.retrieval.results import read_documents
+from docmind_lab.retrieval.strategies import strategy_in_effect
 
 CHUNKS = (
     Chunk("lock#1", "lock", "Locks", "A lock is released by the context manager."),
@@ -91,6 +95,16 @@ def test_hybrid_fuses_words_and_lsa_by_reciprocal_rank(index: SearchIndex):
     assert all(half.limit >= 3 for half in arguments["prefetch"])
 
 
+def test_dense_asks_by_the_index_own_encoder_alone(index: SearchIndex):
+    arguments = build_query(index, "dense", "lock", 3)
+    assert (arguments["using"], arguments["query"]) == ("lsa", index.dense.encode("lock"))
+    assert "prefetch" not in arguments
+
+
+def test_dense_without_a_word_that_the_encoder_knows_sends_nothing(index: SearchIndex):
+    assert search(Mock(spec=QdrantClient), index, "dense", "xylophone") == ()
+
+
 def test_hybrid_without_a_word_that_lsa_knows_is_the_sparse_half(client: QdrantClient, index: SearchIndex):
     assert [half.using for half in build_query(index, "hybrid", "xylophone", 3)["prefetch"]] == ["bm25"]
     assert search(client, index, "hybrid", "xylophone") == ()
@@ -106,13 +120,14 @@ def test_a_query_without_a_word_sends_no_request(index: SearchIndex, strategy: s
 
 
 def test_an_unknown_strategy_is_refused_with_the_known_ones(index: SearchIndex):
-    with pytest.raises(ConfigurationError, match=r"sparse, hybrid.*'dense'"):
-        build_query(index, "dense", "lock", 3)
+    with pytest.raises(ConfigurationError, match=r"sparse, dense, hybrid, hierarchical, graph, not 'fuzzy'"):
+        search(Mock(spec=QdrantClient), index, "fuzzy", "lock")
 
 
 def test_a_limit_below_one_is_refused(index: SearchIndex):
-    with pytest.raises(ConfigurationError, match="limit"):
-        build_query(index, "sparse", "lock", 0)
+    for strategy in STRATEGIES:
+        with pytest.raises(ConfigurationError, match="limit"):
+            search(Mock(spec=QdrantClient), index, strategy, "lock", limit=0)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -129,13 +144,19 @@ def test_the_async_door_finds_what_the_sync_door_finds(client: QdrantClient, ind
         await other.close()
         return found
 
-    assert asyncio.run(ask()) == search(client, index, strategy, "lock context values", limit=4)
+    assert [document.id for document in asyncio.run(ask())] == [
+        document.id for document in search(client, index, strategy, "lock context values", limit=4)
+    ]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_searching_changes_nothing(client: QdrantClient, index: SearchIndex, strategy: str):
-    first = search(client, index, strategy, "lock context values")
-    assert search(client, index, strategy, "lock context values") == first
+    def found() -> list[tuple[str, Any]]:
+        # The last of a score's four digits may flip where a cosine's seventh does.
+        documents = search(client, index, strategy, "lock context values")
+        return [(document.id, pytest.approx(document.score, abs=2e-4)) for document in documents]
+
+    assert found() == found()
 
 
 def test_chunks_vectors_and_results_are_equal_in_every_process():
@@ -267,3 +288,135 @@ def test_clean_metadata_is_strict_json_and_stays_as_it_is(metadata: dict[object,
     cleaned = clean_metadata(metadata)
     assert json.loads(json.dumps(cleaned, allow_nan=False)) == cleaned
     assert clean_metadata(cleaned) == cleaned
+
+
+# ---- two requests
+
+PAGES = (
+    Chunk("ferry#1", "ferry", "Ferries > Boarding", "Passengers board the ferry over a ramp."),
+    Chunk("ferry#2", "ferry", "Ferries > Mooring", "A sailor throws the rope."),
+    Chunk("ferry#3", "ferry", "Ferries > Mooring", "The bollard holds a zebrawood ferry."),
+    Chunk("ferry#4", "ferry", "Ferries > Mooring", "The engine is stopped after that."),
+    Chunk("ferry#5", "ferry", "Ferries > Meals", "Soup is served at noon."),
+    Chunk("quay#1", "quay", "Quays", "A quay is built of stone."),
+    Chunk("quay#2", "quay", "Quays", "Stone lasts for a hundred years."),
+    Chunk("crane#1", "crane", "Cranes", "A crane lifts the containers off the deck."),
+    Chunk("tower#1", "tower", "Towers", "A lighthouse is a tower with a lamp."),
+)
+REFERENCES = {"ferry": ("quay", "crane", "nowhere", "ferry"), "quay": ("ferry",), "unknown": ("quay",)}
+
+
+class Counted:
+    """A client that notes the methods it is asked."""
+
+    def __init__(self, real: QdrantClient) -> None:
+        self.real, self.asked = real, []
+
+    def __getattr__(self, name: str) -> Any:
+        def ask(**arguments: Any) -> Any:
+            self.asked.append((name, arguments))
+            return getattr(self.real, name)(**arguments)
+
+        return ask
+
+
+@pytest.fixture(scope="module")
+def harbour(client: QdrantClient) -> SearchIndex:
+    return SearchIndex.build(client, PAGES, collection="harbour", references=REFERENCES)
+
+
+@pytest.fixture
+def counted(client: QdrantClient) -> Counted:
+    return Counted(client)
+
+
+def test_hierarchical_brings_the_neighbours_of_the_best_passage_of_its_own_section_first(
+    counted: Counted, harbour: SearchIndex
+):
+    found = search(counted, harbour, "hierarchical", "zebrawood bollard", limit=3)
+    assert {document.id: document.metadata.get("context_of") for document in found} == {
+        "ferry#3": None,
+        "ferry#2": "ferry#3",
+        "ferry#4": "ferry#3",
+    }
+    assert len({document.score for document in found}) == 1
+    assert [name for name, _ in counted.asked] == ["query_points", "scroll"]
+
+
+def test_a_neighbour_of_the_same_section_comes_before_a_nearer_one_of_the_next(
+    client: QdrantClient, harbour: SearchIndex
+):
+    # ferry#5 stands next to it too, but is about meals.
+    found = search(client, harbour, "hierarchical", "engine stopped", limit=3)
+    assert {document.id for document in found} == {"ferry#4", "ferry#3", "ferry#2"}
+
+
+def test_only_what_stands_around_on_the_same_page_is_fetched(counted: Counted, harbour: SearchIndex):
+    search(counted, harbour, "hierarchical", "zebrawood bollard", limit=1)
+    (window,) = counted.asked[1][1]["scroll_filter"].should
+    assert [(it.key, it.match.value) for it in window.must[:1]] == [("topic", "ferry")]
+    assert window.must[1].has_id == [0, 1, 3, 4]
+
+
+def test_a_section_too_short_for_neighbours_is_filled_up_from_its_page(client: QdrantClient, harbour: SearchIndex):
+    found = search(client, harbour, "hierarchical", "passengers ramp", limit=3)
+    assert {document.id for document in found} == {"ferry#1", "ferry#2", "ferry#3"}
+
+
+def test_neighbours_are_never_of_another_page(client: QdrantClient, harbour: SearchIndex):
+    found = search(client, harbour, "hierarchical", "lighthouse lamp", limit=3)
+    around = [document for document in found if document.metadata.get("context_of") == "tower#1"]
+    assert found[0].id == "tower#1"
+    assert around == []
+
+
+def test_no_passage_comes_twice(client: QdrantClient, harbour: SearchIndex):
+    for strategy in STRATEGIES:
+        for limit in (1, 2, 5, 20):
+            ids = [document.id for document in search(client, harbour, strategy, "stone ferry ramp rope", limit=limit)]
+            assert len(ids) == len(set(ids)) <= limit
+
+
+def test_graph_gives_its_last_places_to_the_topics_that_are_referred_to(counted: Counted, harbour: SearchIndex):
+    found = search(counted, harbour, "graph", "zebrawood bollard engine passengers rope", limit=5)
+    assert [document.topic for document in found[:3]] == ["ferry"] * 3
+    # Nothing else has the query's words; the dense half has an order for every passage of the topics all the same.
+    assert {document.topic for document in found[3:]} <= {"quay", "crane", "ferry"}
+    for document in found:
+        assert document.metadata.get("referred_by") == (None if document.topic == "ferry" else ["ferry"])
+    assert any("referred_by" in document.metadata for document in found)
+    scores = [document.score for document in found]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_graph_searches_referred_topics_by_a_filter_on_both_halves(counted: Counted, harbour: SearchIndex):
+    search(counted, harbour, "graph", "zebrawood bollard rope", limit=3)
+    (_, first), (name, second) = counted.asked
+    assert name == "query_points"
+    assert second["limit"] == 1
+    assert {half.using: half.filter.must[0].match.any for half in second["prefetch"]} == {
+        half.using: ["quay", "crane"] for half in first["prefetch"]
+    }
+
+
+def test_graph_asks_once_where_nothing_is_referred_to(counted: Counted, index: SearchIndex, harbour: SearchIndex):
+    assert search(counted, harbour, "graph", "lighthouse lamp", limit=1)[0].id == "tower#1"
+    assert search(counted, index, "graph", "lock values") == search(counted, index, "hybrid", "lock values")
+    assert [name for name, _ in counted.asked] == ["query_points"] * 3
+
+
+def test_graph_without_references_is_hybrid_and_says_so(index: SearchIndex, harbour: SearchIndex):
+    assert strategy_in_effect(index, "graph") == "hybrid"
+    assert strategy_in_effect(harbour, "graph") == "graph"
+    assert [strategy_in_effect(index, name) for name in STRATEGIES[:4]] == list(STRATEGIES[:4])
+
+
+def test_the_language_reference_is_searched_along_pydocs_references(client: QdrantClient):
+    index = SearchIndex.build(
+        client, load_language_reference(), collection="reference", references=language_references()
+    )
+    found = search(client, index, "graph", "What does the with statement do", limit=5)
+    referred = [document for document in found if "referred_by" in document.metadata]
+    assert referred
+    for document in referred:
+        assert all(document.topic in topic_references(topic) for topic in document.metadata["referred_by"])

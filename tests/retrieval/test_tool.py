@@ -22,7 +22,7 @@ from docmind_lab.deadlines import Deadline, PropagationPolicy, current_deadline,
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.network import current_call
 from docmind_lab.recorder import Recorder, recording
-from docmind_lab.retrieval import Chunk, SearchIndex
+from docmind_lab.retrieval import STRATEGIES, Chunk, SearchIndex
 from docmind_lab.retrieval.tool import (
     RetrievalResources,
     create_retrieve_documents,
@@ -72,13 +72,24 @@ class Client:
     deadlines: list[Deadline | None] = field(default_factory=list)
     calls: list[Any] = field(default_factory=list)
     payload: Mapping[str, Any] = field(default_factory=dict)
+    fails_late: bool = False
 
-    def query_points(self, **arguments: Any) -> Any:
-        self.deadlines.append(current_deadline())
+    def scroll(self, **arguments: Any) -> Any:
+        self._asked()
+        return self.real.scroll(**arguments)
+
+    def _asked(self) -> None:
+        deadline = current_deadline()
+        self.deadlines.append(deadline)
         self.calls.append(current_call())
         self.clock.now_s += self.takes_s
+        if self.fails_late and deadline is not None and deadline.passed():
+            raise ResponseHandlingException(httpx.ReadTimeout("secret lock"))
         if self.error is not None:
             raise self.error
+
+    def query_points(self, **arguments: Any) -> Any:
+        self._asked()
         response = self.real.query_points(**arguments)
         for point in response.points:
             point.payload = {**(point.payload or {}), **self.payload}
@@ -93,6 +104,9 @@ class AsyncClient:
 
     async def query_points(self, **arguments: Any) -> Any:
         return self.client.query_points(**arguments)
+
+    async def scroll(self, **arguments: Any) -> Any:
+        return self.client.scroll(**arguments)
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +192,7 @@ def events(recorder: Recorder, name: str) -> list[Any]:
 # ---- the payload
 
 
-@pytest.mark.parametrize("strategy", ["sparse", "hybrid"])
+@pytest.mark.parametrize("strategy", ["sparse", "dense", "hybrid"])
 def test_a_search_returns_the_payload_and_puts_the_documents_into_the_state(call: Call, client: Client, strategy: str):
     client.takes_s = 0.25
     command = call(strategy=strategy, limit=2)
@@ -193,6 +207,26 @@ def test_a_search_returns_the_payload_and_puts_the_documents_into_the_state(call
     assert (payload["query_original"], payload["query_optimized"]) == (QUERY, "Where is the secret lock")
     assert (payload["document_count"], payload["processing_time_ms"]) == (2, 250.0)
     assert payload["router_used"] is False
+
+
+def test_graph_over_a_corpus_without_references_says_that_it_is_hybrid(call: Call, noted: Recorder):
+    assert payload_of(call(strategy="graph"))["strategy_used"] == "hybrid"
+    assert [event.detail["strategy"] for event in events(noted, "retrieved")] == ["hybrid"]
+
+
+def test_a_strategy_of_two_requests_is_one_call_under_one_deadline(call: Call, client: Client, noted: Recorder):
+    client.takes_s = 2.0
+    assert payload_of(call(strategy="hierarchical", state={"deadline_ts": 105.0}))["strategy_used"] == "hierarchical"
+    assert len(client.calls) == 2
+    assert client.calls[0] is client.calls[1]
+    assert [deadline.at_s for deadline in client.deadlines if deadline] == [105.0, 105.0]
+
+
+def test_a_strategy_of_two_requests_is_cut_in_its_second(call: Call, client: Client, noted: Recorder):
+    client.takes_s, client.fails_late = 3.0, True
+    payload = payload_of(call(strategy="hierarchical", state={"deadline_ts": 105.0}))
+    assert payload["error_type"] == "DeadlineExceeded"
+    assert len(client.calls) == 2
 
 
 def test_hybrid_and_five_documents_are_the_default(call: Call):
@@ -379,4 +413,4 @@ def test_the_model_sees_query_strategy_and_limit_only():
     schema = retrieve_documents.tool_call_schema.model_json_schema()  # type: ignore[union-attr]
     assert list(schema["properties"]) == ["query", "strategy", "limit"]
     assert schema["required"] == ["query"]
-    assert schema["properties"]["strategy"]["enum"] == ["sparse", "hybrid"]
+    assert schema["properties"]["strategy"]["enum"] == list(STRATEGIES)

@@ -1,0 +1,212 @@
+"""A real LlamaIndex RouterQueryEngine over our index is used, believed, and fallen back from (supervisor.md 25)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from langchain.tools import ToolRuntime
+from qdrant_client import AsyncQdrantClient, QdrantClient
+
+from docmind_lab.deadlines import Deadline
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.network import HttpClients
+from docmind_lab.recorder import Recorder, recording
+from docmind_lab.retrieval import Chunk, SearchIndex, llamaindex_retriever, search
+from docmind_lab.retrieval.tool import RetrievalResources, create_retrieve_documents
+from docmind_lab.services.server import ServiceProcess
+
+pytest.importorskip("llama_index.core", reason="llama-index-core is an optional extra: docmind_lab[llamaindex]")
+
+from llama_index.core.base.base_selector import BaseSelector, SelectorResult, SingleSelection
+from llama_index.core.llms import MockLLM
+from llama_index.core.query_engine import RetrieverQueryEngine, RouterQueryEngine
+from llama_index.core.response_synthesizers.no_text import NoText
+from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.tools import QueryEngineTool
+
+CHUNKS = (
+    Chunk("lock#1", "lock", "Locks", "A lock is released by the context manager."),
+    Chunk("lock#2", "lock", "Locks", "Waiting for a lock may time out."),
+    Chunk("yield#1", "yield", "Generators", "A generator yields values lazily."),
+)
+QUERY = "When is a lock released?"
+
+
+class First(BaseSelector):
+    """Chooses the first engine, or fails."""
+
+    error: Exception | None = None
+
+    def _get_prompts(self) -> dict[str, Any]:
+        return {}
+
+    def _update_prompts(self, prompts: Any) -> None:
+        pass
+
+    def _select(self, choices: Any, query: Any) -> SelectorResult:
+        if self.error is not None:
+            raise self.error
+        return SelectorResult(selections=[SingleSelection(index=0, reason="it is the first")])
+
+    async def _aselect(self, choices: Any, query: Any) -> SelectorResult:
+        return self._select(choices, query)
+
+
+def router_over(retriever: Any, error: Exception | None = None) -> RouterQueryEngine:
+    selector = First()
+    selector.error = error
+    engine = RetrieverQueryEngine(retriever, NoText(llm=MockLLM()))
+    return RouterQueryEngine(
+        selector, [QueryEngineTool.from_defaults(engine, description="Everything.")], llm=MockLLM()
+    )
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[QdrantClient]:
+    client = QdrantClient(":memory:")
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def index(client: QdrantClient) -> SearchIndex:
+    return SearchIndex.build(client, CHUNKS)
+
+
+def with_async_client(index: SearchIndex) -> Any:
+    other: Any = QdrantClient(":memory:")
+    SearchIndex.build(other, CHUNKS)
+
+    class Door:
+        async def query_points(self, **arguments: Any) -> Any:
+            return other.query_points(**arguments)
+
+    return Door()
+
+
+def payload_of(door: str, resources: RetrievalResources, router: Any, **state: Any) -> dict[str, Any]:
+    tool: Any = create_retrieve_documents(resources)
+    runtime: ToolRuntime[Any, Any] = ToolRuntime(
+        state=state,
+        context={"router_engine": router},
+        config={},
+        stream_writer=lambda _: None,
+        tool_call_id="c1",
+        store=None,
+    )
+    arguments: dict[str, Any] = {"query": QUERY, "runtime": runtime, "strategy": "sparse"}
+
+    async def called() -> Any:
+        try:
+            return await tool.coroutine(**arguments)
+        finally:
+            if isinstance(resources.async_client, AsyncQdrantClient):
+                await resources.async_client.close()
+
+    command = tool.func(**arguments) if door == "sync" else asyncio.run(called())
+    payload: dict[str, Any] = json.loads(command.update["messages"][0].text)
+    return payload
+
+
+@pytest.mark.parametrize("state", [{}, {"deadline_ts": 60.0}], ids=["no deadline", "deadline"])
+@pytest.mark.parametrize("door", ["sync", "async"])
+def test_its_nodes_become_documents_with_clean_metadata(
+    client: QdrantClient, index: SearchIndex, door: str, state: dict[str, float]
+):
+    state = {key: Deadline.after(value).at_s for key, value in state.items()}
+    doors = with_async_client(index)
+    resources = RetrievalResources(index, client, doors, router_injection=True)
+    payload = payload_of(door, resources, router_over(llamaindex_retriever(index, client, async_client=doors)), **state)
+    wanted = [document.to_payload() for document in search(client, index, "hybrid", QUERY.rstrip("?"))]
+    assert (payload["router_used"], payload["strategy_used"]) == (True, "router")
+    assert payload["documents"] == wanted
+    assert payload["documents"][0]["metadata"] == {"topic": "lock", "section": "Locks"}
+
+
+@pytest.mark.parametrize("door", ["sync", "async"])
+def test_one_that_fails_falls_open(client: QdrantClient, index: SearchIndex, door: str):
+    doors = with_async_client(index)
+    resources = RetrievalResources(index, client, doors, router_injection=True)
+    router = router_over(llamaindex_retriever(index, client, async_client=doors), error=ValueError("no choice"))
+    payload = payload_of(door, resources, router)
+    assert (payload["router_used"], payload["router_error_type"]) == (False, "ValueError")
+    assert (payload["strategy_used"], payload["documents"][0]["id"]) == ("sparse", "lock#1")
+
+
+def test_one_that_finds_nothing_falls_open(client: QdrantClient, index: SearchIndex):
+    router = router_over(llamaindex_retriever(SearchIndex.fit(CHUNKS, collection="empty"), empty_client()))
+    payload = payload_of("sync", RetrievalResources(index, client, router_injection=True), router)
+    assert (payload["router_used"], payload["router_error_type"]) == (False, "empty")
+    assert payload["documents"][0]["id"] == "lock#1"
+
+
+def empty_client() -> Any:
+    class Empty:
+        def query_points(self, **arguments: Any) -> Any:
+            return type("Response", (), {"points": []})
+
+    return Empty()
+
+
+def test_files_of_another_index_keep_their_paths_to_themselves(client: QdrantClient, index: SearchIndex):
+    class Files(type(llamaindex_retriever(index, client))):  # type: ignore[misc]
+        def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
+            metadata = {"file_path": "/srv/secret/a.md", "file_name": "a.md"}
+            node = TextNode(id_="/srv/secret/a.md_part_0", text="A text.", metadata=metadata)
+            return [NodeWithScore(node=node, score=None)]
+
+    payload = payload_of("sync", RetrievalResources(index, client, router_injection=True), router_over(Files()))
+    assert payload["router_used"] is True
+    assert payload["documents"][0]["metadata"] == {"file_name": "a.md"}
+    assert "secret" not in json.dumps(payload)
+
+
+def test_a_retriever_without_an_async_client_is_refused_rather_than_left_to_block_the_loop(
+    client: QdrantClient, index: SearchIndex
+):
+    with pytest.raises(ConfigurationError, match="async_client"):
+        asyncio.run(llamaindex_retriever(index, client).aretrieve(QUERY))
+
+
+def test_an_unknown_strategy_is_refused_when_the_retriever_is_made(client: QdrantClient, index: SearchIndex):
+    with pytest.raises(ConfigurationError, match="fuzzy"):
+        llamaindex_retriever(index, client, "fuzzy")
+
+
+def test_without_the_extra_it_says_how_to_get_it(
+    client: QdrantClient, index: SearchIndex, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(sys.modules, "llama_index.core.base.base_retriever", None)
+    with pytest.raises(ConfigurationError, match=r"docmind_lab\[llamaindex\]"):
+        llamaindex_retriever(index, client)
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("door", ["sync", "async"])
+def test_its_requests_over_http_are_observed_and_held_to_the_routers_share(services: ServiceProcess, door: str):
+    http = HttpClients()
+    client = http.qdrant(services.addresses.qdrant_url)
+    index = SearchIndex.build(client, CHUNKS, collection=f"llamaindex-{door}")
+    async_client: AsyncQdrantClient = http.qdrant_async(services.addresses.qdrant_url)
+    router = router_over(llamaindex_retriever(index, client, "hierarchical", async_client=async_client))
+    resources = RetrievalResources(index, client, async_client, router_injection=True)
+    deadline = Deadline.after(30.0)  # generous: what is looked at is the cap, not the time
+    recorder = Recorder(f"llamaindex-{door}", 3, deadline)
+    with recording(recorder):
+        payload = payload_of(door, resources, router, deadline_ts=deadline.at_s)
+    client.close()
+    http.close()
+    assert payload["router_used"] is True
+    assert [(a.call.call_id, a.number, a.outcome) for a in recorder.snapshot().attempts] == [
+        ("retrieval/router_engine/0.0.1", 1, "ok"),
+        ("retrieval/router_engine/0.0.1", 2, "ok"),
+    ]
+    for attempt in recorder.snapshot().attempts:
+        assert attempt.capped
+        assert attempt.deadline is not None
+        assert attempt.deadline.at_s <= deadline.at_s - 14.0

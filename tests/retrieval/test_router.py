@@ -1,0 +1,292 @@
+"""Our own router engine: how it chooses, what it answers, and that its model call is observed and capped."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_openai import ChatOpenAI
+from pydantic import Field
+from qdrant_client import QdrantClient
+
+from docmind_lab.deadlines import Deadline
+from docmind_lab.errors import BudgetRefused, ConfigurationError, ServiceError
+from docmind_lab.graphs import (
+    MultiAgentGraphState,
+    build_multi_agent_supervisor_graph,
+    build_role_agents,
+    create_forward_message_tool,
+)
+from docmind_lab.graphs.model_calls import ModelCalls
+from docmind_lab.graphs.observer import ObservedSaver
+from docmind_lab.network import HttpClients
+from docmind_lab.recorder import Recorder, recording
+from docmind_lab.retrieval import (
+    Chunk,
+    ModelSelector,
+    RetrievalResources,
+    RouterEngine,
+    RuleSelector,
+    SearchIndex,
+    search,
+)
+from docmind_lab.retrieval.injection import RouterCall
+from docmind_lab.retrieval.router import ROUTED_STRATEGIES
+from docmind_lab.services.server import ServiceProcess
+
+CHUNKS = (
+    Chunk("lock#1", "lock", "Locks", "A lock is released by the context manager."),
+    Chunk("lock#2", "lock", "Locks", "Waiting for a lock may time out."),
+    Chunk("yield#1", "yield", "Generators", "A generator yields values lazily."),
+)
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[QdrantClient]:
+    client = QdrantClient(":memory:")
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def index(client: QdrantClient) -> SearchIndex:
+    return SearchIndex.build(client, CHUNKS, references={"lock": ("yield",)})
+
+
+class AsyncClient:
+    """The async door of a local client."""
+
+    def __init__(self, client: QdrantClient) -> None:
+        self.client = client
+
+    async def query_points(self, **arguments: Any) -> Any:
+        return self.client.query_points(**arguments)
+
+    async def scroll(self, **arguments: Any) -> Any:
+        return self.client.scroll(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("query", "strategy"),
+    [
+        ("What does __enter__ return?", "sparse"),
+        ("How is a lock related to a generator?", "graph"),
+        ("Give me an overview of locks", "hierarchical"),
+        ("When is a lock released?", "hybrid"),
+    ],
+)
+def test_the_engine_searches_by_the_strategy_that_the_words_ask_for(
+    client: QdrantClient, index: SearchIndex, query: str, strategy: str
+):
+    engine = RouterEngine(index, client, AsyncClient(client))  # type: ignore[arg-type]
+    answers = [engine.query(query), asyncio.run(engine.aquery(query))]
+    wanted = search(client, index, strategy, query)
+    for answer in answers:
+        assert answer.metadata == {"strategy": strategy}
+        assert [node.node_id for node in answer.source_nodes] == [document.id for document in wanted]
+
+
+def test_its_nodes_have_llamaindex_shape(client: QdrantClient, index: SearchIndex):
+    (first, *_) = RouterEngine(index, client).query("When is a lock released?").source_nodes
+    assert (first.node_id, first.text, first.get_content()) == ("lock#1", CHUNKS[0].text, CHUNKS[0].text)
+    assert first.metadata["topic"] == "lock"
+    assert first.score == first.node.score > 0
+
+
+def test_an_engine_without_an_async_client_says_so(client: QdrantClient, index: SearchIndex):
+    with pytest.raises(ConfigurationError, match="async_client"):
+        asyncio.run(RouterEngine(index, client).aquery("lock"))
+
+
+@pytest.mark.parametrize("options", [{"strategies": ()}, {"strategies": ("fuzzy",)}, {"limit": 0}])
+def test_options_that_cannot_be_used_are_refused_by_name(client: QdrantClient, index: SearchIndex, options: Any):
+    with pytest.raises(ConfigurationError, match=next(iter(options))):
+        RouterEngine(index, client, **options)
+
+
+# ---- the model's choice
+
+
+class Chooser(BaseChatModel):
+    """Answers with `reply`; notes what it is asked and offered."""
+
+    reply: AIMessage
+    asked: list[list[BaseMessage]] = Field(default_factory=list)
+    offered: list[Any] = Field(default_factory=list)
+    settings: list[dict[str, Any]] = Field(default_factory=list)
+
+    @property
+    def _llm_type(self) -> str:
+        return "chooser"
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
+        self.offered.append(tools[0]["function"])
+        return self
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        self.asked.append(messages)
+        self.settings.append(kwargs)
+        return ChatResult(generations=[ChatGeneration(message=self.reply)])
+
+
+def choosing(engine: Any) -> AIMessage:
+    return AIMessage("", tool_calls=[{"name": "select_engine", "args": {"engine": engine}, "id": "1"}])
+
+
+def chosen(model: Chooser, door: str = "sync", strategies: Sequence[str] = ROUTED_STRATEGIES) -> str:
+    selector = ModelSelector(model, ModelCalls("router_engine"))
+    if door == "sync":
+        return selector.select("When?", strategies)
+    return asyncio.run(selector.aselect("When?", strategies))
+
+
+@pytest.mark.parametrize("door", ["sync", "async"])
+@pytest.mark.parametrize(
+    "reply", [choosing("graph"), AIMessage("graph"), AIMessage('I choose "graph", not hybrid.'), AIMessage("Graph.")]
+)
+def test_the_models_choice_is_read_from_its_tool_call_or_its_words(door: str, reply: AIMessage):
+    assert chosen(Chooser(reply=reply), door) == "graph"
+
+
+@pytest.mark.parametrize("reply", [choosing("dense"), choosing(None), choosing(["graph"]), AIMessage("Anything.")])
+def test_a_choice_that_was_not_offered_is_an_error(reply: AIMessage):
+    with pytest.raises(ServiceError, match="sparse, hybrid, hierarchical, graph"):
+        chosen(Chooser(reply=reply))
+
+
+def test_the_model_is_asked_with_the_query_alone_and_offered_the_engines():
+    model = Chooser(reply=choosing("hybrid"))
+    chosen(model, strategies=("hybrid", "graph"))
+    assert [message.type for message in model.asked[0]] == ["system", "human"]
+    assert model.asked[0][1].content == "When?"
+    assert model.offered[0]["parameters"]["properties"]["engine"]["enum"] == ["hybrid", "graph"]
+
+
+def asked_by(engine: RouterEngine, state: Mapping[str, Any], deadline: Deadline | None) -> Any:
+    return RouterCall(engine, "When is a lock released?", 5, state, deadline, share=0.5)
+
+
+def test_the_models_call_gets_what_is_left_of_the_routers_share(client: QdrantClient, index: SearchIndex):
+    model = Chooser(reply=choosing("hybrid"))
+    engine = RouterEngine(index, client, selector=ModelSelector(model, ModelCalls("router_engine")))
+    routed = asked_by(engine, {}, Deadline.after(20.0)).ask()
+    assert routed.documents[0].id == "lock#1"
+    # Half of twenty seconds, less what it took to get there.
+    assert 8.0 < model.settings[0]["timeout"] <= 10.0
+    asked_by(engine, {}, None).ask()
+    assert "timeout" not in model.settings[1]
+
+
+def test_a_choice_with_no_budget_is_refused_before_it_is_sent(client: QdrantClient, index: SearchIndex):
+    model = Chooser(reply=choosing("hybrid"))
+    calls = ModelCalls("router_engine")
+
+    class Spent(ModelSelector):
+        def _request(self, query: str, strategies: Sequence[str]) -> Any:
+            request = super()._request(query, strategies)
+            return request.override(state={**request.state, "deadline_ts": 0.0})
+
+    with pytest.raises(BudgetRefused):
+        Spent(model, calls).select("When?", ROUTED_STRATEGIES)
+    assert model.asked == []
+
+
+# ---- over HTTP
+
+
+@pytest.fixture(scope="module")
+def http() -> Iterator[HttpClients]:
+    clients = HttpClients()
+    yield clients
+    clients.close()
+
+
+@pytest.fixture(scope="module")
+def model(services: ServiceProcess, http: HttpClients) -> ChatOpenAI:
+    return ChatOpenAI(
+        model="docmind-scripted",
+        base_url=services.addresses.openai_base_url,
+        api_key="unused",
+        http_client=http.openai,
+        http_async_client=http.openai_async,
+    )
+
+
+@pytest.fixture(scope="module")
+def remote(services: ServiceProcess, http: HttpClients) -> Iterator[QdrantClient]:
+    client = http.qdrant(services.addresses.qdrant_url)
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def remote_index(remote: QdrantClient) -> SearchIndex:
+    return SearchIndex.build(remote, CHUNKS, collection="router", references={"lock": ("yield",)})
+
+
+@pytest.mark.wall
+def test_choice_and_search_are_observed_as_the_routers_calls_and_capped_by_its_share(
+    remote: QdrantClient, remote_index: SearchIndex, model: ChatOpenAI
+):
+    engine = RouterEngine(remote_index, remote, selector=ModelSelector(model, ModelCalls("router_engine")))
+    deadline = Deadline.after(30.0)  # generous: what is looked at is the cap, not the time
+    recorder = Recorder("router-run", 3, deadline)
+    call = RouterCall(engine, "How is a lock related to a generator?", 5, {"handoff_ordinal": 2}, deadline, share=0.5)
+    with recording(recorder):
+        routed = call.ask()
+    assert routed.strategy == "graph"
+    attempts = recorder.snapshot().attempts
+    assert [(a.call.call_id, a.number, a.call.parent_call_id, a.capped, a.outcome) for a in attempts] == [
+        ("llm/router_engine/2.0.1", 1, "retrieval/router_engine/2.0.1", True, "ok"),
+        ("retrieval/router_engine/2.0.1", 1, "", True, "ok"),
+    ]
+    assert all(a.deadline is not None and a.deadline.at_s <= deadline.at_s - 14.0 for a in attempts)
+    assert attempts[0].output_tokens
+
+
+def supervisor(model: ChatOpenAI, resources: RetrievalResources) -> Any:
+    graph = build_multi_agent_supervisor_graph(
+        build_role_agents(model, resources=resources),
+        model=model,
+        prompt="You are the supervisor.",
+        state_schema=MultiAgentGraphState,
+        extra_tools=[create_forward_message_tool("supervisor")],
+    )
+    return graph.compile(checkpointer=ObservedSaver())
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("tools_data", [False, True])
+def test_a_router_in_the_runtime_context_of_the_whole_graph_reaches_the_tool_and_no_checkpoint(
+    remote: QdrantClient, remote_index: SearchIndex, model: ChatOpenAI, tools_data: bool
+):
+    engine = RouterEngine(remote_index, remote, selector=RuleSelector())
+    resources = RetrievalResources(remote_index, remote, router_injection=True)
+    inputs: dict[str, Any] = {"messages": [HumanMessage("When is a lock released by the context manager?")]}
+    context: dict[str, Any] = {"router_engine": engine}
+    recorder = Recorder(f"graph-{tools_data}", 3, Deadline.after(60.0))
+    compiled = supervisor(model, resources)
+    config: Any = {"configurable": {"thread_id": "t"}, "recursion_limit": 40}
+    with recording(recorder):
+        state = compiled.invoke(inputs, config, context={"tools_data": context} if tools_data else context)
+    found = [event.detail for event in recorder.snapshot().events if event.event == "retrieved"]
+    assert [(one["router_used"], one["strategy"]) for one in found] == [(True, "hybrid")]
+    assert state["documents"][0]["id"] == "lock#1"
+    assert "lock#1" in state["messages"][-1].text
+    history = list(compiled.get_state_history(config))
+    assert history
+    assert all("RouterEngine" not in repr(snapshot) for snapshot in history)
+    roles = {a.call.role for a in recorder.snapshot().attempts if a.call.kind == "retrieval"}
+    assert roles == {"router_engine"}
