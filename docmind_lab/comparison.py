@@ -58,6 +58,7 @@ class Comparison:
     client_retries: int | None = None
     horizon_factor: float = HORIZON_FACTOR
     side_by_side: int = SIDE_BY_SIDE
+    router_injection: bool = False
 
     def __post_init__(self) -> None:
         require_seconds("decision timeout", self.decision_timeout_s)
@@ -88,6 +89,7 @@ class Comparison:
             "client_retries": self.client_retries,
             "horizon_factor": self.horizon_factor,
             "side_by_side": self.side_by_side,
+            "router_injection": self.router_injection,
             "clock": "wall",
         }
 
@@ -131,7 +133,7 @@ class Comparison:
             decision_timeout_s=self.decision_timeout_s,
             horizon_s=self.horizon_factor * self.decision_timeout_s,
             deadline_propagation=alternative.propagates,
-            router_injection=False,
+            router_injection=self.router_injection,
             retries=workload.retries(alternative),
             latency_profile=self.profile.name if has_server_log else "",
             fault=self.fault,
@@ -156,6 +158,7 @@ def compare(
     stops_on_disconnect: bool = True,
     retries: int | None = None,
     side_by_side: int = SIDE_BY_SIDE,
+    router_injection: bool | None = None,
     settings: Settings | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
@@ -170,7 +173,8 @@ def compare(
     levels, letters ("A"), variants ("A:per_read", "B:naive") or instances; None for all. profile: a latency profile
     or its name. faults: as `services.faults` writes them. retries: tries after the first, of whoever retries under
     an alternative; None leaves the openai client its own 2. side_by_side: runs under way at once; 1 measures
-    coordination overhead too. out: a folder for tables, plots and report. progress: called with (done, all).
+    coordination overhead too. router_injection: retrieval asks a router engine first, as ADR-056 has it; None for what
+    the settings say. out: a folder for tables, plots and report. progress: called with (done, all).
 
     Interrupted, it raises KeyboardInterrupt after saving the finished runs to `out`, if there is one.
     Raises: ConfigurationError for a value that cannot be used; ServiceError if the services do not start.
@@ -187,6 +191,7 @@ def compare(
         stops_on_disconnect=stops_on_disconnect,
         client_retries=retries,
         side_by_side=side_by_side,
+        router_injection=settings.agents.enable_router_injection if router_injection is None else router_injection,
     )
     return run_comparison(comparison, settings, out=out, progress=progress)
 
@@ -200,6 +205,7 @@ def run_comparison(
 ) -> Study:
     """`compare`, for a comparison that has been checked."""
     _check_settings(comparison, settings)
+    settings = settings.replaced(agents={"enable_router_injection": comparison.router_injection})
     if out is not None:
         prepare_folder(out)
     measured: list[MeasuredRun] = []
@@ -234,10 +240,6 @@ def _check_settings(comparison: Comparison, settings: Settings) -> None:
         raise ConfigurationError(
             f"agents.enable_deadline_propagation=false would make {', '.join(propagating)} another alternative; "
             "leave it on, or leave the alternative out"
-        )
-    if settings.agents.enable_router_injection:
-        raise ConfigurationError(
-            "agents.enable_router_injection: this version compares explicit retrieval only; leave it off"
         )
     if settings.database.qdrant_path:
         raise ConfigurationError(

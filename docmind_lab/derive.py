@@ -151,8 +151,14 @@ def _server_record(facts: RunFacts, recorder: Recorder, row: RequestRow, observe
         ended_after_return=late,
         input_tokens=float(row.input_tokens) if kind == "llm" else NAN,
         output_tokens=float(row.output_tokens) if kind == "llm" else NAN,
-        error_type=f"HTTP {row.status}" if row.status is not None and row.status >= 400 else "",
+        error_type=_server_error(row),
     )
+
+
+def _server_error(row: RequestRow) -> str:
+    if row.status is not None and row.status >= 400:
+        return f"HTTP {row.status}"
+    return "disconnect" if row.outcome == "error" else ""
 
 
 def _ended_after_return(recorder: Recorder, ended_at: float | None) -> bool:
@@ -220,7 +226,7 @@ def derive_run(
         source_recall=answer.source_recall,
         recall_at_deadline=_recall_at_deadline(facts, events),
         answer_score=answer.answer_score,
-        coordination_overhead_s=_coordination_overhead(facts, answer, started, returned_at_s),
+        coordination_overhead_s=_coordination_overhead(facts, answer, events, returned_at_s),
     )
 
 
@@ -234,7 +240,8 @@ def _busy_after(server: Iterable[CallRecord], deadline_s: float, horizon_s: floa
     busy = 0.0
     for call in server:
         ended_at_s = horizon_s if math.isnan(call.ended_at_s) else call.ended_at_s
-        busy += max(0.0, ended_at_s - max(call.started_at_s, deadline_s))
+        # In the server's queue nothing is done for a request yet.
+        busy += max(0.0, ended_at_s - max(call.started_at_s + call.queue_wait_s, deadline_s))
     return busy
 
 
@@ -273,16 +280,19 @@ def _recall_at_deadline(facts: RunFacts, events: Iterable[EventRecord]) -> float
 
 
 def _coordination_overhead(
-    facts: RunFacts, answer: Answer, started: Iterable[CallRecord], returned_at_s: float
+    facts: RunFacts, answer: Answer, events: Iterable[EventRecord], returned_at_s: float
 ) -> float:
     if facts.clock != "wall" or not facts.alone or answer.outcome != "answered":
         return NAN
-    spans = sorted(
-        (call.started_at_s, min(returned_at_s, returned_at_s if math.isnan(call.ended_at_s) else call.ended_at_s))
-        for call in started
-    )
+    ended = ((event.at_s, json.loads(event.detail)) for event in events if event.event == "call_ended")
+    return time_outside([(detail["begun_at_s"], at_s) for at_s, detail in ended], returned_at_s)
+
+
+def time_outside(calls: Iterable[tuple[float, float]], until_s: float) -> float:
+    """Seconds up to `until_s` in which no call was under way. calls: (start, end), seconds since the run's start."""
     covered_s, reached_s = 0.0, 0.0
-    for begun_at_s, ended_at_s in spans:
+    for begun_at_s, ended_at_s in sorted(calls):
+        ended_at_s = min(ended_at_s, until_s)
         covered_s += max(0.0, ended_at_s - max(begun_at_s, reached_s))
         reached_s = max(reached_s, ended_at_s)
-    return returned_at_s - covered_s
+    return until_s - covered_s

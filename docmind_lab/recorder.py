@@ -76,8 +76,13 @@ class Recorder:
         """
         call = self._new_call(kind, role, position)
         call.cap_from_deadline = cap_from_deadline
-        with call_scope(call):
-            yield call
+        begun_at = self.clock.now()
+        try:
+            with call_scope(call):
+                yield call
+        finally:
+            begun_at_s = begun_at - self.started_at
+            self.event("call_ended", role, kind=kind, call_id=call.call_id, begun_at_s=begun_at_s)
 
     def _new_call(self, kind: CallKind, role: str, position: str) -> LogicalCall:
         with self._changed:

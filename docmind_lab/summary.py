@@ -23,9 +23,12 @@ _COSTS: Mapping[str, str] = {
     "hard_timeout": "nothing in the graph changes",
     "async_cancellation": "every node, tool and client must be async",
     "stop_flag": "one argument to the graph",
+    "hybrid": "what A asks for and what C asks for",
+    "native": "every node, tool and client must be async",
 }
 _SETTINGS: Mapping[str, str] = {
     "cooperative": "DOCMIND_AGENTS__ENABLE_DEADLINE_PROPAGATION=true",
+    "hybrid": "DOCMIND_AGENTS__ENABLE_DEADLINE_PROPAGATION=true",
 }
 
 
@@ -246,7 +249,7 @@ def _choice(held: Sequence[Mapping[str, Any]], runs: pd.DataFrame) -> list[str]:
         f"{recall:.2f}, {answered} of {equals[0]['runs']} answered in time).{alike}"
     )
     timeout = f"DOCMIND_AGENTS__DECISION_TIMEOUT={runs['decision_timeout_s'].iloc[0]:g}"
-    own = [_SETTINGS[row["alternative"]] for row in equals if row["alternative"] in _SETTINGS]
+    own = dict.fromkeys(_SETTINGS[row["alternative"]] for row in equals if row["alternative"] in _SETTINGS)
     return [choice, "Settings: " + " ".join([timeout, *own])]
 
 

@@ -181,16 +181,16 @@ def test_coverage_is_nan_for_an_alternative_that_does_not_propagate() -> None:
 
 
 def test_coordination_overhead_is_the_return_less_the_union_of_calls_and_only_when_alone() -> None:
-    recorder = Recorder("r", 7, Deadline(at_s=102.0, limit_s=2.0, clock=WALL), WALL)
-    spans = [(100.1, 100.5), (100.4, 100.7), (100.9, 101.0)]  # 0.6 s and 0.1 s of calls, two of them overlapping
-    with recorder.call("llm", "router", "0.0") as call:
-        for number, (begun, ended) in enumerate(spans, 1):
-            recorder.attempt_started(Attempt(call, number, begun, ended_at=ended, outcome="ok"))
-    calls = call_records(facts(), recorder, recorder.snapshot(), [])
-    events = [EventRecord("s", "r", 1.2, "returned", "", "{}")]
+    # Backoff is part of a call: it lasts until its agent has the answer. 0.6 s and 0.1 s, two of them overlapping.
+    spans = [(0.1, 0.5), (0.4, 0.7), (0.9, 1.0)]
+    events = [
+        EventRecord("s", "r", ended, "call_ended", "router", f'{{"begun_at_s":{begun},"kind":"llm"}}')
+        for begun, ended in spans
+    ]
+    events.append(EventRecord("s", "r", 1.2, "returned", "", "{}"))
 
     def overhead(**changes: Any) -> float:
-        run = derive_run(facts(**changes), Answer("answered"), calls, events, work_censored=False, threads_left=0)
+        run = derive_run(facts(**changes), Answer("answered"), [], events, work_censored=False, threads_left=0)
         return run.coordination_overhead_s
 
     assert overhead() == pytest.approx(1.2 - 0.7)

@@ -13,12 +13,12 @@ from laboratories import Laboratory
 from docmind_lab.alternatives import ALTERNATIVES
 from docmind_lab.comparison import Comparison, run_comparison
 from docmind_lab.measurement import MeasuredRun, measure
-from docmind_lab.network import HttpClients
-from docmind_lab.retrieval import Chunk, SearchIndex
+from docmind_lab.retrieval import Chunk
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
 from docmind_lab.settings import Settings
 from docmind_lab.study import Study
+from docmind_lab.system import Corpus
 from docmind_lab.workloads import SupervisorWorkload
 
 pytestmark = pytest.mark.wall
@@ -32,25 +32,12 @@ CHUNKS = tuple(
 )  # fmt: skip
 
 
-class CanaryWorkload(SupervisorWorkload):
-    """The supervisor over two made-up documents."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        http = HttpClients()
-        client = http.qdrant(self.addresses.qdrant_url)
-        self.index = SearchIndex.build(client, CHUNKS, collection="canary")
-        client.close()
-        http.close()
-        self.graph = self._build()
-
-
 @pytest.fixture(scope="module")
 def canary_lab() -> Iterator[Laboratory]:
     options = ServiceOptions(profile=LatencyProfile.named("typical/40"))
     with ServiceProcess(options) as services:
         log = LogClient(services.addresses.log_url)
-        workload = CanaryWorkload(services.addresses, Settings())
+        workload = SupervisorWorkload(services.addresses, Settings(), corpus=Corpus(CHUNKS, "canary"))
         yield Laboratory(workload, log, options)
         workload.close()
         log.close()

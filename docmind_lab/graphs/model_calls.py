@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import httpx2
 import openai
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage
@@ -23,7 +25,17 @@ from docmind_lab.recorder import current_recorder, position_of
 # These leave the reserve to synthesis and validation, which come after them.
 _ROLES_BEFORE_SYNTHESIS = frozenset({"router", "planner", "retrieval"})
 
-_RETRYABLE = (openai.RateLimitError, openai.InternalServerError, openai.APIConnectionError)
+# What a model call fails with: the openai client's errors; a body that is not JSON, which it lets through; and the
+# network's own, when a stream breaks after it was opened.
+_FAILURES = (openai.OpenAIError, json.JSONDecodeError, httpx2.HTTPError)
+_TIMEOUTS = (openai.APITimeoutError, httpx2.TimeoutException)
+_RETRYABLE = (
+    openai.RateLimitError,
+    openai.InternalServerError,
+    openai.APIConnectionError,
+    json.JSONDecodeError,
+    httpx2.TransportError,
+)
 _FIRST_BACKOFF_S = 0.5  # as the openai client's own first wait, so that the two differ in the budget only
 
 
@@ -40,7 +52,7 @@ class _Budget:
 
     def wait_before_retry(self, error: BaseException, attempt: int, role: str) -> float | None:
         """Seconds to wait before another attempt; None when there must not be one."""
-        if attempt > self.policy.retries or isinstance(error, openai.APITimeoutError):
+        if attempt > self.policy.retries or isinstance(error, _TIMEOUTS):
             return None
         if not isinstance(error, _RETRYABLE):
             return None
@@ -102,7 +114,7 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
                 try:
                     with _enforced(budget):
                         response = handler(self._bounded(request, budget))
-                except openai.OpenAIError as error:
+                except _FAILURES as error:
                     self.clock.sleep(self._wait_before_retry(error, budget, attempt))
                     self._raise_if_spent(error, budget)
                 else:
@@ -121,7 +133,7 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
                 try:
                     with _enforced(budget):
                         response = await handler(self._bounded(request, budget))
-                except openai.OpenAIError as error:
+                except _FAILURES as error:
                     await self.async_sleep(self._wait_before_retry(error, budget, attempt))
                     self._raise_if_spent(error, budget)
                 else:
@@ -159,7 +171,7 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
         settings = {**request.model_settings, "timeout": budget.deadline.cap(min(timeouts, default=None))}
         return request.override(model=without_client_retries(request.model), model_settings=settings)
 
-    def _wait_before_retry(self, error: openai.OpenAIError, budget: _Budget | None, attempt: int) -> float:
+    def _wait_before_retry(self, error: Exception, budget: _Budget | None, attempt: int) -> float:
         """Seconds to wait before another attempt; raises what the call ends with if there must not be one."""
         if budget is None:
             raise error
@@ -172,7 +184,7 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
             recorder.event("retry", self.role, kind="llm", attempt=attempt, wait_s=wait_s)
         return wait_s
 
-    def _raise_if_spent(self, error: openai.OpenAIError, budget: _Budget | None) -> None:
+    def _raise_if_spent(self, error: Exception, budget: _Budget | None) -> None:
         if budget is None or not budget.is_spent():
             return
         recorder = current_recorder()

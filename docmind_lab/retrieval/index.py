@@ -9,6 +9,7 @@ searches a collection that another one filled calls `SearchIndex.fit` with the s
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -64,9 +65,9 @@ class SearchIndex:
             raise ConfigurationError("chunks must not be empty: load a corpus first")
         if len({chunk.id for chunk in chunks}) < len(chunks):
             raise ConfigurationError("chunks must have different ids: a citation has to name one passage")
-        texts = [chunk.searchable for chunk in chunks]
-        sparse = SparseEncoder.fit(texts)
-        dense = dense or DenseEncoder.fit(texts)
+        texts = tuple(chunk.searchable for chunk in chunks)
+        sparse = _sparse_encoder(texts)
+        dense = dense or _lsa_encoder(texts)
         return cls(
             collection=collection,
             sparse=sparse,
@@ -157,6 +158,18 @@ def _refuse_foreign(client: QdrantClient, collection: str) -> None:
             f"collection {collection!r} holds {foreign} points that are not a corpus of docmind_lab, "
             "and building would delete them: choose another collection name"
         )
+
+
+# Fitting takes most of a second, and a process that compares and asks fits the same few corpora again and again. Fitted
+# encoders never change, so all may share one.
+@functools.lru_cache(maxsize=4)
+def _sparse_encoder(texts: tuple[str, ...]) -> SparseEncoder:
+    return SparseEncoder.fit(texts)
+
+
+@functools.lru_cache(maxsize=4)
+def _lsa_encoder(texts: tuple[str, ...]) -> DenseEncoder:
+    return DenseEncoder.fit(texts)
 
 
 def _known_references(references: Mapping[str, Sequence[str]], topics: set[str]) -> Mapping[str, tuple[str, ...]]:

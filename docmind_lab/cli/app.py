@@ -1,0 +1,85 @@
+"""The application and its way of saying what went wrong: one line on standard error, and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from docmind_lab.cli.ask import ask
+from docmind_lab.cli.compare import compare
+from docmind_lab.cli.console import INTERRUPTED
+from docmind_lab.cli.doctor import doctor
+from docmind_lab.cli.index import index
+from docmind_lab.cli.serve import serve
+from docmind_lab.cli.show import show
+from docmind_lab.errors import ConfigurationError, DocmindLabError
+
+app = typer.Typer(
+    name="docmind-lab",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command, short_help in (
+    (compare, "The main job: the same questions under every alternative."),
+    (show, "What happened in one run, on a line of time."),
+    (ask, "Answer one question within the budget."),
+    (index, "Index a folder of documents, or bring its index up to date."),
+    (doctor, "Check versions, settings and endpoints."),
+    (serve, "Serve the simulated model and vector store."),
+):
+    app.command(short_help=short_help)(command)
+
+# typer does not export the root of what a command line can get wrong.
+_USAGE_ERROR = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+
+@app.callback()
+def _root() -> None:
+    """Measure how a multi-agent system should enforce its deadline, and how long the deadline should be.
+
+    Settings come from DOCMIND_ environment variables; docmind-lab doctor shows them.
+
+    Exit code 0: done, 1: it failed, 2: bad usage, 130: interrupted.
+    """
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Run the command line; a known error is one line on standard error and an exit code."""
+    try:
+        ended = app(list(words) if words is not None else None, standalone_mode=False, prog_name="docmind-lab")
+        sys.exit(ended if isinstance(ended, int) else 0)
+    except ConfigurationError as error:
+        _say(str(error), 2)
+    except DocmindLabError as error:
+        _say(str(error), 1)
+    except BrokenPipeError:
+        # Whoever read our output has gone (`| head`); the interpreter must not complain of it while it ends.
+        sys.stderr.close()
+        sys.exit(1)
+    except (KeyboardInterrupt, typer.Abort):
+        _say("interrupted", INTERRUPTED)
+    except Exception as error:
+        if not isinstance(error, _USAGE_ERROR):
+            raise
+        _say_usage(error)
+
+
+def _say_usage(error: BaseException) -> None:
+    message = str(getattr(error, "format_message", error.__str__)())
+    if message.startswith("Usage:"):
+        # No command was given: the help is the answer.
+        typer.echo(message, err=True)
+        sys.exit(2)
+    context = getattr(error, "ctx", None)
+    command = "docmind-lab" if context is None else context.command_path
+    _say(f"{' '.join(message.split()).rstrip('.')}; see {command} --help", 2)
+
+
+def _say(message: str, exit_code: int) -> None:
+    typer.echo(f"docmind-lab: {message}", err=True)
+    sys.exit(exit_code)

@@ -1,0 +1,103 @@
+"""`docmind-lab ask`: one question to the coordinator, its answer as it is written."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from docmind_lab.cli.compare import FAULT_HELP, PROFILE_HELP, TIMEOUT_VARIABLE
+from docmind_lab.cli.console import json_safe, load_settings
+
+if TYPE_CHECKING:
+    from docmind_lab.coordinator import AgentResponse
+    from docmind_lab.system import Corpus
+
+NOT_ANSWERED = 1
+
+
+def ask(
+    question: Annotated[str, typer.Argument(help="The question, in words.")],
+    decision_timeout: Annotated[
+        float | None, typer.Option(help=f"Budget, in seconds; {TIMEOUT_VARIABLE} or 20 when left out.")
+    ] = None,
+    alternative: Annotated[
+        str, typer.Option(help="How the deadline is enforced: A to F or a name; A when left out.")
+    ] = "",
+    documents: Annotated[
+        str, typer.Option(help="Folder that docmind-lab index has indexed; Python's language reference when left out.")
+    ] = "",
+    profile: Annotated[str, typer.Option(help=f"Of the simulated services. {PROFILE_HELP}")] = "fast",
+    fault: Annotated[list[str] | None, typer.Option(help=f"Of the simulated services. {FAULT_HELP}")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the response as JSON and nothing else.")] = False,
+) -> None:
+    """Answer a question within the budget: text as it is written, then its sources, and whether the budget cut it.
+
+    The simulated model and vector store are used for whatever DOCMIND_LLM__BASE_URL and DOCMIND_DATABASE__QDRANT_URL
+    do not name. The simulated model extracts sentences; it is not a language model.
+    Exit code 1: there is no whole answer.
+    """
+    # Function-level: the stack takes seconds to import, and --help must not.
+    from docmind_lab.coordinator import MultiAgentCoordinator  # noqa: PLC0415
+    from docmind_lab.services.faults import Fault  # noqa: PLC0415
+    from docmind_lab.services.latency import LatencyProfile  # noqa: PLC0415
+    from docmind_lab.services.server import ServiceOptions  # noqa: PLC0415
+
+    settings = load_settings()
+    if decision_timeout is not None:
+        settings = settings.replaced(agents={"decision_timeout": decision_timeout})
+    faults = tuple(Fault.parse(text) for text in fault or ())
+    services = ServiceOptions(profile=LatencyProfile.named(profile), faults=faults)
+    with MultiAgentCoordinator(
+        settings, alternative=alternative or None, services=services, corpus=_corpus(documents)
+    ) as coordinator:
+        stream = coordinator.stream(question)
+        if as_json:
+            response = stream.response
+            typer.echo(json.dumps(json_safe(vars(response)), indent=2))
+        else:
+            for chunk in stream:
+                typer.echo(chunk, nl=False)
+            typer.echo()
+            response = stream.response
+            _print_end(response)
+    if response.metadata["outcome"] != "answered" and not response.fallback_used:
+        raise typer.Exit(NOT_ANSWERED)
+
+
+def _corpus(documents: str) -> Corpus | None:
+    if not documents:
+        return None
+    from docmind_lab.system import library_corpus  # noqa: PLC0415 - only with documents of the user's own
+
+    return library_corpus(documents)
+
+
+def _print_end(response: AgentResponse) -> None:
+    from docmind_lab.cli.console import console  # noqa: PLC0415
+
+    out = console()
+    metadata, took_s = response.metadata, response.processing_time
+    budget_s = metadata["decision_timeout_s"]
+    if response.sources:
+        out.print()
+        out.print("Sources", style="bold")
+        for source in response.sources:
+            section = source.get("metadata", {}).get("section", "")
+            out.print(f"  {source['id']}  {section}", markup=False)
+    out.print()
+    if response.fallback_used:
+        out.print(
+            f"The agents failed ({metadata.get('error_type') or metadata['cancel_reason']}): "
+            "these are sentences of the documents."
+        )
+    elif response.timed_out:
+        out.print(f"Cut by the budget: {budget_s:g} s were over ({metadata['cancel_reason']}).")
+    elif "reason" in metadata:
+        out.print(f"The agents failed: {metadata.get('error_type') or metadata['cancel_reason']}.")
+    late = f", {metadata['overrun_s'] * 1000:.0f} ms over" if metadata["overrun_s"] > 0 else ""
+    calls = response.optimization_metrics
+    score = "" if response.validation_score is None else f" · {response.validation_score:.0%} of statements supported"
+    made = f"model calls: {calls['llm_calls']:.0f}, searches: {calls['retrieval_calls']:.0f}"
+    out.print(f"{took_s:.2f} s of {budget_s:g} s{late} · {made}{score} · {metadata['alternative'].replace('_', ' ')}")

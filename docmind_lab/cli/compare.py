@@ -1,0 +1,133 @@
+"""`docmind-lab compare`: the main job."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from docmind_lab.cli.console import INTERRUPTED, ProgressBar, console, load_settings
+from docmind_lab.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from docmind_lab.study import Study
+
+TIMEOUT_VARIABLE = "DOCMIND_AGENTS__DECISION_TIMEOUT"
+FAULT_HELP = (
+    "Fault as kind=seconds@attempts:role:probability, all but the kind optional, such as hang, stall=5, http_500@1 or "
+    "trickle:synthesis:0.5; may be repeated."
+)
+PROFILE_HELP = "Latency profile: fast, typical, heavy_tail, local_gpu; NAME/N divides every latency by N."
+
+
+def compare(
+    decision_timeout: Annotated[
+        float | None,
+        typer.Option(help=f"Budget of one question, in seconds; {TIMEOUT_VARIABLE} or 2.0 when left out."),
+    ] = None,
+    runs: Annotated[int, typer.Option(help="Questions asked of each alternative.")] = 8,
+    seed: Annotated[int, typer.Option(help="Keys the questions, latencies and faults.")] = 7,
+    alternatives: Annotated[
+        str, typer.Option(help="Levels, letters or variants, such as A,B,B:naive,unguarded; all when left out.")
+    ] = "",
+    profile: Annotated[str, typer.Option(help=PROFILE_HELP)] = "typical/6",
+    fault: Annotated[list[str] | None, typer.Option(help=FAULT_HELP)] = None,
+    stops_on_disconnect: Annotated[
+        bool, typer.Option(help="Whether the model server stops generating when its client leaves.")
+    ] = True,
+    retries: Annotated[
+        int | None, typer.Option(help="Tries after the first; the clients' own defaults when left out.")
+    ] = None,
+    router_injection: Annotated[
+        bool | None,
+        typer.Option(
+            "--router-injection/--no-router-injection",
+            help="Retrieval asks a router engine first; DOCMIND_AGENTS__ENABLE_ROUTER_INJECTION or no when left out.",
+        ),
+    ] = None,
+    side_by_side: Annotated[
+        int, typer.Option(help="Runs under way at once; 1 also measures coordination overhead.")
+    ] = 4,
+    clock: Annotated[str, typer.Option(help="The clock: wall.")] = "wall",
+    out: Annotated[
+        str, typer.Option(help="Folder for tables, plots and report; results/<UTC time>-compare when left out.")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON and nothing else.")] = False,
+) -> None:
+    """Ask the same questions under every alternative; show what each did to the caller, and what went on afterwards."""
+    if clock != "wall":
+        raise ConfigurationError(f"unknown clock {clock!r}; the clocks are wall")
+    # Function-level: the stack takes seconds to import, and --help must not.
+    from docmind_lab.comparison import compare as run_compare  # noqa: PLC0415
+
+    settings = load_settings()
+    if decision_timeout is None:
+        decision_timeout = settings.agents.decision_timeout if TIMEOUT_VARIABLE in os.environ else 2.0
+    folder = Path(out or f"results/{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%SZ}-compare")
+    bar = ProgressBar("runs", "measuring", shown=not as_json)
+    try:
+        study = run_compare(
+            decision_timeout,
+            runs,
+            seed,
+            alternatives=alternatives or None,
+            profile=profile,
+            faults=fault or (),
+            stops_on_disconnect=stops_on_disconnect,
+            retries=retries,
+            side_by_side=side_by_side,
+            router_injection=router_injection,
+            settings=settings,
+            out=folder,
+            progress=bar.show,
+        )
+    except KeyboardInterrupt:
+        kept = f"; the finished runs are in {folder}" if (folder / "runs.parquet").exists() else ""
+        typer.echo(f"docmind-lab: interrupted{kept}", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    finally:
+        bar.close()
+    if as_json:
+        typer.echo(json.dumps(_as_json(study, folder), indent=2))
+    else:
+        _print_study(study, folder)
+
+
+def _as_json(study: Study, folder: Path) -> dict[str, object]:
+    table = study.summary()
+    rows = json.loads(table.reset_index().to_json(orient="records"))
+    return {"study_id": study.manifest["study_id"], "folder": str(folder), "alternatives": rows}
+
+
+def _print_study(study: Study, folder: Path) -> None:
+    from rich.padding import Padding  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    from docmind_lab.summary import summarise  # noqa: PLC0415
+
+    summary = summarise(study.runs, study.manifest)
+    out = console()
+    frame = summary.display_table()
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("", no_wrap=True)
+    for column in frame.columns:
+        longest_word = max(len(word) for word in column.split())
+        table.add_column(column, justify="right", min_width=longest_word, max_width=15)
+    for label, row in zip(frame.index, frame.to_numpy(), strict=True):
+        table.add_row(str(label), *(str(value) for value in row))
+    out.print()
+    out.print(summary.title, style="bold")
+    out.print(table)
+    out.print()
+    for line in summary.sentences:
+        out.print(Padding(f"• {line}", (0, 0, 0, 0)))
+    out.print()
+    for line in summary.advice:
+        out.print(line)
+    out.print()
+    files = "summary.md, timeline.png, overrun.png, runs.parquet, calls.parquet, events.parquet, manifest.json"
+    out.print(f"In {folder}: {files}")

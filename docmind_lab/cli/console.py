@@ -1,0 +1,77 @@
+"""What the commands share: a console, a progress bar, settings with the logging they ask for."""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from docmind_lab.settings import Settings
+
+INTERRUPTED = 130
+# Not a terminal (a file, a pipe, CI): wide enough that no column of a table is cut.
+_WIDTH = 132
+
+
+def load_settings() -> Settings:
+    """The settings of the environment; the program logs as they say. Raises: ConfigurationError."""
+    from docmind_lab.settings import Settings  # noqa: PLC0415 - slow, and --help does not need it
+
+    settings = Settings()
+    logging.basicConfig(level=settings.log_level, stream=sys.stderr)
+    return settings
+
+
+def console() -> Console:
+    """A console on standard output."""
+    from rich.console import Console  # noqa: PLC0415 - slow, and --help does not need it
+
+    return Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
+
+
+class ProgressBar:
+    """A progress bar on standard error. at_once: drawn before anything is done; else only if the work takes long."""
+
+    def __init__(self, unit: str, doing: str, *, shown: bool, at_once: bool = True) -> None:
+        from tqdm.std import tqdm  # noqa: PLC0415 - only for commands that take long
+
+        tqdm.monitor_interval = 0  # no thread of its own
+
+        class Bar(tqdm):  # type: ignore[misc]
+            """Has a lock of its own: a Ctrl-C while it draws may keep the lock, and searches use tqdm's common one."""
+
+        Bar.set_lock(threading.RLock())
+        # In a log every refresh is a line: seldom there, and smooth on a terminal.
+        refresh_s = 0.1 if sys.stderr.isatty() else 5.0
+        style: dict[str, Any] = {"dynamic_ncols": True, "mininterval": refresh_s, "desc": "starting"}
+        delay_s = 0.0 if at_once else 0.5
+        self._bar = Bar(total=0, unit=f" {unit}", disable=not shown, leave=False, delay=delay_s, **style)
+        self._doing = doing
+
+    def show(self, done: int, total: int, name: str = "") -> None:
+        """`done` of `total` parts are over; name: of what comes next."""
+        self._bar.total = total
+        self._bar.set_description(self._doing, refresh=False)
+        self._bar.set_postfix_str(name, refresh=False)
+        self._bar.update(done - self._bar.n)
+
+    def close(self) -> None:
+        """Take the bar off the screen."""
+        self._bar.close()
+
+
+def json_safe(value: Any) -> Any:
+    """The value as JSON knows it: NaN is null, a tuple a list."""
+    if isinstance(value, Mapping):
+        return {str(name): json_safe(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_safe(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value

@@ -1,0 +1,16 @@
+"""DocMind's coordinator: one question in, one response out, within its budget (ADR-011, ADR-056).
+
+coordinator.py    MultiAgentCoordinator: process_query, stream, checkpoints
+response.py       AgentResponse, and how an outcome becomes one
+fallback.py       what is said when the agents failed and there is budget left
+answer_stream.py  text as it is written
+threads.py        one query at a time on a thread; a fence against the ones before
+analytics.py      best-effort, off the critical path
+"""
+
+from docmind_lab.coordinator.analytics import AnalyticsEvent
+from docmind_lab.coordinator.answer_stream import AnswerStream
+from docmind_lab.coordinator.coordinator import MultiAgentCoordinator
+from docmind_lab.coordinator.response import AgentResponse
+
+__all__ = ["AgentResponse", "AnalyticsEvent", "AnswerStream", "MultiAgentCoordinator"]

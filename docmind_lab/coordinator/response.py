@@ -1,0 +1,111 @@
+"""What a caller gets for a question, and how an outcome becomes it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from docmind_lab.alternatives.base import Outcome
+from docmind_lab.derive import time_outside
+from docmind_lab.recorder import Recorder
+
+TIMEOUT_REASONS = frozenset(
+    {
+        "deadline",
+        "budget_refused",
+        "hard_timeout",
+        "cancelled",
+        "stop_flag",
+        "step_timeout",
+        "node_timeout",
+        "left_behind",
+        "thread_busy",
+    }
+)
+"""Stop reasons that mean that the budget ended the run."""
+
+
+@dataclass(frozen=True)
+class AgentResponse:
+    """The answer to one question.
+
+    content: the answer; when the budget ended first, what there was of it, or a sentence that says so.
+    sources: documents found, each a mapping with id, content, metadata, score.
+    metadata: thread_id, run_id, alternative, outcome, decision_timeout_s, overrun_s (late by; 0 in time); after a
+        timeout also reason="timeout" and cancel_reason; after a failure reason="error" and error_type.
+    validation_score: share of statements that validation found supported, 0 to 1; None if it never ran.
+    processing_time: seconds from the call to the response.
+    optimization_metrics: llm_calls, retrieval_calls, refused_calls, input_tokens, output_tokens (NaN when no response
+        counted them), coordination_overhead_s (time outside of all calls).
+    agent_decisions: what the agents decided, in order: {"agent", "decision"}.
+    fallback_used: the content is extracted from documents because the agents failed.
+    """
+
+    content: str
+    sources: tuple[Mapping[str, Any], ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    validation_score: float | None = None
+    processing_time: float = 0.0
+    optimization_metrics: Mapping[str, float] = field(default_factory=dict)
+    agent_decisions: tuple[Mapping[str, Any], ...] = ()
+    fallback_used: bool = False
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether the budget ended before the answer was there."""
+        return self.metadata.get("reason") == "timeout"
+
+
+def stop_metadata(outcome: Outcome) -> dict[str, Any]:
+    """What the metadata say of a run that stopped short; nothing for an answer."""
+    if outcome.outcome == "answered":
+        return {"note": outcome.stop_reason} if outcome.stop_reason else {}
+    if outcome.stop_reason in TIMEOUT_REASONS:
+        return {"reason": "timeout", "cancel_reason": outcome.stop_reason}
+    error = {"error_type": outcome.error_type} if outcome.error_type else {}
+    return {"reason": "error", "cancel_reason": outcome.stop_reason, **error}
+
+
+def content_of(outcome: Outcome, decision_timeout_s: float) -> str:
+    """The answer, the draft that a timeout left, or a sentence that says what happened."""
+    if outcome.answer:
+        return outcome.answer
+    found = len(outcome.documents)
+    kept = f" {found} {'document was' if found == 1 else 'documents were'} found by then." if found else ""
+    if outcome.stop_reason == "thread_busy":
+        return f"No answer: another question was still being answered on this thread for {decision_timeout_s:g} s."
+    if outcome.stop_reason in TIMEOUT_REASONS:
+        return f"No answer within the decision timeout of {decision_timeout_s:g} s.{kept}"
+    return f"No answer: the agents failed ({outcome.error_type or outcome.stop_reason}).{kept}"
+
+
+def decisions_of(state: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """What router, planner and validation decided, as far as they came."""
+    decided = (("router", state.get("route")), ("planner", state.get("plan")), ("validation", state.get("validation")))
+    return tuple({"agent": f"{role}_agent", "decision": decision} for role, decision in decided if decision)
+
+
+def metrics_of(recorder: Recorder, returned_at: float) -> dict[str, float]:
+    """Numbers of one run, up to its return."""
+    snapshot = recorder.snapshot()
+    sent = [attempt for attempt in snapshot.attempts if attempt.outcome != "refused"]
+    calls = [
+        (event.detail["begun_at_s"], event.at - recorder.started_at)
+        for event in snapshot.events
+        if event.event == "call_ended"
+    ]
+    return {
+        "llm_calls": sum(attempt.call.kind == "llm" for attempt in sent),
+        "retrieval_calls": sum(attempt.call.kind == "retrieval" for attempt in sent),
+        "refused_calls": len(snapshot.attempts) - len(sent),
+        "input_tokens": _known_sum([attempt.input_tokens for attempt in sent]),
+        "output_tokens": _known_sum([attempt.output_tokens for attempt in sent]),
+        "coordination_overhead_s": time_outside(calls, returned_at - recorder.started_at),
+    }
+
+
+def _known_sum(counts: Sequence[int | None]) -> float:
+    known = [count for count in counts if count is not None]
+    return float(sum(known)) if known else math.nan

@@ -1,0 +1,196 @@
+"""DocMind as a system that can run: clients through the seam, the index, the model, and the graph over five roles.
+
+Everything slow (imports, clients, the index, the graph) is done when it is made, before any clock of a run starts.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_openai import ChatOpenAI
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore
+from qdrant_client import AsyncQdrantClient, QdrantClient
+
+from docmind_lab.alternatives.event_loop import shared_loop
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.graphs import (
+    SUPERVISOR_PROMPT,
+    MultiAgentGraphState,
+    SupervisorBuildParams,
+    build_multi_agent_supervisor_graph,
+    build_role_agents,
+    create_forward_message_tool,
+)
+from docmind_lab.graphs.bound import bound
+from docmind_lab.graphs.model_calls import ModelCalls
+from docmind_lab.graphs.observer import RunCallbacks
+from docmind_lab.graphs.roles import SUPERVISOR_ROLE, role_middleware
+from docmind_lab.library import open_library
+from docmind_lab.network import HttpClients
+from docmind_lab.recorder import Recorder
+from docmind_lab.retrieval import Chunk, SearchIndex, load_language_reference
+from docmind_lab.retrieval.corpus import language_references
+from docmind_lab.retrieval.injection import ROUTER_ROLE
+from docmind_lab.retrieval.router import ModelSelector, RouterEngine
+from docmind_lab.retrieval.tool import RetrievalResources
+from docmind_lab.services.server import ServiceAddresses
+from docmind_lab.settings import Settings
+
+Runnable = CompiledStateGraph[Any, Any, Any, Any]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What is searched. collection: its name in Qdrant. references: topic → topics that its page points to."""
+
+    chunks: Sequence[Chunk]
+    collection: str
+    references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def language_reference() -> Corpus:
+    """The language reference of the running Python."""
+    return Corpus(load_language_reference(), "language_reference", language_references())
+
+
+def library_corpus(folder: str | os.PathLike[str]) -> Corpus:
+    """The documents of a folder that has been indexed. Raises: as `library.open_library`."""
+    library = open_library(folder)
+    # Named by what is in it, so that two libraries never take each other's place in one store.
+    return Corpus(library.chunks, f"library-{library.fingerprint[:12]}", library.references)
+
+
+@dataclass
+class DocmindSystem:
+    """The system on these services.
+
+    addresses: of the model and the vector store; a local store of `settings.database.qdrant_path` takes the place of
+    the latter, and then only sync runs can search. client_retries: of the openai client for alternatives that leave
+    retries to it; None for its default.
+    """
+
+    addresses: ServiceAddresses
+    settings: Settings
+    corpus: Corpus
+    client_retries: int | None = None
+    max_connections: int = 100
+
+    def __post_init__(self) -> None:
+        self.http = HttpClients(admit=self.settings.admit, max_connections=self.max_connections)
+        self.qdrant, self.qdrant_async = self._qdrant_clients()
+        try:
+            self.index = SearchIndex.build(
+                self.qdrant, self.corpus.chunks, collection=self.corpus.collection, references=self.corpus.references
+            )
+        except Exception:
+            self.close()
+            raise
+        self.model = self._model()
+        injects = self.settings.agents.enable_router_injection
+        self.resources = RetrievalResources(
+            self.index,
+            self.qdrant,
+            self.qdrant_async,
+            router_injection=injects,
+            router_engine=self._router() if injects else None,
+            admit=self.settings.admit,
+        )
+
+    def _qdrant_clients(self) -> tuple[QdrantClient, AsyncQdrantClient | None]:
+        database = self.settings.database
+        if database.qdrant_path:
+            try:
+                return QdrantClient(path=database.qdrant_path), None
+            except (OSError, RuntimeError) as error:
+                raise ConfigurationError(
+                    f"database.qdrant_path {database.qdrant_path!r} cannot be opened ({error}); name a folder that can "
+                    "be written and that no other process has open"
+                ) from error
+        # qdrant-client takes whole seconds only; the seam holds the deadline to the millisecond.
+        backstop_s = math.ceil(database.qdrant_timeout)
+        url = self.addresses.qdrant_url
+        return self.http.qdrant(url, backstop_s), self.http.qdrant_async(url, backstop_s)
+
+    def _router(self) -> RouterEngine:
+        """Our own engine, for runs whose context brings none. Its choice costs a model call, as a real one's does."""
+        calls = ModelCalls(ROUTER_ROLE, request_timeout_s=self.settings.llm.request_timeout_seconds)
+        return RouterEngine(self.index, self.qdrant, self.qdrant_async, ModelSelector(self.model, calls))
+
+    def _model(self, *, streaming: bool = False) -> ChatOpenAI:
+        llm = self.settings.llm
+        return ChatOpenAI(
+            model=llm.model,
+            base_url=self.addresses.openai_base_url,
+            api_key=llm.api_key,
+            max_retries=self.client_retries,
+            http_client=self.http.openai,
+            http_async_client=self.http.openai_async,
+            streaming=streaming,
+            # Without it a streamed reply does not count its tokens.
+            stream_usage=streaming,
+        )
+
+    def graph(
+        self,
+        checkpointer: BaseCheckpointSaver[Any],
+        store: BaseStore | None = None,
+        *,
+        streaming: bool = False,
+    ) -> Runnable:
+        """The compiled graph. streaming: the model sends its replies token by token, and callbacks hear of each."""
+        model = self._model(streaming=True) if streaming else self.model
+        timeout_s = self.settings.llm.request_timeout_seconds
+        graph = build_multi_agent_supervisor_graph(
+            build_role_agents(model, resources=self.resources, request_timeout_s=timeout_s),
+            model=model,
+            prompt=SUPERVISOR_PROMPT,
+            state_schema=MultiAgentGraphState,
+            extra_tools=[create_forward_message_tool(SUPERVISOR_ROLE)],
+            middleware=role_middleware(SUPERVISOR_ROLE, timeout_s),
+            params=SupervisorBuildParams(supervisor_name=SUPERVISOR_ROLE, max_concurrent_agents=self.side_by_side),
+        )
+        return graph.compile(checkpointer=checkpointer, store=store)
+
+    def for_run(
+        self,
+        graph: Runnable,
+        recorder: Recorder,
+        thread_id: str,
+        *,
+        context: Any = None,
+        callbacks: Sequence[BaseCallbackHandler] = (),
+    ) -> Runnable:
+        """The graph as one run uses it: observed by its recorder, in its thread, within the settings' bounds."""
+        configured = graph.with_config(
+            {
+                "configurable": {"thread_id": thread_id},
+                "callbacks": [RunCallbacks(recorder), *callbacks],
+                "recursion_limit": self.settings.agents.max_workflow_depth,
+                "max_concurrency": self.side_by_side,
+            }
+        )
+        return configured if context is None else bound(configured, context=context)
+
+    @property
+    def side_by_side(self) -> int:
+        """Agents that may run at once."""
+        agents = self.settings.agents
+        return agents.max_concurrent_agents if agents.enable_parallel_tool_execution else 1
+
+    def close(self) -> None:
+        """Close the clients, the async ones on the loop they were used on."""
+        self.qdrant.close()
+        self.http.close()
+        shared_loop().run(self._close_async())
+
+    async def _close_async(self) -> None:
+        if self.qdrant_async is not None:
+            await self.qdrant_async.close()
+        await self.http.aclose()

@@ -1,0 +1,51 @@
+"""Services shared by the coordinator's tests, reached by settings alone, as a user's own would be."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from docmind_lab.coordinator import MultiAgentCoordinator
+from docmind_lab.services.faults import Fault
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.services.server import ServiceAddresses, ServiceOptions, ServiceProcess
+from docmind_lab.settings import Settings
+
+QUESTION = "What does a with statement do with its context manager?"
+
+
+@pytest.fixture(scope="session")
+def served() -> Iterator[Callable[..., ServiceAddresses]]:
+    """Addresses of services with some faults; each set of them is started once."""
+    with contextlib.ExitStack() as stack:
+        started: dict[tuple[str, ...], ServiceAddresses] = {}
+
+        def addresses(*faults: str) -> ServiceAddresses:
+            if faults not in started:
+                options = ServiceOptions(
+                    profile=LatencyProfile.named("typical/40"), faults=tuple(Fault.parse(fault) for fault in faults)
+                )
+                started[faults] = stack.enter_context(ServiceProcess(options)).addresses
+            return started[faults]
+
+        yield addresses
+
+
+@pytest.fixture
+def coordinator(served: Callable[..., ServiceAddresses]) -> Iterator[Callable[..., MultiAgentCoordinator]]:
+    """Makes coordinators on services with these faults, and closes them."""
+    with contextlib.ExitStack() as stack:
+
+        def made(*faults: str, timeout_s: float = 20.0, agents: dict[str, Any] | None = None, **options: Any) -> Any:
+            at = served(*faults)
+            settings = Settings(
+                agents={"decision_timeout": timeout_s, **(agents or {})},
+                llm={"base_url": at.openai_base_url},
+                database={"qdrant_url": at.qdrant_url},
+            )
+            return stack.enter_context(MultiAgentCoordinator(settings, **options))
+
+        yield made

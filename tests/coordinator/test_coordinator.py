@@ -1,0 +1,202 @@
+"""The coordinator on the real stack, over sockets: ADR-011's interface, ADR-056's budget."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from docmind_lab.alternatives import ALTERNATIVES, StopFlag
+from docmind_lab.coordinator import MultiAgentCoordinator
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.settings import Settings
+
+pytestmark = pytest.mark.wall
+
+QUESTION = "What does a with statement do with its context manager?"
+Made = Callable[..., MultiAgentCoordinator]
+# Far above the milliseconds of an alternative that holds on a busy machine, far below the seconds of one that does not.
+HELD_S = 0.5
+
+
+@pytest.mark.parametrize("alternative", ALTERNATIVES)
+def test_an_answer_has_content_sources_a_score_decisions_and_metrics(alternative: str, coordinator: Made) -> None:
+    response = coordinator(alternative=alternative).process_query(QUESTION)
+    assert response.content
+    assert {source["id"] for source in response.sources} >= {response.content.split("[")[1].split("]")[0]}
+    assert response.metadata["outcome"] == "answered"
+    assert "reason" not in response.metadata
+    assert response.validation_score == 1.0
+    assert [decision["agent"] for decision in response.agent_decisions] == ["router_agent", "validation_agent"]
+    metrics = response.optimization_metrics
+    assert metrics["llm_calls"] >= 8
+    assert metrics["retrieval_calls"] >= 1
+    assert metrics["output_tokens"] > 0
+    assert 0 < metrics["coordination_overhead_s"] < response.processing_time
+    assert not response.fallback_used
+
+
+@pytest.mark.parametrize("alternative", ["A", "C", "E", "F"])
+def test_a_timeout_says_so_and_keeps_the_documents(alternative: str, coordinator: Made) -> None:
+    response = coordinator("hang", timeout_s=2.0, alternative=alternative).process_query(QUESTION)
+    assert response.timed_out
+    assert response.metadata["reason"] == "timeout"
+    assert response.metadata["cancel_reason"] in ("deadline", "cancelled", "node_timeout", "step_timeout")
+    assert response.metadata["overrun_s"] < HELD_S
+    assert response.sources
+    assert "2 s" in response.content
+    assert not response.fallback_used
+
+
+def test_b_says_that_it_timed_out_and_has_nothing_to_show(coordinator: Made) -> None:
+    response = coordinator("hang", timeout_s=1.0, alternative="B").process_query(QUESTION)
+    assert response.metadata["cancel_reason"] == "hard_timeout"
+    assert response.sources == ()
+
+
+def test_the_budget_starts_before_set_up(coordinator: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = coordinator(timeout_s=0.3)
+    prepare = made.system.for_run
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        threading.Event().wait(0.4)
+        return prepare(*arguments, **options)
+
+    monkeypatch.setattr(made.system, "for_run", slow)
+    response = made.process_query(QUESTION)
+    assert response.metadata["cancel_reason"] in ("deadline", "budget_refused")
+    assert response.optimization_metrics["llm_calls"] == 0
+
+
+def test_a_conversation_goes_on_in_its_thread_and_each_answer_is_of_its_own_question(coordinator: Made) -> None:
+    made = coordinator()
+    first = made.process_query(QUESTION, thread_id="t")
+    second = made.process_query("What does yield from do?", thread_id="t")
+    assert first.content != second.content
+    assert "yield" in second.content
+    said = [m.text for m in made.get_state_values(thread_id="t")["messages"] if m.type == "human"]
+    assert said == [QUESTION, "What does yield from do?"]
+
+
+def test_users_do_not_share_a_thread_of_the_same_name(coordinator: Made) -> None:
+    made = coordinator()
+    made.process_query(QUESTION, thread_id="t", user_id="ada")
+    assert made.get_state_values(thread_id="t", user_id="ada")
+    assert made.get_state_values(thread_id="t", user_id="grace") == {}
+
+
+def test_the_fence_keeps_an_abandoned_run_out_of_the_next_question(coordinator: Made) -> None:
+    """B leaves its run behind after 0.3 s; a run takes about 0.6 s, most of it in the background then."""
+    saver = InMemorySaver()
+    abandoning = coordinator(timeout_s=0.15, alternative="B", checkpointer=saver)
+    first = abandoning.process_query(QUESTION, thread_id="t")
+    assert first.timed_out
+    at_return = abandoning.list_checkpoints(thread_id="t")
+    answering = coordinator(checkpointer=saver)
+    second = answering.process_query("What does yield from do?", thread_id="t")
+    assert "yield" in second.content
+    messages = answering.get_state_values(thread_id="t")["messages"]
+    after_second = messages[[m.text for m in messages].index("What does yield from do?") :]
+    assert not any("context manager" in m.text for m in after_second if m.type == "ai")
+    before = {entry["checkpoint_id"] for entry in at_return}
+    added = [entry for entry in answering.list_checkpoints(thread_id="t") if entry["checkpoint_id"] not in before]
+    # One question, one line of checkpoints: the run left behind has added none to it.
+    assert [entry["source"] for entry in added].count("input") == 1
+
+
+def test_a_second_question_on_a_busy_thread_waits_within_its_own_budget(coordinator: Made) -> None:
+    made = coordinator("hang", timeout_s=1.0)
+    # The first holds the thread until its deadline; the second begins later and has the rest of its own.
+    first = threading.Thread(target=made.process_query, args=(QUESTION,), kwargs={"thread_id": "t"})
+    first.start()
+    response = made.process_query(QUESTION, thread_id="t")
+    first.join()
+    assert response.timed_out
+    assert response.metadata["overrun_s"] < HELD_S
+
+
+def test_a_resumed_run_gets_a_fresh_deadline(coordinator: Made) -> None:
+    """D stops between two steps, with agents waiting to be started; going on a minute later must not count it."""
+    saver = InMemorySaver()
+    stopped = coordinator(timeout_s=0.15, alternative=StopFlag(), checkpointer=saver)
+    assert stopped.process_query(QUESTION, thread_id="t").metadata["cancel_reason"] == "stop_flag"
+    resumed = coordinator(checkpointer=saver).resume(thread_id="t")
+    assert resumed.metadata["outcome"] == "answered"
+    assert "context manager" in resumed.content
+
+
+def test_a_run_forked_from_an_old_checkpoint_gets_a_fresh_deadline_too(coordinator: Made) -> None:
+    saver = InMemorySaver()
+    short = coordinator(timeout_s=0.4, checkpointer=saver)
+    short.process_query(QUESTION, thread_id="t")
+    # A checkpoint with an agent waiting to be started: it was handed the deadline of its run, which is over.
+    waiting = [c for c in short.list_checkpoints(thread_id="t") if any("_agent" in name for name in c["next"])]
+    long = coordinator(checkpointer=saver)
+    forked = long.fork_from_checkpoint(waiting[-1]["checkpoint_id"], thread_id="t")
+    assert long.list_checkpoints(thread_id="t")[0]["checkpoint_id"] == forked
+    assert long.resume(thread_id="t").metadata["outcome"] == "answered"
+
+
+def test_no_checkpoint_holds_a_deadline_in_its_state(coordinator: Made) -> None:
+    made = coordinator()
+    made.process_query(QUESTION, thread_id="t")
+    assert "deadline_ts" not in made.get_state_values(thread_id="t")
+
+
+def test_what_cannot_be_resumed_or_forked_is_named(coordinator: Made) -> None:
+    made = coordinator()
+    with pytest.raises(ConfigurationError, match="thread 'new' has nothing to go on with"):
+        made.resume(thread_id="new")
+    with pytest.raises(ConfigurationError, match="no checkpoint 'x'"):
+        made.fork_from_checkpoint("x")
+
+
+@pytest.mark.parametrize("query", ["", "  \n"])
+def test_an_empty_question_is_refused_by_name(query: str, coordinator: Made) -> None:
+    made = coordinator()
+    with pytest.raises(ConfigurationError, match="query must be a question"):
+        made.process_query(query)
+    with pytest.raises(ConfigurationError, match="query must be a question"):
+        made.stream(query)
+
+
+def test_a_propagating_alternative_with_propagation_off_is_refused() -> None:
+    off = Settings(agents={"enable_deadline_propagation": False})
+    for name in ("A", "E"):
+        with pytest.raises(ConfigurationError, match="enable_deadline_propagation=false"):
+            MultiAgentCoordinator(off, alternative=name)
+
+
+def test_with_propagation_off_the_default_is_a_look_between_steps_and_no_call_has_a_cap(coordinator: Made) -> None:
+    made = coordinator(agents={"enable_deadline_propagation": False})
+    assert made.alternative == StopFlag()
+    assert made.process_query(QUESTION).metadata["outcome"] == "answered"
+
+
+def test_a_local_store_serves_sync_alternatives_and_is_refused_to_async_ones(
+    served: Callable[..., Any], tmp_path: Any
+) -> None:
+    settings = Settings(llm={"base_url": served().openai_base_url}, database={"qdrant_path": str(tmp_path / "store")})
+    with MultiAgentCoordinator(settings) as made:
+        assert made.process_query(QUESTION).sources
+    with pytest.raises(ConfigurationError, match=r"database\.qdrant_path: async_cancellation runs async"):
+        MultiAgentCoordinator(settings, alternative="C")
+
+
+def test_without_endpoints_the_simulated_services_are_started_and_stopped_again() -> None:
+    with MultiAgentCoordinator() as made:
+        response = made.process_query(QUESTION)
+        address = made.system.addresses
+    assert response.metadata["outcome"] == "answered"
+    with pytest.raises(OSError, match="refused"):
+        _connect(address.qdrant_url)
+
+
+def _connect(url: str) -> None:
+    import socket
+
+    host, port = url.removeprefix("http://").split(":")
+    socket.create_connection((host, int(port)), timeout=1).close()

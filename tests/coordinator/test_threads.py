@@ -1,0 +1,53 @@
+"""One query at a time on a thread, and a fence behind each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from docmind_lab.coordinator.threads import ConversationThreads
+from docmind_lab.deadlines import Deadline
+
+
+@dataclass
+class StoppedClock:
+    name: str = "stopped"
+
+    def now(self) -> float:
+        return 100.0
+
+    def sleep(self, seconds: float) -> None:
+        raise AssertionError("nothing here sleeps")
+
+
+OVER = Deadline(at_s=99.0, limit_s=1.0, clock=StoppedClock())
+
+
+def test_a_turn_has_an_open_fence_that_is_closed_behind_it() -> None:
+    threads = ConversationThreads()
+    with threads.turn("t", OVER) as fence:
+        assert fence is not None
+        assert not fence.is_closed
+    assert fence.is_closed
+
+
+def test_a_turn_that_does_not_come_by_the_deadline_is_none() -> None:
+    threads = ConversationThreads()
+    with threads.turn("t", OVER) as first, threads.turn("t", OVER) as second:
+        assert first is not None
+        assert second is None
+    with threads.turn("t", OVER) as third:
+        assert third is not None
+
+
+def test_different_threads_never_wait_for_each_other() -> None:
+    threads = ConversationThreads()
+    with threads.turn("t", OVER) as first, threads.turn("u", OVER) as second:
+        assert first is not None
+        assert second is not None
+
+
+def test_nothing_is_kept_of_a_thread_that_nobody_uses() -> None:
+    threads = ConversationThreads()
+    with threads.turn("t", OVER), threads.turn("t", OVER):
+        pass
+    assert not threads._turns
