@@ -86,8 +86,14 @@ def measure(order: RunOrder, workload: Workload, log: RequestLog, clock: Clock =
     try:
         outcome = _answered(order, workload, recorder, deadline, horizon_at)
         rows, quiet = _observed(recorder, log, horizon_at)
-        recorder.event("quiet" if quiet else "horizon")
-        snapshot = recorder.snapshot()
+        if quiet:
+            recorder.event("quiet")
+            snapshot = recorder.snapshot()
+        else:
+            # Both sides as they stood at one instant: what happens while we look belongs to neither.
+            recorder.event("horizon", at=horizon_at)
+            snapshot = recorder.snapshot().until(horizon_at)
+            rows = [row for row in log.rows(facts.run_id) if row.received_at <= horizon_at]
     finally:
         # Requests that still hang are cut, so that their threads end and no run disturbs another.
         log.forget(facts.run_id)

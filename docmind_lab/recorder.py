@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from docmind_lab.clocks import WALL, Clock
@@ -42,6 +42,12 @@ class Snapshot:
     events: tuple[RawEvent, ...]
     threads_left: int
     open_work: tuple[str, ...]
+
+    def until(self, horizon_at: float) -> Snapshot:
+        """What had been recorded by an instant: later events and requests are left out, later ends had not come yet."""
+        attempts = (_until(attempt, horizon_at) for attempt in self.attempts if attempt.started_at <= horizon_at)
+        events = tuple(event for event in self.events if event.at <= horizon_at)
+        return replace(self, taken_at=min(self.taken_at, horizon_at), attempts=tuple(attempts), events=events)
 
 
 class Recorder:
@@ -206,6 +212,17 @@ class Recorder:
 
 def _copied(attempt: Attempt) -> Attempt:
     return Attempt(**vars(attempt))
+
+
+def _until(attempt: Attempt, horizon_at: float) -> Attempt:
+    """The attempt as it stood at an instant."""
+    made = _copied(attempt)
+    for name in ("acquired_at", "sent_at", "first_byte_at"):
+        if (at := getattr(made, name)) is not None and at > horizon_at:
+            setattr(made, name, None)
+    if made.ended_at is not None and made.ended_at > horizon_at:
+        made.ended_at, made.outcome, made.error_type = None, "open", ""
+    return made
 
 
 def position_of(state: Mapping[str, Any]) -> str:

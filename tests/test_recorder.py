@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from docmind_lab.clocks import Clock
+from docmind_lab.clocks import WALL, Clock
 from docmind_lab.deadlines import Deadline
 from docmind_lab.network import Attempt, current_call
 from docmind_lab.recorder import Recorder, current_recorder, detail_json, position_of, recording
@@ -124,3 +124,21 @@ def test_details_are_json_in_a_fixed_order() -> None:
 def test_a_position_is_the_handoff_and_the_fan_out_index() -> None:
     assert position_of({}) == "0.0"
     assert position_of({"handoff_ordinal": 3, "fan_out_index": 1}) == "3.1"
+
+
+def test_what_came_after_the_horizon_is_not_in_a_snapshot_until_it() -> None:
+    recorder = Recorder("r", 7, Deadline(at_s=102.0, limit_s=2.0, clock=WALL), WALL)
+    with recorder.call("llm", "router", "0.0") as call:
+        for number, (begun, ended) in enumerate([(101.0, 101.5), (101.0, 105.0), (104.0, 104.5)], 1):
+            recorder.attempt_started(
+                Attempt(call, number, begun, acquired_at=begun, first_byte_at=ended, ended_at=ended, outcome="ok")
+            )
+    recorder.event("returned", at=105.0)
+    until = recorder.snapshot().until(103.0)
+    assert [(attempt.number, attempt.outcome, attempt.ended_at) for attempt in until.attempts] == [
+        (1, "ok", 101.5),
+        (2, "open", None),
+    ]
+    assert until.attempts[1].first_byte_at is None
+    assert "returned" not in {event.event for event in until.events}
+    assert until.taken_at == 103.0

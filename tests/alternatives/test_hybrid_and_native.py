@@ -1,0 +1,198 @@
+"""What E and F do where the others cannot: small graphs that wait without a client, or block."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+import pytest
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.runnables import RunnableLambda
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+
+from docmind_lab.alternatives import ALTERNATIVES, Alternative, Cooperative, HardTimeout, Hybrid, Native, StopFlag
+from docmind_lab.clocks import WALL, Clock
+from docmind_lab.deadlines import Deadline
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.recorder import Recorder
+
+INPUTS = {"messages": [HumanMessage("?", id="question")]}
+THREAD = {"configurable": {"thread_id": "t"}}
+# An alternative that holds is back within this of its deadline on a busy machine; one that does not, after 30 s.
+HELD_S = 1.0
+
+
+class State(TypedDict):
+    messages: list[AnyMessage]
+    documents: list[dict[str, Any]]
+
+
+def graph(*steps: Callable[[], Any], checkpointer: Any = None) -> Any:
+    """Steps in a row; the first finds a document, the last one answers."""
+    made = StateGraph(State)
+    names = [f"step{number}" for number in range(len(steps))]
+    for name, step in zip(names, steps, strict=True):
+        made.add_node(name, _node(step, last=name == names[-1]))
+    for before, after in zip([START, *names], [*names, END], strict=True):
+        made.add_edge(before, after)
+    return made.compile(checkpointer=checkpointer).with_config(THREAD)
+
+
+def _node(step: Callable[[], Any], *, last: bool) -> Any:
+    def update(state: State) -> dict[str, Any]:
+        found: dict[str, Any] = {"documents": [{"id": "a", "content": "text"}]}
+        return found | ({"messages": [*state["messages"], AIMessage("The answer.")]} if last else {})
+
+    def sync(state: State) -> dict[str, Any]:
+        step()
+        return update(state)
+
+    async def awaited(state: State) -> dict[str, Any]:
+        result = step()
+        if asyncio.iscoroutine(result):
+            await result
+        return update(state)
+
+    return RunnableLambda(sync, awaited)
+
+
+def run(alternative: Alternative, runnable: Any, budget_s: float = 0.2, clock: Clock = WALL) -> tuple[Any, float]:
+    """The outcome, and how long after the deadline the caller had it."""
+    deadline = Deadline.after(budget_s, clock)
+    outcome = alternative.run(runnable, INPUTS, deadline, Recorder("r", 7, deadline, clock))
+    return outcome, -deadline.remaining()
+
+
+@dataclass
+class SteppedClock:
+    """Moves only when it is told to."""
+
+    at: float = 100.0
+    name: str = "stepped"
+
+    def now(self) -> float:
+        return self.at
+
+    def sleep(self, seconds: float) -> None:
+        self.at += seconds
+
+
+@pytest.mark.parametrize("alternative", [Cooperative(), Hybrid()], ids=str)
+def test_an_answer_that_was_complete_when_the_deadline_fell_is_delivered(alternative: Alternative) -> None:
+    """The deadline falls during the last step, which comes to its end all the same."""
+    clock = SteppedClock()
+    runnable = graph(lambda: None, lambda: clock.sleep(1.0), checkpointer=InMemorySaver())
+    outcome, late_s = run(alternative, runnable, budget_s=0.5, clock=clock)
+    assert late_s == pytest.approx(0.5)
+    assert (outcome.outcome, outcome.answer) == ("answered", "The answer.")
+
+
+@pytest.mark.parametrize("alternative", [Cooperative(), Hybrid(), StopFlag(interrupt=True)], ids=str)
+def test_a_step_after_the_deadline_is_not_started_and_documents_are_kept(alternative: Alternative) -> None:
+    clock = SteppedClock()
+    started: list[str] = []
+    runnable = graph(
+        lambda: clock.sleep(1.0), lambda: None, lambda: started.append("last"), checkpointer=InMemorySaver()
+    )
+    outcome, _ = run(alternative, runnable, budget_s=0.5, clock=clock)
+    assert started == []
+    assert outcome.outcome == "partial"
+    assert [document["id"] for document in outcome.documents] == ["a"]
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize(
+    ("alternative", "reason"), [(Hybrid(), "step_timeout"), (Native(), "node_timeout")], ids=["E", "F"]
+)
+def test_a_node_that_waits_without_a_client_is_cancelled_and_what_was_found_is_kept(
+    alternative: Alternative, reason: str
+) -> None:
+    outcome, late_s = run(alternative, graph(lambda: None, lambda: asyncio.sleep(30.0)))
+    assert late_s < HELD_S
+    assert (outcome.outcome, outcome.stop_reason) == ("partial", reason)
+    assert [document["id"] for document in outcome.documents] == ["a"]
+
+
+@pytest.mark.wall
+def test_e_leaves_a_node_behind_that_blocks_the_event_loop_and_the_fence_keeps_it_out() -> None:
+    release, blocked = threading.Event(), threading.Event()
+
+    def block() -> None:
+        blocked.set()
+        release.wait()
+
+    saver = InMemorySaver()
+    # A sync step in an async run blocks the loop here, since its async side calls it without waiting.
+    runnable = graph(lambda: None, block, checkpointer=saver)
+    deadline = Deadline.after(0.2)
+    recorder = Recorder("r", 7, deadline)
+    try:
+        outcome = Hybrid().run(runnable, INPUTS, deadline, recorder)
+        late_s = -deadline.remaining()
+        assert blocked.is_set()
+    finally:
+        release.set()
+    assert late_s < HELD_S
+    assert (outcome.outcome, outcome.stop_reason) == ("partial", "left_behind")
+    # The loop is free again when this comes back: whatever the old run still did, it did by then.
+    again, _ = run(Hybrid(), graph(lambda: None), budget_s=20.0)
+    assert again.outcome == "answered"
+    state = saver.get_tuple({"configurable": {"thread_id": "t", "checkpoint_ns": ""}})
+    assert state is not None
+    assert [m.text for m in state.checkpoint["channel_values"]["messages"]] == ["?"]
+
+
+@pytest.mark.wall
+def test_f_per_step_gives_each_step_the_whole_timeout() -> None:
+    """Three steps of 0.15 s under 0.2 s: none is late by itself, and the run is."""
+    outcome, late_s = run(Native(per_step=True), graph(*[lambda: asyncio.sleep(0.15)] * 3))
+    assert outcome.outcome == "answered"
+    assert late_s > 0
+
+
+@pytest.mark.wall
+def test_b_drained_stops_at_its_next_step() -> None:
+    release, started = threading.Event(), []
+    runnable = graph(release.wait, lambda: started.append("second"))
+    deadline = Deadline.after(0.05)
+    recorder = Recorder("r", 7, deadline)
+    outcome = HardTimeout(drain_on_timeout=True).run(runnable, INPUTS, deadline, recorder)
+    assert outcome.outcome == "timed_out"
+    release.set()
+    assert recorder.wait_quiet(10.0)
+    assert started == []
+
+
+def test_d_by_interrupts_needs_a_checkpointer_and_says_so() -> None:
+    with pytest.raises(ConfigurationError, match="needs a graph with a checkpointer"):
+        run(StopFlag(interrupt=True), graph(lambda: None))
+
+
+def test_d_by_interrupts_gives_the_same_answer_when_there_is_time() -> None:
+    runnable = graph(lambda: None, lambda: None, checkpointer=InMemorySaver())
+    outcome, _ = run(StopFlag(interrupt=True), runnable, budget_s=20.0)
+    assert (outcome.outcome, outcome.answer) == ("answered", "The answer.")
+
+
+@pytest.mark.parametrize("kind", ALTERNATIVES.values(), ids=ALTERNATIVES)
+def test_a_node_that_raises_is_a_failed_run_with_the_errors_name(kind: type[Alternative]) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    outcome, _ = run(kind(), graph(lambda: None, fail), budget_s=20.0)
+    assert (outcome.outcome, outcome.stop_reason, outcome.error_type) == ("failed", "error", "ZeroDivisionError")
+
+
+@pytest.mark.parametrize("kind", ALTERNATIVES.values(), ids=ALTERNATIVES)
+def test_a_timeout_error_of_the_graphs_own_before_the_deadline_is_a_failure_and_no_timeout(
+    kind: type[Alternative],
+) -> None:
+    def fail() -> None:
+        raise TimeoutError("of a tool's own")
+
+    outcome, _ = run(kind(), graph(lambda: None, fail), budget_s=20.0)
+    assert (outcome.outcome, outcome.stop_reason) == ("failed", "error")
