@@ -9,12 +9,17 @@ deadlines       a deadline, and how it reaches a call
 network         the seam under every HTTP client: observes attempts, holds them to the deadline
 clocks          how time passes
 services        the simulated model server and vector store, as plans played over sockets
-retrieval       corpus, index, strategies, questions, the retrieve_documents tool
+retrieval       corpus, index, strategies, router engines, questions, the retrieve_documents tool
+library         a user's documents as an index folder; the handbook
 graphs          the supervisor over five roles
 alternatives    ways to enforce a deadline
+system          DocMind as a whole: clients, index, model, graph
+coordinator     one question in, one response out, within its budget
 workloads       systems under a deadline
 recorder, records, derive, measurement   one run: what is collected, the tables, how their columns follow
 comparison, manifest, study, summary, plots, report   many runs: the main job, its tables, words and figures
+run_timeline    one run as lines of text
+endpoints, diagnosis   is everything there
 cli             docmind-lab
 
 Names are imported when first used, so `import docmind_lab` costs next to nothing; what runs under a clock imports
@@ -29,6 +34,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from docmind_lab import plots
     from docmind_lab.comparison import compare
+    from docmind_lab.coordinator import AgentResponse, MultiAgentCoordinator
     from docmind_lab.deadlines import Deadline
     from docmind_lab.services.latency import LatencyProfile
     from docmind_lab.settings import Settings
@@ -37,14 +43,25 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AgentResponse": "docmind_lab.coordinator",
     "Deadline": "docmind_lab.deadlines",
     "LatencyProfile": "docmind_lab.services.latency",
+    "MultiAgentCoordinator": "docmind_lab.coordinator",
     "Settings": "docmind_lab.settings",
     "Study": "docmind_lab.study",
     "compare": "docmind_lab.comparison",
 }
 
-__all__ = ["Deadline", "LatencyProfile", "Settings", "Study", "compare", "plots"]
+__all__ = [
+    "AgentResponse",
+    "Deadline",
+    "LatencyProfile",
+    "MultiAgentCoordinator",
+    "Settings",
+    "Study",
+    "compare",
+    "plots",
+]
 
 
 def __getattr__(name: str) -> Any:

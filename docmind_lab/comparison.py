@@ -18,6 +18,7 @@ from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.deadlines import require_seconds
 from docmind_lab.derive import RunFacts
+from docmind_lab.endpoints import require_endpoints
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.manifest import manifest_of
 from docmind_lab.measurement import MeasuredRun, RunOrder, measure
@@ -208,6 +209,7 @@ def run_comparison(
     settings = settings.replaced(agents={"enable_router_injection": comparison.router_injection})
     if out is not None:
         prepare_folder(out)
+    require_endpoints(settings)
     measured: list[MeasuredRun] = []
     interrupted: KeyboardInterrupt | None = None
     try:

@@ -17,9 +17,11 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from qdrant_client import AsyncQdrantClient, QdrantClient
+from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 
 from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.errors import ConfigurationError
+from docmind_lab.endpoints import reason_of
+from docmind_lab.errors import ConfigurationError, DocmindLabError, ServiceError
 from docmind_lab.graphs import (
     SUPERVISOR_PROMPT,
     MultiAgentGraphState,
@@ -67,6 +69,17 @@ def library_corpus(folder: str | os.PathLike[str]) -> Corpus:
     return Corpus(library.chunks, f"library-{library.fingerprint[:12]}", library.references)
 
 
+def _vector_store_error(error: ApiException, url: str) -> DocmindLabError:
+    """What keeps an index from being built, in our words."""
+    remedy = "start Qdrant, or set DOCMIND_DATABASE__QDRANT_URL to where it is"
+    if isinstance(error, UnexpectedResponse):
+        return ServiceError(f"vector store at {url} answered HTTP {error.status_code}; {remedy}")
+    source = getattr(error, "source", error)
+    if isinstance(source, DocmindLabError):
+        return source
+    return ServiceError(f"vector store at {url} cannot be reached ({reason_of(source)}); {remedy}")
+
+
 @dataclass
 class DocmindSystem:
     """The system on these services.
@@ -89,7 +102,10 @@ class DocmindSystem:
             self.index = SearchIndex.build(
                 self.qdrant, self.corpus.chunks, collection=self.corpus.collection, references=self.corpus.references
             )
-        except Exception:
+        except ApiException as error:
+            self.close()
+            raise _vector_store_error(error, self.addresses.qdrant_url) from error
+        except BaseException:
             self.close()
             raise
         self.model = self._model()

@@ -21,7 +21,9 @@ from docmind_lab.recorder import Recorder
 
 
 def compare_and_look() -> pd.DataFrame:
-    study: dl.Study = dl.compare(decision_timeout_s=2, runs=8, seed=7, alternatives=["A", HardTimeout(naive=True)])
+    study: dl.Study = dl.compare(
+        decision_timeout_s=2, runs=8, seed=7, alternatives=["A", HardTimeout(naive=True)], router_injection=True
+    )
     study.save("results/mine")
     again: dl.Study = dl.Study.load("results/mine")
     return again.summary()
@@ -46,6 +48,16 @@ def run_under_a_deadline(runnable: Runnable) -> Outcome:
     for kind in ALTERNATIVES.values():
         outcome = kind().run(runnable, {"messages": []}, deadline, recorder)
     return outcome
+
+
+def ask(question: str) -> tuple[str, bool]:
+    with dl.MultiAgentCoordinator(dl.Settings(agents={"decision_timeout": 5}), alternative="E") as coordinator:
+        response: dl.AgentResponse = coordinator.process_query(question, thread_id="t")
+        stream = coordinator.stream(question, context={"router_engine": None})
+        text = "".join(stream)
+        forked: str = coordinator.fork_from_checkpoint(coordinator.list_checkpoints()[0]["checkpoint_id"])
+        assert forked
+        return text, response.fallback_used or stream.response.timed_out
 
 
 def scale(settings: dl.Settings) -> tuple[dl.LatencyProfile, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -54,6 +55,16 @@ def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
         (("compare", "--clock", "sun"), "unknown clock 'sun'"),
         (("compare", "--out", os.devnull + "/x"), "choose another folder"),
         (("serve", "--port", "99999"), "port 99999"),
+        (("compare", "--runs", "many"), "'--runs'"),
+        (("compare", "--decision-timeout", "0"), "not 0.0"),
+        (("compare", "--fault", "hang:*:2"), "probability must be between 0 and 1"),
+        (("compare", "--runs", "0"), "runs must be between 1 and"),
+        (("bogus",), "No such command 'bogus'"),
+        (("ask",), "Missing argument 'question'"),
+        (("ask", " "), "query must be a question in words"),
+        (("ask", "Why?", "--decision-timeout", "nan"), "agents.decision_timeout"),
+        (("ask", "Why?", "--alternative", "A,B"), "alternative must name one"),
+        (("index", "no-such-folder"), "no-such-folder does not exist"),
     ],
 )
 def test_bad_usage_is_one_line_that_names_the_thing_and_exit_code_2(
@@ -77,7 +88,7 @@ def test_a_setting_of_the_wrong_type_is_one_line_that_names_the_variable() -> No
     assert done.stderr.strip().count("\n") == 0
 
 
-@pytest.mark.parametrize("words", [(), ("compare",), ("serve",)])
+@pytest.mark.parametrize("words", [(), ("compare",), ("show",), ("ask",), ("index",), ("doctor",), ("serve",)])
 def test_help_is_quick_to_read_and_names_every_option_with_its_unit_or_default(words: tuple[str, ...]) -> None:
     done = run(*words, "--help")
     assert done.returncode == 0
@@ -86,6 +97,117 @@ def test_help_is_quick_to_read_and_names_every_option_with_its_unit_or_default(w
         assert "DOCMIND_AGENTS__DECISION_TIMEOUT" in done.stdout
         assert "[default: 8]" in done.stdout
         assert "in seconds" in done.stdout
+
+
+def test_a_port_in_use_is_named_with_the_remedy() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = run("serve", "--port", str(port))
+    assert done.returncode == 2
+    assert f"port {port} on 127.0.0.1 cannot be used" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_no_command_shows_the_help() -> None:
+    done = run()
+    assert done.returncode == 2
+    assert done.stderr.startswith("Usage: docmind-lab")
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which a comparison of A and B has been made."""
+    place = tmp_path_factory.mktemp("compared")
+    words = ["--runs", "1", "--profile", "typical/40", "--decision-timeout", "0.4", "--out", "results/first"]
+    done = subprocess.run([*COMMAND, "compare", "--alternatives", "A,B", *words], cwd=place, capture_output=True)
+    assert done.returncode == 0
+    return place
+
+
+@pytest.mark.wall
+def test_show_draws_the_calls_of_a_run_the_deadline_and_what_went_on(compared: Path) -> None:
+    done = subprocess.run([*COMMAND, "show", "hard_timeout-7"], cwd=compared, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "B hard timeout" in done.stdout
+    assert "deadline 0.4 s" in done.stdout
+    assert "the caller had its answer" in done.stdout
+    calls = [line for line in done.stdout.splitlines() if line.startswith("llm ")]
+    assert calls
+    assert all("━" in line or "▶" in line for line in calls)
+    as_json = subprocess.run([*COMMAND, "show", "hard_timeout-7", "--json"], cwd=compared, capture_output=True)
+    assert len(json.loads(as_json.stdout)["calls"]) >= len(calls)
+
+
+@pytest.mark.wall
+def test_show_names_the_runs_there_are_when_it_does_not_find_one(compared: Path) -> None:
+    done = subprocess.run([*COMMAND, "show", "nothing-9"], cwd=compared, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "none of the 1 studies under results/ has a run 'nothing-9'" in done.stderr
+    named = subprocess.run(
+        [*COMMAND, "show", "7", "--study", "results/first"], cwd=compared, capture_output=True, text=True
+    )
+    assert "2 runs whose ids end with '7'" in named.stderr
+
+
+@pytest.mark.wall
+def test_ask_prints_the_answer_its_sources_and_what_it_took() -> None:
+    done = run("ask", "What does a with statement do with its context manager?", "--profile", "typical/40")
+    assert done.returncode == 0, done.stderr
+    assert "[with#" in done.stdout
+    assert "Sources" in done.stdout
+    assert "of 20 s" in done.stdout
+
+
+@pytest.mark.wall
+def test_ask_says_when_the_budget_cut_the_answer_and_exits_with_1() -> None:
+    done = run(
+        "ask",
+        "What does with do?",
+        "--profile",
+        "typical/40",
+        "--fault",
+        "hang",
+        DOCMIND_AGENTS__DECISION_TIMEOUT="1.5",
+    )
+    assert done.returncode == 1
+    assert "Cut by the budget: 1.5 s were over" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.wall
+def test_documents_of_ones_own_are_indexed_and_asked_and_a_broken_one_is_named(tmp_path: Path) -> None:
+    (tmp_path / "pumps.md").write_text("# Pumps\n\nA pump must be primed by opening the valve.\n", encoding="utf-8")
+    (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.4 nothing of the kind")
+    indexed = run("index", str(tmp_path))
+    assert indexed.returncode == 1
+    assert "1 new" in indexed.stdout
+    assert indexed.stderr.count("docmind-lab: broken.pdf is") == 1
+    asked = run("ask", "How must a pump be primed?", "--documents", str(tmp_path), "--profile", "typical/40", "--json")
+    assert asked.returncode == 0, asked.stderr
+    assert json.loads(asked.stdout)["content"] == "A pump must be primed by opening the valve. [pumps.md#1]"
+
+
+@pytest.mark.wall
+def test_ask_without_an_index_says_how_to_make_one(tmp_path: Path) -> None:
+    done = run("ask", "How?", "--documents", str(tmp_path))
+    assert done.returncode == 1
+    assert f"docmind-lab index {tmp_path}" in done.stderr
+
+
+@pytest.mark.wall
+def test_doctor_checks_versions_settings_and_endpoints_and_fails_for_a_dead_one() -> None:
+    well = run("doctor", "--json")
+    assert well.returncode == 0, well.stdout
+    checks = {check["subject"]: check for check in json.loads(well.stdout)}
+    assert checks["simulated services"]["verdict"] == "ok"
+    assert checks["DOCMIND_AGENTS__DECISION_TIMEOUT"]["finding"] == "20.0 (default)"
+    dead = run("doctor", DOCMIND_LLM__BASE_URL="http://127.0.0.1:9/v1", DOCMIND_LLM__API_KEY="sk-secret")
+    assert dead.returncode == 1
+    assert "FAILED" in dead.stdout
+    assert "set DOCMIND_LLM__BASE_URL" in dead.stdout
+    assert "sk-secret" not in dead.stdout
 
 
 @pytest.mark.wall

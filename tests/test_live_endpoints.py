@@ -1,0 +1,131 @@
+"""A model and a vector store of the user's own, by settings alone: reached, admitted, and honest in the tables."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+import docmind_lab as dl
+from docmind_lab.coordinator import MultiAgentCoordinator
+from docmind_lab.errors import ConfigurationError, EndpointRefused, ServiceError
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.services.server import ServiceAddresses, ServiceOptions, ServiceProcess
+from docmind_lab.settings import Settings
+
+pytestmark = pytest.mark.wall
+
+QUESTION = "What does a with statement do with its context manager?"
+
+
+@pytest.fixture(scope="module")
+def live() -> Iterator[ServiceAddresses]:
+    """Servers that the project knows nothing of but their addresses."""
+    with ServiceProcess(ServiceOptions(profile=LatencyProfile.named("typical/40"))) as services:
+        yield services.addresses
+
+
+def settings_for(live: ServiceAddresses) -> Settings:
+    return Settings(llm={"base_url": live.openai_base_url}, database={"qdrant_url": live.qdrant_url})
+
+
+def test_compare_on_live_endpoints_measures_the_client_and_leaves_out_what_only_a_servers_log_can_tell(
+    live: ServiceAddresses,
+) -> None:
+    study = dl.compare(20.0, runs=1, alternatives="A,C", settings=settings_for(live))
+    assert set(study.runs["outcome"]) == {"answered"}
+    assert set(study.calls["seen_from"]) == {"client"}
+    for column in ("calls_after_deadline", "busy_after_deadline_s", "tokens_after_deadline"):
+        assert study.runs[column].isna().all(), column
+    assert (study.runs["llm_calls"] > 0).all()
+    assert list(study.runs["latency_profile"].unique()) == [""]
+    assert "cannot be known without their log" in study.report()
+
+
+def test_one_live_endpoint_is_enough_and_the_other_is_simulated(live: ServiceAddresses) -> None:
+    with MultiAgentCoordinator(Settings(llm={"base_url": live.openai_base_url})) as coordinator:
+        assert coordinator.system.addresses.qdrant_url != live.qdrant_url
+        assert coordinator.process_query(QUESTION).metadata["outcome"] == "answered"
+
+
+@pytest.mark.parametrize(
+    "section",
+    [{"llm": {"base_url": "http://models.example/v1"}}, {"database": {"qdrant_url": "http://store.example:6333"}}],
+)
+def test_an_endpoint_off_loopback_is_refused_unless_allowed_and_listed(section: dict[str, dict[str, str]]) -> None:
+    host = next(iter(next(iter(section.values())).values())).split("/")[2].split(":")[0]
+    with pytest.raises(EndpointRefused, match=f"{host} is not on this machine"):
+        Settings(**section)
+    with pytest.raises(EndpointRefused, match=host):
+        Settings(**section, security={"allow_remote_endpoints": True})
+    with pytest.raises(EndpointRefused, match=host):
+        Settings(**section, security={"endpoint_allowlist": (host,)})
+    Settings(**section, security={"allow_remote_endpoints": True, "endpoint_allowlist": (host,)})
+
+
+class Redirecting(BaseHTTPRequestHandler):
+    """Sends every request on to another machine."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("content-length", 0)))
+        self.send_response(307)
+        self.send_header("location", f"http://elsewhere.example{self.path}")
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        self.do_POST()
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+@pytest.fixture
+def redirecting() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Redirecting)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("alternative", ["A", "B", "E"])
+def test_a_redirect_off_loopback_is_refused_and_the_answer_is_extracted_instead(
+    alternative: str, redirecting: str, live: ServiceAddresses
+) -> None:
+    settings = Settings(llm={"base_url": f"{redirecting}/v1"}, database={"qdrant_url": live.qdrant_url})
+    with MultiAgentCoordinator(settings, alternative=alternative) as coordinator:
+        response = coordinator.process_query(QUESTION)
+    assert response.metadata["outcome"] == "failed"
+    assert response.fallback_used
+
+
+def test_a_vector_store_that_redirects_is_not_followed_anywhere(redirecting: str) -> None:
+    with pytest.raises(ServiceError, match=rf"vector store at {redirecting} answered HTTP 307"):
+        MultiAgentCoordinator(Settings(database={"qdrant_url": redirecting}))
+
+
+def test_a_dead_vector_store_is_named_with_the_remedy() -> None:
+    with pytest.raises(ServiceError, match=r"vector store at http://127\.0\.0\.1:9 .*DOCMIND_DATABASE__QDRANT_URL"):
+        MultiAgentCoordinator(Settings(database={"qdrant_url": "http://127.0.0.1:9"}))
+
+
+def test_a_dead_model_endpoint_costs_the_agents_and_not_the_documents() -> None:
+    with MultiAgentCoordinator(Settings(llm={"base_url": "http://127.0.0.1:9/v1"})) as coordinator:
+        response = coordinator.process_query(QUESTION)
+    assert response.fallback_used
+    assert response.metadata["error_type"]
+    assert math.isnan(response.optimization_metrics["output_tokens"])
+
+
+def test_compare_asks_a_dead_endpoint_before_it_measures_anything() -> None:
+    with pytest.raises(ServiceError, match=r"model endpoint .*DOCMIND_LLM__BASE_URL"):
+        dl.compare(1.0, runs=1, alternatives="A", settings=Settings(llm={"base_url": "http://127.0.0.1:9/v1"}))
+
+
+def test_a_local_store_is_refused_in_compare_by_name(tmp_path: object) -> None:
+    with pytest.raises(ConfigurationError, match=r"database\.qdrant_path"):
+        dl.compare(1.0, runs=1, settings=Settings(database={"qdrant_path": str(tmp_path)}))
