@@ -8,6 +8,9 @@ DocmindLabError
 │   └── BudgetRefused                      a call was not started because no budget was left
 ├── GraphError                             a graph that cannot be built or run as asked
 ├── ServiceError                           a simulated or real service did not start, answer or keep its word
+├── SimulationError                        a run in virtual time that cannot begin or go on
+│   ├── SimulatedDeadlock                  every thread of it waits, and nothing will ever wake one
+│   └── SimulationStalled                  one of its threads waits for, or computes in, real time for too long
 └── RecordError                            tables that cannot be read, or do not fit this version
 """
 
@@ -59,6 +62,21 @@ class GraphError(DocmindLabError):
 
 class ServiceError(DocmindLabError):
     """A service did not start, answer or keep its word."""
+
+
+class SimulationError(DocmindLabError):
+    """A run in virtual time that cannot begin or go on."""
+
+
+class SimulatedDeadlock(SimulationError):
+    """Every actor waits and no timer is left: nothing can happen any more. The message says where each one waits."""
+
+
+class SimulationStalled(SimulationError):
+    """The actor at work did not wait virtually for too many real seconds. The message has every actor's stack.
+
+    Its threads cannot be ended from outside, so a batch replaces the process in which this happened.
+    """
 
 
 class RecordError(DocmindLabError):

@@ -1,0 +1,78 @@
+"""Where the actors of a simulation stand, in words: what goes into the errors of a run that cannot go on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Iterable
+from types import FrameType
+from typing import Any
+
+from docmind_lab.clocks.virtual.actors import Actor
+
+_OWN_FOLDER = os.path.dirname(__file__)
+_STANDARD_LIBRARY = os.path.dirname(threading.__file__)
+_STACK_LINES = 6
+
+
+def where_everyone_waits(actors: Iterable[Actor]) -> str:
+    """One paragraph an actor: its name, where it waits and what for, the end of its stack, its loop's tasks."""
+    frames = sys._current_frames()
+    return "\n".join(_paragraph(actor, frames.get(actor.thread.ident or 0)) for actor in actors)
+
+
+def _paragraph(actor: Actor, frame: FrameType | None) -> str:
+    outside = [each for each in _outwards(frame) if not _is_in(each, _OWN_FOLDER)]
+    waits_for = _standard_call(outside) or actor.waits_for
+    until = "" if actor.wakes_at_s is None else f" until {actor.wakes_at_s:.6f} s"
+    if not outside:
+        return f"- {actor.name} has not begun"
+    own = next((each for each in outside if not _is_in(each, _STANDARD_LIBRARY)), outside[0])
+    lines = [f"- {actor.name} waits for {waits_for}{until} at {_place(own)}"]
+    for entry in reversed(outside[:_STACK_LINES]):
+        lines.append(f"    {_place(entry)}")
+    for task in asyncio.all_tasks(actor.loop) if actor.loop is not None else ():
+        lines.append(f"    {task.get_name()} of its event loop awaits")
+        lines += [f"      {place}" for place in _await_chain(task.get_coro())]
+    return "\n".join(lines)
+
+
+def _outwards(frame: FrameType | None) -> Iterable[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _is_in(frame: FrameType, folder: str) -> bool:
+    name = frame.f_code.co_filename
+    return name.startswith(folder + os.sep) and "site-packages" not in name[len(folder) :]
+
+
+def _standard_call(outside: list[FrameType]) -> str:
+    """The outermost call of the standard library's that waits here, such as Event.wait; "" without one."""
+    name = ""
+    for frame in outside:
+        if not _is_in(frame, _STANDARD_LIBRARY):
+            break
+        if "asyncio" in frame.f_code.co_filename:
+            return "an event of its event loop"
+        name = frame.f_code.co_qualname
+    # A thread's own beginning is not what it waits for.
+    return "" if name.startswith("Thread._bootstrap") else name
+
+
+def _place(frame: FrameType) -> str:
+    return f"{frame.f_code.co_filename}:{frame.f_lineno} {frame.f_code.co_qualname}"
+
+
+def _await_chain(coroutine: Any) -> list[str]:
+    """Where a suspended coroutine stands, then what it awaits, and so on."""
+    entries = []
+    while (frame := getattr(coroutine, "cr_frame", None)) is not None:
+        entries.append((frame, frame.f_lineno))
+        coroutine = coroutine.cr_await
+    summary = traceback.StackSummary.extract(iter(entries[-_STACK_LINES:]))
+    return [f"{line.filename}:{line.lineno} {line.name}" for line in summary]

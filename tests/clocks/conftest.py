@@ -1,0 +1,48 @@
+"""After every test of virtual time: nothing is patched, and no thread is left."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import os
+import queue
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+
+def bound_names() -> dict[str, object]:
+    """What the names are bound to that a run replaces."""
+    return {
+        "sleep": time.sleep,
+        "monotonic": time.monotonic,
+        "monotonic_ns": time.monotonic_ns,
+        "perf_counter": time.perf_counter,
+        "time": time.time,
+        "Lock": threading.Lock,
+        "allocate_lock": threading._allocate_lock,
+        "RLock": threading.RLock,
+        "start": threading.Thread.start,
+        "join": threading.Thread.join,
+        "is_alive": threading.Thread.is_alive,
+        "SimpleQueue": queue.SimpleQueue,
+        "Future": concurrent.futures._base.Future,
+        "new_event_loop": asyncio.new_event_loop,
+        "cpu_count": os.cpu_count,
+    }
+
+
+REAL = bound_names()
+
+
+@pytest.fixture(autouse=True)
+def everything_is_put_back() -> Iterator[None]:
+    threads = set(threading.enumerate())
+    yield
+    assert bound_names() == REAL
+    left = [thread for thread in threading.enumerate() if thread not in threads]
+    for thread in left:
+        thread.join(5.0)
+    assert not [thread.name for thread in left if thread.is_alive()]

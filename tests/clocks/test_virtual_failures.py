@@ -1,0 +1,228 @@
+"""Spec 7: a run that cannot go on says so at once, with where everyone waits."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures as cf
+import queue
+import socket
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from docmind_lab.clocks.virtual import VirtualClock, outside_simulation
+from docmind_lab.errors import SimulatedDeadlock, SimulationError, SimulationStalled
+
+
+def abba() -> None:
+    one, other = threading.Lock(), threading.Lock()
+
+    def take(first: threading.Lock, second: threading.Lock) -> None:
+        with first:
+            time.sleep(1)
+            with second:
+                pass
+
+    threads = [
+        threading.Thread(target=take, args=(one, other), name="one"),
+        threading.Thread(target=take, args=(other, one), name="other"),
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def never_set_event() -> None:
+    threading.Event().wait()
+
+
+def unset_future() -> None:
+    cf.Future[int]().result()
+
+
+def empty_queue() -> None:
+    queue.Queue[int]().get()
+
+
+async def _event_of_a_loop() -> None:
+    await asyncio.Event().wait()
+
+
+def event_of_a_loop() -> None:
+    asyncio.run(_event_of_a_loop())
+
+
+def thread_of_a_loop() -> None:
+    asyncio.run(asyncio.to_thread(unset_future))
+
+
+@pytest.mark.parametrize(
+    ("main", "waits_for"),
+    [
+        (abba, "take"),
+        (never_set_event, "main waits for Event.wait at "),
+        (unset_future, "main waits for Future.result at "),
+        (empty_queue, "main waits for Queue.get at "),
+        (event_of_a_loop, "_event_of_a_loop"),
+        (thread_of_a_loop, "unset_future"),
+    ],
+)
+def test_a_deadlock_is_seen_at_once_with_where_everyone_waits_and_what_for(
+    main: Callable[[], None], waits_for: str
+) -> None:
+    start_s = time.perf_counter()
+    clock = VirtualClock()
+    with pytest.raises(SimulatedDeadlock, match="every actor waits") as caught:
+        clock.run(main)
+    # Milliseconds in fact; a second leaves room for a machine under load.
+    assert time.perf_counter() - start_s < 1.0
+    report = str(caught.value)
+    assert waits_for in report
+    assert "- main waits for" in report
+    assert "test_virtual_failures.py:" in report
+    assert clock.now() <= 1.0
+
+
+def test_every_actor_of_a_deadlock_is_named() -> None:
+    with pytest.raises(SimulatedDeadlock) as caught:
+        VirtualClock().run(abba)
+    report = str(caught.value)
+    assert "- one waits for a lock at " in report
+    assert "- other waits for a lock at " in report
+    assert "- main waits for the end of one at " in report
+
+
+def test_a_deadlock_cannot_be_swallowed() -> None:
+    def main() -> None:
+        while True:
+            try:
+                unset_future()
+            except Exception:  # noqa: BLE001 - the program under test
+                continue
+
+    with pytest.raises(SimulatedDeadlock):
+        VirtualClock().run(main)
+
+
+def test_a_function_that_catches_everything_for_ever_is_given_up() -> None:
+    stop = threading.Event()
+
+    def main() -> None:
+        lock = threading.Lock()
+        lock.acquire()
+        while not stop.is_set():
+            try:
+                lock.acquire()
+            except BaseException:  # noqa: BLE001 - the program under test
+                continue
+
+    with pytest.raises(SimulatedDeadlock):
+        VirtualClock(stall_after_s=0.2).run(main)
+    stop.set()
+
+
+def test_unwinding_after_a_deadlock_spends_no_virtual_time() -> None:
+    # asyncio.run gives its threads 300 seconds from 3.12 on, and warns; in a deadlock they are in vain.
+    clock = VirtualClock()
+    with pytest.raises(SimulatedDeadlock):
+        clock.run(thread_of_a_loop)
+    assert clock.now() == 0
+
+
+def test_a_finally_block_that_waits_after_a_deadlock_is_cut_short() -> None:
+    def main() -> None:
+        try:
+            unset_future()
+        finally:
+            time.sleep(100)
+
+    clock = VirtualClock()
+    with pytest.raises(SimulatedDeadlock):
+        clock.run(main)
+    assert clock.now() == 0
+
+
+def stalled_message(stuck: Callable[[], object], stall_after_s: float = 0.3) -> str:
+    def main() -> None:
+        with cf.ThreadPoolExecutor(2, thread_name_prefix="worker") as pool:
+            pool.submit(time.sleep, 5)
+            pool.submit(stuck).result()
+
+    clock = VirtualClock(stall_after_s=stall_after_s)
+    with pytest.raises(SimulationStalled, match="did not wait virtually") as caught:
+        clock.run(main)
+    with pytest.raises(SimulationError, match="make a new clock"):
+        clock.run(int)
+    return str(caught.value)
+
+
+def test_a_real_socket_is_a_stall_and_once_it_answers_every_thread_ends() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def accept() -> None:
+            listener.accept()[0].close()
+
+        report = stalled_message(accept)
+        assert "worker_1 waits for socket.accept at " in report
+        assert "accept" in report
+        assert "- main waits for Future.result" in report
+        # Lets the stuck thread come back: the fixture sees that all of them end then.
+        socket.create_connection(listener.getsockname()).close()
+
+
+def test_a_lock_that_a_foreign_thread_holds_is_a_stall() -> None:
+    lock = threading.Lock()
+    with lock:
+        assert "worker_1" in stalled_message(lock.acquire)
+
+
+def test_a_cpu_that_spins_is_a_stall() -> None:
+    stop: list[int] = []
+
+    def spin() -> None:
+        while not stop:
+            pass
+
+    assert "spin" in stalled_message(spin)
+    stop.append(1)
+
+
+def test_time_outside_the_simulation_is_real_and_the_others_stand_still() -> None:
+    def main() -> tuple[bool, float]:
+        started = time.monotonic()
+        with outside_simulation():
+            real_s = time.perf_counter()
+            time.sleep(0.02)
+            real_s = time.perf_counter() - real_s
+        return real_s >= 0.02, time.monotonic() - started
+
+    assert VirtualClock().run(main) == (True, 0.0)
+
+
+def test_ctrl_c_reaches_the_function_where_it_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    from docmind_lab.clocks.virtual import ending
+
+    real_join, pressed = ending.real_join, []
+
+    def join_and_press(thread: threading.Thread, timeout: float | None = None) -> None:
+        if not pressed and thread.name == "main":
+            pressed.append(1)
+            raise KeyboardInterrupt
+        real_join(thread, timeout)
+
+    monkeypatch.setattr(ending, "real_join", join_and_press)
+    unwound: list[str] = []
+
+    def main() -> None:
+        try:
+            while True:
+                time.sleep(0.001)
+        finally:
+            unwound.append("main")
+
+    with pytest.raises(KeyboardInterrupt):
+        VirtualClock(horizon_s=1e9).run(main)
+    assert unwound == ["main"]
