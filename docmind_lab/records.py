@@ -27,8 +27,7 @@ RunOutcome = Literal["answered", "partial", "timed_out", "failed", "unfinished"]
 
 CALL_OUTCOMES: Final = ("ok", "timeout", "cancelled", "error", "abandoned", "refused")
 RUN_OUTCOMES: Final = ("answered", "partial", "timed_out", "failed", "unfinished")
-STOP_REASONS: Final = (
-    "",
+TIMEOUT_REASONS: Final = (
     "deadline",
     "budget_refused",
     "hard_timeout",
@@ -37,11 +36,10 @@ STOP_REASONS: Final = (
     "step_timeout",
     "node_timeout",
     "left_behind",
-    "step_limit",
-    "no_agent",
-    "error",
-    "horizon",
 )
+"""Stop reasons that mean that the budget ended the run."""
+
+STOP_REASONS: Final = ("", *TIMEOUT_REASONS, "step_limit", "no_agent", "error", "horizon")
 NAN: Final = math.nan
 
 Kind = Literal["text", "level", "float", "int", "bool", "maybe_bool"]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import pytest
 from hypothesis import HealthCheck, settings
+from manual_clock import ManualClock
 from stub_server import Answer, StubServer
 
 from docmind_lab.services.latency import LatencyProfile
@@ -21,23 +21,6 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("docmind")
-
-
-@dataclass
-class ManualClock:
-    """A clock that moves only when told to, or when someone sleeps on it."""
-
-    now_s: float = 1000.0
-    name: str = "manual"
-
-    def now(self) -> float:
-        return self.now_s
-
-    def sleep(self, seconds: float) -> None:
-        self.now_s += seconds
-
-    def advance(self, seconds: float) -> None:
-        self.now_s += seconds
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from docmind_lab.coordinator.analytics import Analytics, AnalyticsEvent, Sink
 from docmind_lab.coordinator.answer_stream import AnswerStream, Write, WrittenTokens
 from docmind_lab.coordinator.fallback import Fallback, extractive_fallback
 from docmind_lab.coordinator.response import (
+    THREAD_BUSY,
     AgentResponse,
     content_of,
     decisions_of,
@@ -152,7 +153,7 @@ class MultiAgentCoordinator:
         tokens = None if write is None else WrittenTokens(write)
         with self._threads.turn(_thread_key(thread_id, user_id), deadline) as fence:
             if fence is None:
-                outcome, fallback = Outcome("timed_out", stop_reason="thread_busy"), None
+                outcome, fallback = Outcome("timed_out", stop_reason=THREAD_BUSY), None
             else:
                 graph = self._graph if tokens is None else self._streaming_graph
                 callbacks: Sequence[BaseCallbackHandler] = () if tokens is None else (tokens,)

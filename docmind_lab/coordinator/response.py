@@ -10,21 +10,12 @@ from typing import Any
 from docmind_lab.alternatives.base import Outcome
 from docmind_lab.derive import time_outside
 from docmind_lab.recorder import Recorder
+from docmind_lab.records import TIMEOUT_REASONS
 
-TIMEOUT_REASONS = frozenset(
-    {
-        "deadline",
-        "budget_refused",
-        "hard_timeout",
-        "cancelled",
-        "stop_flag",
-        "step_timeout",
-        "node_timeout",
-        "left_behind",
-        "thread_busy",
-    }
-)
-"""Stop reasons that mean that the budget ended the run."""
+THREAD_BUSY = "thread_busy"
+"""Stop reason of a question whose turn on its thread did not come in time."""
+
+_TIMED_OUT = frozenset({*TIMEOUT_REASONS, THREAD_BUSY})
 
 
 @dataclass(frozen=True)
@@ -62,7 +53,7 @@ def stop_metadata(outcome: Outcome) -> dict[str, Any]:
     """What the metadata say of a run that stopped short; nothing for an answer."""
     if outcome.outcome == "answered":
         return {"note": outcome.stop_reason} if outcome.stop_reason else {}
-    if outcome.stop_reason in TIMEOUT_REASONS:
+    if outcome.stop_reason in _TIMED_OUT:
         return {"reason": "timeout", "cancel_reason": outcome.stop_reason}
     error = {"error_type": outcome.error_type} if outcome.error_type else {}
     return {"reason": "error", "cancel_reason": outcome.stop_reason, **error}
@@ -74,9 +65,9 @@ def content_of(outcome: Outcome, decision_timeout_s: float) -> str:
         return outcome.answer
     found = len(outcome.documents)
     kept = f" {found} {'document was' if found == 1 else 'documents were'} found by then." if found else ""
-    if outcome.stop_reason == "thread_busy":
+    if outcome.stop_reason == THREAD_BUSY:
         return f"No answer: another question was still being answered on this thread for {decision_timeout_s:g} s."
-    if outcome.stop_reason in TIMEOUT_REASONS:
+    if outcome.stop_reason in _TIMED_OUT:
         return f"No answer within the decision timeout of {decision_timeout_s:g} s.{kept}"
     return f"No answer: the agents failed ({outcome.error_type or outcome.stop_reason}).{kept}"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypedDict
 
 import pytest
@@ -13,6 +12,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
+from manual_clock import ManualClock
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative, Cooperative, HardTimeout, Hybrid, Native, StopFlag
 from docmind_lab.clocks import WALL, Clock
@@ -67,24 +67,10 @@ def run(alternative: Alternative, runnable: Any, budget_s: float = 0.2, clock: C
     return outcome, -deadline.remaining()
 
 
-@dataclass
-class SteppedClock:
-    """Moves only when it is told to."""
-
-    at: float = 100.0
-    name: str = "stepped"
-
-    def now(self) -> float:
-        return self.at
-
-    def sleep(self, seconds: float) -> None:
-        self.at += seconds
-
-
 @pytest.mark.parametrize("alternative", [Cooperative(), Hybrid()], ids=str)
 def test_an_answer_that_was_complete_when_the_deadline_fell_is_delivered(alternative: Alternative) -> None:
     """The deadline falls during the last step, which comes to its end all the same."""
-    clock = SteppedClock()
+    clock = ManualClock()
     runnable = graph(lambda: None, lambda: clock.sleep(1.0), checkpointer=InMemorySaver())
     outcome, late_s = run(alternative, runnable, budget_s=0.5, clock=clock)
     assert late_s == pytest.approx(0.5)
@@ -93,7 +79,7 @@ def test_an_answer_that_was_complete_when_the_deadline_fell_is_delivered(alterna
 
 @pytest.mark.parametrize("alternative", [Cooperative(), Hybrid(), StopFlag(interrupt=True)], ids=str)
 def test_a_step_after_the_deadline_is_not_started_and_documents_are_kept(alternative: Alternative) -> None:
-    clock = SteppedClock()
+    clock = ManualClock()
     started: list[str] = []
     runnable = graph(
         lambda: clock.sleep(1.0), lambda: None, lambda: started.append("last"), checkpointer=InMemorySaver()

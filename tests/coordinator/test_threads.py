@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from manual_clock import ManualClock
 
 from docmind_lab.coordinator.threads import ConversationThreads
 from docmind_lab.deadlines import Deadline
 
-
-@dataclass
-class StoppedClock:
-    name: str = "stopped"
-
-    def now(self) -> float:
-        return 100.0
-
-    def sleep(self, seconds: float) -> None:
-        raise AssertionError("nothing here sleeps")
-
-
-OVER = Deadline(at_s=99.0, limit_s=1.0, clock=StoppedClock())
+OVER = Deadline(at_s=99.0, limit_s=1.0, clock=ManualClock(100.0))
 
 
 def test_a_turn_has_an_open_fence_that_is_closed_behind_it() -> None:

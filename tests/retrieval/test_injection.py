@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 from langchain.tools import ToolRuntime
+from manual_clock import ManualClock
 from qdrant_client import QdrantClient
 
 from docmind_lab.deadlines import Deadline, PropagationPolicy, current_deadline, policy_scope
@@ -40,20 +41,6 @@ KEYS = {
     "router_used",
 }
 ROUTED = RetrievedDocument("routed#1", "Said by the router.", {"topic": "routed", "path": "/srv/secret.md"}, 0.7)
-
-
-@dataclass
-class HandClock:
-    """Moves only on purpose."""
-
-    now_s: float = 100.0
-    name: str = "hand"
-
-    def now(self) -> float:
-        return self.now_s
-
-    def sleep(self, seconds: float) -> None:
-        self.now_s += seconds
 
 
 @dataclass
@@ -99,18 +86,18 @@ def local() -> Iterator[QdrantClient]:
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> ManualClock:
+    return ManualClock(100.0)
 
 
 @pytest.fixture
-def resources(local: QdrantClient, clock: HandClock) -> RetrievalResources:
+def resources(local: QdrantClient, clock: ManualClock) -> RetrievalResources:
     index = SearchIndex.build(local, CHUNKS)
     return RetrievalResources(index, local, AsyncClient(local), clock, router_injection=True)  # type: ignore[arg-type]
 
 
 @pytest.fixture
-def noted(clock: HandClock) -> Iterator[Recorder]:
+def noted(clock: ManualClock) -> Iterator[Recorder]:
     with recording(Recorder("run", 1, Deadline.after(60, clock), clock)) as recorder:
         yield recorder
 
@@ -363,7 +350,7 @@ def test_in_async_code_a_router_without_aquery_never_runs_in_the_loops_thread(as
     assert (router.threads == [threading.current_thread().name]) == (door == "sync")
 
 
-def test_explicit_retrieval_after_a_router_is_held_to_the_same_deadline(ask, clock: HandClock, noted: Recorder):
+def test_explicit_retrieval_after_a_router_is_held_to_the_same_deadline(ask, clock: ManualClock, noted: Recorder):
     # The router takes all there is (a clock by hand cannot be waited for): nothing is searched any more.
     def act() -> Any:
         clock.now_s = 105.0

@@ -15,6 +15,7 @@ import pytest
 from langchain.tools import ToolRuntime
 from langchain_core.messages import ToolMessage
 from langgraph.types import Command
+from manual_clock import ManualClock
 from qdrant_client import AsyncQdrantClient, QdrantClient
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
@@ -48,25 +49,11 @@ QUERY = "  Where is the  secret lock?  "
 
 
 @dataclass
-class HandClock:
-    """Moves only on purpose."""
-
-    now_s: float = 100.0
-    name: str = "hand"
-
-    def now(self) -> float:
-        return self.now_s
-
-    def sleep(self, seconds: float) -> None:
-        self.now_s += seconds
-
-
-@dataclass
 class Client:
     """Both clients at once: takes `takes_s`, fails with `error` or asks the real one; notes what is in force."""
 
     real: QdrantClient
-    clock: HandClock
+    clock: ManualClock
     error: Exception | None = None
     takes_s: float = 0.0
     deadlines: list[Deadline | None] = field(default_factory=list)
@@ -122,17 +109,17 @@ def index(real: QdrantClient) -> SearchIndex:
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> ManualClock:
+    return ManualClock(100.0)
 
 
 @pytest.fixture
-def client(real: QdrantClient, clock: HandClock) -> Client:
+def client(real: QdrantClient, clock: ManualClock) -> Client:
     return Client(real, clock)
 
 
 @pytest.fixture
-def resources(index: SearchIndex, client: Client, clock: HandClock) -> RetrievalResources:
+def resources(index: SearchIndex, client: Client, clock: ManualClock) -> RetrievalResources:
     return RetrievalResources(index, client, AsyncClient(client), clock)  # type: ignore[arg-type]
 
 
@@ -167,7 +154,7 @@ def call(door: Any, resources: RetrievalResources) -> Call:
 
 
 @pytest.fixture
-def noted(clock: HandClock) -> Iterator[Recorder]:
+def noted(clock: ManualClock) -> Iterator[Recorder]:
     with recording(Recorder("run", 1, Deadline.after(60, clock), clock)) as recorder:
         yield recorder
 
