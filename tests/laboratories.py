@@ -39,7 +39,7 @@ class Laboratory:
             stops_on_disconnect=self.options.stops_on_disconnect,
             horizon_factor=horizon_factor,
         )
-        orders = comparison.orders(self.workload, has_server_log=True)
+        orders = comparison.orders()
         self.started_runs += 1
         prefix = f"{self.started_runs}-"
         return [

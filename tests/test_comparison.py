@@ -16,17 +16,8 @@ from docmind_lab.errors import ConfigurationError
 from docmind_lab.settings import Settings
 
 
-class NamedWorkload:
-    """Enough of a workload to make orders."""
-
-    name = "supervisor"
-
-    def retries(self, alternative: Any) -> str:
-        return "none"
-
-
 def orders(**changes: Any) -> list[Any]:
-    return Comparison(**changes).orders(NamedWorkload(), has_server_log=True)  # type: ignore[arg-type]
+    return Comparison(**changes).orders()
 
 
 @pytest.mark.parametrize(

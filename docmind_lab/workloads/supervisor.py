@@ -21,6 +21,14 @@ from docmind_lab.system import Corpus, DocmindSystem, language_reference
 SDK_RETRIES = 2
 
 
+def retries_of(alternative: Alternative, client_retries: int | None = None) -> str:
+    """The level of the `retries` factor for an alternative. client_retries: of the client, None for its default."""
+    if alternative.client_retries:
+        return f"sdk:{SDK_RETRIES if client_retries is None else client_retries}"
+    policy = getattr(alternative, "policy", None)
+    return f"budgeted:{policy.retries}" if policy is not None else "none"
+
+
 @dataclass
 class SupervisorWorkload:
     """The system, built once and run many times.
@@ -55,13 +63,6 @@ class SupervisorWorkload:
     def inputs(self, question: Question) -> dict[str, Any]:
         """The graph's input for a question."""
         return {"messages": [HumanMessage(question.text, id="question")]}
-
-    def retries(self, alternative: Alternative) -> str:
-        """The level of the `retries` factor for an alternative."""
-        if alternative.client_retries:
-            return f"sdk:{SDK_RETRIES if self.client_retries is None else self.client_retries}"
-        policy = getattr(alternative, "policy", None)
-        return f"budgeted:{policy.retries}" if policy is not None else "none"
 
     def scores(self, question: Question, outcome: Outcome) -> tuple[float, float]:
         """Source recall and answer score of what the caller got."""

@@ -1,0 +1,138 @@
+"""What to compare: the design of a comparison, and the runs that follow from it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from docmind_lab.alternatives import ALTERNATIVES, Alternative
+from docmind_lab.alternatives.base import options_json
+from docmind_lab.deadlines import require_seconds
+from docmind_lab.derive import RunFacts
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.measurement import RunOrder
+from docmind_lab.randomness import keyed_uniform
+from docmind_lab.retrieval import Question, load_questions
+from docmind_lab.services.faults import Fault
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.workloads.supervisor import retries_of
+
+ClockName = Literal["virtual", "wall"]
+CLOCKS: tuple[ClockName, ...] = ("virtual", "wall")
+DEFAULT_PROFILE = "typical/6"
+HORIZON_FACTOR = 5.0
+# Runs wait for servers nearly all the time; four side by side use about a third of one core, and a deadline still
+# comes to within a few milliseconds. More would begin to measure each other.
+SIDE_BY_SIDE = 4
+_MOST_RUNS = 10_000
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What to compare. Durations in seconds. Raises: ConfigurationError for a value that cannot be used, by name."""
+
+    decision_timeout_s: float = 2.0
+    runs: int = 8
+    seed: int = 7
+    alternatives: tuple[Alternative, ...] = field(
+        default_factory=lambda: tuple(kind() for kind in ALTERNATIVES.values())
+    )
+    profile: LatencyProfile = field(default_factory=lambda: LatencyProfile.named(DEFAULT_PROFILE))
+    faults: tuple[Fault, ...] = ()
+    stops_on_disconnect: bool = True
+    client_retries: int | None = None
+    horizon_factor: float = HORIZON_FACTOR
+    side_by_side: int = SIDE_BY_SIDE
+    router_injection: bool = False
+
+    def __post_init__(self) -> None:
+        require_seconds("decision timeout", self.decision_timeout_s)
+        if self.runs < 1 or self.runs > _MOST_RUNS:
+            raise ConfigurationError(f"runs must be between 1 and {_MOST_RUNS}, not {self.runs}")
+        if not self.alternatives:
+            raise ConfigurationError(f"name at least one alternative of {', '.join(ALTERNATIVES)}")
+        if not self.horizon_factor > 1:
+            raise ConfigurationError(f"horizon_factor must be above 1, not {self.horizon_factor}")
+        if self.side_by_side < 1:
+            raise ConfigurationError(f"side_by_side must be 1 or more runs, not {self.side_by_side}")
+
+    @property
+    def fault(self) -> str:
+        """The level of the `fault` factor."""
+        return "+".join(str(fault) for fault in self.faults if fault.kind != "none") or "none"
+
+    def design(self) -> dict[str, Any]:
+        """What determines the runs, as JSON."""
+        return {
+            "decision_timeout_s": self.decision_timeout_s,
+            "runs": self.runs,
+            "seed": self.seed,
+            "alternatives": [{"name": a.name, "options": json.loads(options_json(a))} for a in self.alternatives],
+            "latency_profile": self.profile.to_dict(),
+            "fault": self.fault,
+            "stops_on_disconnect": self.stops_on_disconnect,
+            "client_retries": self.client_retries,
+            "horizon_factor": self.horizon_factor,
+            "side_by_side": self.side_by_side,
+            "router_injection": self.router_injection,
+            "clock": "wall",
+        }
+
+    @property
+    def study_id(self) -> str:
+        """A name derived from the design: the same comparison has the same one."""
+        digest = hashlib.blake2b(json.dumps(self.design(), sort_keys=True).encode(), digest_size=5)
+        return f"compare-{digest.hexdigest()}"
+
+    def questions(self) -> list[tuple[int, Question]]:
+        """(run seed, question) of each repeat: seeds count up from the study's, the order of questions from it."""
+        pool = sorted(load_questions(), key=lambda question: keyed_uniform(self.seed, "question", question.id))
+        return [(self.seed + repeat, pool[repeat % len(pool)]) for repeat in range(self.runs)]
+
+    @property
+    def total_runs(self) -> int:
+        """Runs of all alternatives together."""
+        return self.runs * len(self.alternatives)
+
+    def orders(self, *, has_server_log: bool = True) -> list[RunOrder]:
+        """Every run, in an order drawn from the seed, so that a drift of the machine strikes no alternative alone."""
+        orders = [
+            self._order(alternative, seed, question, number, has_server_log)
+            for number, alternative in enumerate(self.alternatives)
+            for seed, question in self.questions()
+        ]
+        return sorted(orders, key=lambda order: keyed_uniform(self.seed, "order", order.facts.run_id))
+
+    def _order(
+        self,
+        alternative: Alternative,
+        seed: int,
+        question: Question,
+        number: int,
+        has_server_log: bool,
+    ) -> RunOrder:
+        facts = RunFacts(
+            study_id=self.study_id,
+            run_id=f"{self.study_id}-{number}-{alternative.name}-{seed}",
+            workload="supervisor",
+            alternative=alternative.name,
+            alternative_options=options_json(alternative),
+            seed=seed,
+            question_id=question.id,
+            decision_timeout_s=self.decision_timeout_s,
+            horizon_s=self.horizon_factor * self.decision_timeout_s,
+            deadline_propagation=alternative.propagates,
+            router_injection=self.router_injection,
+            retries=retries_of(alternative, self.client_retries),
+            latency_profile=self.profile.name if has_server_log else "",
+            fault=self.fault,
+            stops_on_disconnect=self.stops_on_disconnect,
+            node_colour=alternative.node_colour,
+            clock="wall",
+            gold_topics=question.gold_topics,
+            has_server_log=has_server_log,
+            alone=self.side_by_side == 1,
+        )
+        return RunOrder(facts, alternative, question)
