@@ -482,7 +482,7 @@ def test_runs_under_several_conditions_are_not_pooled(plot, column, value):
         plot(study([run(seed=1), run(seed=2, **{column: value})]))
 
 
-@pytest.mark.parametrize("plot", [plots.timeline, plots.overrun, plots.completion])
+@pytest.mark.parametrize("plot", [plots.timeline, plots.overrun, plots.completion, plots.fault_matrix])
 def test_a_study_without_runs_is_refused(plot):
     with pytest.raises(ConfigurationError, match="runs is empty"):
         plot(study([]))
@@ -544,9 +544,120 @@ def test_a_study_in_which_nothing_was_answered_has_flat_curves():
     assert ax.get_xlim()[1] > 2.0
 
 
+# ---- fault matrix
+
+
+def hang_study():
+    """Under a hang the control has no answer by its horizon; A returns 20 ms late, once with documents, once not."""
+    hung = [run("unguarded", seed, fault="hang:synthesis", returned_at_s=NAN, run_id=f"u{seed}") for seed in (1, 2)]
+    cut = [
+        run("cooperative", seed, fault="hang:synthesis", returned_at_s=2.02, run_id=f"a{seed}", outcome=outcome)
+        for seed, outcome in ((1, "partial"), (2, "timed_out"))
+    ]
+    return study(hung + cut)
+
+
+def healthy_study():
+    return study([run(name, seed) for name in ("cooperative", "unguarded", "hard_timeout") for seed in (1, 2)])
+
+
+def matrix_cell(frame, alternative, fault):
+    (row,) = frame[(frame["alternative"] == alternative) & (frame["fault"] == fault)].itertuples()
+    return row
+
+
+def test_a_fault_matrix_has_a_row_for_each_alternative_and_a_column_for_each_fault_in_the_order_given():
+    frame = plots.fault_matrix_frame(hang_study(), healthy_study())
+    assert frame.drop_duplicates("column")["fault"].tolist() == ["hang:synthesis", "none"]
+    labels = frame.drop_duplicates("row").sort_values("row")["label"].tolist()
+    assert labels == ["control  unguarded", "A  cooperative", "B  hard timeout"]
+    assert len(frame) == 5
+    turned = plots.fault_matrix_frame(healthy_study(), hang_study())
+    assert turned.drop_duplicates("column")["fault"].tolist() == ["none", "hang:synthesis"]
+
+
+def test_a_cell_holds_when_its_worst_caller_was_back_in_tolerance_whatever_they_got():
+    frame = plots.fault_matrix_frame(healthy_study(), hang_study())
+    cut = matrix_cell(frame, "cooperative", "hang:synthesis")
+    assert (cut.runs, cut.answered, cut.held, cut.outcomes) == (2, 0, True, "1 partial, 1 timed out")
+    assert cut.caller_overrun_median_s == pytest.approx(0.02)
+    late = [run(seed=seed, returned_at_s=at, run_id=str(seed)) for seed, at in ((1, 2.0), (2, 2.0), (3, 2.5))]
+    (cell,) = plots.fault_matrix_frame(study(late)).itertuples()
+    assert (cell.caller_overrun_median_s, cell.held) == (0.0, False)
+    assert (cell.answered, cell.answered_in_time) == (3, 2)
+
+
+def test_a_cell_without_answers_by_the_horizon_counts_with_it_as_a_lower_bound():
+    cell = matrix_cell(plots.fault_matrix_frame(hang_study()), "unguarded", "hang:synthesis")
+    assert (cell.caller_overrun_median_s, cell.caller_overrun_worst_s, cell.lower_bound) == (8.0, 8.0, True)
+    assert not cell.held
+    assert "unfinished\n> +8 s" in texts(plots.fault_matrix(hang_study()))
+
+
+def test_cells_are_drawn_where_their_row_and_column_are_named_and_coloured_by_held():
+    ax = plots.fault_matrix(healthy_study(), hang_study())
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["no fault", "hang:synthesis"]
+    assert [text.get_text() for text in ax.get_yticklabels()][1] == "A  cooperative"
+    cells = drawn(ax, "cell:")
+    assert set(cells) == {"cell:0:0", "cell:0:1", "cell:1:0", "cell:1:1", "cell:2:0"}
+    assert (cells["cell:1:1"].get_x(), cells["cell:1:1"].get_y()) == (0.5, 0.5)
+    held, broken = cells["cell:1:1"].get_facecolor(), cells["cell:0:1"].get_facecolor()
+    assert {cell.get_facecolor() for name, cell in cells.items() if name != "cell:0:1"} == {held}
+    # Apart in lightness too, for those who see no hue and for a grey print.
+    assert sum(held[:3]) - sum(broken[:3]) > 0.5
+
+
+def test_text_of_a_cell_is_bold_where_every_run_was_answered_in_time():
+    ax = plots.fault_matrix(healthy_study(), hang_study())
+    weights = {text.get_text(): text.get_fontweight() for text in ax.texts}
+    assert weights["answered\n+0 s"] == "bold"
+    assert weights["1 partial, 1 timed out\n+20 ms"] == "normal"
+
+
+def test_cells_are_as_wide_as_what_is_said_in_them():
+    outcomes = ("answered", "partial", "timed_out", "failed")
+    faults = ("none", "http_500@1:synthesis", "trickle=0.25@2:validation:0.5", "hang", "stall")
+    runs = [run(seed=n, fault=f, outcome=o, run_id=f"{f}{n}") for f in faults for n, o in enumerate(outcomes)]
+    ax = plots.fault_matrix(study(runs))
+    ax.figure.canvas.draw()
+    cells = drawn(ax, "cell:")
+    for column in range(len(faults)):
+        box = cells[f"cell:0:{column}"].get_window_extent()
+        (text,) = [text for text in ax.texts if text.get_position() == (column, 0)]
+        assert box.x0 <= text.get_window_extent().x0
+        assert text.get_window_extent().x1 <= box.x1
+        assert ax.get_xticklabels()[column].get_window_extent().width <= box.width
+
+
+def test_what_was_not_measured_says_so_and_has_no_colour():
+    ax = plots.fault_matrix(healthy_study(), hang_study())
+    (gap,) = [text for text in ax.texts if text.get_text() == "not measured"]
+    assert gap.get_position() == (1, 2)
+
+
+def test_the_legend_names_the_tolerance_and_only_what_is_there():
+    labels = [text.get_text() for text in plots.fault_matrix(healthy_study()).get_legend().get_texts()]
+    assert "held: every caller was back within 150 ms of the deadline" in labels
+    assert "not held" not in labels
+    assert "bold: every run was answered in time" in labels
+
+
+def test_a_matrix_of_other_conditions_than_faults_is_refused():
+    with pytest.raises(ConfigurationError, match="decision_timeout_s"):
+        plots.fault_matrix(healthy_study(), study([run(seed=3, fault="hang", decision_timeout_s=5.0)]))
+    retried = study([run("hard_timeout", n, fault="hang", retries=f"sdk:{n}") for n in (0, 2)])
+    with pytest.raises(ConfigurationError, match=r"B hard timeout under fault hang .* retries \(sdk:0, sdk:2\)"):
+        plots.fault_matrix(retried)
+    with pytest.raises(ConfigurationError, match="given twice"):
+        plots.fault_matrix(healthy_study(), healthy_study())
+    with pytest.raises(ConfigurationError, match="needs a study"):
+        plots.fault_matrix()
+    assert not plt.get_fignums()
+
+
 # ---- every figure
 
-PLOTS = (plots.timeline, plots.overrun, plots.completion)
+PLOTS = (plots.timeline, plots.overrun, plots.completion, plots.fault_matrix)
 
 
 @pytest.mark.parametrize("plot", PLOTS)

@@ -42,9 +42,10 @@ class StudyTables(Protocol):
         ...
 
 
-def comparable(runs: pd.DataFrame) -> pd.DataFrame:
+def comparable(runs: pd.DataFrame, *, apart_from: str = "") -> pd.DataFrame:
     """The runs in the order of every figure, with columns `group` (0, 1, … of alternative and options) and `label`.
 
+    apart_from: the one condition in which they may differ, of a figure that keeps its values apart.
     Raises: ConfigurationError when there are none, or when they were made under more than one decision timeout,
     horizon, workload, latency profile, fault or clock; it names the column and its values.
     """
@@ -52,7 +53,7 @@ def comparable(runs: pd.DataFrame) -> pd.DataFrame:
         raise ConfigurationError("runs is empty: there is nothing to draw; measure some runs first")
     for column in _ONE_PICTURE:
         values = sorted(set(runs[column].tolist()))
-        if len(values) > 1:
+        if len(values) > 1 and column != apart_from:
             shown = ", ".join(str(value) for value in values)
             raise ConfigurationError(
                 f"the runs have several values of {column} ({shown}), and one picture has room for one: "
@@ -76,6 +77,8 @@ def context_of(runs: pd.DataFrame) -> str:
     asked = f"question {first['question_id']} (seed {first['seed']})" if seeds == 1 else f"{seeds} questions"
     latencies = f"{first['latency_profile']} latencies" if first["latency_profile"] else "live services"
     fault = "no faults" if first["fault"] in ("", "none") else f"fault {first['fault']}"
+    if runs["fault"].nunique() > 1:
+        fault = "several faults"
     parts = (
         first["workload"],
         f"{first['decision_timeout_s']:g} s decision timeout",
