@@ -4,9 +4,12 @@ state.py        what travels through the graph, the deadline included
 handoff.py      tools that hand over to an agent, or pass its message on
 history.py      the conversation as a model may see it: whole, trimmed, counted
 model_calls.py  around every model call: observation and the deadline
+client_retries.py  models whose client does not retry
 roles.py        the five agents: prompts, tools
 supervisor.py   the supervisor graph, returned uncompiled
 observer.py     seeing a graph at work without touching it
+fence.py        keeping an old run out of a thread's checkpoints
+bound.py        a graph with the context and the step limit of one run
 """
 
 from docmind_lab.graphs.handoff import create_forward_message_tool, create_handoff_tool

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from langchain.tools import ToolRuntime
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
-from langchain_core.tools import BaseTool, StructuredTool
+from langchain_core.tools import BaseTool
 from langgraph.graph import END
 from langgraph.types import Command, Send
 from pydantic import Field
@@ -19,6 +19,7 @@ from docmind_lab.errors import GraphError
 from docmind_lab.graphs.history import asking_only
 from docmind_lab.graphs.state import HANDED_DOWN
 from docmind_lab.recorder import current_recorder
+from docmind_lab.runtime_tools import runtime_tool
 
 HANDOFF_PREFIX = "transfer_to_"
 HANDBACK_PREFIX = "transfer_back_to_"
@@ -66,9 +67,9 @@ def create_handoff_tool(
     ) -> Command[Any] | ToolMessage:
         return _hand_over(runtime, tool_name, add_handoff_messages)
 
-    return StructuredTool.from_function(
-        func=hand_over,
-        coroutine=hand_over_async,
+    return runtime_tool(
+        hand_over,
+        hand_over_async,
         name=tool_name,
         description=description or f"Hand over to {agent_name}.",
         metadata={_AGENT: agent_name, _LIMIT: max_visits},
@@ -113,7 +114,16 @@ def _hand_over(runtime: ToolRuntime[Any, Any], tool_name: str, add_messages: boo
         "visits": {handoff.agent: visits.get(handoff.agent, 0) + 1 for handoff in admitted},
     }
     # A tuple: of a list of sends LangGraph's tool node would drop the update.
-    return Command(graph=Command.PARENT, goto=tuple(sends), update=update)
+    return _to_parent(tuple(sends), update)
+
+
+def _to_parent(goto: Any, update: Mapping[str, Any]) -> Command[Any]:
+    """A command to the supervisor graph.
+
+    Its update is given as pairs: LangGraph's tool node copies a command whose update is a dict, deeply, with the whole
+    conversation and everything that is handed down.
+    """
+    return Command(graph=Command.PARENT, goto=goto, update=tuple(update.items()))
 
 
 @dataclass(frozen=True)
@@ -189,9 +199,9 @@ def create_forward_message_tool(supervisor_name: str = "supervisor") -> BaseTool
     ) -> Command[Any] | ToolMessage:
         return _forward(from_agent, runtime, supervisor_name)
 
-    return StructuredTool.from_function(
-        func=forward_message,
-        coroutine=forward_message_async,
+    return runtime_tool(
+        forward_message,
+        forward_message_async,
         name=FORWARD_TOOL,
         description="Give an agent's latest message to the user unchanged, as the final answer.",
     )
@@ -211,7 +221,7 @@ def _forward(from_agent: str, runtime: ToolRuntime[Any, Any], supervisor_name: s
         )
     forwarded = AIMessage(said[-1].content, name=supervisor_name, id=f"{request.id}-forwarded")
     update = {"messages": [*_before(request, runtime.state), forwarded]}
-    return Command(graph=Command.PARENT, goto=END, update=update)
+    return _to_parent(END, update)
 
 
 def _forward_error(runtime: ToolRuntime[Any, Any], message: str) -> ToolMessage:

@@ -14,10 +14,10 @@ import openai
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableBinding
-from langchain_openai import ChatOpenAI
 
 from docmind_lab.clocks import WALL, Clock
 from docmind_lab.deadlines import Deadline, PropagationPolicy, current_policy, deadline_scope
+from docmind_lab.graphs.client_retries import RetriesOff
 from docmind_lab.graphs.state import MultiAgentGraphState
 from docmind_lab.randomness import keyed_uniform
 from docmind_lab.recorder import current_recorder, position_of
@@ -96,6 +96,7 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
     ) -> None:
         super().__init__()
         self.role, self.request_timeout_s, self.clock, self.async_sleep = role, request_timeout_s, clock, async_sleep
+        self._without_client_retries = RetriesOff()
 
     @property
     def name(self) -> str:
@@ -169,7 +170,7 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
         own = (self.request_timeout_s, request.model_settings.get("timeout"), _model_timeout(request.model))
         timeouts = [timeout_s for timeout_s in own if isinstance(timeout_s, int | float)]
         settings = {**request.model_settings, "timeout": budget.deadline.cap(min(timeouts, default=None))}
-        return request.override(model=without_client_retries(request.model), model_settings=settings)
+        return request.override(model=self._without_client_retries(request.model), model_settings=settings)
 
     def _wait_before_retry(self, error: Exception, budget: _Budget | None, attempt: int) -> float:
         """Seconds to wait before another attempt; raises what the call ends with if there must not be one."""
@@ -206,24 +207,6 @@ def _unbound(model: Any) -> Any:
     while isinstance(model, RunnableBinding):
         model = model.bound
     return model
-
-
-def without_client_retries(model: Any) -> Any:
-    """A ChatOpenAI like `model`, over the same connections, whose client does not retry; any other model as it is.
-
-    What is bound to the model stays bound. Costs 0.1 ms, since no connection pool is made: nothing is kept.
-    """
-    if isinstance(model, RunnableBinding):
-        return model.model_copy(update={"bound": without_client_retries(model.bound)})
-    if not isinstance(model, ChatOpenAI):
-        return model
-    copy = model.model_copy()
-    copy.max_retries = 0
-    copy.root_client = model.root_client.with_options(max_retries=0)
-    copy.client = copy.root_client.chat.completions
-    copy.root_async_client = model.root_async_client.with_options(max_retries=0)
-    copy.async_client = copy.root_async_client.chat.completions
-    return copy
 
 
 def _note_tokens(response: ModelResponse[Any]) -> None:

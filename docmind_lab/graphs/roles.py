@@ -11,7 +11,7 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain.tools import ToolRuntime
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import ToolMessage
-from langchain_core.tools import BaseTool, StructuredTool
+from langchain_core.tools import BaseTool
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 from pydantic import Field
@@ -20,6 +20,7 @@ from docmind_lab.graphs.history import TrimHistory
 from docmind_lab.graphs.model_calls import ModelCalls
 from docmind_lab.graphs.state import MultiAgentGraphState
 from docmind_lab.retrieval.tool import RetrievalResources, Strategy, create_retrieve_documents
+from docmind_lab.runtime_tools import runtime_tool
 
 ROLES = ("router", "planner", "retrieval", "synthesis", "validation")
 SUPERVISOR_ROLE = "supervisor"
@@ -55,9 +56,7 @@ def _decision_tool(function: Callable[..., Command[Any]], name: str, description
     async def decide(**arguments: Any) -> Command[Any]:
         return function(**arguments)
 
-    tool = StructuredTool.from_function(func=function, name=name, description=description, return_direct=True)
-    tool.coroutine = decide
-    return tool
+    return runtime_tool(function, decide, name=name, description=description, return_direct=True)
 
 
 def _choose_route(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, cast, get_type_hints
 from uuid import uuid4
@@ -12,7 +12,7 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
-from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.channels import BinaryOperatorAggregate
 from langgraph.graph import END, START, StateGraph
@@ -126,9 +126,7 @@ def build_multi_agent_supervisor_graph(
     graph.add_node(options.supervisor_name, supervisor, destinations=(*names, END))
     _add_entry(graph, options.supervisor_name)
     for name, agent in zip(names, agents, strict=True):
-        node = _AgentNode(agent, name, options)
-        runnable: Any = RunnableLambda(node.run, node.arun, name=name)
-        graph.add_node(name, runnable, destinations=(options.supervisor_name, END))
+        graph.add_node(name, _AgentNode(agent, name, options), destinations=(options.supervisor_name, END))
     return graph
 
 
@@ -155,20 +153,11 @@ def _add_entry(graph: StateGraph[Any, Any, Any, Any], supervisor_name: str) -> N
     def entry(state: Mapping[str, Any]) -> str:
         return NEW_QUESTION if state.get("visits") or state.get("stop_reason") else supervisor_name
 
-    async def entry_async(state: Mapping[str, Any]) -> str:
-        return entry(state)
-
     def forget(state: Mapping[str, Any]) -> dict[str, Any]:
         return empty
 
-    async def forget_async(state: Mapping[str, Any]) -> dict[str, Any]:
-        return empty
-
-    # Both colours of each, or LangGraph would run the sync one in a thread of an async run.
-    entering: Any = RunnableLambda(entry, entry_async, name="entry")
-    forgetting: Any = RunnableLambda(forget, forget_async, name=NEW_QUESTION)
-    graph.add_node(NEW_QUESTION, forgetting)
-    graph.add_conditional_edges(START, entering, [NEW_QUESTION, supervisor_name])
+    graph.add_node(NEW_QUESTION, _OfBothColours(forget, NEW_QUESTION))
+    graph.add_conditional_edges(START, _OfBothColours(entry, "entry"), [NEW_QUESTION, supervisor_name])
     graph.add_edge(NEW_QUESTION, supervisor_name)
 
 
@@ -189,16 +178,46 @@ def _checked_names(agents: Sequence[CompiledStateGraph[Any, Any, Any, Any]], sup
     return names
 
 
-@dataclass(frozen=True)
-class _AgentNode:
+# These are runnables, not functions for LangChain to wrap: a wrapped one would be a run of its own inside the run of
+# its node, and LangGraph would run a function of one colour in a thread of a run of the other. `input` is the name
+# that LangChain gives the parameter.
+
+
+class _OfBothColours(Runnable[Any, Any]):
+    """A function that never waits, alike in sync and async runs."""
+
+    def __init__(self, function: Callable[[Mapping[str, Any]], Any], name: str) -> None:
+        self.function, self.name = function, name
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - see above
+        return self.function(input)
+
+    async def ainvoke(
+        self,
+        input: Any,  # noqa: A002 - see above
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        return self.function(input)
+
+
+class _AgentNode(Runnable[Any, Command[Any]]):
     """Runs one agent inside the parent graph and turns its result into a delta of the parent's state."""
 
-    agent: CompiledStateGraph[Any, Any, Any, Any]
     name: str
-    options: SupervisorBuildParams
 
-    def run(self, state: dict[str, Any], config: RunnableConfig) -> Command[Any]:
-        state = _with_deadline_of_run(state, config)
+    def __init__(
+        self, agent: CompiledStateGraph[Any, Any, Any, Any], name: str, options: SupervisorBuildParams
+    ) -> None:
+        self.agent, self.name, self.options = agent, name, options
+
+    def invoke(
+        self,
+        input: dict[str, Any],  # noqa: A002 - see above
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> Command[Any]:
+        state = _with_deadline_of_run(input, config)
         last: Mapping[str, Any] = state
         try:
             # Streamed, so that what the agent had is kept when its budget ends in the middle.
@@ -208,8 +227,13 @@ class _AgentNode:
             return self._cut(state, last, error)
         return self._returned(state, last)
 
-    async def arun(self, state: dict[str, Any], config: RunnableConfig) -> Command[Any]:
-        state = _with_deadline_of_run(state, config)
+    async def ainvoke(
+        self,
+        input: dict[str, Any],  # noqa: A002 - see above
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> Command[Any]:
+        state = _with_deadline_of_run(input, config)
         last: Mapping[str, Any] = state
         try:
             async for values in self.agent.astream(state, config, stream_mode="values"):
@@ -257,12 +281,12 @@ class _AgentNode:
         ]
 
 
-def _with_deadline_of_run(state: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
+def _with_deadline_of_run(state: dict[str, Any], config: RunnableConfig | None) -> dict[str, Any]:
     """The agent's state with the deadline of the run under way.
 
     What it was handed may come from a checkpoint, with the deadline of the run that was interrupted.
     """
-    of_run = config.get("configurable", {}).get(DEADLINE_KEY)
+    of_run = (config or {}).get("configurable", {}).get(DEADLINE_KEY)
     return state if of_run is None else {**state, DEADLINE_KEY: of_run}
 
 

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 import httpx
 from langchain.tools import ToolRuntime
 from langchain_core.messages import ToolMessage
-from langchain_core.tools import BaseTool, StructuredTool
+from langchain_core.tools import BaseTool
 from langgraph.types import Command
 from pydantic import Field
 from qdrant_client import AsyncQdrantClient, QdrantClient
@@ -35,6 +35,7 @@ from docmind_lab.retrieval.index import SearchIndex
 from docmind_lab.retrieval.injection import Routed, RouterCall, check_endpoints, find_router
 from docmind_lab.retrieval.results import RetrievedDocument
 from docmind_lab.retrieval.strategies import LIMIT, STRATEGIES, search, search_async, strategy_in_effect
+from docmind_lab.runtime_tools import runtime_tool
 
 ROLE = "retrieval"
 Strategy = Literal["sparse", "dense", "hybrid", "hierarchical", "graph"]
@@ -263,9 +264,9 @@ def create_retrieve_documents(resources: RetrievalResources | None = None) -> Ba
             return under_way.command((), error)
         return under_way.command(found)
 
-    return StructuredTool.from_function(
-        func=retrieve,
-        coroutine=retrieve_async,
+    return runtime_tool(
+        retrieve,
+        retrieve_async,
         name="retrieve_documents",
         description="Search the documents; returns passages with their ids.",
         return_direct=True,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +17,7 @@ from langchain_openai import ChatOpenAI
 
 from docmind_lab.deadlines import Deadline, PropagationPolicy, current_deadline, deadline_scope, policy_scope
 from docmind_lab.errors import BudgetRefused, DeadlineExceeded
-from docmind_lab.graphs.model_calls import ModelCalls, without_client_retries
+from docmind_lab.graphs.model_calls import ModelCalls
 from docmind_lab.network import current_call
 from docmind_lab.recorder import Recorder, recording
 
@@ -338,41 +336,6 @@ def test_a_defect_is_not_taken_for_a_deadline(call: Call, clock: HandClock):
 
 def client(**options: Any) -> ChatOpenAI:
     return ChatOpenAI(model="m", api_key="k", max_retries=2, **options)  # type: ignore[arg-type]
-
-
-def test_without_client_retries_keeps_the_connections_and_the_model():
-    model = client(temperature=0.5)
-    copy = without_client_retries(model)
-    assert (copy.max_retries, copy.root_client.max_retries, copy.root_async_client.max_retries) == (0, 0, 0)
-    assert (model.max_retries, model.root_client.max_retries) == (2, 2)
-    assert copy.root_client._client is model.root_client._client
-    assert copy.root_async_client._client is model.root_async_client._client
-    assert copy.client._client is copy.root_client
-    assert copy.async_client._client is copy.root_async_client
-    assert (copy.model_name, copy.temperature) == ("m", 0.5)
-
-
-def test_what_is_bound_to_a_model_stays_bound():
-    bound = client().bind(stop="x").with_config(tags=["t"])
-    copy = without_client_retries(bound)
-    assert copy.bound.max_retries == 0
-    assert copy.kwargs == {"stop": "x"}
-    assert copy.config["tags"] == ["t"]
-
-
-def test_a_model_of_another_kind_is_left_as_it_is():
-    model = saying("x")
-    assert without_client_retries(model) is model
-
-
-def test_models_are_neither_confused_nor_kept():
-    for number in range(3):
-        model = ChatOpenAI(model=f"m{number}", api_key="k")  # type: ignore[arg-type]
-        assert without_client_retries(model).model_name == f"m{number}"
-        reference = weakref.ref(model)
-        del model
-        gc.collect()
-        assert reference() is None
 
 
 def sending(statuses: list[int], sent: list[httpx2.Request], **options: Any) -> dict[str, Any]:

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from graph_fakes import saying
+from langchain_openai import ChatOpenAI
+
+from docmind_lab.graphs.client_retries import RetriesOff, without_client_retries
+
+
+def client(**options: Any) -> ChatOpenAI:
+    return ChatOpenAI(model="m", api_key="k", max_retries=2, **options)  # type: ignore[arg-type]
+
+
+def test_without_client_retries_keeps_the_connections_and_the_model():
+    model = client(temperature=0.5)
+    copy = without_client_retries(model)
+    assert (copy.max_retries, copy.root_client.max_retries, copy.root_async_client.max_retries) == (0, 0, 0)
+    assert (model.max_retries, model.root_client.max_retries) == (2, 2)
+    assert copy.root_client._client is model.root_client._client
+    assert copy.root_async_client._client is model.root_async_client._client
+    assert copy.client._client is copy.root_client
+    assert copy.async_client._client is copy.root_async_client
+    assert (copy.model_name, copy.temperature) == ("m", 0.5)
+
+
+def test_what_is_bound_to_a_model_stays_bound():
+    bound = client().bind(stop="x").with_config(tags=["t"])
+    copy = without_client_retries(bound)
+    assert copy.bound.max_retries == 0
+    assert copy.kwargs == {"stop": "x"}
+    assert copy.config["tags"] == ["t"]
+
+
+def test_a_model_of_another_kind_is_left_as_it_is():
+    model = saying("x")
+    assert without_client_retries(model) is model
+
+
+@pytest.mark.parametrize("made", [lambda: without_client_retries, RetriesOff], ids=["each time", "remembered"])
+def test_models_are_neither_confused_nor_kept(made: Callable[[], Callable[[Any], Any]]):
+    without = made()
+    for number in range(3):
+        model = ChatOpenAI(model=f"m{number}", api_key="k")  # type: ignore[arg-type]
+        copy = weakref.ref(without(model))
+        assert without(model).model_name == f"m{number}"
+        reference = weakref.ref(model)
+        del model
+        gc.collect()
+        assert reference() is None
+        assert copy() is None, "the copy would keep the model's connections"
+
+
+# ---- remembered
+
+
+def test_a_model_is_copied_once():
+    without, model = RetriesOff(), client()
+    assert without(model) is without(model)
+    assert without(model).max_retries == 0
+    assert without(saying("x").bind(a=1)).bound is not without(model)
+
+
+def test_a_model_that_was_changed_is_copied_again():
+    without, model = RetriesOff(), client(temperature=0.5)
+    before = without(model)
+    model.temperature = 1.0
+    assert without(model).temperature == 1.0
+    assert before.temperature == 0.5
+
+
+def test_bindings_of_one_model_share_its_copy():
+    without, model = RetriesOff(), client()
+    one, other = without(model.bind(stop="x")), without(model.bind(stop="y"))
+    assert one.bound is other.bound is without(model)
+    assert (one.kwargs, other.kwargs) == ({"stop": "x"}, {"stop": "y"})
+
+
+def test_models_in_turn_get_each_their_own_copy():
+    without, models = RetriesOff(), [ChatOpenAI(model=name, api_key="k") for name in "ab"]  # type: ignore[arg-type]
+    assert [without(model).model_name for model in models * 2] == ["a", "b", "a", "b"]

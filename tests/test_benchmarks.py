@@ -1,0 +1,117 @@
+"""The benchmarks do the same work in both arms, and say what they find; nothing here is timed."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))  # benchmarks are run from the root of the repository and are not installed
+
+from benchmarks import __main__ as command  # noqa: E402
+from benchmarks import handoffs, instrumentation  # noqa: E402
+from benchmarks.figures import Figure, percentile_95, sampled, table  # noqa: E402
+from benchmarks.in_process import ADDRESSES, InProcessServices, in_process  # noqa: E402
+from benchmarks.pairs import DifferentWork, pair_ratios  # noqa: E402
+from docmind_lab.network import HttpClients  # noqa: E402
+
+
+def test_the_instrumented_graph_and_the_bare_one_do_the_same_work():
+    (figure,) = instrumentation.run(questions=1, repeats=1)
+    assert figure.value > 0
+    assert figure.at_most == instrumentation.TARGET
+
+
+@pytest.mark.parametrize("checkpoints", [False, True])
+def test_our_handoffs_and_the_packages_do_the_same_work(checkpoints: bool):
+    model = handoffs.InstantModel()
+    ours, theirs = (
+        handoffs._handing_over(made(model, checkpoints), model)() for made in (handoffs._ours, handoffs._theirs)
+    )
+    assert ours == theirs
+    answer, handed_over, said, _, calls = ours
+    assert answer == "The conversation had 1 question."
+    assert handed_over == [f"transfer_to_{name}" for name in handoffs._AGENTS]
+    assert said == [*handoffs._AGENTS, "supervisor"]
+    assert calls == ["supervisor", "agent"] * 5 + ["supervisor"]
+
+
+def test_arms_that_do_different_work_are_not_compared():
+    with pytest.raises(DifferentWork, match="1 and 2"):
+        pair_ratios([(lambda: 1, lambda: 2)], repeats=1)
+
+
+def test_each_pair_is_timed_as_often_as_asked_and_takes_turns():
+    order: list[str] = []
+
+    def arm(name: str) -> None:
+        order.append(name)
+        sum(range(200_000))  # long enough for the clock of the processor to have moved
+
+    ratios = pair_ratios([(lambda: arm("a"), lambda: arm("b"))], repeats=2)
+    assert len(ratios) == 2
+    assert order == ["a", "b", "a", "b", "b", "a"]
+
+
+def test_a_request_that_differs_in_how_long_a_search_took_gets_the_same_reply():
+    services = InProcessServices()
+    body = b'{"model":"%s","messages":[{"role":"user","content":"{\\"processing_time_ms\\": %s}"}]}'
+    model = services.llm.model.encode()
+    one, other = (services.reply("POST", "/v1/chat/completions", body % (model, took)) for took in (b"1.25", b"30.5"))
+    assert one == other
+    assert one.startswith(b"HTTP/1.1 200")
+    assert services.requests["llm"] == 2
+
+
+def test_in_process_clients_need_no_socket(monkeypatch: pytest.MonkeyPatch):
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise AssertionError("a socket was opened")
+
+    monkeypatch.setattr("socket.create_connection", refuse)
+    with in_process(InProcessServices()):
+        clients = HttpClients()
+    try:
+        assert clients.openai.get(f"{ADDRESSES.openai_base_url}/models").status_code == 200
+    finally:
+        clients.close()
+
+
+def test_a_table_says_figure_interval_target_and_verdict():
+    figures = [
+        Figure("ratio", 1.25, interval=(1.2, 1.3), at_most=1.1),
+        Figure("time", 80.0, "ms", at_most=100.0),
+        Figure("beside", 3.0, "%"),
+    ]
+    lines = table(figures).splitlines()
+    assert [line.split()[-1] for line in lines[1:]] == ["met", "met", "%"]
+    assert lines[1].split() == ["ratio", "1.250", "1.200", "–", "1.300", "≤", "1.100", "not", "met"]
+    assert "≤ 100.0 ms" in lines[2]
+
+
+def test_an_interval_holds_the_figure_and_is_the_same_each_time():
+    sample = [1.0, 1.1, 1.2, 1.3, 5.0]
+    figure = sampled("x", sample)
+    assert figure == sampled("x", sample)
+    assert figure.interval is not None
+    low, high = figure.interval
+    assert low <= figure.value == 1.2 <= high
+    assert not math.isclose(low, high)
+
+
+@pytest.mark.parametrize(("count", "expected"), [(1, 1), (20, 19), (40, 38), (100, 95)])
+def test_p95_is_the_smallest_value_that_95_percent_do_not_exceed(count: int, expected: int):
+    assert percentile_95(list(range(1, count + 1))) == expected
+
+
+def test_an_unknown_benchmark_is_refused_by_name(capsys: pytest.CaptureFixture[str]):
+    assert command.main(["handoff"]) == 2
+    assert "'handoff'" in capsys.readouterr().err
+
+
+def test_every_benchmark_can_be_named():
+    files = {path.stem for path in (ROOT / "benchmarks").glob("*.py")}
+    helpers = {"__init__", "__main__", "figures", "in_process", "pairs"}
+    assert files - helpers == set(command.NAMES)
