@@ -23,8 +23,9 @@ from docmind_lab.services.log import RequestRow
 _ARRIVAL_PATIENCE_S = 0.5
 # What was cut unwinds through its graph in milliseconds; a thread that sleeps or computes may take longer, and is left.
 _UNWINDING_PATIENCE_S = 2.0
-# One look at the service's log blocks at most this long, so that what changes on this side is seen too.
-_LOOK_S = 0.25
+# The first look at the service's log blocks at most this long, so that what changes on this side is seen too; each is
+# twice as long as the one before, so that a service that is busy for hours is not asked a hundred thousand times.
+_FIRST_LOOK_S = 0.25
 
 
 class Workload(Protocol):
@@ -135,10 +136,12 @@ def _observed(recorder: Recorder, log: RequestLog, horizon_at: float) -> tuple[l
     """The service's rows, and whether both sides were quiet before the horizon."""
     clock = recorder.clock
     arrival_limit_at = None
+    look_s = _FIRST_LOOK_S
     while True:
         left_s = horizon_at - clock.now()
         recorder.wait_quiet(max(0.0, left_s))
-        rows = log.rows(recorder.run_id, wait_quiet_s=max(0.0, min(_LOOK_S, horizon_at - clock.now())))
+        rows = log.rows(recorder.run_id, wait_quiet_s=max(0.0, min(look_s, horizon_at - clock.now())))
+        look_s *= 2
         open_rows = any(row.outcome == "open" for row in rows)
         missing = recorder.unanswered_requests({(row.call_id, row.attempt) for row in rows})
         if recorder.quiet() and not open_rows:

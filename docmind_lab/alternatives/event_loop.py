@@ -1,15 +1,19 @@
 """One long-lived event loop in a thread of its own, for everything async that a sync caller asks for.
 
-One loop, because async HTTP clients belong to the loop they were first used on.
+One loop, because async HTTP clients belong to the loop they were first used on. A run in virtual time has one of its
+own, which begins in it and ends with it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
+import weakref
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
+
+from docmind_lab.clocks.virtual import VirtualClock, current_clock
 
 Result = TypeVar("Result")
 
@@ -17,13 +21,22 @@ Result = TypeVar("Result")
 class LoopThread:
     """An event loop in a daemon thread. Any thread may `run` coroutines on it, also one with a loop of its own.
 
-    It is never closed: it ends with the process, and clients that belong to it stay usable until then.
+    It is never closed: it ends with the process, or with the run of a virtual clock that it was started in, and clients
+    that belong to it stay usable until then.
     """
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="docmind-event-loop", daemon=True)
+        self._thread = threading.Thread(target=self._run_forever, name="docmind-event-loop", daemon=True)
         self._thread.start()
+
+    def _run_forever(self) -> None:
+        self._loop.run_forever()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can still run anything."""
+        return self._thread.is_alive()
 
     def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
         """The coroutine's result, run with the caller's context; the calling thread waits for it.
@@ -44,13 +57,27 @@ class LoopThread:
 
 
 _shared: LoopThread | None = None
+# The thread of a run keeps its LoopThread, and nothing else does once the run is over.
+_of_runs: weakref.WeakKeyDictionary[VirtualClock, weakref.ref[LoopThread]] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
 def shared_loop() -> LoopThread:
-    """The process's loop thread, started at the first use."""
+    """The process's loop thread, started at the first use; for an actor of a virtual clock, that of the run."""
     global _shared
+    clock = current_clock()
     with _lock:
+        if clock is not None:
+            return _of_run(clock)
         if _shared is None:
             _shared = LoopThread()
         return _shared
+
+
+def _of_run(clock: VirtualClock) -> LoopThread:
+    kept = _of_runs.get(clock)
+    loop = None if kept is None else kept()
+    if loop is None or not loop.is_alive:
+        loop = LoopThread()
+        _of_runs[clock] = weakref.ref(loop)
+    return loop

@@ -1,0 +1,118 @@
+"""One connection inside a process, in virtual time: what stands in for a pair of sockets.
+
+A client writes, and whoever serves the wire has the bytes at once; it sends, and a read that waits gets them. Nothing
+is lost, nothing is late but what the server does late: the wire is as quick as loopback is meant to be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Peer(Protocol):
+    """The server's end of a wire. Called by the client's thread, at the instant at which it happens; must not wait."""
+
+    def received(self, data: bytes) -> None:
+        """The client wrote bytes."""
+
+    def client_left(self) -> None:
+        """The client closed the connection."""
+
+
+Listener = Callable[["Wire"], Peer]
+"""Takes in a connection that a client made."""
+
+
+class Wire:
+    """The bytes under way to a client, and who waits for them. One reader at a time, as httpcore has it.
+
+    peer: the server's end. left: whether the client closed it. ended: whether the server did, or its run is over.
+    """
+
+    def __init__(self, listener: Listener) -> None:
+        self.left = self.ended = False
+        self._there = bytearray()
+        self._wake: Callable[[], object] | None = None
+        self.peer = listener(self)
+
+    # ---- the server's end
+
+    def send(self, data: bytes) -> None:
+        """Bytes for the client; dropped when nobody is there to read them."""
+        if data and not (self.left or self.ended):
+            self._there += data
+            self._changed()
+
+    def hang_up(self) -> None:
+        """The server closes the connection; what it has sent can still be read."""
+        self.ended = True
+        self._changed()
+
+    # ---- the client's end
+
+    def write(self, data: bytes) -> None:
+        """Hand bytes to the server; to one that has hung up, in vain, as a first write on a socket is."""
+        if data and not (self.left or self.ended):
+            self.peer.received(data)
+
+    def leave(self) -> None:
+        """The client closes the connection. The server sees it now."""
+        if self.left:
+            return
+        self.left = True
+        self._changed()
+        if not self.ended:
+            self.peer.client_left()
+
+    @property
+    def readable(self) -> bool:
+        """Whether a read would not wait: for bytes, or for the end."""
+        return bool(self._there) or self.ended or self.left
+
+    def take(self, max_bytes: int) -> bytes:
+        """What is there, b"" at the end. For a wire that is readable."""
+        taken = bytes(self._there[:max_bytes])
+        del self._there[:max_bytes]
+        return taken
+
+    def wait(self, timeout_s: float | None) -> bool:
+        """Whether it became readable within virtual seconds; what comes exactly then is late."""
+        changed = threading.Lock()
+        changed.acquire()
+        self._wake = changed.release
+        try:
+            return changed.acquire(timeout=-1 if timeout_s is None else timeout_s)
+        finally:
+            self._wake = None
+
+    async def wait_async(self, timeout_s: float | None) -> bool:
+        """`wait`, for a task."""
+        loop = asyncio.get_running_loop()
+        changed: asyncio.Future[bool] = loop.create_future()
+
+        def wake() -> None:
+            # A loop that ended with its run has nobody to tell.
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(_settle, changed, True)
+
+        self._wake = wake
+        timer = None if timeout_s is None else loop.call_later(timeout_s, _settle, changed, False)
+        try:
+            return await changed
+        finally:
+            self._wake = None
+            if timer is not None:
+                timer.cancel()
+
+    def _changed(self) -> None:
+        wake, self._wake = self._wake, None
+        if wake is not None:
+            wake()
+
+
+def _settle(future: asyncio.Future[bool], result: bool) -> None:
+    if not future.done():
+        future.set_result(result)

@@ -1,0 +1,157 @@
+"""The virtual door: plays the same plans as the wall door, in virtual time, to clients in the same process.
+
+    door = VirtualDoor(llm=..., vectors=...)
+    clock = VirtualClock(on_entry=[door.open])
+    clock.run(measure, order, workload, door, clock)        # a door is also the log of what it did
+
+Requests come over a network without sockets (network/virtual_network.py), so clients, pools, timeouts and retries are
+the real ones. A request's plan is written at the instant it is received, and takes no virtual time; its steps are
+played without a thread. What is said of clients that leave, slots, queues and runs that are over is what the wall
+door's module says, except that here nothing needs time to be noticed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from docmind_lab.clocks.virtual import VirtualClock
+from docmind_lab.errors import SimulationError
+from docmind_lab.network.virtual_network import Address, virtual_network
+from docmind_lab.network.virtual_wire import Wire
+from docmind_lab.services.log import RequestRow, ServiceLog
+from docmind_lab.services.plan import Service, ServiceRequest
+from docmind_lab.services.slots import SlotQueue, Turn
+from docmind_lab.services.virtual_http import HttpConnection
+from docmind_lab.services.virtual_playing import RUN_IS_OVER, Playing
+
+# Loopback, so that requests carry the tags of their call. Nothing listens at port 1 of any ordinary machine: a client
+# that is used outside a run is refused, and reaches no stranger.
+HOST, PORT = "127.0.0.1", 1
+
+
+@dataclass
+class VirtualDoor:
+    """The two services, for runs of virtual clocks, one run at a time.
+
+    slots: model calls worked on at once; None for no limit. addresses: host and port pairs at which the services are.
+    connect_s: virtual seconds until a connection is made; inf for a server that never takes one in.
+    """
+
+    llm: Service
+    vectors: Service
+    stops_on_disconnect: bool = True
+    slots: int | None = None
+    addresses: Sequence[tuple[str, int]] = ((HOST, PORT),)
+    connect_s: float = 0.0
+    log: ServiceLog = field(default_factory=ServiceLog)
+    _clock: VirtualClock | None = field(default=None, init=False, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+    # In order of arrival, so that whatever is done to all of them has one order.
+    _playing: dict[Playing, None] = field(default_factory=dict, init=False, repr=False)
+    _over: set[str] = field(default_factory=set, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._queue: SlotQueue[Playing] = SlotQueue(self.slots)
+        self._changed = threading.Condition()
+
+    # ---- a run
+
+    @contextlib.contextmanager
+    def open(self, clock: VirtualClock) -> Iterator[None]:
+        """Serve the actors of the clock's run during a block: for `VirtualClock(on_entry=[door.open])`.
+
+        Raises: SimulationError while another run is served; the services are used from one thread at a time.
+        """
+        with self._lock:
+            if self._clock is not None:
+                raise SimulationError(
+                    "this door serves another run; give each clock that runs at once its own services"
+                )
+            self._clock = clock
+        self._queue, self._changed = SlotQueue(self.slots), threading.Condition()
+        address = Address(self._accepted, self.connect_s)
+        try:
+            with virtual_network(clock, dict.fromkeys(self.addresses, address)):
+                yield
+        finally:
+            self._playing.clear()
+            self._over.clear()
+            self._queue, self._clock = SlotQueue(self.slots), None
+
+    def _accepted(self, wire: Wire) -> HttpConnection:
+        return HttpConnection(wire, self._serve)
+
+    def _serve(self, request: ServiceRequest, connection: HttpConnection) -> None:
+        clock = self._clock
+        assert clock is not None, "there is a network only while there is a run"
+        if request.tag("run-id") in self._over:
+            connection.reply(RUN_IS_OVER)
+            return
+        service = self.llm if request.path.startswith("/v1/") else self.vectors
+        try:
+            # In no context of the client's: what is in force around its call is no business of a server's.
+            plan = contextvars.Context().run(service.plan, request)
+        except Exception as error:  # noqa: BLE001 - a defect of the service; its client would try again and hide it
+            connection.drop()
+            clock.call_at(clock.now(), _raising(error))
+            return
+        received_at = clock.now()
+        row = self.log.received(request, plan, received_at)
+        playing = Playing(plan, row, connection, clock, self.stops_on_disconnect, self._ended)
+        self._playing[playing] = None
+        connection.attend(playing)
+        if plan.takes_slot:
+            self._let_start(self._queue.arrive(playing, received_at))
+        else:
+            playing.begin(received_at)
+
+    def _let_start(self, turns: Iterable[Turn[Playing]]) -> None:
+        for turn in turns:
+            turn.request.row.queue_wait_s = turn.starts_at - turn.request.row.received_at
+            turn.request.begin(turn.starts_at)
+
+    def _ended(self, playing: Playing) -> None:
+        clock = self._clock
+        assert clock is not None, "what is played is played in a run"
+        self._note_queue_wait(playing, clock)
+        del self._playing[playing]
+        self._let_start(self._queue.leave(playing, clock.now()))
+        with self._changed:
+            self._changed.notify_all()
+
+    def _note_queue_wait(self, playing: Playing, clock: VirtualClock) -> None:
+        """What a request has waited so far, if it still does."""
+        if playing in self._queue.waiting:
+            playing.row.queue_wait_s = clock.now() - playing.row.received_at
+
+    # ---- the log, as `measurement.RequestLog`
+
+    def rows(self, run_id: str, wait_quiet_s: float = 0.0) -> list[RequestRow]:
+        """The rows of a run as they stand, after waiting up to `wait_quiet_s` for the services to be done with it."""
+        clock = self._clock
+        if clock is not None:
+            with self._changed:
+                self._changed.wait_for(lambda: self.log.open_rows(run_id) == 0, wait_quiet_s)
+            for playing in self._queue.waiting:
+                self._note_queue_wait(playing, clock)
+        return [replace(row, token_spans=list(row.token_spans)) for row in self.log.rows(run_id)]
+
+    def forget(self, run_id: str) -> None:
+        """The run is over: cut what is open, forget its rows, refuse its orphans."""
+        if self._clock is not None:
+            self._over.add(run_id)
+            for playing in list(self._playing):
+                if playing.row.run_id == run_id:
+                    playing.cut()
+        self.log.forget(run_id)
+
+
+def _raising(error: Exception) -> Callable[[], None]:
+    def fail() -> None:
+        raise error
+
+    return fail

@@ -1,0 +1,126 @@
+"""Runs in virtual time: the system on virtual services, built once and measured as often as one likes.
+
+    system = SimulatedSystem(Settings())
+    measured = system.measure(order, ServiceOptions(profile=..., faults=...))
+
+A run of minutes costs the CPU time of its Python code. The same order and options give the same three tables, bit for
+bit, whatever was measured before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import gc
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from docmind_lab.clocks.virtual import VirtualClock
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.measurement import MeasuredRun, RunOrder, Workload, measure
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.services.openai_service import OpenAIService
+from docmind_lab.services.server import ServiceAddresses, ServiceOptions
+from docmind_lab.services.vector_service import VectorService
+from docmind_lab.services.virtual_door import PORT, VirtualDoor
+from docmind_lab.settings import Settings
+from docmind_lab.system import Corpus
+from docmind_lab.workloads import SupervisorWorkload
+
+# Beyond a run's own horizon: for what was cut there to unwind, and for a thread that sleeps to be left.
+_AFTER_HORIZON_S = 60.0
+# Encoding and storing a corpus is one long computation, which waits for nothing in virtual time.
+_BUILD_STALL_AFTER_S = 600.0
+
+
+def simulate(order: RunOrder, workload: Workload, door: VirtualDoor, *, stall_after_s: float = 10.0) -> MeasuredRun:
+    """The order measured on a virtual clock of its own, from instant 0; its `clock` column says "virtual".
+
+    workload: one whose clients reach the addresses of the door. stall_after_s: see `VirtualClock`.
+
+    Raises: what `measure` raises; SimulationStalled, after which this process cannot be trusted with further runs.
+    """
+    facts = dataclasses.replace(order.facts, clock="virtual")
+    clock = VirtualClock(
+        horizon_s=facts.horizon_s + _AFTER_HORIZON_S,
+        stall_after_s=stall_after_s,
+        on_entry=[lambda _: _same_chances(facts.seed), door.open],
+    )
+    return clock.run(measure, dataclasses.replace(order, facts=facts), workload, door, clock)
+
+
+@contextlib.contextmanager
+def _same_chances(seed: int) -> Iterator[None]:
+    """Have what is drawn from the global generator, and when garbage goes, be the same in every repeat of a run.
+
+    The openai client draws the jitter of its retries from there. An object that closes a connection when it is
+    collected would do so at some instant or other, as the collector's count happens to stand.
+    """
+    state, collected = random.getstate(), gc.isenabled()
+    random.seed(seed)
+    gc.disable()
+    try:
+        yield
+    finally:
+        random.setstate(state)
+        if collected:
+            gc.enable()
+
+
+@dataclass
+class SimulatedSystem:
+    """The supervisor and its services in this process, in virtual time only.
+
+    client_retries: of the openai client, for alternatives that leave retries to it; None for its default. corpus: the
+    language reference when left out. The index is built in virtual time when this is made, which takes seconds; runs
+    follow each other, from one thread at a time.
+
+    Raises: ConfigurationError for settings that name a live endpoint or a local store, which no virtual time reaches.
+    """
+
+    settings: Settings
+    client_retries: int | None = None
+    corpus: Corpus | None = None
+    workload: SupervisorWorkload = field(init=False)
+
+    def __post_init__(self) -> None:
+        _require_no_endpoints(self.settings)
+        self._engine = VectorService(LatencyProfile.named("typical")).engine
+        clock = VirtualClock(on_entry=[self.door(ServiceOptions()).open], stall_after_s=_BUILD_STALL_AFTER_S)
+        self.workload = clock.run(self._build())
+
+    def _build(self) -> Callable[[], SupervisorWorkload]:
+        addresses = ServiceAddresses.at_port(PORT)
+        return lambda: SupervisorWorkload(addresses, self.settings, self.client_retries, corpus=self.corpus)
+
+    def door(self, options: ServiceOptions) -> VirtualDoor:
+        """The services with these options over the store that holds the index."""
+        return VirtualDoor(
+            llm=OpenAIService(options.profile, options.faults, options.seed),
+            vectors=VectorService(options.profile, options.seed, engine=self._engine, faults=options.faults),
+            stops_on_disconnect=options.stops_on_disconnect,
+            slots=options.profile.slots,
+        )
+
+    def measure(self, order: RunOrder, options: ServiceOptions) -> MeasuredRun:
+        """The order measured under these options; see `simulate`."""
+        return simulate(order, self.workload, self.door(options))
+
+    def close(self) -> None:
+        """Close the clients and the store."""
+        self.workload.close()
+        self._engine.close()
+
+
+def _require_no_endpoints(settings: Settings) -> None:
+    named = {
+        "llm.base_url": settings.llm.base_url,
+        "database.qdrant_url": settings.database.qdrant_url,
+        "database.qdrant_path": settings.database.qdrant_path,
+    }
+    for name, value in named.items():
+        if value:
+            raise ConfigurationError(
+                f"{name}={value!r} is not reached in virtual time; leave it out, or use the wall clock"
+            )

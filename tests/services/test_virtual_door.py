@@ -1,0 +1,543 @@
+"""The virtual door, used through the official clients: the same plans as behind sockets, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import httpcore
+import httpx
+import httpx2
+import openai
+import pytest
+from qdrant_client import AsyncQdrantClient, QdrantClient, models
+from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
+from service_doors import (
+    DURATION_S,
+    LEAVES_AFTER_S,
+    MODEL,
+    QUESTION,
+    SLOW,
+    TOKENS,
+    Untold,
+    always,
+    openai_at,
+    streamed_text,
+    tags,
+)
+
+from docmind_lab.clocks import VirtualClock
+from docmind_lab.deadlines import Deadline, deadline_scope
+from docmind_lab.errors import SimulationError
+from docmind_lab.network import HttpClients, LogicalCall, call_scope
+from docmind_lab.services.faults import FAULT_KINDS, Fault
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.services.log import RequestRow
+from docmind_lab.services.openai_service import OpenAIService
+from docmind_lab.services.plan import Chunk, Disconnect, Headers, Plan, ServiceRequest, Wait
+from docmind_lab.services.server import ServiceAddresses
+from docmind_lab.services.vector_service import VectorService
+from docmind_lab.services.virtual_door import PORT, VirtualDoor
+
+ANSWER = "The documents found do not answer this question."
+HERE = ServiceAddresses.at_port(PORT)
+both_ways = pytest.mark.parametrize("stream", [False, True], ids=["json", "stream"])
+
+
+@dataclass
+class Virtual:
+    """A door and runs before it. took_s: of the latest run."""
+
+    door: VirtualDoor
+    took_s: float = 0.0
+    rows: list[RequestRow] = field(default_factory=list)
+
+    def run(self, function: Callable[..., Any], *args: Any, run_id: str = "r") -> Any:
+        clock = VirtualClock(on_entry=[self.door.open], horizon_s=1000.0)
+
+        def timed() -> Any:
+            try:
+                return function(*args)
+            finally:
+                self.took_s = time.monotonic()
+
+        try:
+            return clock.run(timed)
+        finally:
+            self.rows = self.door.rows(run_id)
+            self.door.forget(run_id)
+
+    @property
+    def row(self) -> RequestRow:
+        (row,) = self.rows
+        return row
+
+
+def behind_a_door(*faults: str, profile: LatencyProfile = SLOW, **options: Any) -> Virtual:
+    parsed = tuple(Fault.parse(fault) for fault in faults)
+    vectors = VectorService(profile, faults=parsed)
+    return Virtual(VirtualDoor(OpenAIService(profile, parsed), vectors, slots=profile.slots, **options))
+
+
+def ask(
+    stream: bool = False, headers: dict[str, str] | None = None, at: ServiceAddresses = HERE, **options: Any
+) -> str:
+    """What the model says, or the kind of error that its client raises."""
+    with openai_at(at, **options) as client:
+        try:
+            reply = client.chat.completions.create(
+                model=MODEL, messages=QUESTION, stream=stream, extra_headers=headers or tags("r")
+            )
+            return streamed_text(reply) if stream else reply.choices[0].message.content
+        except (openai.OpenAIError, httpx2.HTTPError, ValueError) as error:
+            return type(error).__name__
+
+
+# ---- the same answers as behind sockets
+
+TOOLS: Any = [{"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {}}}}]
+FAST = LatencyProfile("fast", "Two milliseconds.", "a test", always(0.001), always(0.0001), always(0.001))
+POINTS = [
+    models.PointStruct(id=number, vector={"lsa": [1.0 / number, number / 7]}, payload={"name": f"point {number}"})
+    for number in range(1, 6)
+]
+COLLECTION: Any = {"vectors_config": {"lsa": models.VectorParams(size=2, distance=models.Distance.COSINE)}}
+SEARCH: Any = {"query": [0.3, 0.9], "using": "lsa", "limit": 3}
+
+
+def completion(**options: Any) -> tuple[str, str, bytes]:
+    body = {"model": MODEL, "messages": QUESTION, "temperature": 0.7} | options
+    return ("POST", "/v1/chat/completions", json.dumps(body).encode())
+
+
+REQUESTS = [
+    ("GET", "/v1/models", b""),
+    ("GET", "/v1/nothing%20here", b""),
+    completion(),
+    completion(tools=TOOLS),
+    completion(stream=True, stream_options={"include_usage": True}),
+    completion(stream=True, tools=TOOLS),
+    completion(model="another"),
+    ("POST", "/v1/chat/completions", b"{"),
+    ("GET", "/", b""),
+    ("PUT", "/collections/c", b'{"vectors": {"size": 2, "distance": "Cosine"}}'),
+    ("PUT", "/collections/c/points", b'{"points": [{"id": 1, "vector": [0.1, 0.9], "payload": {"a": 1}}]}'),
+    ("POST", "/collections/c/points/query", b'{"query": [0.1, 0.8], "with_payload": true}'),
+    ("POST", "/collections/d/points/query", b'{"query": [0.1, 0.8]}'),
+    ("GET", "/collections?a=b", b""),
+]
+
+
+def exchanged(root: str) -> list[Any]:
+    """Status, headers and body of each reply, without what the wall's own server adds."""
+    with httpx.Client(base_url=root, trust_env=False, timeout=10) as client:
+        replies = [client.request(method, path, content=body, headers=tags("r")) for method, path, body in REQUESTS]
+    own = {"date", "server"}
+    return [
+        (reply.status_code, {n: v for n, v in reply.headers.items() if n not in own}, reply.content)
+        for reply in replies
+    ]
+
+
+def test_every_reply_is_what_it_is_behind_sockets_to_the_byte(serve_here):
+    wall = serve_here(profile=FAST)
+    expected = exchanged(wall.addresses.qdrant_url)
+    assert behind_a_door(profile=FAST).run(exchanged, HERE.qdrant_url) == expected
+
+
+@both_ways
+def test_the_openai_client_is_answered_in_the_time_that_is_planned(stream):
+    virtual = behind_a_door()
+    assert virtual.run(ask, stream) == ANSWER
+    assert virtual.took_s == pytest.approx(DURATION_S, abs=1e-9)
+    row = virtual.row
+    assert (row.outcome, row.status, row.output_tokens, row.received_at) == ("ok", 200, TOKENS, 0.0)
+    assert row.ended_at == virtual.took_s == row.last_byte_at
+
+
+def test_the_async_openai_client_gets_the_same():
+    async def main() -> tuple[str, str, float]:
+        async with openai.AsyncOpenAI(base_url=HERE.openai_base_url, api_key="unused") as client:
+            options: Any = {"model": MODEL, "messages": QUESTION, "extra_headers": tags("r")}
+            whole = await client.chat.completions.create(**options)
+            stream = await client.chat.completions.create(**options, stream=True)
+            return whole.choices[0].message.content, streamed_text([chunk async for chunk in stream])
+
+    virtual = behind_a_door()
+    whole, streamed = virtual.run(lambda: asyncio.run(main()))
+    assert whole == streamed == behind_a_door().run(ask)
+    assert virtual.took_s == pytest.approx(2 * DURATION_S, abs=1e-9)
+
+
+def test_the_qdrant_clients_find_what_the_local_engine_finds():
+    with contextlib.closing(QdrantClient(":memory:")) as local:
+        local.create_collection("c", **COLLECTION)
+        local.upsert("c", POINTS)
+        expected = local.query_points("c", **SEARCH)
+
+    def find() -> Any:
+        with contextlib.closing(QdrantClient(url=HERE.qdrant_url, check_compatibility=False)) as client:
+            client.create_collection("c", **COLLECTION)
+            client.upsert("c", POINTS, wait=True)
+            with pytest.raises(UnexpectedResponse, match="404"):
+                client.count("d")
+            return client.query_points("c", **SEARCH)
+
+    async def find_async() -> Any:
+        client = AsyncQdrantClient(url=HERE.qdrant_url, check_compatibility=False)
+        try:
+            return await client.query_points("c", **SEARCH)
+        finally:
+            await client.close()
+
+    virtual = behind_a_door()
+    assert virtual.run(find) == expected
+    assert virtual.took_s == 0.05, "a search takes its time, and nothing else does"
+    assert virtual.run(lambda: asyncio.run(find_async())) == expected
+
+
+# ---- what the clients' own timeouts do
+
+
+@pytest.mark.parametrize("retries", [0, 1, 2])
+def test_retries_multiply_a_timeout(retries):
+    virtual = behind_a_door("hang:*")
+    assert virtual.run(lambda: ask(timeout=0.5, max_retries=retries)) == "APITimeoutError"
+    backoffs_s = virtual.took_s - 0.5 * (retries + 1)
+    # The client waits 0.5 s before its first retry and 1 s before its second, less up to a quarter.
+    longest_s = [0.0, 0.5, 1.5][retries]
+    assert 0.75 * longest_s - 1e-9 <= backoffs_s <= longest_s + 1e-9
+    assert [row.outcome for row in virtual.rows] == ["client_gone"] * (retries + 1)
+    for row in virtual.rows:
+        assert row.client_gone_at == row.ended_at == pytest.approx(row.received_at + 0.5)
+
+
+def test_retry_after_is_obeyed_whatever_the_timeout():
+    virtual = behind_a_door("rate_limit=2:*")
+    assert virtual.run(lambda: ask(timeout=0.3, max_retries=2)) == "RateLimitError"
+    assert virtual.took_s == 4.0
+    assert [(row.status, row.received_at) for row in virtual.rows] == [(429, 0.0), (429, 2.0), (429, 4.0)]
+
+
+@both_ways
+def test_a_trickle_defeats_a_timeout_of_each_read_and_no_total_deadline(stream):
+    virtual = behind_a_door("trickle:*")
+    assert virtual.run(lambda: ask(stream, timeout=1.0)) == ANSWER
+    assert virtual.took_s > 3.6
+    call = LogicalCall("r", "llm/router/1.0.1", "router", "1.0.1", "llm", 7, Untold())
+
+    def under_a_deadline() -> Any:
+        with call_scope(call), deadline_scope(Deadline.after(1.7)):
+            return ask(stream, timeout=1.0, http_client=HttpClients().openai)
+
+    assert virtual.run(under_a_deadline) in ("APITimeoutError", "ReadTimeout")
+    assert virtual.took_s == pytest.approx(1.7, abs=1e-9)
+    assert virtual.row.client_gone_at == virtual.took_s
+
+
+def test_a_reply_that_comes_exactly_at_the_timeout_is_late():
+    at_half = replace(SLOW, first_token_s=always(0.5), inter_token_s=always(0.0))
+    virtual = behind_a_door(profile=at_half)
+    assert virtual.run(lambda: ask(timeout=0.5)) == "APITimeoutError"
+    assert (virtual.row.outcome, virtual.row.status) == ("client_gone", None)
+    assert virtual.run(lambda: ask(timeout=0.5 + 1e-9)) == ANSWER
+
+
+def test_a_server_that_takes_nobody_in_is_a_timeout_of_the_connection():
+    virtual = behind_a_door(connect_s=float("inf"))
+    assert virtual.run(lambda: ask(timeout=3.0)) == "APITimeoutError"
+    assert (virtual.took_s, virtual.rows) == (3.0, [])
+
+    def search() -> None:
+        with contextlib.closing(QdrantClient(url=HERE.qdrant_url, check_compatibility=False, timeout=2)) as client:
+            client.get_collections()
+
+    with pytest.raises(ResponseHandlingException):
+        virtual.run(search)
+    assert virtual.took_s == 2.0
+
+
+def test_an_address_without_a_service_is_refused():
+    elsewhere = VirtualDoor(OpenAIService(SLOW), VectorService(SLOW), addresses=[("model.test", 8000)])
+    assert Virtual(elsewhere).run(ask) == "APIConnectionError"
+    there = ServiceAddresses("http://model.test:8000/v1", "", "")
+
+    def ask_there() -> int:
+        with openai_at(there) as client:
+            return len(client.models.list().data)
+
+    assert Virtual(elsewhere).run(ask_there) == 1
+
+
+# ---- clients that leave
+
+
+async def leave(after_s: float) -> None:
+    async with openai.AsyncOpenAI(base_url=HERE.openai_base_url, api_key="unused") as client:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(after_s):
+                await client.chat.completions.create(model=MODEL, messages=QUESTION, extra_headers=tags("r"))
+
+
+def test_a_cancelled_call_ends_at_the_service_at_that_instant():
+    virtual = behind_a_door()
+    virtual.run(lambda: asyncio.run(leave(LEAVES_AFTER_S)))
+    row = virtual.row
+    assert (row.outcome, row.client_gone_at, row.ended_at) == ("client_gone", LEAVES_AFTER_S, LEAVES_AFTER_S)
+    assert row.output_tokens == 3, "0.4 s are 0.05 s and three tokens of 0.1 s"
+    assert row.token_spans == [(0.05, LEAVES_AFTER_S, 3)]
+
+
+def test_a_service_that_does_not_stop_plays_on_when_its_client_has_left():
+    virtual = behind_a_door(stops_on_disconnect=False)
+    virtual.run(lambda: asyncio.run(leave(LEAVES_AFTER_S)))
+    row = virtual.row
+    assert (row.outcome, row.client_gone_at, row.status, row.output_tokens) == ("ok", LEAVES_AFTER_S, None, TOKENS)
+    assert row.ended_at == pytest.approx(DURATION_S)
+
+
+def test_a_request_of_which_only_a_part_was_sent_was_never_asked():
+    def send_a_part() -> None:
+        def part() -> Any:
+            yield b"{"
+            raise ConnectionAbortedError
+
+        with pytest.raises(ConnectionAbortedError):
+            httpx.post(f"{HERE.openai_base_url}/chat/completions", content=part(), headers=tags("r"), trust_env=False)
+
+    virtual = behind_a_door()
+    virtual.run(send_a_part)
+    assert virtual.rows == []
+
+
+# ---- slots
+
+ONE_SLOT = replace(SLOW, slots=1)
+
+
+def crowd(*leave_after_s: float) -> None:
+    """Clients that come 0.1 s apart, each in a thread."""
+    threads = []
+    for number, after_s in enumerate(leave_after_s):
+        headers = tags("r", f"call-{number}")
+        threads.append(threading.Thread(target=lambda h=headers, s=after_s: ask(headers=h, timeout=s)))
+        threads[-1].start()
+        time.sleep(0.1)
+    for thread in threads:
+        thread.join()
+
+
+def test_one_slot_serves_in_order_of_arrival_and_a_wait_counts_from_the_receipt():
+    virtual = behind_a_door(profile=ONE_SLOT)
+    virtual.run(crowd, 60.0, 60.0, 60.0)
+    waits_s = [row.queue_wait_s for row in virtual.rows]
+    assert waits_s == pytest.approx([0.0, DURATION_S - 0.1, 2 * (DURATION_S - 0.1)])
+    assert [row.ended_at for row in virtual.rows] == pytest.approx([DURATION_S, 2 * DURATION_S, 3 * DURATION_S])
+    assert {(row.outcome, row.output_tokens) for row in virtual.rows} == {("ok", TOKENS)}
+
+
+def test_a_client_that_leaves_the_queue_makes_room_only_where_the_service_stops():
+    stops = behind_a_door(profile=ONE_SLOT)
+    stops.run(crowd, 60.0, 0.5, 60.0)
+    assert [row.outcome for row in stops.rows] == ["ok", "client_gone", "ok"]
+    assert [row.queue_wait_s for row in stops.rows] == pytest.approx([0.0, 0.5, DURATION_S - 0.2])
+    plays_on = behind_a_door(profile=ONE_SLOT, stops_on_disconnect=False)
+    plays_on.run(crowd, 60.0, 0.5, 60.0)
+    assert [row.outcome for row in plays_on.rows] == ["ok", "ok", "ok"]
+    assert plays_on.rows[2].queue_wait_s == pytest.approx(2 * DURATION_S - 0.2)
+
+
+def test_a_hang_keeps_its_slot_until_its_client_leaves():
+    virtual = behind_a_door("hang@1:router", profile=ONE_SLOT)
+
+    def hang_then_ask() -> None:
+        threading.Thread(target=lambda: ask(timeout=5.0)).start()
+        time.sleep(1.0)
+        ask(headers=tags("r", role="planner"))
+
+    virtual.run(hang_then_ask)
+    assert [row.outcome for row in virtual.rows] == ["client_gone", "ok"]
+    assert virtual.rows[1].queue_wait_s == 4.0
+
+
+def test_a_request_in_the_queue_is_open_and_its_wait_grows():
+    virtual = behind_a_door(profile=ONE_SLOT)
+
+    def look() -> list[RequestRow]:
+        threading.Thread(target=crowd, args=(60.0, 60.0)).start()
+        time.sleep(0.5)
+        return virtual.door.rows("r")
+
+    first, second = virtual.run(look)
+    assert (first.outcome, second.outcome, second.status) == ("open", "open", None)
+    assert (second.received_at, second.queue_wait_s) == (0.1, 0.4)
+
+
+# ---- the log, and runs that are over
+
+
+def test_waiting_for_quiet_is_virtual_and_ends_when_the_run_is():
+    virtual = behind_a_door()
+
+    def look() -> list[tuple[int, float]]:
+        threading.Thread(target=ask).start()
+        time.sleep(0.25)
+        seen = []
+        for patience_s in (0.25, 60.0, 60.0):
+            rows = virtual.door.rows("r", wait_quiet_s=patience_s)
+            seen.append((sum(row.outcome == "open" for row in rows), time.monotonic()))
+        return seen
+
+    assert virtual.run(look) == [(1, 0.5), (0, pytest.approx(DURATION_S)), (0, pytest.approx(DURATION_S))]
+
+
+def test_rows_that_were_read_do_not_change_any_more():
+    virtual = behind_a_door()
+
+    def look() -> RequestRow:
+        threading.Thread(target=ask).start()
+        time.sleep(0.5)
+        (row,) = virtual.door.rows("r")
+        time.sleep(1.0)
+        return row
+
+    row = virtual.run(look)
+    assert (row.outcome, row.output_tokens, row.token_spans) == ("open", 0, [])
+
+
+@pytest.mark.parametrize("stops", [True, False])
+def test_a_run_that_is_over_is_cut_forgotten_and_its_orphans_are_refused(stops):
+    virtual = behind_a_door("hang:router", stops_on_disconnect=stops)
+    replies: list[tuple[str, float]] = []
+
+    def orphan() -> None:
+        replies.append((ask(max_retries=2), time.monotonic()))
+
+    def end_the_run() -> list[RequestRow]:
+        threading.Thread(target=orphan).start()
+        time.sleep(2.0)
+        virtual.door.forget("r")
+        time.sleep(1.0)
+        orphan()
+        return virtual.door.rows("r")
+
+    assert virtual.run(end_the_run) == []
+    assert replies == [("InternalServerError", 2.0), ("InternalServerError", 3.0)]
+
+
+def test_a_stream_that_is_cut_is_a_broken_connection():
+    virtual = behind_a_door()
+
+    def cut() -> tuple[str, float]:
+        said: list[tuple[str, float]] = []
+        listener = threading.Thread(target=lambda: said.append((ask(stream=True), time.monotonic())))
+        listener.start()
+        time.sleep(0.5)
+        virtual.door.forget("r")
+        listener.join()
+        return said[0]
+
+    assert virtual.run(cut)[1] == 0.5
+
+
+def test_a_door_serves_one_run_at_a_time():
+    virtual = behind_a_door()
+    with virtual.door.open(VirtualClock()), pytest.raises(SimulationError, match="another run"):
+        virtual.run(ask)
+    assert virtual.run(ask) == ANSWER
+
+
+class Broken:
+    """A service with a defect."""
+
+    def plan(self, request: ServiceRequest) -> Plan:
+        raise ZeroDivisionError
+
+
+def test_a_defect_of_a_service_ends_the_run_and_is_not_taken_for_a_bad_network():
+    with pytest.raises(ZeroDivisionError):
+        Virtual(VirtualDoor(Broken(), VectorService(SLOW))).run(lambda: ask(max_retries=2))
+
+
+@dataclass
+class Planned:
+    """A service that does what a test says."""
+
+    steps: tuple[Any, ...]
+
+    def plan(self, request: ServiceRequest) -> Plan:
+        return Plan(self.steps, "llm")
+
+
+def test_a_connection_that_the_service_closes_before_a_word_is_an_error():
+    door = VirtualDoor(Planned((Wait(0.5), Disconnect())), VectorService(SLOW))
+    virtual = Virtual(door)
+    assert virtual.run(ask) == "APIConnectionError"
+    assert (virtual.took_s, virtual.row.outcome, virtual.row.status) == (0.5, "error", None)
+
+
+def test_a_body_without_a_length_goes_out_in_chunks_on_a_connection_that_is_kept():
+    steps = (Headers(200), Wait(0.5), Chunk(b'{"object": "list", '), Wait(0.5), Chunk(b'"data": []}'))
+    virtual = Virtual(VirtualDoor(Planned(steps), VectorService(SLOW)))
+    wires: list[Any] = []
+    accepted = virtual.door._accepted
+    virtual.door._accepted = lambda wire: wires.append(wire) or accepted(wire)  # type: ignore[method-assign]
+
+    def twice() -> list[int]:
+        with openai_at(HERE) as client:
+            return [len(client.models.list().data) for _ in range(2)]
+
+    assert virtual.run(twice) == [0, 0]
+    assert (virtual.took_s, len(wires)) == (2.0, 1)
+
+
+def test_what_is_not_http_is_refused_and_the_connection_closed():
+    def speak_another_language() -> bytes:
+        stream = httpcore.SyncBackend().connect_tcp("127.0.0.1", PORT)
+        stream.write(b"\x16\x03\x01 is no request\r\n\r\n")
+        return stream.read(1000) + stream.read(1000)
+
+    assert behind_a_door().run(speak_another_language).startswith(b"HTTP/1.1 400 ")
+
+
+# ---- every fault, on both doors
+
+# Small enough for a real test of every kind, large enough to be told from a pause of the machine.
+SHORT = {"trickle": "=0.03", "stall": "=0.4", "slow_first_token": "=0.4", "keep_alive": "=0.4", "rate_limit": "=1"}
+SHORT |= {"retrieval_slow": "=0.4"}
+KINDS = [kind for kind in FAULT_KINDS if not kind.startswith("retrieval")]
+QUICK = replace(SLOW, first_token_s=always(0.05), inter_token_s=always(0.01))
+# Real calls are late by what the clients, two processes' threads and shared cores need; never early.
+PAUSE_S = 0.25
+
+
+def summary(row: RequestRow) -> tuple[Any, ...]:
+    return row.fault, row.outcome, row.status, row.input_tokens, row.output_tokens, [n for *_, n in row.token_spans]
+
+
+@pytest.mark.wall
+@both_ways
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fault_is_the_same_on_both_doors(kind, stream, serve_here):
+    fault = Fault.parse(f"{kind}{SHORT.get(kind, '')}:*")
+    wall, virtual = serve_here(profile=QUICK, faults=(fault,)), behind_a_door(str(fault), profile=QUICK)
+    options: Any = {"timeout": 0.5 if kind == "hang" else 60.0}
+    expected = virtual.run(lambda: ask(stream, **options))
+    ask(at=wall.addresses, headers=tags("warm-up"), **options)  # what the first use loads, no later one does
+    begun_at = time.monotonic()
+    got = ask(stream, at=wall.addresses, **options)
+    took_s = time.monotonic() - begun_at
+    assert got == expected
+    assert virtual.took_s - 0.01 <= took_s <= virtual.took_s + PAUSE_S
+    assert summary(wall.row("r")) == summary(virtual.row)
+    for at in ("first_byte_at", "last_byte_at", "ended_at"):
+        real, simulated = getattr(wall.row("r"), at), getattr(virtual.row, at)
+        assert (real is None) == (simulated is None), at
+        if real is not None:
+            assert real - wall.row("r").received_at == pytest.approx(simulated, abs=PAUSE_S), at

@@ -1,0 +1,249 @@
+"""Whole runs in virtual time: the supervisor under every alternative, measured on the real stack."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import math
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+
+from docmind_lab.alternatives import ALTERNATIVES, Alternative, AsyncCancellation, Cooperative, HardTimeout, StopFlag
+from docmind_lab.alternatives.event_loop import shared_loop
+from docmind_lab.clocks import VirtualClock
+from docmind_lab.comparison import Comparison
+from docmind_lab.errors import ConfigurationError, SimulationError
+from docmind_lab.measurement import MeasuredRun, RunOrder
+from docmind_lab.services.faults import Fault
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.services.server import ServiceOptions
+from docmind_lab.settings import Settings
+from docmind_lab.simulation import SimulatedSystem, simulate
+
+EVERYONE = tuple(kind() for kind in ALTERNATIVES.values())
+# Question and seed of the first run: it takes 12.2 s when nothing goes wrong, and its synthesis is under way at 12.
+TIMEOUT_S = 12.0
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[SimulatedSystem]:
+    made = SimulatedSystem(Settings())
+    yield made
+    made.close()
+
+
+def options(*faults: str, stops_on_disconnect: bool = True, profile: str = "typical") -> ServiceOptions:
+    parsed = tuple(Fault.parse(fault) for fault in faults)
+    return ServiceOptions(LatencyProfile.named(profile), parsed, stops_on_disconnect=stops_on_disconnect)
+
+
+def orders(
+    services: ServiceOptions,
+    alternatives: Sequence[Alternative] = EVERYONE,
+    *,
+    runs: int = 1,
+    timeout_s: float = TIMEOUT_S,
+) -> list[RunOrder]:
+    comparison = Comparison(
+        decision_timeout_s=timeout_s,
+        runs=runs,
+        alternatives=tuple(alternatives),
+        profile=services.profile,
+        faults=services.faults,
+        stops_on_disconnect=services.stops_on_disconnect,
+    )
+    return sorted(comparison.orders(), key=lambda order: order.facts.run_id)
+
+
+def measured(
+    system: SimulatedSystem,
+    services: ServiceOptions,
+    alternatives: Sequence[Alternative] = EVERYONE,
+    **how: float,
+) -> dict[str, MeasuredRun]:
+    """The runs by their alternative's letter."""
+    made = orders(services, alternatives, **how)  # type: ignore[arg-type]
+    return {order.alternative.letter: system.measure(order, services) for order in made}
+
+
+def tables(run: MeasuredRun) -> str:
+    """All values of the three tables, floats to the last bit."""
+    return repr((run.run, run.calls, run.events))
+
+
+# ---- what a run says
+
+
+def test_each_alternative_returns_when_it_says_it_does_and_what_it_leaves_is_observed_to_its_end(system):
+    runs = {letter: item.run for letter, item in measured(system, options()).items()}
+    unguarded = runs.pop("control")
+    assert unguarded.outcome == "answered"
+    assert TIMEOUT_S < unguarded.returned_at_s == unguarded.quiescent_at_s < TIMEOUT_S + 1
+    assert {run.clock for run in runs.values()} == {"virtual"}
+    for letter in "ABCEF":
+        assert runs[letter].returned_at_s == pytest.approx(TIMEOUT_S, abs=1e-9), letter
+    # B's orphan and D's step go on as long as the unguarded run does; the others have left nothing.
+    assert runs["D"].returned_at_s == runs["D"].quiescent_at_s == unguarded.returned_at_s
+    assert runs["B"].quiescent_at_s == unguarded.returned_at_s
+    assert runs["B"].tokens_after_deadline == unguarded.tokens_after_deadline > 0
+    assert runs["B"].late_checkpoints > 0
+    for letter in "ACEF":
+        assert runs[letter].quiescent_at_s == pytest.approx(TIMEOUT_S, abs=1e-9), letter
+        assert (runs[letter].outcome, runs[letter].tokens_after_deadline) == ("partial", 0.0), letter
+    assert not any(run.work_censored or run.threads_left for run in runs.values())
+    assert all(math.isnan(run.coordination_overhead_s) for run in runs.values())
+
+
+def test_a_hang_censors_the_work_of_those_that_do_not_cut_it(system):
+    runs = {letter: item.run for letter, item in measured(system, options("hang")).items()}
+    horizon_s = 5 * TIMEOUT_S
+    for letter in ("control", "B", "D"):
+        run = runs.pop(letter)
+        assert (run.work_censored, run.quiescent_at_s, run.threads_left) == (True, horizon_s, 1), letter
+        assert run.busy_after_deadline_s == horizon_s - TIMEOUT_S
+        assert run.outcome == ("timed_out" if letter == "B" else "unfinished")
+    for letter, run in runs.items():
+        assert (run.work_censored, run.threads_left) == (False, 0), letter
+        assert run.returned_at_s == run.quiescent_at_s == pytest.approx(TIMEOUT_S, abs=1e-9), letter
+
+
+def test_a_service_that_does_not_stop_hangs_on_whoever_left(system):
+    services = options("hang", stops_on_disconnect=False)
+    for letter, item in measured(system, services, [Cooperative(), AsyncCancellation()]).items():
+        run = item.run
+        assert run.returned_at_s == pytest.approx(TIMEOUT_S, abs=1e-9), letter
+        assert (run.work_censored, run.busy_after_deadline_s) == (True, 4 * TIMEOUT_S), letter
+
+
+def test_both_sides_see_the_same_instants(system):
+    (item,) = measured(system, options(), [Cooperative()]).values()
+    client = {(call.call_id, call.attempt): call for call in item.calls if call.seen_from == "client"}
+    server = {(call.call_id, call.attempt): call for call in item.calls if call.seen_from == "server"}
+    assert client.keys() == server.keys()
+    for key, call in client.items():
+        assert call.started_at_s == server[key].started_at_s, key
+        assert call.ended_at_s == server[key].ended_at_s, key
+
+
+# ---- equal tables
+
+
+HARD = ("http_500@1:*:0.4", "trickle:planner:0.5", "retrieval_slow:*:0.5", "hang:*:0.05")
+
+
+def test_the_same_order_gives_the_same_tables_whatever_was_measured_before(system):
+    for services in (options(), options(*HARD), options(*HARD, stops_on_disconnect=False)):
+        made = orders(services, runs=2)
+        first = {order.facts.run_id: tables(system.measure(order, services)) for order in made}
+        random.Random(1).shuffle(made)
+        again = {order.facts.run_id: tables(system.measure(order, services)) for order in made}
+        assert again == first
+
+
+def test_another_process_with_another_hash_seed_gives_the_same_tables(system):
+    def digest_there(hash_seed: str) -> str:
+        made = subprocess.run(
+            [sys.executable, __file__],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return made.stdout.strip()
+
+    assert digest_there("1") == digest(system)
+
+
+def digest(system: SimulatedSystem) -> str:
+    services = options(*HARD)
+    text = "".join(tables(system.measure(order, services)) for order in orders(services))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_a_run_draws_from_its_own_seed_and_leaves_the_global_generator_as_it_was(system):
+    (order,) = orders(options("http_500@1:*"), [StopFlag()])
+    random.seed(5)
+    state = random.getstate()
+    first = tables(system.measure(order, options("http_500@1:*")))
+    assert random.getstate() == state
+    random.seed(6)
+    assert tables(system.measure(order, options("http_500@1:*"))) == first
+    other = replace(order, facts=replace(order.facts, seed=order.facts.seed + 1))
+    assert tables(system.measure(other, options("http_500@1:*"))) != first
+
+
+# ---- what a run costs and leaves
+
+
+def test_a_budget_of_two_hours_costs_what_its_code_costs(system):
+    services = options("hang", stops_on_disconnect=False)
+    (order,) = orders(services, [HardTimeout()], timeout_s=7200.0)
+    system.measure(order, services)
+    begun_at = time.thread_time(), time.process_time()
+    run = system.measure(order, services).run
+    assert (run.returned_at_s, run.quiescent_at_s, run.work_censored) == (7200.0, 36_000.0, True)
+    # A run costs some 0.15 s of CPU; what waits ten hours by looking now and then would cost many times more.
+    assert time.process_time() - begun_at[1] < 1.0
+
+
+def test_many_runs_leave_no_thread_and_no_growing_memory(system):
+    services = options("hang:synthesis:0.5", "trickle")
+
+    def objects_after_runs() -> int:
+        for order in orders(services):
+            system.measure(order, services)
+        gc.collect()
+        return len(gc.get_objects())
+
+    threads = set(threading.enumerate())
+    counts = [objects_after_runs() for _ in range(4)]
+    assert set(threading.enumerate()) == threads
+    # Caches of libraries fill in the first rounds; a run that was kept would hold thousands of objects.
+    assert counts[3] - counts[2] < 500, counts
+    assert gc.isenabled()
+
+
+def test_the_shared_loop_is_one_in_a_run_and_ends_with_it():
+    outside = shared_loop()
+    clock = VirtualClock()
+
+    async def when() -> float:
+        return time.monotonic()
+
+    def twice() -> list[object]:
+        assert shared_loop() is shared_loop() is not outside
+        first = shared_loop().run(when())
+        time.sleep(3.0)
+        return [shared_loop(), shared_loop().run(when()) - first]
+
+    loop, passed_s = clock.run(twice)
+    assert passed_s == 3.0
+    assert not loop.is_alive  # type: ignore[attr-defined]
+    assert clock.run(twice)[0] is not loop
+    assert shared_loop() is outside
+    assert outside.is_alive
+
+
+def test_settings_that_name_an_endpoint_are_refused():
+    with pytest.raises(ConfigurationError, match="llm"):
+        SimulatedSystem(Settings(llm={"base_url": "http://127.0.0.1:8000/v1"}))
+    with pytest.raises(ConfigurationError, match="database"):
+        SimulatedSystem(Settings(database={"qdrant_path": "somewhere"}))
+
+
+def test_a_run_is_not_measured_inside_another(system):
+    (order,) = orders(options(), [Cooperative()])
+    with pytest.raises(SimulationError):
+        VirtualClock().run(lambda: simulate(order, system.workload, system.door(options())))
+
+
+if __name__ == "__main__":
+    print(digest(SimulatedSystem(Settings())))
