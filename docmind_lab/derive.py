@@ -14,7 +14,7 @@ from typing import Any
 
 from docmind_lab.network.attempts import Attempt
 from docmind_lab.recorder import RawEvent, Recorder, Snapshot, detail_json
-from docmind_lab.records import NAN, CallOutcome, CallRecord, EventRecord, RunOutcome, RunRecord, positive_part
+from docmind_lab.records import EVENTS, NAN, CallOutcome, CallRecord, EventRecord, RunOutcome, RunRecord, positive_part
 from docmind_lab.services.log import RequestRow
 
 # What ends the work of a run, on either clock: see "quiescent" in docs/architecture.md.
@@ -82,7 +82,7 @@ def event_records(
                 "attempt": row.attempt,
             }
             raw.append(RawEvent(ended_at, "tokens_generated", row.role, detail))
-    return [
+    records = [
         EventRecord(
             study_id=facts.study_id,
             run_id=facts.run_id,
@@ -91,8 +91,17 @@ def event_records(
             role=event.role,
             detail=detail_json(event.detail),
         )
-        for event in sorted(raw, key=lambda event: event.at)
+        for event in raw
     ]
+    return sorted(records, key=_place)
+
+
+_RANK_OF_EVENT = {name: rank for rank, name in enumerate(EVENTS)}
+
+
+def _place(event: EventRecord) -> tuple[float, int, str, str]:
+    # In virtual time much happens at one instant, in an order that an event loop may change with the next Python.
+    return event.at_s, _RANK_OF_EVENT.get(event.event, len(_RANK_OF_EVENT)), event.role, event.detail
 
 
 def _since(start: float, instant: float | None) -> float:

@@ -286,26 +286,27 @@ TABLES: Final[Mapping[str, tuple[type[Any], tuple[Column, ...]]]] = {
 EVENTS: Final[Mapping[str, str]] = {
     "run_started": "The budget began.",
     "deadline": "The deadline fell, by the plan of the run.",
-    "returned": "The caller had its answer.",
-    "quiet": "Nothing of the run was at work any more.",
-    "horizon": "Observation ended while the run was still at work.",
+    "stop_requested": "The stop flag was raised.",
     "node_started": "A graph node began. detail: node.",
-    "node_ended": "A graph node ended. detail: node, outcome (ok, error).",
-    "call_ended": "A call of an agent was over, retries and waits included. detail: kind, call_id, begun_at_s.",
     "attempt_started": "A request was made. detail: kind, call_id, attempt, capped (by the deadline).",
-    "tokens_generated": "A server generated tokens. detail: begun_at_s, tokens, call_id, attempt.",
-    "checkpoint_put": "A checkpoint was put. detail: step.",
-    "checkpoint_blocked": "A fence kept a checkpoint of an old run out of its thread. detail: step.",
     "refused": "A call was refused because no budget was left. detail: kind.",
     "retry": "A failed attempt is tried again within the budget. detail: kind, attempt, wait_s.",
+    "tokens_generated": "A server generated tokens. detail: begun_at_s, tokens, call_id, attempt.",
+    "deadline_cut": "A call was cut by the deadline. detail: kind, source.",
     "retrieved": "Documents were found. detail: ids, topics, strategy, router_used.",
     "router_fallback": "An injected router gave no documents; explicit retrieval follows. detail: reason, error_type.",
     "router_refused": "An injected router was not used: its endpoint is not admitted. detail: error_type.",
     "router_abandoned": "A router's thread is waited for no longer and keeps running. detail: share (of the budget).",
-    "deadline_cut": "A call was cut by the deadline. detail: kind, source.",
-    "stop_requested": "The stop flag was raised.",
+    "call_ended": "A call of an agent was over, retries and waits included. detail: kind, call_id, begun_at_s.",
     "handoff_refused": "A handoff was refused. detail: agent, reason.",
+    "node_ended": "A graph node ended. detail: node, outcome (ok, error).",
+    "checkpoint_put": "A checkpoint was put. detail: step.",
+    "checkpoint_blocked": "A fence kept a checkpoint of an old run out of its thread. detail: step.",
+    "returned": "The caller had its answer.",
+    "quiet": "Nothing of the run was at work any more.",
+    "horizon": "Observation ended while the run was still at work.",
 }
+"""What an event means. Events of one instant stand in this order, so that no table tells who was scheduled first."""
 
 
 def to_frame(table: str, records: Iterable[Any]) -> pd.DataFrame:

@@ -196,7 +196,7 @@ def _what_the_caller_saw(row: Mapping[str, Any]) -> str:
     worst = row["caller_overrun_worst_s"]
     if row["unfinished"]:
         return f"{text} (overrun at least {worst:.1f} s)"
-    return f"{text}; the caller waited at most {worst * 1000:.0f} ms too long"
+    return f"{text}; the caller waited at most {_duration(worst)} too long"
 
 
 def _why_it_went_on(row: Mapping[str, Any]) -> str:
@@ -226,11 +226,15 @@ def _advice(rows: Sequence[Mapping[str, Any]], control: Mapping[str, Any] | None
             "These were ordinary latencies. A call that hangs or trickles sets the alternatives further apart: "
             "docmind-lab compare --fault hang, --fault trickle."
         )
-    lines.append(
-        f"{_counted(rows[0]['runs'], 'run')} under each say nothing about rare events, and "
-        "differences of a few milliseconds are noise of this machine."
-    )
+    lines.append(f"{_counted(rows[0]['runs'], 'run')} under each say nothing about rare events{_limits(runs)}.")
     return lines
+
+
+def _limits(runs: pd.DataFrame) -> str:
+    """What the clock of the runs adds to what they cannot say."""
+    if "wall" in {str(clock) for clock in runs["clock"]}:
+        return ", and differences of a few milliseconds are noise of this machine"
+    return "; in virtual time Python's own work takes none, so a real run is later by milliseconds: --clock wall"
 
 
 def _choice(held: Sequence[Mapping[str, Any]], runs: pd.DataFrame) -> list[str]:
@@ -259,6 +263,10 @@ def _none_held(enforcing: Sequence[Mapping[str, Any]]) -> str:
         f"None held the deadline within {HELD_WITHIN_S * 1000:.0f} ms; {_name(best)} came closest, "
         f"{best['caller_overrun_worst_s']:.2f} s over at worst."
     )
+
+
+def _duration(value_s: float) -> str:
+    return f"{value_s:.1f} s" if value_s >= 1 else f"{value_s * 1000:.0f} ms"
 
 
 def _counted(number: int, noun: str) -> str:

@@ -34,7 +34,7 @@ from docmind_lab.graphs.bound import bound
 from docmind_lab.graphs.model_calls import ModelCalls
 from docmind_lab.graphs.observer import RunCallbacks
 from docmind_lab.graphs.roles import SUPERVISOR_ROLE, role_middleware
-from docmind_lab.library import open_library
+from docmind_lab.library import load_project_docs, open_library
 from docmind_lab.network import HttpClients
 from docmind_lab.recorder import Recorder
 from docmind_lab.retrieval import Chunk, SearchIndex, load_language_reference
@@ -60,6 +60,20 @@ class Corpus:
 def language_reference() -> Corpus:
     """The language reference of the running Python."""
     return Corpus(load_language_reference(), "language_reference", language_references())
+
+
+def handbook() -> Corpus:
+    """The project's own handbook: the same text in every Python."""
+    library = load_project_docs()
+    return Corpus(library.chunks, "handbook", library.references)
+
+
+def named_corpus(name: str) -> Corpus:
+    """A corpus that comes with questions: "language_reference" or "handbook". Raises: ConfigurationError."""
+    known = {"language_reference": language_reference, "handbook": handbook}
+    if name not in known:
+        raise ConfigurationError(f"corpus must be one of {', '.join(known)}, not {name!r}")
+    return known[name]()
 
 
 def library_corpus(folder: str | os.PathLike[str]) -> Corpus:

@@ -95,7 +95,8 @@ def test_help_is_quick_to_read_and_names_every_option_with_its_unit_or_default(w
     assert "Usage: " in done.stdout
     if words == ("compare",):
         assert "DOCMIND_AGENTS__DECISION_TIMEOUT" in done.stdout
-        assert "[default: 8]" in done.stdout
+        assert "[default: 7]" in done.stdout
+        assert "40 when left out" in " ".join(done.stdout.split())
         assert "in seconds" in done.stdout
 
 

@@ -21,7 +21,6 @@ from docmind_lab.workloads.supervisor import retries_of
 
 ClockName = Literal["virtual", "wall"]
 CLOCKS: tuple[ClockName, ...] = ("virtual", "wall")
-DEFAULT_PROFILE = "typical/6"
 HORIZON_FACTOR = 5.0
 # Runs wait for servers nearly all the time; four side by side use about a third of one core, and a deadline still
 # comes to within a few milliseconds. More would begin to measure each other.
@@ -33,19 +32,21 @@ _MOST_RUNS = 10_000
 class Comparison:
     """What to compare. Durations in seconds. Raises: ConfigurationError for a value that cannot be used, by name."""
 
-    decision_timeout_s: float = 2.0
-    runs: int = 8
+    decision_timeout_s: float = 20.0
+    runs: int = 40
     seed: int = 7
     alternatives: tuple[Alternative, ...] = field(
         default_factory=lambda: tuple(kind() for kind in ALTERNATIVES.values())
     )
-    profile: LatencyProfile = field(default_factory=lambda: LatencyProfile.named(DEFAULT_PROFILE))
+    profile: LatencyProfile = field(default_factory=lambda: LatencyProfile.named("heavy_tail/3"))
     faults: tuple[Fault, ...] = ()
     stops_on_disconnect: bool = True
     client_retries: int | None = None
     horizon_factor: float = HORIZON_FACTOR
     side_by_side: int = SIDE_BY_SIDE
     router_injection: bool = False
+    clock: ClockName = "virtual"
+    corpus: str = "language_reference"
 
     def __post_init__(self) -> None:
         require_seconds("decision timeout", self.decision_timeout_s)
@@ -55,6 +56,9 @@ class Comparison:
             raise ConfigurationError(f"name at least one alternative of {', '.join(ALTERNATIVES)}")
         if not self.horizon_factor > 1:
             raise ConfigurationError(f"horizon_factor must be above 1, not {self.horizon_factor}")
+        if self.clock not in CLOCKS:
+            raise ConfigurationError(f"unknown clock {self.clock!r}; the clocks are {', '.join(CLOCKS)}")
+        load_questions(self.corpus)
         if self.side_by_side < 1:
             raise ConfigurationError(f"side_by_side must be 1 or more runs, not {self.side_by_side}")
 
@@ -77,7 +81,8 @@ class Comparison:
             "horizon_factor": self.horizon_factor,
             "side_by_side": self.side_by_side,
             "router_injection": self.router_injection,
-            "clock": "wall",
+            "clock": self.clock,
+            "corpus": self.corpus,
         }
 
     @property
@@ -88,7 +93,9 @@ class Comparison:
 
     def questions(self) -> list[tuple[int, Question]]:
         """(run seed, question) of each repeat: seeds count up from the study's, the order of questions from it."""
-        pool = sorted(load_questions(), key=lambda question: keyed_uniform(self.seed, "question", question.id))
+        pool = sorted(
+            load_questions(self.corpus), key=lambda question: keyed_uniform(self.seed, "question", question.id)
+        )
         return [(self.seed + repeat, pool[repeat % len(pool)]) for repeat in range(self.runs)]
 
     @property
@@ -130,9 +137,9 @@ class Comparison:
             fault=self.fault,
             stops_on_disconnect=self.stops_on_disconnect,
             node_colour=alternative.node_colour,
-            clock="wall",
+            clock=self.clock,
             gold_topics=question.gold_topics,
             has_server_log=has_server_log,
-            alone=self.side_by_side == 1,
+            alone=self.side_by_side == 1 and self.clock == "wall",
         )
         return RunOrder(facts, alternative, question)

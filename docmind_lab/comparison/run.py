@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.comparison.design import DEFAULT_PROFILE, SIDE_BY_SIDE, Comparison
+from docmind_lab.batch import CellStore
+from docmind_lab.comparison.design import SIDE_BY_SIDE, ClockName, Comparison
+from docmind_lab.comparison.virtual import runs_in_virtual_time
 from docmind_lab.comparison.wall import runs_on_the_wall_clock
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.manifest import manifest_of
@@ -20,44 +24,75 @@ from docmind_lab.study import Study, prepare_folder
 
 Progress = Callable[[int, int], None]
 
+CELLS = "cells"
+"""Where the finished cells of a comparison are while it goes on; its tables take their place."""
+
+
+@dataclass(frozen=True)
+class _Defaults:
+    """What a comparison is when nothing is said. Real waiting is dear, so the wall clock's is small."""
+
+    decision_timeout_s: float
+    runs: int
+    profile: str
+
+
+_DEFAULTS: Mapping[ClockName, _Defaults] = {
+    # In each, the budget falls among the run times: with nothing or everything in time there is nothing to compare.
+    "virtual": _Defaults(20.0, 40, "heavy_tail/3"),
+    "wall": _Defaults(2.0, 8, "typical/6"),
+}
+
 
 def compare(
-    decision_timeout_s: float = 2.0,
-    runs: int = 8,
+    decision_timeout_s: float | None = None,
+    runs: int | None = None,
     seed: int = 7,
     *,
     alternatives: Sequence[str | Alternative] | str | None = None,
-    profile: str | LatencyProfile = DEFAULT_PROFILE,
+    profile: str | LatencyProfile | None = None,
     faults: Sequence[str | Fault] | str = (),
     stops_on_disconnect: bool = True,
     retries: int | None = None,
-    side_by_side: int = SIDE_BY_SIDE,
     router_injection: bool | None = None,
+    corpus: str = "language_reference",
+    clock: ClockName | None = None,
+    workers: int | None = None,
+    side_by_side: int = SIDE_BY_SIDE,
     settings: Settings | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Study:
-    """The same questions under every alternative, on the wall clock.
+    """The same questions under every alternative.
 
-        study = dl.compare(decision_timeout_s=2, runs=8, seed=7)
+        study = dl.compare(decision_timeout_s=20, runs=40, seed=7)
         study                                   # a table, and what it says
         dl.compare(faults="hang", alternatives="A,B,C")
+        dl.compare(clock="wall")                # over sockets, in real time
 
-    decision_timeout_s: the budget of each run, seconds. runs: questions asked of each alternative. alternatives:
-    levels, letters ("A"), variants ("A:per_read", "B:naive") or instances; None for all. profile: a latency profile
-    or its name. faults: as `services.faults` writes them. retries: tries after the first, of whoever retries under
-    an alternative; None leaves the openai client its own 2. side_by_side: runs under way at once; 1 measures
-    coordination overhead too. router_injection: retrieval asks a router engine first, as ADR-056 has it; None for what
-    the settings say. out: a folder for tables, plots and report. progress: called with (done, all).
+    decision_timeout_s: the budget of each run, seconds; 20, on the wall clock 2. runs: questions asked of each
+    alternative; 40, on the wall clock 8. alternatives: levels, letters ("A"), variants ("A:per_read", "B:naive") or
+    instances; None for all. profile: a latency profile or its name; "heavy_tail/3", on the wall clock "typical/6".
+    faults: as `services.faults` writes them. retries: tries after the first, of whoever retries under an alternative;
+    None leaves the openai client its own 2. router_injection: retrieval asks a router engine first, as ADR-056 has it;
+    None for what the settings say. corpus: "language_reference" with its forty questions, or "handbook" with twelve,
+    which is the same text in every Python.
+    clock: "virtual" (the same stack in simulated time: no waiting, the same tables every time) or "wall"; None for
+    wall if the settings name a live endpoint, else virtual. workers: processes in virtual time; None for one on each
+    core, or none for a few runs. side_by_side: runs under way at once on the wall clock; 1 measures coordination
+    overhead too. out: a folder for tables, plots and report. progress: called with (done, all).
 
     Interrupted, it raises KeyboardInterrupt after saving the finished runs to `out`, if there is one.
     Raises: ConfigurationError for a value that cannot be used; ServiceError if the services do not start.
     """
     settings = settings or Settings()
+    on_clock = _clock_for(settings) if clock is None else clock
+    defaults = _DEFAULTS.get(on_clock, _DEFAULTS["virtual"])
     fault_list = [faults] if isinstance(faults, str) else list(faults)
+    profile = defaults.profile if profile is None else profile
     comparison = Comparison(
-        decision_timeout_s=decision_timeout_s,
-        runs=runs,
+        decision_timeout_s=defaults.decision_timeout_s if decision_timeout_s is None else decision_timeout_s,
+        runs=defaults.runs if runs is None else runs,
         seed=seed,
         alternatives=parse_alternatives(alternatives, retries, budgeted_retries=settings.agents.max_retries),
         profile=LatencyProfile.named(profile) if isinstance(profile, str) else profile,
@@ -66,29 +101,36 @@ def compare(
         client_retries=retries,
         side_by_side=side_by_side,
         router_injection=settings.agents.enable_router_injection if router_injection is None else router_injection,
+        clock=on_clock,
+        corpus=corpus,
     )
-    return run_comparison(comparison, settings, out=out, progress=progress)
+    return run_comparison(comparison, settings, workers=workers, out=out, progress=progress)
+
+
+def _clock_for(settings: Settings) -> ClockName:
+    is_live = settings.llm.base_url is not None or settings.database.qdrant_url is not None
+    return "wall" if is_live else "virtual"
 
 
 def run_comparison(
     comparison: Comparison,
     settings: Settings,
     *,
+    workers: int | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Study:
     """`compare`, for a comparison that has been checked."""
     _check_settings(comparison, settings)
     settings = settings.replaced(agents={"enable_router_injection": comparison.router_injection})
-    if out is not None:
-        prepare_folder(out)
+    folder = None if out is None else prepare_folder(out)
     measured: list[MeasuredRun] = []
     interrupted: KeyboardInterrupt | None = None
     try:
-        # Closed by the block, whatever raises in it: services and pools end before the study is made.
-        with contextlib.closing(runs_on_the_wall_clock(comparison, settings)) as runs:
-            for run in runs:
-                measured.append(run)
+        # Closed by the block, whatever raises in it: services and workers end before the study is made.
+        with contextlib.closing(_runs(comparison, settings, workers, folder)) as arriving:
+            for some in arriving:
+                measured += some
                 if progress is not None:
                     progress(len(measured), comparison.total_runs)
     except KeyboardInterrupt as error:
@@ -96,14 +138,28 @@ def run_comparison(
     study = Study.of(
         measured, manifest_of(comparison.design(), settings, study_id=comparison.study_id, complete=interrupted is None)
     )
-    if out is not None and measured:
+    if folder is not None and measured:
         # Function-level: drawing is slow to import and not needed to measure.
         from docmind_lab.report import save_study  # noqa: PLC0415
 
-        save_study(study, out)
+        save_study(study, folder)
+        CellStore(folder / CELLS).remove()
     if interrupted is not None:
         raise interrupted
     return study
+
+
+def _runs(
+    comparison: Comparison, settings: Settings, workers: int | None, folder: Path | None
+) -> Generator[Sequence[MeasuredRun]]:
+    if comparison.clock == "wall":
+        with contextlib.closing(runs_on_the_wall_clock(comparison, settings)) as runs:
+            for run in runs:
+                yield (run,)
+        return
+    keep_in = None if folder is None else folder / CELLS
+    with contextlib.closing(runs_in_virtual_time(comparison, settings, workers=workers, keep_in=keep_in)) as cells:
+        yield from cells
 
 
 def _check_settings(comparison: Comparison, settings: Settings) -> None:

@@ -14,6 +14,7 @@ from docmind_lab.endpoints import require_endpoints
 from docmind_lab.measurement import MeasuredRun, RunOrder, measure
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
 from docmind_lab.settings import Settings
+from docmind_lab.system import named_corpus
 from docmind_lab.workloads import SupervisorWorkload
 
 # Long enough for the first use of every code path, short enough not to be noticed.
@@ -53,7 +54,8 @@ def _laboratory(
         )
         log = LogClient(services.addresses.log_url)
         after_the_services.callback(log.close)
-        workload = SupervisorWorkload(addresses, settings, client_retries=comparison.client_retries)
+        corpus = named_corpus(comparison.corpus)
+        workload = SupervisorWorkload(addresses, settings, client_retries=comparison.client_retries, corpus=corpus)
         after_the_services.callback(workload.close)
         pool = ThreadPoolExecutor(comparison.side_by_side, thread_name_prefix="docmind-run")
         after_the_services.callback(pool.shutdown, wait=True, cancel_futures=True)

@@ -1,0 +1,133 @@
+"""A store of cells: one Parquet file for each, written by a temporary name and a rename.
+
+    store = CellStore(folder)
+    store.write("007", measured)
+    store.done()                        # {"007"}
+    store.read().runs                   # DataFrame
+
+A file has one row for each run, with the run's columns and its calls and events as lists. It is there whole or not at
+all, so whoever finds it may use it, and two processes that compute one cell write the same.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from docmind_lab.errors import RecordError
+from docmind_lab.measurement import MeasuredRun
+from docmind_lab.records import SCHEMA_VERSION, TABLES, typed
+from docmind_lab.study import written_whole
+
+_SUFFIX = ".parquet"
+_VERSION_KEY = b"docmind_lab_schema_version"
+_NESTED = ("calls", "events")
+_TYPES: Mapping[str, pa.DataType] = {
+    "text": pa.string(),
+    "level": pa.string(),
+    "float": pa.float64(),
+    "int": pa.int64(),
+    "bool": pa.bool_(),
+    "maybe_bool": pa.bool_(),
+}
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The three tables of some runs, with their documented dtypes."""
+
+    runs: pd.DataFrame
+    calls: pd.DataFrame
+    events: pd.DataFrame
+
+
+class CellStore:
+    """The cells in a folder, which is made when the first is written."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+
+    def done(self) -> set[str]:
+        """Ids of the cells that are there."""
+        return {path.name.removesuffix(_SUFFIX) for path in self.folder.glob(f"[!.]*{_SUFFIX}")}
+
+    def write(self, cell_id: str, measured: Sequence[MeasuredRun]) -> Path:
+        """Write a cell, in place of one with its id. Raises: OSError as the file system does."""
+        rows = [
+            {
+                **asdict(item.run),
+                "calls": [asdict(call) for call in item.calls],
+                "events": [asdict(event) for event in item.events],
+            }
+            for item in measured
+        ]
+        table = pa.Table.from_pylist(rows, schema=_schema())
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return written_whole(self.folder / f"{cell_id}{_SUFFIX}", lambda path: pq.write_table(table, path))
+
+    def read(self, cell_ids: Collection[str] | None = None) -> Tables:
+        """The tables of some cells, all when left out, ordered by run id.
+
+        Raises: RecordError for a cell that is missing, cannot be read, or was written by a newer version.
+        """
+        names = sorted(self.done() if cell_ids is None else cell_ids)
+        table = pa.concat_tables([self._cell(name) for name in names]) if names else _schema().empty_table()
+        frames = {name: _unnested(table, name) for name in _NESTED}
+        runs = table.drop_columns(list(_NESTED)).to_pandas()
+        return Tables(
+            runs=_in_order(typed("runs", runs)),
+            calls=_in_order(typed("calls", frames["calls"])),
+            events=_in_order(typed("events", frames["events"])),
+        )
+
+    def remove(self) -> None:
+        """Remove every cell, and the folder if nothing else is in it."""
+        for name in self.done():
+            (self.folder / f"{name}{_SUFFIX}").unlink(missing_ok=True)
+        if self.folder.exists() and not any(self.folder.iterdir()):
+            self.folder.rmdir()
+
+    def _cell(self, name: str) -> pa.Table:
+        path = self.folder / f"{name}{_SUFFIX}"
+        try:
+            table = pq.read_table(path)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise RecordError(f"cell {path} cannot be read ({error}); remove it and run the study again") from error
+        version = int((table.schema.metadata or {}).get(_VERSION_KEY, b"0"))
+        if not 0 < version <= SCHEMA_VERSION:
+            raise RecordError(
+                f"cell {path} was written with schema version {version}; this package reads up to {SCHEMA_VERSION}: "
+                "upgrade docmind_lab"
+            )
+        return table
+
+
+def _schema() -> pa.Schema:
+    fields = {name: _fields(name) for name in TABLES}
+    nested = [(name, pa.list_(pa.struct(fields[name]))) for name in _NESTED]
+    return pa.schema([*fields["runs"], *nested], metadata={_VERSION_KEY: str(SCHEMA_VERSION).encode()})
+
+
+def _fields(table: str) -> list[pa.Field]:
+    _, columns = TABLES[table]
+    return [pa.field(column.name, _TYPES[column.kind]) for column in columns]
+
+
+def _unnested(table: pa.Table, name: str) -> pd.DataFrame:
+    flat = pc.list_flatten(table[name].combine_chunks())
+    if isinstance(flat, pa.ChunkedArray):
+        flat = flat.combine_chunks()
+    frame: pd.DataFrame = pa.Table.from_struct_array(flat).to_pandas()
+    return frame
+
+
+def _in_order(frame: pd.DataFrame) -> pd.DataFrame:
+    # Rows of one run stay in the order they were written in; only the runs are sorted.
+    return frame.sort_values("run_id", kind="stable", ignore_index=True) if len(frame) else frame

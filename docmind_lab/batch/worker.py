@@ -1,0 +1,33 @@
+"""One cell, in whatever process it is sent to: the system is built once there and kept for the cells that follow."""
+
+from __future__ import annotations
+
+import functools
+
+from docmind_lab.batch.cells import Cell, CellResult, portable
+from docmind_lab.errors import SimulationStalled
+from docmind_lab.measurement import MeasuredRun
+from docmind_lab.settings import Settings
+from docmind_lab.simulation import SimulatedSystem
+from docmind_lab.system import named_corpus
+
+
+def run_cell(cell: Cell) -> CellResult:
+    """The cell's runs, measured in virtual time one after the other.
+
+    A run that stalls ends the cell: the process has threads then that nobody can end.
+    """
+    system = _system(cell.system.corpus, cell.system.settings, cell.system.client_retries)
+    measured: list[MeasuredRun] = []
+    for order in cell.orders:
+        try:
+            measured.append(portable(system.measure(order, cell.system.options)))
+        except SimulationStalled as error:
+            return CellResult(cell.id, tuple(measured), f"{order.facts.run_id}: {error}")
+    return CellResult(cell.id, tuple(measured))
+
+
+# Two: a study that compares with and without router injection alternates between them.
+@functools.lru_cache(maxsize=2)
+def _system(corpus: str, settings: Settings, client_retries: int | None) -> SimulatedSystem:
+    return SimulatedSystem(settings, client_retries=client_retries, corpus=named_corpus(corpus))

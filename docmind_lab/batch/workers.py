@@ -1,0 +1,106 @@
+"""Who computes cells: processes that stay warm, or this process; any other executor serves as well."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from typing import Any, Self, TypeVar
+
+from loky import ProcessPoolExecutor, get_reusable_executor
+
+from docmind_lab.errors import ConfigurationError
+
+Result = TypeVar("Result")
+
+# Linear algebra with a thread for each core would fight over the cores that the workers are on already.
+_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+# A process that has to import the stack first is worth it from about so many runs on.
+_FEW_RUNS = 24
+# Kept for the next comparison of a notebook or panel; then the memory is given back.
+_KEPT_WARM_S = 300
+
+
+class InThisProcess(Executor):
+    """An executor that does the work at once, where it is asked; for debugging, and where processes are not allowed."""
+
+    def submit(self, function: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
+        """A future that is done already."""
+        future: Future[Result] = Future()
+        try:
+            future.set_result(function(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001 - an executor hands whatever is raised to the future
+            future.set_exception(error)
+        return future
+
+
+def processes(count: int | None = None) -> Callable[[], Executor]:
+    """A factory of process pools. count: of processes; None for one on each core.
+
+    They are started afresh, not forked, and need no guard in the calling script. What a cell refers to may come from a
+    notebook. Raises: ConfigurationError for a count below 1.
+    """
+    number = _checked(count)
+    return lambda: ProcessPoolExecutor(max_workers=number, timeout=None, env=_ENVIRONMENT)
+
+
+def in_this_process() -> Callable[[], Executor]:
+    """A factory of executors without any process of their own."""
+    return InThisProcess
+
+
+def _checked(count: int | None) -> int:
+    number = (os.cpu_count() or 1) if count is None else count
+    if number < 1:
+        raise ConfigurationError(f"workers must be 1 or more, not {count}")
+    return number
+
+
+class Workers:
+    """An executor made by a factory, and made anew when one of its workers has stalled; a context manager.
+
+    window: how many cells are handed out at once; two for each worker keep it busy, more would only delay a stop.
+    keep_warm: leave the executor as it is when the block ends well, for whoever makes the same one next.
+    """
+
+    def __init__(self, make: Callable[[], Executor], window: int | None = None, *, keep_warm: bool = False) -> None:
+        self._make, self._keep_warm = make, keep_warm
+        self._executor = make()
+        self.window = 2 * getattr(self._executor, "_max_workers", 1) if window is None else window
+
+    def submit(self, function: Callable[..., Result], *args: Any) -> Future[Result]:
+        """As an executor's."""
+        return self._executor.submit(function, *args)
+
+    def replace(self) -> None:
+        """A new executor; the old one's processes end, and what they had under way is lost."""
+        self._end()
+        self._executor = self._make()
+
+    def _end(self) -> None:
+        if isinstance(self._executor, ProcessPoolExecutor):
+            self._executor.shutdown(wait=True, kill_workers=True)
+        else:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        # Whoever leaves early leaves cells under way, which would keep the next comparison waiting.
+        if kind is not None or not self._keep_warm:
+            self._end()
+
+
+def workers_for(runs: int, count: int | None = None) -> Workers:
+    """Workers for so many runs: processes that are kept warm for the next ones, or none for a few runs.
+
+    count: of processes; None for one on each core. Raises: ConfigurationError for a count below 1.
+    """
+    if count is None and runs <= _FEW_RUNS:
+        return Workers(in_this_process())
+    number = _checked(count)
+    return Workers(
+        lambda: get_reusable_executor(max_workers=number, timeout=_KEPT_WARM_S, env=_ENVIRONMENT), keep_warm=True
+    )

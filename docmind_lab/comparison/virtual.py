@@ -1,0 +1,53 @@
+"""A comparison in virtual time: cells of runs over warm processes, the same tables whoever computes them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from pathlib import Path
+
+from docmind_lab.batch import CellStore, Simulated, run_cells, workers_for
+from docmind_lab.batch.cells import cells_of
+from docmind_lab.comparison.design import Comparison
+from docmind_lab.errors import ConfigurationError, SimulationStalled
+from docmind_lab.measurement import MeasuredRun
+from docmind_lab.services.server import ServiceOptions
+from docmind_lab.settings import Settings
+
+# A table fills from its first second on when little is computed at a time.
+_RUNS_PER_CELL = 5
+
+
+def runs_in_virtual_time(
+    comparison: Comparison, settings: Settings, *, workers: int | None = None, keep_in: Path | None = None
+) -> Generator[Sequence[MeasuredRun]]:
+    """The runs, a cell at a time, as they are done.
+
+    workers: processes; None for one on each core, and none at all for a few runs. keep_in: a folder for the finished
+    cells, so that a killed process loses no more than those under way.
+    Raises: ConfigurationError for live endpoints; SimulationStalled naming a run that left virtual time.
+    """
+    _require_simulated(settings)
+    options = ServiceOptions(
+        profile=comparison.profile,
+        faults=comparison.faults,
+        stops_on_disconnect=comparison.stops_on_disconnect,
+        seed=comparison.seed,
+    )
+    system = Simulated(settings, options, comparison.client_retries, comparison.corpus)
+    store = None if keep_in is None else CellStore(keep_in)
+    with workers_for(comparison.total_runs, workers) as crew:
+        for result in run_cells(cells_of(comparison.orders(), system, _RUNS_PER_CELL), crew):
+            if result.stalled:
+                raise SimulationStalled(f"run {result.stalled}; the wall clock has no such limit: clock='wall'")
+            if store is not None:
+                store.write(result.cell_id, result.measured)
+            yield result.measured
+
+
+def _require_simulated(settings: Settings) -> None:
+    for name, value in (("llm.base_url", settings.llm.base_url), ("database.qdrant_url", settings.database.qdrant_url)):
+        if value is not None:
+            raise ConfigurationError(
+                f"{name}: a live endpoint answers in real time, which a simulation cannot wait for; use the wall clock "
+                "(--clock wall), or leave the setting out"
+            )

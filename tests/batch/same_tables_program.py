@@ -1,0 +1,48 @@
+"""Prints a digest of every value of the tables of one small study: run by tests in processes of other kinds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+
+from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.comparison import Comparison, run_comparison
+from docmind_lab.comparison.virtual import runs_in_virtual_time
+from docmind_lab.records import TABLES
+from docmind_lab.services.faults import Fault
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.settings import Settings
+from docmind_lab.study import Study
+
+ALTERNATIVES = "unguarded,A,B,C,D,E,F,A:per_read,B:drain,D:interrupt,F:per_step"
+
+
+def study(workers: int, alternatives: str = ALTERNATIVES, runs: int = 2) -> Study:
+    """The study, computed by so many processes; 0 for none but this one."""
+    comparison = Comparison(
+        decision_timeout_s=20.0,
+        runs=runs,
+        seed=11,
+        alternatives=parse_alternatives(alternatives),
+        profile=LatencyProfile.named("heavy_tail/3"),
+        faults=(Fault.parse("http_500@1:*:0.2"), Fault.parse("retrieval_slow=2:*:0.3")),
+        corpus="handbook",
+    )
+    if workers:
+        return run_comparison(comparison, Settings(), workers=workers)
+    cells = runs_in_virtual_time(comparison, Settings(), workers=None)
+    return Study.of([run for cell in cells for run in cell], {})
+
+
+def digest(made: Study) -> str:
+    """Of every value of all tables, floats to their last bit."""
+    text = hashlib.sha256()
+    for table in TABLES:
+        for row in getattr(made, table).itertuples(index=False):
+            text.update(json.dumps([value.hex() if isinstance(value, float) else str(value) for value in row]).encode())
+    return text.hexdigest()
+
+
+if __name__ == "__main__":
+    print(digest(study(int(sys.argv[1]))))

@@ -1,0 +1,113 @@
+"""One file for each cell, there whole or not at all, and the tables that come back from them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from sample_runs import sample_run
+
+from docmind_lab.alternatives.base import Outcome
+from docmind_lab.batch import CellStore
+from docmind_lab.errors import RecordError
+from docmind_lab.measurement import MeasuredRun
+from docmind_lab.records import TABLES, CallRecord, EventRecord, to_frame
+
+
+def call(run_id: str, **changes: Any) -> CallRecord:
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(CallRecord):
+        kinds = {"str": "x", "float": 0.25, "int": 1, "bool": False}
+        values[field.name] = kinds.get(str(field.type), True)
+    levels = {"seen_from": "client", "kind": "llm", "outcome": "ok", "workload": "supervisor"}
+    return CallRecord(**{**values, **levels, "run_id": run_id, **changes})
+
+
+def measured(alternative: str, repeat: int) -> MeasuredRun:
+    run = sample_run(alternative, repeat, coordination_overhead_s=math.nan)
+    calls = (call(run.run_id, call_id="a"), call(run.run_id, call_id="b", ended_at_s=math.nan))
+    events = (EventRecord("made-up", run.run_id, 0.1 + 0.2, "run_started", "", '{"a":1}'),)
+    return MeasuredRun(run, calls, events, Outcome("answered"))
+
+
+def test_tables_come_back_as_the_records_make_them(tmp_path: Path) -> None:
+    store = CellStore(tmp_path / "cells")
+    runs = [measured("cooperative", 1), measured("hard_timeout", 2)]
+    store.write("000", runs)
+    tables = store.read()
+    expected = {
+        "runs": [item.run for item in runs],
+        "calls": [row for item in runs for row in item.calls],
+        "events": [row for item in runs for row in item.events],
+    }
+    for name in TABLES:
+        pd.testing.assert_frame_equal(getattr(tables, name), to_frame(name, expected[name]), check_exact=True)
+
+
+def test_runs_are_ordered_by_id_whatever_cell_they_are_in(tmp_path: Path) -> None:
+    one, other = CellStore(tmp_path / "one"), CellStore(tmp_path / "other")
+    runs = [measured("cooperative", number) for number in range(4)]
+    one.write("000", runs)
+    for number, run in enumerate(reversed(runs)):
+        other.write(f"{number:03}", [run])
+    for name in TABLES:
+        pd.testing.assert_frame_equal(getattr(one.read(), name), getattr(other.read(), name), check_exact=True)
+
+
+def test_cells_that_are_done_are_known_and_half_written_ones_are_not_among_them(tmp_path: Path) -> None:
+    store = CellStore(tmp_path)
+    store.write("000", [measured("cooperative", 1)])
+    (tmp_path / ".001.parquet.abc").write_bytes(b"half")
+    assert store.done() == {"000"}
+    assert len(store.read().runs) == 1
+
+
+def test_a_write_that_fails_leaves_the_cell_as_it_was_and_nothing_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = CellStore(tmp_path)
+    store.write("000", [measured("cooperative", 1)])
+    before = (tmp_path / "000.parquet").read_bytes()
+
+    def full(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pq, "write_table", full)
+    with pytest.raises(OSError, match="No space left"):
+        store.write("000", [measured("cooperative", 2)])
+    assert (tmp_path / "000.parquet").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["000.parquet"]
+
+
+def test_a_cell_that_cannot_be_read_is_named_with_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "000.parquet").write_bytes(b"nothing of the kind")
+    with pytest.raises(RecordError, match=r"000\.parquet cannot be read .*; remove it"):
+        CellStore(tmp_path).read()
+
+
+def test_a_cell_of_a_newer_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = CellStore(tmp_path)
+    monkeypatch.setattr("docmind_lab.batch.store.SCHEMA_VERSION", 99)
+    store.write("000", [measured("cooperative", 1)])
+    monkeypatch.undo()
+    with pytest.raises(RecordError, match="schema version 99"):
+        store.read()
+
+
+def test_no_cells_are_empty_tables_with_their_dtypes(tmp_path: Path) -> None:
+    tables = CellStore(tmp_path / "none").read()
+    for name in TABLES:
+        pd.testing.assert_frame_equal(getattr(tables, name), to_frame(name, []))
+
+
+def test_removing_the_cells_leaves_what_is_not_theirs(tmp_path: Path) -> None:
+    store = CellStore(tmp_path)
+    store.write("000", [measured("cooperative", 1)])
+    (tmp_path / "notes.txt").write_text("mine")
+    store.remove()
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
