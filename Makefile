@@ -24,14 +24,17 @@ lab: $(READY) ## open JupyterLab on the notebooks
 	@$(BIN)/jupyter lab --ServerApp.ip=127.0.0.1 notebooks
 
 test test-all: export MPLBACKEND = Agg
-test: $(READY) ## run the tests, notebooks included
-	@$(BIN)/python -m pytest -m "not full" tests
+# Two at a time: most tests wait for something. A file stays with one worker, and so do its fixtures.
+SIDE_BY_SIDE := -n 2 --dist loadfile
+test: $(READY) ## run the tests, notebooks included, and those of virtual time on every Python found
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not full" tests
 	@$(BIN)/python -m pytest --nbmake --nbmake-timeout=300 -p no:cacheprovider notebooks
+	@sh requirements/every-python.sh kernel
 
 test-all: $(READY) ## run every test at its full counts, on every Python found
-	@$(BIN)/python -m pytest tests
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests
 	@$(BIN)/python -m pytest --nbmake --nbmake-timeout=600 -p no:cacheprovider notebooks
-	@sh requirements/every-python.sh
+	@sh requirements/every-python.sh all
 
 lint: $(READY) ## check style, formatting and that notebooks carry no outputs
 	@$(BIN)/ruff check .

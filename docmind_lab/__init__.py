@@ -1,13 +1,13 @@
 """docmind_lab measures how a multi-agent system should enforce its deadline, and how long the deadline should be.
 
     import docmind_lab as dl
-    study = dl.compare(decision_timeout_s=2, runs=8, seed=7)
+    study = dl.compare(decision_timeout_s=20, runs=40, seed=7)
 
 errors          everything that is raised on purpose
 settings        DOCMIND_ environment variables; which endpoints may be reached
 deadlines       a deadline, and how it reaches a call
 network         the seam under every HTTP client: observes attempts, holds them to the deadline
-clocks          how time passes
+clocks          how time passes: real time, and virtual time
 services        the simulated model server and vector store, as plans played over sockets
 retrieval       corpus, index, strategies, router engines, questions, the retrieve_documents tool
 library         a user's documents as an index folder; the handbook
@@ -17,7 +17,9 @@ system          DocMind as a whole: clients, index, model, graph
 coordinator     one question in, one response out, within its budget
 workloads       systems under a deadline
 recorder, records, derive, measurement   one run: what is collected, the tables, how their columns follow
+simulation, batch   runs in virtual time: one, and many over processes
 comparison, manifest, study, summary, plots, report   many runs: the main job, its tables, words and figures
+agreement       how far two clocks agree
 run_timeline    one run as lines of text
 endpoints, diagnosis   is everything there
 cli             docmind-lab

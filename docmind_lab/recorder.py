@@ -43,6 +43,12 @@ class Snapshot:
     threads_left: int
     open_work: tuple[str, ...]
 
+    @property
+    def last_at(self) -> float:
+        """The latest instant in it."""
+        ends = [attempt.ended_at for attempt in self.attempts if attempt.ended_at is not None]
+        return max([event.at for event in self.events] + ends)
+
     def until(self, horizon_at: float) -> Snapshot:
         """What had been recorded by an instant: later events and requests are left out, later ends had not come yet."""
         attempts = (_until(attempt, horizon_at) for attempt in self.attempts if attempt.started_at <= horizon_at)

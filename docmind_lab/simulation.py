@@ -34,15 +34,24 @@ _AFTER_HORIZON_S = 60.0
 _BUILD_STALL_AFTER_S = 600.0
 
 
-def simulate(order: RunOrder, workload: Workload, door: VirtualDoor, *, stall_after_s: float = 10.0) -> MeasuredRun:
+def simulate(
+    order: RunOrder,
+    workload: Workload,
+    door: VirtualDoor,
+    *,
+    schedule: int | None = None,
+    stall_after_s: float = 10.0,
+) -> MeasuredRun:
     """The order measured on a virtual clock of its own, from instant 0; its `clock` column says "virtual".
 
-    workload: one whose clients reach the addresses of the door. stall_after_s: see `VirtualClock`.
+    workload: one whose clients reach the addresses of the door. schedule: draws another order of threads and tasks
+    that are ready at one instant; None for first come, first served. stall_after_s: see `VirtualClock`.
 
     Raises: what `measure` raises; SimulationStalled, after which this process cannot be trusted with further runs.
     """
     facts = dataclasses.replace(order.facts, clock="virtual")
     clock = VirtualClock(
+        seed=schedule,
         horizon_s=facts.horizon_s + _AFTER_HORIZON_S,
         stall_after_s=stall_after_s,
         on_entry=[lambda _: _same_chances(facts.seed), door.open],
@@ -103,9 +112,9 @@ class SimulatedSystem:
             slots=options.profile.slots,
         )
 
-    def measure(self, order: RunOrder, options: ServiceOptions) -> MeasuredRun:
+    def measure(self, order: RunOrder, options: ServiceOptions, *, schedule: int | None = None) -> MeasuredRun:
         """The order measured under these options; see `simulate`."""
-        return simulate(order, self.workload, self.door(options))
+        return simulate(order, self.workload, self.door(options), schedule=schedule)
 
     def close(self) -> None:
         """Close the clients and the store."""

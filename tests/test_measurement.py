@@ -156,3 +156,23 @@ def test_a_defect_of_an_alternative_is_raised_and_nothing_is_left_behind() -> No
     with pytest.raises(ZeroDivisionError):
         measured(fail, log)
     assert log.forgotten == ["r"]
+
+
+def test_an_answer_that_came_after_the_horizon_while_nobody_looked_is_not_in_the_run() -> None:
+    """The harness looks late: the caller is back and all is quiet by then, and the run was unfinished all the same."""
+
+    class LateLog(MadeUpLog):
+        def rows(self, run_id: str, wait_quiet_s: float = 0.0) -> list[RequestRow]:
+            came_back.wait()
+            return super().rows(run_id, wait_quiet_s)
+
+    came_back = threading.Event()
+
+    def late(recorder: Recorder) -> Outcome:
+        recorder.clock.sleep(HORIZON_S + 0.05)
+        threading.Timer(0.05, came_back.set).start()
+        return Outcome("answered", "too late")
+
+    run = measured(late, LateLog()).run
+    assert (run.outcome, run.work_censored) == ("unfinished", True)
+    assert run.returned_at_s != run.returned_at_s

@@ -5,14 +5,18 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from docmind_lab.cli.console import INTERRUPTED, ProgressBar, console, load_settings
 
 if TYPE_CHECKING:
+    import pandas as pd
+    from rich.table import Table
+
     from docmind_lab.comparison.design import ClockName
     from docmind_lab.study import Study
 
@@ -77,7 +81,9 @@ def compare(
     if decision_timeout is None and TIMEOUT_VARIABLE in os.environ:
         decision_timeout = settings.agents.decision_timeout
     folder = Path(out or f"results/{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%SZ}-compare")
-    bar = ProgressBar("runs", "measuring", shown=not as_json)
+    shown = (
+        _GrowingTable() if sys.stdout.isatty() and not as_json else ProgressBar("runs", "measuring", shown=not as_json)
+    )
     try:
         study = run_compare(
             decision_timeout,
@@ -94,14 +100,15 @@ def compare(
             side_by_side=side_by_side,
             settings=settings,
             out=folder,
-            progress=bar.show,
+            progress=shown.show,
+            watch=shown.watch if isinstance(shown, _GrowingTable) else None,
         )
     except KeyboardInterrupt:
         kept = f"; the finished runs are in {folder}" if (folder / "runs.parquet").exists() else ""
         typer.echo(f"docmind-lab: interrupted{kept}", err=True)
         raise typer.Exit(INTERRUPTED) from None
     finally:
-        bar.close()
+        shown.close()
     if as_json:
         typer.echo(json.dumps(_as_json(study, folder), indent=2))
     else:
@@ -114,15 +121,43 @@ def _as_json(study: Study, folder: Path) -> dict[str, object]:
     return {"study_id": study.manifest["study_id"], "folder": str(folder), "alternatives": rows}
 
 
-def _print_study(study: Study, folder: Path) -> None:
-    from rich.padding import Padding  # noqa: PLC0415
+class _GrowingTable:
+    """The summary's table on a terminal, with the rows that are there so far; gone when it is closed."""
+
+    def __init__(self) -> None:
+        from rich.live import Live  # noqa: PLC0415 - only for this command, on a terminal
+
+        self._done = "starting"
+        self._table: Any = ""
+        self._live = Live(console=console(), transient=True, auto_refresh=False)
+        self._live.start()
+        self._draw()
+
+    def show(self, done: int, total: int) -> None:
+        """`done` of `total` runs are over."""
+        self._done = f"{done} of {total} runs"
+        self._draw()
+
+    def watch(self, runs: pd.DataFrame) -> None:
+        """The runs so far."""
+        from docmind_lab.summary import summarise  # noqa: PLC0415
+
+        self._table = _table(summarise(runs, {}).display_table())
+        self._draw()
+
+    def close(self) -> None:
+        """Take it off the screen."""
+        self._live.stop()
+
+    def _draw(self) -> None:
+        from rich.console import Group  # noqa: PLC0415
+
+        self._live.update(Group(f"measuring: {self._done}", self._table), refresh=True)
+
+
+def _table(frame: pd.DataFrame) -> Table:
     from rich.table import Table  # noqa: PLC0415
 
-    from docmind_lab.summary import summarise  # noqa: PLC0415
-
-    summary = summarise(study.runs, study.manifest)
-    out = console()
-    frame = summary.display_table()
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("", no_wrap=True)
     for column in frame.columns:
@@ -130,9 +165,19 @@ def _print_study(study: Study, folder: Path) -> None:
         table.add_column(column, justify="right", min_width=longest_word, max_width=15)
     for label, row in zip(frame.index, frame.to_numpy(), strict=True):
         table.add_row(str(label), *(str(value) for value in row))
+    return table
+
+
+def _print_study(study: Study, folder: Path) -> None:
+    from rich.padding import Padding  # noqa: PLC0415
+
+    from docmind_lab.summary import summarise  # noqa: PLC0415
+
+    summary = summarise(study.runs, study.manifest)
+    out = console()
     out.print()
     out.print(summary.title, style="bold")
-    out.print(table)
+    out.print(_table(summary.display_table()))
     out.print()
     for line in summary.sentences:
         out.print(Padding(f"• {line}", (0, 0, 0, 0)))

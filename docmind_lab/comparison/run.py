@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import pandas as pd
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.names import parse_alternatives
@@ -17,12 +20,17 @@ from docmind_lab.comparison.wall import runs_on_the_wall_clock
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.manifest import manifest_of
 from docmind_lab.measurement import MeasuredRun
+from docmind_lab.records import to_frame
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.settings import Settings
 from docmind_lab.study import Study, prepare_folder
 
 Progress = Callable[[int, int], None]
+Watch = Callable[[pd.DataFrame], None]
+
+# A person reads no faster, and making a summary takes some milliseconds.
+_LOOK_EVERY_S = 0.5
 
 CELLS = "cells"
 """Where the finished cells of a comparison are while it goes on; its tables take their place."""
@@ -62,6 +70,7 @@ def compare(
     settings: Settings | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    watch: Watch | None = None,
 ) -> Study:
     """The same questions under every alternative.
 
@@ -80,7 +89,8 @@ def compare(
     clock: "virtual" (the same stack in simulated time: no waiting, the same tables every time) or "wall"; None for
     wall if the settings name a live endpoint, else virtual. workers: processes in virtual time; None for one on each
     core, or none for a few runs. side_by_side: runs under way at once on the wall clock; 1 measures coordination
-    overhead too. out: a folder for tables, plots and report. progress: called with (done, all).
+    overhead too. out: a folder for tables, plots and report. progress: called with (done, all). watch: called with the
+    `runs` table of what is done, now and then while it grows.
 
     Interrupted, it raises KeyboardInterrupt after saving the finished runs to `out`, if there is one.
     Raises: ConfigurationError for a value that cannot be used; ServiceError if the services do not start.
@@ -104,7 +114,7 @@ def compare(
         clock=on_clock,
         corpus=corpus,
     )
-    return run_comparison(comparison, settings, workers=workers, out=out, progress=progress)
+    return run_comparison(comparison, settings, workers=workers, out=out, progress=progress, watch=watch)
 
 
 def _clock_for(settings: Settings) -> ClockName:
@@ -119,12 +129,14 @@ def run_comparison(
     workers: int | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    watch: Watch | None = None,
 ) -> Study:
     """`compare`, for a comparison that has been checked."""
     _check_settings(comparison, settings)
     settings = settings.replaced(agents={"enable_router_injection": comparison.router_injection})
     folder = None if out is None else prepare_folder(out)
     measured: list[MeasuredRun] = []
+    next_look_at = 0.0
     interrupted: KeyboardInterrupt | None = None
     try:
         # Closed by the block, whatever raises in it: services and workers end before the study is made.
@@ -133,6 +145,9 @@ def run_comparison(
                 measured += some
                 if progress is not None:
                     progress(len(measured), comparison.total_runs)
+                if watch is not None and time.monotonic() >= next_look_at:
+                    watch(to_frame("runs", [item.run for item in measured]))
+                    next_look_at = time.monotonic() + _LOOK_EVERY_S
     except KeyboardInterrupt as error:
         interrupted = error
     study = Study.of(
