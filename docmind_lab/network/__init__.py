@@ -1,10 +1,12 @@
 """The seam: the one place between every HTTP client and its sockets.
 
-attempts.py     a logical call and its attempts on the wire; who watches them
-streams.py      network backends that observe bytes and hold every operation to the deadline
-exchange.py     one request under way: what it is allowed, what is noted, how it ends
-transports.py   httpx and httpx2 transports over pools with that backend
-clients.py      HTTP clients for the openai and qdrant libraries
+attempts.py         a logical call and its attempts on the wire; who watches them
+streams.py          network backends that observe bytes and hold every operation to the deadline
+exchange.py         one request under way: what it is allowed, what is noted, how it ends
+transports.py       httpx and httpx2 transports over pools with that backend
+clients.py          HTTP clients for the openai and qdrant libraries
+virtual_wire.py     one connection inside a process, in virtual time
+virtual_network.py  a network without sockets, below httpcore and httpcore2, for one run of a virtual clock
 
 httpcore (under httpx, under qdrant-client) and httpcore2 (under httpx2, under openai) take the same seam.
 """

@@ -247,9 +247,7 @@ def virtual_network(clock: VirtualClock, addresses: Addresses) -> Iterator[None]
     network = _Network(addresses)
     with contextlib.ExitStack() as stack:
         stack.callback(network.close)
-        stack.enter_context(
-            clock.patched(socket, "getaddrinfo", lambda host, port, *_, **__: network.look_up(host, port))
-        )
+        stack.enter_context(clock.patched(socket, "getaddrinfo", network.look_up))
         for core in _CORES:
             for owner, name, virtual in _replacements(network, core):
                 stack.enter_context(clock.patched(owner, name, virtual))

@@ -10,5 +10,8 @@ vector_service.py   the vector store's plans
 slots.py            who is served at once, and who waits
 log.py              the service's own log
 wall_door.py        plays plans over sockets
+virtual_door.py     plays plans in virtual time, for clients in the same process
+virtual_playing.py  one plan under way there
+virtual_http.py     the server's end of a connection there
 server.py           the services as a process of their own
 """

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.wall
 PER_READ = Cooperative(PropagationPolicy(cap="per_read"))
 HOLDING: tuple[Alternative, ...] = (Cooperative(), HardTimeout(), AsyncCancellation(), Hybrid(), Native())
 # A trickled synthesis takes 3.6 s, most of it after a deadline of 2 s: whoever enforces nothing is late by seconds.
-# Eight tenths of a second are far from both the few milliseconds of one that holds and the seconds of one that does not.
+# Eight tenths of a second are far from the milliseconds of one that holds, and from the seconds of one that does not.
 HELD_S = 0.8
 
 

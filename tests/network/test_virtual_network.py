@@ -237,7 +237,14 @@ def test_a_request_that_hangs_at_the_end_of_a_run_gives_its_place_in_the_pool_ba
 
     def leave_both_hanging() -> None:
         threading.Thread(target=get, args=(sync_pool,)).start()
-        threading.Thread(target=lambda: asyncio.run(get_async(async_pool))).start()
+        threading.Thread(target=run_a_loop_for_ever).start()
+
+    def run_a_loop_for_ever() -> None:
+        # Its task is closed with the run, when no loop is there any more to close a connection on.
+        loop = asyncio.new_event_loop()
+        task = loop.create_task(get_async(async_pool))
+        loop.run_forever()
+        del task
 
     for _ in range(2):
         silent = Network()
