@@ -134,3 +134,12 @@ def json_steps(status: int, payload: Any, headers: tuple[tuple[str, str], ...] =
     body = json.dumps(payload, separators=(",", ":")).encode()
     fixed = (("content-type", "application/json"), ("content-length", str(len(body))))
     return (Headers(status, fixed + headers), Chunk(body))
+
+
+# An orphan of a run that is over must not go on, nor try again: the openai client obeys the header.
+RUN_IS_OVER = json_steps(
+    503,
+    {"error": {"message": "The run is over.", "type": "run_over", "param": None, "code": "run_over"}},
+    (("x-should-retry", "false"),),
+)
+"""What whoever asks for a run that is over is told."""

@@ -23,10 +23,10 @@ from docmind_lab.errors import SimulationError
 from docmind_lab.network.virtual_network import Address, virtual_network
 from docmind_lab.network.virtual_wire import Wire
 from docmind_lab.services.log import RequestRow, ServiceLog
-from docmind_lab.services.plan import Service, ServiceRequest
+from docmind_lab.services.plan import RUN_IS_OVER, Service, ServiceRequest
 from docmind_lab.services.slots import SlotQueue, Turn
 from docmind_lab.services.virtual_http import HttpConnection
-from docmind_lab.services.virtual_playing import RUN_IS_OVER, Playing
+from docmind_lab.services.virtual_playing import Playing
 
 # Loopback, so that requests carry the tags of their call. Nothing listens at port 1 of any ordinary machine: a client
 # that is used outside a run is refused, and reaches no stranger.

@@ -11,15 +11,8 @@ from dataclasses import dataclass, field
 
 from docmind_lab.clocks.virtual import Alarm, VirtualClock
 from docmind_lab.services.log import RequestRow, RowOutcome
-from docmind_lab.services.plan import Chunk, Disconnect, Headers, Plan, Step, Wait, json_steps
+from docmind_lab.services.plan import RUN_IS_OVER, Chunk, Disconnect, Headers, Plan, Step, Wait
 from docmind_lab.services.virtual_http import HttpConnection
-
-# An orphan of a run that is over must not go on, nor try again: the openai client obeys the header.
-RUN_IS_OVER = json_steps(
-    503,
-    {"error": {"message": "The run is over.", "type": "run_over", "param": None, "code": "run_over"}},
-    (("x-should-retry", "false"),),
-)
 
 
 @dataclass(eq=False)

@@ -26,7 +26,18 @@ from urllib.parse import parse_qs
 
 from docmind_lab.clocks import WALL, Clock
 from docmind_lab.services.log import RequestRow, ServiceLog, rows_as_json
-from docmind_lab.services.plan import Chunk, Disconnect, Headers, Plan, Service, ServiceRequest, Step, Wait, json_steps
+from docmind_lab.services.plan import (
+    RUN_IS_OVER,
+    Chunk,
+    Disconnect,
+    Headers,
+    Plan,
+    Service,
+    ServiceRequest,
+    Step,
+    Wait,
+    json_steps,
+)
 from docmind_lab.services.slots import SlotQueue, Turn
 
 Message = MutableMapping[str, Any]
@@ -36,12 +47,6 @@ Send = Callable[[Message], Awaitable[None]]
 # Waiting for ever is done in bounded steps, so that the loop's timer arithmetic stays finite.
 _LONGEST_WAIT_S = 3600.0
 
-# An orphan of a run that is over must not go on, nor try again: the openai client obeys the header.
-_RUN_IS_OVER = json_steps(
-    503,
-    {"error": {"message": "The run is over.", "type": "run_over", "param": None, "code": "run_over"}},
-    (("x-should-retry", "false"),),
-)
 _REMEMBERED_RUNS = 10_000
 
 
@@ -92,12 +97,12 @@ class WallDoor:
             await self._serve_log(request, send)
             return
         if request.tag("run-id") in self._over:
-            await _send_steps(send, _RUN_IS_OVER)
+            await _send_steps(send, RUN_IS_OVER)
             return
         service = self.llm if request.path.startswith("/v1/") else self.vectors
         plan = await asyncio.get_running_loop().run_in_executor(self._planner, service.plan, request)
         if request.tag("run-id") in self._over:  # it ended while the plan was made
-            await _send_steps(send, _RUN_IS_OVER)
+            await _send_steps(send, RUN_IS_OVER)
             return
         playing = _Playing(self.log.received(request, plan, received_at), starts_at=received_at)
         self._playing.add(playing)
@@ -198,7 +203,7 @@ class WallDoor:
             return
         if answering:
             raise _ConnectionDropped
-        await _send_steps(send, _RUN_IS_OVER)
+        await _send_steps(send, RUN_IS_OVER)
 
     def _close(self, playing: _Playing, outcome: Any) -> None:
         if playing.row.outcome == "open":
