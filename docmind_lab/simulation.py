@@ -95,7 +95,7 @@ class SimulatedSystem:
 
     def __post_init__(self) -> None:
         _require_no_endpoints(self.settings)
-        self._engine = VectorService(LatencyProfile.named("typical")).engine
+        self._store = VectorService(LatencyProfile.named("typical"))
         clock = VirtualClock(on_entry=[self.door(ServiceOptions()).open], stall_after_s=_BUILD_STALL_AFTER_S)
         self.workload = clock.run(self._build())
 
@@ -107,7 +107,9 @@ class SimulatedSystem:
         """The services with these options over the store that holds the index."""
         return VirtualDoor(
             llm=OpenAIService(options.profile, options.faults, options.seed),
-            vectors=VectorService(options.profile, options.seed, engine=self._engine, faults=options.faults),
+            vectors=dataclasses.replace(
+                self._store, profile=options.profile, default_seed=options.seed, faults=options.faults
+            ),
             stops_on_disconnect=options.stops_on_disconnect,
             slots=options.profile.slots,
         )
@@ -119,7 +121,7 @@ class SimulatedSystem:
     def close(self) -> None:
         """Close the clients and the store."""
         self.workload.close()
-        self._engine.close()
+        self._store.engine.close()
 
 
 def _require_no_endpoints(settings: Settings) -> None:

@@ -24,6 +24,9 @@ from docmind_lab.services.plan import Plan, ServiceRequest, Wait, json_steps
 
 _COLLECTION = re.compile(r"^/collections/(?P<name>[^/]+)(?P<rest>/.*)?$")
 _SEARCHES = frozenset({("POST", "/points/query"), ("POST", "/points/query/batch"), ("POST", "/points/scroll")})
+_WRITES = frozenset({("PUT", ""), ("DELETE", ""), ("PUT", "/points"), ("POST", "/points/delete")})
+# About 10 kB each; a study asks some hundred different ones.
+_MOST_KNOWN = 2_000
 _POINTS: TypeAdapter[Any] = TypeAdapter(models.PointInsertOperations)
 _SELECTOR: TypeAdapter[Any] = TypeAdapter(models.PointsSelector)
 
@@ -40,12 +43,17 @@ def _local_engine() -> QdrantClient:
 
 @dataclass
 class VectorService:
-    """The vector store. The engine is one for the whole service and is used from one thread at a time."""
+    """The vector store. The engine is one for the whole service and is used from one thread at a time.
+
+    known: answers to searches, by path and body: they depend on nothing but what is stored, so alternatives that ask
+    the same are not searched for anew. Any write forgets them. Services over one engine share it.
+    """
 
     profile: LatencyProfile
     default_seed: int = 0
     engine: QdrantClient = field(default_factory=_local_engine)
     faults: tuple[Fault, ...] = ()
+    known: dict[tuple[str, bytes], Any] = field(default_factory=dict, repr=False)
 
     def plan(self, request: ServiceRequest) -> Plan:
         """The plan for a request; what cannot be served gets a Qdrant-shaped error at once."""
@@ -98,6 +106,15 @@ class VectorService:
             raise _Refusal(404, f"{request.method} {request.path} is not served here")
         if rest != "/exists" and (request.method, rest) != ("PUT", "") and not self.engine.collection_exists(name):
             raise _Refusal(404, f"Not found: Collection `{name}` doesn't exist!")
+        if (request.method, rest) in _SEARCHES:
+            key = (request.path, request.body)
+            if key not in self.known:
+                if len(self.known) >= _MOST_KNOWN:
+                    self.known.clear()
+                self.known[key] = handler(name, request)
+            return self.known[key]
+        if (request.method, rest) in _WRITES:
+            self.known.clear()
         return handler(name, request)
 
     def _handlers(self) -> dict[tuple[str, str], Callable[[str, ServiceRequest], Any]]:

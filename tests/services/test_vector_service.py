@@ -243,3 +243,29 @@ def test_a_request_that_is_not_served_is_not_found_and_named(service, method, pa
     status, message = refusal(service, method, path)
     assert status == 404
     assert f"{method} {path}" in message
+
+
+def test_a_search_that_was_made_before_is_answered_alike_until_something_is_written() -> None:
+    service = VectorService(LatencyProfile.named("typical"))
+    searched = []
+    real = service.engine.query_points
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        searched.append(arguments)
+        return real(*arguments, **options)
+
+    service.engine.query_points = counted  # type: ignore[method-assign]
+
+    def ask(method: str, path: str, body: Any) -> Any:
+        steps = service.plan(ServiceRequest(method, path, body=json.dumps(body).encode())).steps
+        return json.loads(b"".join(step.data for step in steps if isinstance(step, Chunk)))["result"]
+
+    ask("PUT", "/collections/c", {"vectors": {"size": 2, "distance": "Dot"}})
+    ask("PUT", "/collections/c/points", {"points": [{"id": 1, "vector": [1.0, 0.0], "payload": {}}]})
+    first = ask("POST", "/collections/c/points/query", {"query": [1.0, 0.0]})
+    assert ask("POST", "/collections/c/points/query", {"query": [1.0, 0.0]}) == first
+    assert len(searched) == 1
+    ask("PUT", "/collections/c/points", {"points": [{"id": 2, "vector": [2.0, 0.0], "payload": {}}]})
+    again = ask("POST", "/collections/c/points/query", {"query": [1.0, 0.0]})
+    assert [point["id"] for point in again["points"]] == [2, 1]
+    assert len(searched) == 2
