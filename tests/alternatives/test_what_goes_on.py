@@ -1,0 +1,114 @@
+"""What goes on after the deadline under each alternative: on the real stack, in virtual time, to the last digit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from docmind_lab.alternatives import (
+    Alternative,
+    AsyncCancellation,
+    Cooperative,
+    HardTimeout,
+    Hybrid,
+    Native,
+    StopFlag,
+    Unguarded,
+)
+from docmind_lab.comparison import Comparison
+from docmind_lab.measurement import MeasuredRun
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.services.server import ServiceOptions
+from docmind_lab.settings import Settings
+from docmind_lab.simulation import SimulatedSystem
+from docmind_lab.system import handbook
+
+# A run takes 8 to 14 s; the deadline falls in the middle of it.
+TIMEOUT_S, RUNS = 5.0, 3
+PROFILE = LatencyProfile.named("typical")
+CUTTING: tuple[Alternative, ...] = (Cooperative(), AsyncCancellation(), Hybrid(), Native())
+ROUNDING_S = 1e-6
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[SimulatedSystem]:
+    made = SimulatedSystem(Settings(), corpus=handbook())
+    yield made
+    made.close()
+
+
+def measured(
+    system: SimulatedSystem, alternative: Alternative, *, stops_on_disconnect: bool = True
+) -> list[MeasuredRun]:
+    comparison = Comparison(
+        decision_timeout_s=TIMEOUT_S, runs=RUNS, alternatives=(alternative,), profile=PROFILE, corpus="handbook"
+    )
+    options = ServiceOptions(profile=PROFILE, stops_on_disconnect=stops_on_disconnect)
+    return [system.measure(order, options) for order in comparison.orders()]
+
+
+def test_b_goes_on_after_its_caller_has_left(system: SimulatedSystem) -> None:
+    for run in measured(system, HardTimeout()):
+        assert run.run.caller_overrun_s < ROUNDING_S
+        assert run.run.calls_after_deadline >= 1
+        assert run.run.late_checkpoints >= 1
+        assert run.run.tokens_after_deadline > 0
+        assert run.run.work_overrun_s > 1.0
+
+
+def test_b_does_exactly_the_work_that_nobody_enforcing_anything_does(system: SimulatedSystem) -> None:
+    for left, free in zip(measured(system, HardTimeout()), measured(system, Unguarded()), strict=True):
+        assert left.run.quiescent_at_s == free.run.quiescent_at_s
+        assert left.run.llm_calls == free.run.llm_calls
+
+
+@pytest.mark.parametrize("alternative", CUTTING, ids=lambda alternative: alternative.letter)
+def test_a_c_e_and_f_are_back_at_the_deadline_and_nothing_goes_on(
+    alternative: Alternative, system: SimulatedSystem
+) -> None:
+    for run in measured(system, alternative):
+        assert run.run.caller_overrun_s < ROUNDING_S
+        assert run.run.work_overrun_s < ROUNDING_S
+        assert run.run.calls_after_deadline == 0
+        assert run.run.busy_after_deadline_s < ROUNDING_S
+        assert run.run.late_checkpoints == 0
+
+
+@pytest.mark.parametrize("alternative", [StopFlag(), StopFlag(interrupt=True)], ids=str)
+def test_d_ends_with_its_step_and_starts_no_further_one(alternative: Alternative, system: SimulatedSystem) -> None:
+    runs = measured(system, alternative)
+    for run in runs:
+        assert run.run.outcome in ("partial", "timed_out")
+        assert run.run.caller_overrun_s == run.run.work_overrun_s
+        assert run.run.late_checkpoints == 0
+    assert max(run.run.caller_overrun_s for run in runs) > 0.1
+
+
+def test_b_drained_ends_with_its_step_too(system: SimulatedSystem) -> None:
+    for drained, left in zip(
+        measured(system, HardTimeout(drain_on_timeout=True)), measured(system, HardTimeout()), strict=True
+    ):
+        assert drained.run.caller_overrun_s < ROUNDING_S
+        assert drained.run.quiescent_at_s < left.run.quiescent_at_s
+
+
+def test_b_in_a_with_block_waits_for_the_work(system: SimulatedSystem) -> None:
+    for run in measured(system, HardTimeout(naive=True)):
+        assert run.run.outcome == "timed_out"
+        assert run.run.caller_overrun_s == pytest.approx(run.run.work_overrun_s)
+        assert run.run.caller_overrun_s > 1.0
+
+
+def test_f_per_step_is_no_limit_of_the_run(system: SimulatedSystem) -> None:
+    assert [run.run.outcome for run in measured(system, Native(per_step=True))] == ["answered"] * RUNS
+
+
+@pytest.mark.parametrize("alternative", CUTTING, ids=lambda alternative: alternative.letter)
+def test_a_server_that_does_not_stop_goes_on_with_the_call_that_was_cut_and_gets_no_other(
+    alternative: Alternative, system: SimulatedSystem
+) -> None:
+    """Whether the server stops when its client goes away decides much of what cancellation is worth."""
+    runs = measured(system, alternative, stops_on_disconnect=False)
+    assert all(run.run.calls_after_deadline == 0 for run in runs)
+    assert max(run.run.busy_after_deadline_s for run in runs) > 0.1
