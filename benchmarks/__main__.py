@@ -8,7 +8,7 @@ import time
 
 from benchmarks.figures import table
 
-NAMES = ("imports", "instrumentation", "handoffs", "coordination", "overrun", "agreement")
+NAMES = ("imports", "instrumentation", "handoffs", "coordination", "overrun", "agreement", "virtual_time")
 
 
 def main(chosen: list[str]) -> int:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,17 +14,61 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks are run from the root of the repository and are not installed
 
 from benchmarks import __main__ as command  # noqa: E402
-from benchmarks import handoffs, instrumentation  # noqa: E402
+from benchmarks import handoffs, instrumentation, virtual_time  # noqa: E402
 from benchmarks.figures import Figure, percentile_95, sampled, table  # noqa: E402
 from benchmarks.in_process import ADDRESSES, InProcessServices, in_process  # noqa: E402
 from benchmarks.pairs import DifferentWork, pair_ratios  # noqa: E402
 from docmind_lab.network import HttpClients  # noqa: E402
+from docmind_lab.services.plan import Plan, ServiceRequest  # noqa: E402
 
 
 def test_the_instrumented_graph_and_the_bare_one_do_the_same_work():
     (figure,) = instrumentation.run(questions=1, repeats=1)
     assert figure.value > 0
     assert figure.at_most == instrumentation.TARGET
+
+
+def test_what_runs_in_virtual_time_and_what_does_not_do_the_same_work():
+    figures = list(virtual_time.run(questions=1, repeats=1, runs=1))
+    assert all(figure.value > 0 for figure in figures)
+    # One CPU second and one virtual second are not to be mixed up: a minute of virtual time is no minute of CPU.
+    speed_ups = [figure.value for figure in figures if figure.unit == "×"]
+    assert len(speed_ups) == 9
+    assert min(speed_ups) > 1
+    limits = [figure.at_most for figure in figures if figure.at_most is not None]
+    assert limits == [virtual_time.KERNEL_TARGET, virtual_time.WHOLE_TARGET, virtual_time.WHOLE_TARGET, 200.0, 1000.0]
+
+
+class CountingService:
+    """Plans that are told apart by when they were made."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    def plan(self, request: ServiceRequest) -> Plan:
+        self.made += 1
+        return Plan((), "llm", input_tokens=self.made)
+
+
+def test_a_remembered_plan_is_made_once_for_each_request_and_draw_and_each_request_counts():
+    requests: Counter[str] = Counter()
+    remembered = virtual_time.Remembered(CountingService(), "llm", requests)
+    ask = ServiceRequest("POST", "/v1/chat/completions", body=b"a")
+    tagged = ServiceRequest("POST", "/v1/chat/completions", {"x-docmind-seed": "8"}, b"a")
+    set_up = ServiceRequest("PUT", "/collections/a", body=b"a")
+    asked = [remembered.plan(request).input_tokens for request in (ask, ask, tagged, ask, set_up, set_up)]
+    assert asked == [1, 1, 2, 1, 3, 4]
+    remembered.remembers = False
+    assert remembered.plan(ask).input_tokens == 5
+    assert requests == {"llm": 7}
+
+
+def test_the_speed_up_of_several_runs_is_that_of_all_their_time():
+    timed = [
+        (SimpleNamespace(run=SimpleNamespace(quiescent_at_s=s)), cpu_s, 9.0) for s, cpu_s in ((90, 0.1), (10, 0.3))
+    ]
+    assert virtual_time._ratio_of_sums(timed, [0, 1]) == pytest.approx(250)
+    assert virtual_time._ratio_of_sums(timed, [0, 0]) == pytest.approx(900)
 
 
 @pytest.mark.parametrize("checkpoints", [False, True])

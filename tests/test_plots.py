@@ -17,6 +17,7 @@ from matplotlib.colors import to_hex, to_rgba
 from matplotlib.text import Text
 
 from docmind_lab import plots
+from docmind_lab.agreement import agreement
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.labels import LETTERS, label_of
 from docmind_lab.plots.look import INK, PAPER
@@ -655,9 +656,81 @@ def test_a_matrix_of_other_conditions_than_faults_is_refused():
     assert not plt.get_fignums()
 
 
+# ---- agreement
+
+
+def both_clocks(*wall_s, virtual_s=1.6, names=("cooperative",)):
+    """Runs that were back at 1.6 s in virtual time, and at these instants on the wall clock."""
+    sides = {
+        clock: study(
+            [
+                run(name, seed, clock=clock, returned_at_s=at_s, outcome="answered" if at_s <= 2.0 else "partial")
+                for name in names
+                for seed, at_s in enumerate(returns_s)
+            ]
+        )
+        for clock, returns_s in (("virtual", [virtual_s] * len(wall_s)), ("wall", wall_s))
+    }
+    return agreement(sides["virtual"], sides["wall"])
+
+
+def test_each_pair_is_a_point_at_its_signed_share_and_hollow_when_the_outcome_was_another():
+    ax = plots.agreement(both_clocks(1.6, 2.0, 1.28, 3.2))
+    points, misses = drawn(ax, "points:")["points:0"], drawn(ax, "misses:")["misses:0"]
+    assert points.get_xdata().tolist() == pytest.approx([0.0, 20.0, -25.0])
+    assert misses.get_xdata().tolist() == pytest.approx([50.0])
+    assert points.get_markerfacecolor() == misses.get_markeredgecolor() == plots.COLOURS["cooperative"]
+    assert misses.get_markerfacecolor() == PAPER
+    assert points.get_marker() != misses.get_marker()
+
+
+def test_the_median_and_the_range_of_a_mean_are_drawn_and_said():
+    ax = plots.agreement(both_clocks(1.6, 1.62, 1.64))
+    percent = 100 * 0.02 / 1.62
+    assert drawn(ax, "median:")["median:0"].get_xdata()[0] == pytest.approx(percent)
+    assert {line.get_xdata()[0] for line in drawn(ax, "target:").values()} == {-1.0, 1.0}
+    assert "mean error 1.2 %\nmedian 20 ms later" in texts(ax)
+    assert "mean error: at most 1 %" in texts(ax)
+    assert "%" in ax.get_xlabel()
+    assert "2 s decision timeout · 3 questions · 100.0% of 3 pairs with the same outcome" in texts(ax)
+
+
+def test_the_scale_holds_the_range_of_a_mean_and_every_point():
+    close = plots.agreement(both_clocks(1.6, 1.601)).get_xlim()
+    assert close[0] < -1.0 < 1.0 < close[1]
+    far = plots.agreement(both_clocks(1.28, 6.4)).get_xlim()
+    assert far[0] < -25.0
+    assert far[1] > 75.0
+
+
+def test_rows_are_in_the_order_of_the_alternatives_and_a_legend_names_only_what_is_there():
+    found = both_clocks(1.61, 1.62, names=("stop_flag", "unguarded"))
+    ax = plots.agreement(found)
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["control  unguarded", "D  stop flag"]
+    assert plots.agreement_frame(found).groupby("seed")["jitter"].nunique().tolist() == [1, 1]
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["a run on both clocks", "line: median"]
+
+
+def test_a_pair_without_a_return_has_no_point():
+    frame = plots.agreement_frame(both_clocks(1.6, math.nan, virtual_s=math.nan))
+    assert frame["seed"].tolist() == [0]
+
+
+def test_pairs_without_a_return_are_refused():
+    with pytest.raises(ConfigurationError, match="pairs has no run that returned"):
+        plots.agreement(both_clocks(math.nan, virtual_s=math.nan))
+
+
 # ---- every figure
 
-PLOTS = (plots.timeline, plots.overrun, plots.completion, plots.fault_matrix)
+
+def agreement_of_all(_, *, ax=None):
+    """The figure of agreement, like the others a function of a study; its own runs have points near and far."""
+    return plots.agreement(both_clocks(1.605, 1.62, 1.9, 2.4, names=tuple(LETTERS)), ax=ax)
+
+
+PLOTS = (plots.timeline, plots.overrun, plots.completion, plots.fault_matrix, agreement_of_all)
 
 
 @pytest.mark.parametrize("plot", PLOTS)

@@ -4,18 +4,22 @@
     dl.plots.overrun(study)              how far past the deadline the caller waited, and the work went on
     dl.plots.completion(study)           the share of runs answered by each instant
     dl.plots.fault_matrix(a, b, c)       what became of each fault under each alternative; one study for each fault
+    dl.plots.agreement(found)            how much later the same runs were on the wall clock than in virtual time
     dl.plots.save_figures(study, "out")  timeline.png and overrun.png
 
 look.py         one fixed colour for each alternative; paper and ink
 selection.py    which runs are drawn together, and how they are called
 lanes.py        what a timeline shows, as frames; timelines.py draws them
-overruns.py, completions.py, fault_matrices.py   a frame that says what is drawn, and a function that draws it
+overruns.py, completions.py, fault_matrices.py, agreements.py   a frame that says what is drawn, and a function that
+                draws it
 files.py        figures in files
 
-A study is any object with the DataFrames `runs`, `calls` and `events`. Every figure is dark ink on opaque white paper,
-whatever the style of the notebook, so that it reads the same on a dark theme.
+A study is any object with the DataFrames `runs`, `calls` and `events`; `found` is what `docmind_lab.agreement` makes of
+two. Every figure is dark ink on opaque white paper, whatever the style of the notebook, so that it reads the same on a
+dark theme.
 """
 
+from docmind_lab.plots.agreements import agreement, agreement_frame
 from docmind_lab.plots.completions import completion, completion_frame
 from docmind_lab.plots.fault_matrices import fault_matrix, fault_matrix_frame
 from docmind_lab.plots.files import save_figures
@@ -28,6 +32,8 @@ from docmind_lab.plots.timelines import timeline
 __all__ = [
     "COLOURS",
     "StudyTables",
+    "agreement",
+    "agreement_frame",
     "completion",
     "completion_frame",
     "fault_matrix",
