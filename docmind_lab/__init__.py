@@ -10,7 +10,7 @@ network         the seam under every HTTP client: observes attempts, holds them 
 clocks          how time passes: real time, and virtual time
 services        the simulated model server and vector store, as plans played over sockets
 retrieval       corpus, index, strategies, router engines, questions, the retrieve_documents tool
-library         a user's documents as an index folder; the handbook
+libraries       a user's documents as an index folder; the handbook
 graphs          the supervisor over five roles
 alternatives    ways to enforce a deadline
 system          DocMind as a whole: clients, index, model, graph

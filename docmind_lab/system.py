@@ -34,7 +34,7 @@ from docmind_lab.graphs.bound import bound
 from docmind_lab.graphs.model_calls import ModelCalls
 from docmind_lab.graphs.observer import RunCallbacks
 from docmind_lab.graphs.roles import SUPERVISOR_ROLE, role_middleware
-from docmind_lab.library import load_project_docs, open_library
+from docmind_lab.libraries import load_project_docs, open_library
 from docmind_lab.network import HttpClients
 from docmind_lab.recorder import Recorder
 from docmind_lab.retrieval import Chunk, SearchIndex, load_language_reference

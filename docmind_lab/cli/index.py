@@ -22,7 +22,7 @@ def index(
     A document that cannot be read is named with the reason; the others are indexed, and the exit code is 1.
     Interrupted or killed, the index is whole: what was finished is kept.
     """
-    from docmind_lab.library import index_folder  # noqa: PLC0415 - slow, and --help does not need it
+    from docmind_lab.libraries import index_folder  # noqa: PLC0415 - slow, and --help does not need it
 
     bar = ProgressBar("documents", "reading", shown=not as_json, at_once=False)
     try:

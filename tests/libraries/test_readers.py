@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docmind_lab.library.documents import UnreadableDocument, clean_text
-from docmind_lab.library.readers import SUFFIXES, read_document, reader_name
-from docmind_lab.library.text_files import decode
+from docmind_lab.libraries.documents import UnreadableDocument, clean_text
+from docmind_lab.libraries.readers import SUFFIXES, read_document, reader_name
+from docmind_lab.libraries.text_files import decode
 from docmind_lab.retrieval.corpus import CHUNK_CHARACTERS
 
 

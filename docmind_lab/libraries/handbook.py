@@ -12,10 +12,10 @@ from __future__ import annotations
 import functools
 import importlib.resources
 
-from docmind_lab.library.library import Library, library_of
-from docmind_lab.library.readers import read_document
-from docmind_lab.library.store import Passages
-from docmind_lab.library.topics import linked_topics
+from docmind_lab.libraries.opening import Library, library_of
+from docmind_lab.libraries.readers import read_document
+from docmind_lab.libraries.store import Passages
+from docmind_lab.libraries.topics import linked_topics
 
 
 @functools.cache

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from docmind_lab.errors import RecordError
-from docmind_lab.library import store
-from docmind_lab.library.indexing import INDEX_FOLDER
-from docmind_lab.library.store import Manifest, Passages
-from docmind_lab.library.topics import resolved
+from docmind_lab.libraries import store
+from docmind_lab.libraries.indexing import INDEX_FOLDER
+from docmind_lab.libraries.store import Manifest, Passages
+from docmind_lab.libraries.topics import resolved
 from docmind_lab.retrieval.corpus import Chunk
 
 _TRIES = 3

@@ -19,7 +19,7 @@ from typing import Any
 from library_folders import contents, write
 
 from docmind_lab.errors import RecordError
-from docmind_lab.library import index_folder, open_library
+from docmind_lab.libraries import index_folder, open_library
 
 OLD = {"a.md": "# A\n\nOf pumps.\n", "b.txt": "Of valves.", "c.html": "<p>Of pipes.</p>", "d.txt": "Of dams."}
 NEW = {

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from docmind_lab.library.documents import Document, Outline, clean_text
-from docmind_lab.library.text_files import decode
+from docmind_lab.libraries.documents import Document, Outline, clean_text
+from docmind_lab.libraries.text_files import decode
 
 # Front matter is not CommonMark: its last line would turn the one above it into a heading.
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n((?:\w[\w-]*[ \t]*:.*\n|[ \t#-].*\n|\n)*?)(?:---|\.\.\.)[ \t]*(?:\n|\Z)")

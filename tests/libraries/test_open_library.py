@@ -10,7 +10,7 @@ from library_folders import write
 from qdrant_client import QdrantClient
 
 from docmind_lab.errors import RecordError
-from docmind_lab.library import index_folder, open_library
+from docmind_lab.libraries import index_folder, open_library
 from docmind_lab.retrieval import SearchIndex, search
 
 FILES = {

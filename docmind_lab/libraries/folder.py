@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from docmind_lab.errors import ConfigurationError
-from docmind_lab.library.readers import SUFFIXES, suffix_of
-from docmind_lab.library.topics import topic_of
+from docmind_lab.libraries.readers import SUFFIXES, suffix_of
+from docmind_lab.libraries.topics import topic_of
 
 
 @dataclass(frozen=True)

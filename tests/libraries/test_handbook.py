@@ -8,7 +8,7 @@ import re
 import pytest
 from qdrant_client import QdrantClient
 
-from docmind_lab.library import load_project_docs
+from docmind_lab.libraries import load_project_docs
 from docmind_lab.retrieval import Question, RetrievedDocument, SearchIndex, answer_score, load_questions, search
 from docmind_lab.retrieval.questions import contains_fact, normalise
 

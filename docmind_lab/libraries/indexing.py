@@ -16,13 +16,13 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from docmind_lab.errors import ConfigurationError, RecordError
-from docmind_lab.library import store
-from docmind_lab.library.documents import UnreadableDocument
-from docmind_lab.library.folder import FoundFile, Problem, find_documents
-from docmind_lab.library.lock import locked
-from docmind_lab.library.readers import read_document, reader_name, suffix_of
-from docmind_lab.library.store import Entry, Manifest, Passages
-from docmind_lab.library.topics import linked_topics
+from docmind_lab.libraries import store
+from docmind_lab.libraries.documents import UnreadableDocument
+from docmind_lab.libraries.folder import FoundFile, Problem, find_documents
+from docmind_lab.libraries.lock import locked
+from docmind_lab.libraries.readers import read_document, reader_name, suffix_of
+from docmind_lab.libraries.store import Entry, Manifest, Passages
+from docmind_lab.libraries.topics import linked_topics
 
 INDEX_FOLDER = ".docmind"
 """Where the index of a folder is if nothing else is said: inside it, hidden."""

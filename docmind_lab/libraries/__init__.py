@@ -14,15 +14,15 @@ folder.py          the documents of a folder, and what is left out
 store.py           the index folder: passages and manifest, each there whole or not at all
 lock.py            one writer at a time
 indexing.py        index_folder
-library.py         open_library
+opening.py         open_library
 handbook.py        load_project_docs
 """
 
-from docmind_lab.library.folder import Problem
-from docmind_lab.library.handbook import load_project_docs
-from docmind_lab.library.indexing import INDEX_FOLDER, MAX_FILE_BYTES, LibraryReport, Progress, index_folder
-from docmind_lab.library.library import Library, open_library
-from docmind_lab.library.readers import SUFFIXES
+from docmind_lab.libraries.folder import Problem
+from docmind_lab.libraries.handbook import load_project_docs
+from docmind_lab.libraries.indexing import INDEX_FOLDER, MAX_FILE_BYTES, LibraryReport, Progress, index_folder
+from docmind_lab.libraries.opening import Library, open_library
+from docmind_lab.libraries.readers import SUFFIXES
 
 __all__ = [
     "INDEX_FOLDER",

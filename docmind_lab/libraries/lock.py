@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from docmind_lab.errors import ConfigurationError
-from docmind_lab.library.store import LOCK
+from docmind_lab.libraries.store import LOCK
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ import importlib.metadata
 from collections.abc import Callable
 from pathlib import PurePosixPath
 
-from docmind_lab.library.documents import Document, UnreadableDocument
+from docmind_lab.libraries.documents import Document, UnreadableDocument
 from docmind_lab.retrieval.corpus import CHUNK_CHARACTERS
 
 SUFFIXES = (".html", ".md", ".pdf", ".rst", ".txt")
@@ -51,17 +51,17 @@ def read_document(name: str, data: bytes) -> Document:
 def _reader(suffix: str) -> Callable[[bytes], Document]:
     # Function-level: each parser takes a tenth of a second to import, and most folders need one of them.
     if suffix == ".pdf":
-        from docmind_lab.library.pdf_files import read_pdf  # noqa: PLC0415 - as above
+        from docmind_lab.libraries.pdf_files import read_pdf  # noqa: PLC0415 - as above
 
         return read_pdf
     if suffix == ".html":
-        from docmind_lab.library.html_files import read_html  # noqa: PLC0415 - as above
+        from docmind_lab.libraries.html_files import read_html  # noqa: PLC0415 - as above
 
         return read_html
     if suffix == ".md":
-        from docmind_lab.library.markdown_files import read_markdown  # noqa: PLC0415 - as above
+        from docmind_lab.libraries.markdown_files import read_markdown  # noqa: PLC0415 - as above
 
         return read_markdown
-    from docmind_lab.library.text_files import read_rst, read_text  # noqa: PLC0415 - beside the others
+    from docmind_lab.libraries.text_files import read_rst, read_text  # noqa: PLC0415 - beside the others
 
     return read_rst if suffix == ".rst" else read_text

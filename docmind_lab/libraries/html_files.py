@@ -10,8 +10,8 @@ from bs4 import BeautifulSoup, XMLParsedAsHTMLWarning
 from bs4.dammit import EncodingDetector
 from bs4.element import PageElement, PreformattedString, Tag
 
-from docmind_lab.library.documents import Document, Outline
-from docmind_lab.library.text_files import decode
+from docmind_lab.libraries.documents import Document, Outline
+from docmind_lab.libraries.text_files import decode
 
 _UNSEEN = frozenset({"script", "style", "nav", "noscript", "template", "svg", "head", "title"})
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
