@@ -509,7 +509,9 @@ def test_an_attribute_that_raises_keeps_a_router_from_being_used(ask, noted: Rec
 
 
 def test_a_method_named_like_an_endpoint_is_none():
-    check_endpoints(SimpleNamespace(url=lambda: "http://models.example"), None)
+    assert check_endpoints(SimpleNamespace(url=lambda: "http://models.example"), None) is None
+    with pytest.raises(EndpointRefused):
+        check_endpoints(SimpleNamespace(url="http://models.example"), None)
 
 
 # ---- resources
