@@ -18,6 +18,7 @@ from docmind_lab.alternatives import (
 )
 from docmind_lab.comparison import Comparison
 from docmind_lab.measurement import MeasuredRun
+from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.settings import Settings
@@ -45,6 +46,16 @@ def measured(
         decision_timeout_s=TIMEOUT_S, runs=RUNS, alternatives=(alternative,), profile=PROFILE, corpus="handbook"
     )
     options = ServiceOptions(profile=PROFILE, stops_on_disconnect=stops_on_disconnect)
+    return [system.measure(order, options) for order in comparison.orders()]
+
+
+def under_fault(system: SimulatedSystem, alternative: Alternative, fault: str) -> list[MeasuredRun]:
+    """A 2 s budget, and latencies under which synthesis, which the fault strikes, is reached well before it ends."""
+    profile = LatencyProfile.named("typical/40")
+    comparison = Comparison(
+        decision_timeout_s=2.0, runs=RUNS, alternatives=(alternative,), profile=profile, corpus="handbook"
+    )
+    options = ServiceOptions(profile=profile, faults=(Fault.parse(fault),))
     return [system.measure(order, options) for order in comparison.orders()]
 
 
@@ -112,3 +123,26 @@ def test_a_server_that_does_not_stop_goes_on_with_the_call_that_was_cut_and_gets
     runs = measured(system, alternative, stops_on_disconnect=False)
     assert all(run.run.calls_after_deadline == 0 for run in runs)
     assert max(run.run.busy_after_deadline_s for run in runs) > 0.1
+
+
+@pytest.mark.parametrize("fault", ["hang", "trickle"])
+@pytest.mark.parametrize(
+    "alternative", [HardTimeout(), *CUTTING], ids=lambda alternative: getattr(alternative, "letter", "")
+)
+def test_all_but_the_control_and_d_hold_a_hang_and_a_trickle(
+    alternative: Alternative, fault: str, system: SimulatedSystem
+) -> None:
+    for run in under_fault(system, alternative, fault):
+        assert run.run.caller_overrun_s < ROUNDING_S
+        assert run.run.outcome in ("partial", "timed_out")
+
+
+@pytest.mark.parametrize("alternative", [Cooperative(), Hybrid()], ids=lambda alternative: alternative.letter)
+def test_retry_after_30_under_a_2_s_budget_costs_a_and_e_nothing_beyond_the_deadline(
+    alternative: Alternative, system: SimulatedSystem
+) -> None:
+    for run in under_fault(system, alternative, "rate_limit=30:synthesis"):
+        assert run.run.returned_at_s < 2.0
+        assert run.run.calls_after_deadline == 0
+        assert (run.run.outcome, run.run.stop_reason) == ("failed", "error")
+        assert run.run.documents_count > 0
