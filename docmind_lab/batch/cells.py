@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from docmind_lab.graphs.colours import Colour
 from docmind_lab.measurement import MeasuredRun, RunOrder
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.settings import Settings
@@ -19,13 +20,14 @@ class Simulated:
     """The system and the services of a cell's runs: everything a worker needs to build them.
 
     client_retries: of the openai client, for alternatives that leave retries to it; None for its default. corpus: the
-    name of one that comes with questions.
+    name of one that comes with questions. node_colour: of model calls and tools, see `graphs/colours.py`.
     """
 
     settings: Settings
     options: ServiceOptions
     client_retries: int | None = None
     corpus: str = "language_reference"
+    node_colour: Colour = "own"
 
 
 @dataclass(frozen=True)
@@ -39,19 +41,26 @@ class Cell:
 
 @dataclass(frozen=True)
 class CellResult:
-    """What came of a cell. stalled: what kept a run from going on; its worker cannot be used again then."""
+    """What came of a cell.
+
+    stalled: what kept a run from going on; its worker cannot be used again then. error: why there is nothing, of a
+    cell that was lost twice.
+    """
 
     cell_id: str
     measured: tuple[MeasuredRun, ...] = ()
     stalled: str = ""
+    error: Exception | None = None
 
 
-def cells_of(orders: Iterable[RunOrder], system: Simulated, runs_per_cell: int = RUNS_PER_CELL) -> list[Cell]:
-    """The orders in cells, as they come, named by their place: "000", "001", …"""
+def cells_of(
+    orders: Iterable[RunOrder], system: Simulated, runs_per_cell: int = RUNS_PER_CELL, prefix: str = ""
+) -> list[Cell]:
+    """The orders in cells, as they come, named by their place: "000", "001", … after the prefix."""
     waiting: Sequence[RunOrder] = list(orders)
     chunks = [waiting[start : start + runs_per_cell] for start in range(0, len(waiting), runs_per_cell)]
     digits = max(3, len(str(len(chunks))))
-    return [Cell(f"{number:0{digits}}", tuple(chunk), system) for number, chunk in enumerate(chunks)]
+    return [Cell(f"{prefix}{number:0{digits}}", tuple(chunk), system) for number, chunk in enumerate(chunks)]
 
 
 def portable(measured: MeasuredRun) -> MeasuredRun:

@@ -1,59 +1,143 @@
-"""Cells over workers: results as they come, stalled workers replaced, a stop heard between cells."""
+"""Cells over workers: results as they come, lost cells tried once more, a stop heard between cells."""
 
 from __future__ import annotations
 
 import threading
+import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from dataclasses import dataclass, field
 
 from docmind_lab.batch.cells import Cell, CellResult
 from docmind_lab.batch.worker import run_cell
 from docmind_lab.batch.workers import Workers
-from docmind_lab.errors import SimulationError
+from docmind_lab.errors import SimulationError, SimulationStalled
 
-# A worker may be killed (out of memory, by a person); a cell that ends its worker again and again is the reason.
-_MOST_TRIES = 3
 # A finite wait, so that Ctrl-C and a stop are noticed at once on every platform.
 _LOOK_S = 0.2
+# A worker that runs Python code reports a stall by itself within seconds. One that was stopped from outside, or hangs
+# in compiled code, says nothing; a cell takes seconds, and a cluster's worker may first have to start.
+PATIENCE_S = 600.0
 
 
-def run_cells(cells: Sequence[Cell], workers: Workers, stop: threading.Event | None = None) -> Iterator[CellResult]:
+def run_cells(
+    cells: Sequence[Cell],
+    workers: Workers,
+    stop: threading.Event | None = None,
+    *,
+    patience_s: float = PATIENCE_S,
+) -> Iterator[CellResult]:
     """The cells' results, in the order they are done.
 
-    A cell whose worker died is computed again, up to three times; one in which a run stalled comes back with what it
-    had, `stalled` saying why, and its worker is replaced. stop: set by another thread, no further cell is begun and
-    those under way are given up.
-
-    Raises: SimulationError for a cell that ends its worker each time; what a run raises, which is a defect.
+    A cell that is lost (its worker died or stalled, a run raised) is computed once more, and then comes back without
+    runs and with the `error`. When a pool breaks, nobody knows who broke it: those who were in it go one at a time, so
+    that blame falls on one. patience_s: with no cell done for so long, all that are under way count as lost. stop:
+    set by another thread, no further cell is begun and those under way are given up.
     """
-    waiting = list(reversed(cells))
-    tries = {cell.id: 0 for cell in cells}
-    under_way: dict[Future[CellResult], Cell] = {}
-    while waiting or under_way:
-        while waiting and len(under_way) < workers.window:
-            cell = waiting.pop()
-            tries[cell.id] += 1
-            under_way[workers.submit(run_cell, cell)] = cell
-        done, _ = wait(under_way, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
-        if stop is not None and stop.is_set():
+    queue = _Queue(deque(cells))
+    done_at = time.monotonic()
+    try:
+        while queue.is_busy:
+            queue.hand_out(workers)
+            done, _ = wait(queue.under_way, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
+            if stop is not None and stop.is_set():
+                return
+            if done:
+                done_at = time.monotonic()
+            yield from queue.taken(done)
+            if time.monotonic() - done_at > patience_s:
+                yield from queue.lose_all(f"no cell was done for {patience_s:g} s")
+                done_at = time.monotonic()
+            if queue.must_replace:
+                workers.replace()
+                queue.must_replace = False
+    finally:
+        for future in queue.under_way:
+            future.cancel()
+
+
+@dataclass
+class _Queue:
+    """Cells that wait, cells that go alone because their pool broke, and cells under way."""
+
+    waiting: deque[Cell]
+    suspects: deque[Cell] = field(default_factory=deque)
+    under_way: dict[Future[CellResult], Cell] = field(default_factory=dict)
+    lost_before: set[str] = field(default_factory=set)
+    must_replace: bool = False
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self.waiting or self.suspects or self.under_way)
+
+    def hand_out(self, workers: Workers) -> None:
+        if self.suspects:
+            if not self.under_way:
+                self._submit(self.suspects.popleft(), workers)
             return
-        must_replace = False
+        while self.waiting and len(self.under_way) < workers.window:
+            self._submit(self.waiting.popleft(), workers)
+
+    def _submit(self, cell: Cell, workers: Workers) -> None:
+        try:
+            future = workers.submit(run_cell, cell)
+        except BrokenExecutor as error:
+            # The pool broke between two cells: as if it had broken in this one.
+            future = Future()
+            future.set_exception(error)
+        self.under_way[future] = cell
+
+    def taken(self, done: set[Future[CellResult]]) -> Iterator[CellResult]:
+        """What those that are done came to; the lost ones wait again, or come back with their error."""
+        if any(isinstance(_error_of(future), BrokenExecutor) for future in done):
+            # The pool is gone, and with it those of which nothing has been heard yet.
+            done = set(self.under_way)
         for future in done:
-            cell = under_way.pop(future)
-            try:
+            cell = self.under_way.pop(future)
+            error = _error_of(future)
+            if error is None:
                 result = future.result()
-            except BrokenExecutor as error:
-                if tries[cell.id] >= _MOST_TRIES:
-                    raise SimulationError(f"cell {cell.id} ended its worker {_MOST_TRIES} times") from error
-                waiting.append(cell)
-                must_replace = True
-                continue
-            must_replace = must_replace or bool(result.stalled)
-            yield result
-        if must_replace:
-            # What the others had under way goes with the pool, and is not their fault.
-            for cell in under_way.values():
-                tries[cell.id] -= 1
-                waiting.append(cell)
-            under_way.clear()
-            workers.replace()
+                if not result.stalled:
+                    yield result
+                    continue
+                error = SimulationStalled(f"run {result.stalled}")
+                self._spare_the_others()
+            if isinstance(error, BrokenExecutor):
+                self.must_replace = True
+                error = SimulationError(f"cell {cell.id} ended its worker: {error}")
+                yield from self._lost(cell, error, self.suspects)
+            elif isinstance(error, Exception):
+                yield from self._lost(cell, error, self.waiting)
+            else:
+                raise error
+
+    def lose_all(self, reason: str) -> Iterator[CellResult]:
+        """Count all that are under way as lost."""
+        cells = list(self.under_way.values())
+        for future in self.under_way:
+            future.cancel()
+        self.under_way.clear()
+        self.must_replace = True
+        for cell in cells:
+            yield from self._lost(cell, SimulationStalled(f"cell {cell.id}: {reason}"), self.suspects)
+
+    def _spare_the_others(self) -> None:
+        """Have what is under way computed again: it goes with the pool that is replaced, and is not at fault."""
+        self.must_replace = True
+        self.waiting.extendleft(cell for future, cell in self.under_way.items() if not future.done())
+        self.under_way = {future: cell for future, cell in self.under_way.items() if future.done()}
+
+    def _lost(self, cell: Cell, error: Exception, again: deque[Cell]) -> Iterator[CellResult]:
+        if cell.id in self.lost_before:
+            yield CellResult(cell.id, error=error)
+        else:
+            self.lost_before.add(cell.id)
+            again.append(cell)
+
+
+def _error_of(future: Future[CellResult]) -> BaseException | None:
+    """What it ended with; the end of its pool, if it has not ended or was cancelled."""
+    if not future.done() or future.cancelled():
+        return BrokenExecutor("its pool broke")
+    return future.exception()

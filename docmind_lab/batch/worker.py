@@ -21,7 +21,8 @@ def run_cell(cell: Cell) -> CellResult:
     measured: list[MeasuredRun] = []
     for order in cell.orders:
         try:
-            measured.append(portable(system.measure(order, cell.system.options)))
+            run = system.measure(order, cell.system.options, node_colour=cell.system.node_colour)
+            measured.append(portable(run))
         except SimulationStalled as error:
             return CellResult(cell.id, tuple(measured), f"{order.facts.run_id}: {error}")
     return CellResult(cell.id, tuple(measured))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any, Self, TypeVar
 
 from loky import ProcessPoolExecutor, get_reusable_executor
@@ -18,6 +18,8 @@ _ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_TH
 
 # A process that has to import the stack first is worth it from about so many runs on.
 _FEW_RUNS = 24
+# A cluster does not say how many workers it has, and they come and go; so many are kept busy.
+_MANY_WORKERS = 16
 # Kept for the next comparison of a notebook or panel; then the memory is given back.
 _KEPT_WARM_S = 300
 
@@ -61,13 +63,35 @@ class Workers:
     """An executor made by a factory, and made anew when one of its workers has stalled; a context manager.
 
     window: how many cells are handed out at once; two for each worker keep it busy, more would only delay a stop.
-    keep_warm: leave the executor as it is when the block ends well, for whoever makes the same one next.
+    keep_warm: leave the executor as it is when the block ends well, for whoever makes the same one next. borrowed:
+    the executor is somebody else's: it is neither ended nor replaced.
     """
 
-    def __init__(self, make: Callable[[], Executor], window: int | None = None, *, keep_warm: bool = False) -> None:
-        self._make, self._keep_warm = make, keep_warm
+    def __init__(
+        self,
+        make: Callable[[], Executor],
+        window: int | None = None,
+        *,
+        keep_warm: bool = False,
+        borrowed: bool = False,
+    ) -> None:
+        self._make, self._keep_warm, self._borrowed = make, keep_warm, borrowed
         self._executor = make()
         self.window = 2 * getattr(self._executor, "_max_workers", 1) if window is None else window
+
+    @classmethod
+    def of(cls, executor: Executor, window: int | None = None) -> Self:
+        """Workers of an executor that its owner ends: a process pool, or `distributed.Client.get_executor()`.
+
+        window: cells handed out at once; two for each of its workers when left out.
+        Raises: ConfigurationError for a pool of threads: virtual time belongs to a process as a whole.
+        """
+        if isinstance(executor, ThreadPoolExecutor):
+            raise ConfigurationError(
+                "executor: a pool of threads cannot compute runs side by side, since virtual time belongs to a process "
+                "as a whole; use a pool of processes, or leave the executor out"
+            )
+        return cls(lambda: executor, window or 2 * getattr(executor, "_max_workers", _MANY_WORKERS), borrowed=True)
 
     def submit(self, function: Callable[..., Result], *args: Any) -> Future[Result]:
         """As an executor's."""
@@ -75,8 +99,9 @@ class Workers:
 
     def replace(self) -> None:
         """A new executor; the old one's processes end, and what they had under way is lost."""
-        self._end()
-        self._executor = self._make()
+        if not self._borrowed:
+            self._end()
+            self._executor = self._make()
 
     def _end(self) -> None:
         if isinstance(self._executor, ProcessPoolExecutor):
@@ -89,7 +114,7 @@ class Workers:
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         # Whoever leaves early leaves cells under way, which would keep the next comparison waiting.
-        if kind is not None or not self._keep_warm:
+        if not self._borrowed and (kind is not None or not self._keep_warm):
             self._end()
 
 

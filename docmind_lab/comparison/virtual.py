@@ -37,8 +37,12 @@ def runs_in_virtual_time(
     store = None if keep_in is None else CellStore(keep_in)
     with workers_for(comparison.total_runs, workers) as crew:
         for result in run_cells(cells_of(comparison.orders(), system, _RUNS_PER_CELL), crew):
-            if result.stalled:
-                raise SimulationStalled(f"run {result.stalled}; the wall clock has no such limit: clock='wall'")
+            if isinstance(result.error, SimulationStalled):
+                raise SimulationStalled(
+                    f"{result.error}; the wall clock has no such limit: clock='wall'"
+                ) from result.error
+            if result.error is not None:
+                raise result.error
             if store is not None:
                 store.write(result.cell_id, result.measured)
             yield result.measured
