@@ -50,9 +50,12 @@ def with_arms(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_condition(runs: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    """Each condition, as a mapping of `CONDITION`, with its runs; in the order of the budgets."""
-    for values, group in runs.groupby(list(CONDITION), observed=True, sort=True):
-        yield dict(zip(CONDITION, values, strict=True)), group
+    """Each condition, as a mapping of `CONDITION`, with its runs: by budget, and those without a fault first."""
+    groups = [
+        (dict(zip(CONDITION, values, strict=True)), group)
+        for values, group in runs.groupby(list(CONDITION), observed=True, sort=True)
+    ]
+    yield from sorted(groups, key=lambda item: (item[0]["decision_timeout_s"], item[0]["fault"] != "none"))
 
 
 def varying(runs: pd.DataFrame) -> list[str]:

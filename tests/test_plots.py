@@ -500,12 +500,15 @@ def completion_study():
     return study(runs)
 
 
+def steps_of(frame, alternative):
+    return frame[frame["alternative"] == alternative][["at_s", "share"]].to_numpy().ravel()
+
+
 def test_the_share_answered_is_of_all_runs_and_counts_answers_alone():
     frame = plots.completion_frame(completion_study())
-    control = frame[frame["alternative"] == "unguarded"]
-    assert control[["at_s", "share"]].to_numpy().tolist() == [[0, 0], [1, 0.25], [2, 0.5], [3, 0.75], [10, 0.75]]
-    cooperative = frame[frame["alternative"] == "cooperative"]
-    assert cooperative[["at_s", "share"]].to_numpy().tolist() == [[0, 0], [1, 0.25], [10, 0.25]]
+    assert steps_of(frame, "unguarded") == pytest.approx([0, 0, 1, 0.25, 2, 0.5, 3, 0.75, 10, 0.75])
+    assert steps_of(frame, "cooperative") == pytest.approx([0, 0, 1, 0.25, 10, 0.25])
+    assert frame[frame["alternative"] == "unguarded"]["answered"].tolist() == [0, 1, 2, 3, 3]
 
 
 RETURNS = st.lists(
@@ -522,14 +525,16 @@ def test_a_completion_curve_only_rises_and_ends_at_the_share_of_all_runs(returns
         of_name = [outcome for other, outcome, _ in returns if other == name]
         assert steps["at_s"].is_monotonic_increasing
         assert steps["share"].is_monotonic_increasing
-        assert steps["share"].iloc[-1] == of_name.count("answered") / len(of_name)
+        assert steps["share"].iloc[-1] == pytest.approx(of_name.count("answered") / len(of_name))
+        assert (steps["low"] <= steps["share"] + 1e-12).all()
+        assert (steps["share"] <= steps["high"] + 1e-12).all()
 
 
 def test_completion_curves_are_steps_with_their_colour_dashes_and_count():
     ax = plots.completion(completion_study())
     control, cooperative = drawn(ax, "completion:").values()
     assert control.get_drawstyle() == cooperative.get_drawstyle() == "steps-post"
-    assert control.get_xydata().tolist() == [[0, 0], [1, 0.25], [2, 0.5], [3, 0.75], [10, 0.75]]
+    assert control.get_xydata().ravel() == pytest.approx([0, 0, 1, 0.25, 2, 0.5, 3, 0.75, 10, 0.75])
     assert (control.get_color(), cooperative.get_color()) == ("#000000", "#0072B2")
     assert control.get_linewidth() > cooperative.get_linewidth()
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
@@ -543,6 +548,49 @@ def test_a_study_in_which_nothing_was_answered_has_flat_curves():
     (curve,) = drawn(ax, "completion:").values()
     assert set(curve.get_ydata()) == {0.0}
     assert ax.get_xlim()[1] > 2.0
+
+
+def test_a_curve_ends_where_the_last_runs_of_its_arm_were_cut():
+    cut = [run("hard_timeout", seed, returned_at_s=2.0, outcome="timed_out") for seed in (1, 2)]
+    frame = plots.completion_frame(study([run("hard_timeout", 0, returned_at_s=1.0), *cut]))
+    assert frame["at_s"].tolist() == [0.0, 1.0, 2.0]
+    assert frame["share"].tolist() == pytest.approx([0.0, 1 / 3, 1 / 3])
+
+
+def bands_of(ax):
+    """Left and right end of each band, by id."""
+    found = {}
+    for band in ax.collections:
+        corners = band.get_paths()[0].vertices
+        found.setdefault(band.get_gid(), []).append((corners[:, 0].min(), corners[:, 0].max()))
+    return found
+
+
+def test_the_band_is_drawn_around_the_curve_and_named():
+    ax = plots.completion(completion_study())
+    frame = plots.completion_frame(completion_study())
+    heights = {round(y, 9) for band in ax.collections for y in band.get_paths()[0].vertices[:, 1]}
+    assert {round(y, 9) for y in frame["low"]} | {round(y, 9) for y in frame["high"]} == heights
+    (named,) = [text for text in texts(ax) if "Aalen–Johansen" in text]
+    assert "95\N{NO-BREAK SPACE}%\N{NO-BREAK SPACE}pointwise" in named
+
+
+def test_a_band_that_two_arms_share_is_drawn_once_in_the_colour_of_the_first():
+    # Both arms have 1 of 4 answered at 1 s; from 2 s on the control goes its own way.
+    assert bands_of(plots.completion(completion_study())) == {"band:0": [(0.0, 10.0)], "band:1": [(2.0, 10.0)]}
+
+
+def test_every_answer_is_a_tick_below_zero_in_the_row_of_its_arm():
+    control, cooperative = drawn(plots.completion(completion_study()), "answers:").values()
+    assert control.get_xdata().tolist() == [1.0, 2.0, 3.0]
+    assert cooperative.get_xdata().tolist() == [1.0]
+    assert cooperative.get_ydata()[0] < control.get_ydata()[0] < 0.0
+
+
+def test_arms_of_one_alternative_have_curves_of_their_own():
+    both = [run(seed=seed, run_id=f"{r}{seed}", retries=r) for seed in (1, 2) for r in ("sdk:0", "sdk:2")]
+    labels = plots.completion_frame(study(both))["label"].unique().tolist()
+    assert labels == ["A  cooperative, retries sdk:0", "A  cooperative, retries sdk:2"]
 
 
 # ---- fault matrix
