@@ -10,14 +10,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from docmind_lab.errors import ConfigurationError, RecordError
-from docmind_lab.measurement import MeasuredRun
+from docmind_lab.findings.contrasts import contrasts
+from docmind_lab.findings.recommendation import Recommendation, recommend
+from docmind_lab.findings.scorecard import Scorecard, scorecard
 from docmind_lab.records import SCHEMA_VERSION, TABLES, to_frame, typed
 from docmind_lab.summary import Summary, summarise
+
+if TYPE_CHECKING:
+    from docmind_lab.measurement import MeasuredRun
 
 MANIFEST = "manifest.json"
 
@@ -51,6 +56,27 @@ class Study:
 
     def _summarised(self) -> Summary:
         return summarise(self.runs, self.manifest)
+
+    def compare_to(self, reference: str = "A", **options: Any) -> pd.DataFrame:
+        """Each arm minus one of them, seed by seed, with intervals and corrected p values: `findings.contrasts`.
+
+        reference: a letter, level or variant ("A", "B:naive"), or an arm by its label. Raises: ConfigurationError.
+        """
+        return contrasts(self.runs, reference, **options)
+
+    def recommend(self, target: float = 0.95, confidence: float = 0.95) -> Recommendation:
+        """The smallest decision timeout that is sure to have the target answered in time, for each arm.
+
+        Or how many runs are missing to say so: `findings.recommend`. Raises: ConfigurationError.
+        """
+        return recommend(self.runs, target, confidence)
+
+    def scorecard(self, table: str = "ADR-056", **options: Any) -> Scorecard:
+        """A decision table of the records with measured Perf in place of judged: `findings.scorecard`.
+
+        Raises: ConfigurationError when its alternatives were not run, or under more than one condition.
+        """
+        return scorecard(self.runs, table, **options)
 
     def report(self) -> str:
         """Table, one sentence for each alternative, and what to choose, as Markdown."""
@@ -102,6 +128,14 @@ def prepare_folder(directory: str | os.PathLike[str]) -> Path:
 
     Raises: ConfigurationError naming the folder and the remedy.
     """
+    folder = require_writable(directory)
+    if (folder / MANIFEST).exists():
+        raise ConfigurationError(f"--out {folder} holds a study already; choose another folder or remove it")
+    return folder
+
+
+def require_writable(directory: str | os.PathLike[str]) -> Path:
+    """The folder, made if need be and tested for writing. Raises: ConfigurationError naming it."""
     folder = Path(directory)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -111,8 +145,6 @@ def prepare_folder(directory: str | os.PathLike[str]) -> Path:
         raise ConfigurationError(
             f"--out {folder} cannot be written ({error.strerror}); choose another folder"
         ) from error
-    if (folder / MANIFEST).exists():
-        raise ConfigurationError(f"--out {folder} holds a study already; choose another folder or remove it")
     return folder
 
 

@@ -9,49 +9,47 @@ from typing import Any
 
 import pandas as pd
 
-from docmind_lab.labels import label_of, order_of
+from docmind_lab.conditions import by_condition, varying, with_arms
+from docmind_lab.findings.held import HELD_WITHIN_S
+from docmind_lab.findings.prices import PRICES, SETTINGS
+from docmind_lab.findings.recommendation import recommend
+from docmind_lab.findings.tables import joined
+from docmind_lab.statistics import share_interval
 
-# A caller who asked for 2 s and waits 2.15 s has been kept to the deadline, as far as a wall clock on a shared machine
-# can tell; more than that is an alternative that does not hold.
-HELD_WITHIN_S = 0.15
 # Differences between alternatives that are not told apart in a choice: server time per run, and source recall.
 _SAME_BUSY_S = 0.05
 _SAME_RECALL = 0.02
 
-_COSTS: Mapping[str, str] = {
-    "cooperative": "every role's state and every client must carry the deadline",
-    "hard_timeout": "nothing in the graph changes",
-    "async_cancellation": "every node, tool and client must be async",
-    "stop_flag": "one argument to the graph",
-    "hybrid": "what A asks for and what C asks for",
-    "native": "every node, tool and client must be async",
-}
-_SETTINGS: Mapping[str, str] = {
-    "cooperative": "DOCMIND_AGENTS__ENABLE_DEADLINE_PROPAGATION=true",
-    "hybrid": "DOCMIND_AGENTS__ENABLE_DEADLINE_PROPAGATION=true",
-}
+_SHARE = ("share", "low", "high")
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A comparison in words and numbers.
+    """A study in words and numbers.
 
-    table: one row per alternative and set of options; columns are documented in `summarise`.
+    table: one row for each condition and arm; columns are documented in `summarise`. apart: columns of the condition
+    that vary; none in a comparison.
     """
 
     title: str
     table: pd.DataFrame
     sentences: tuple[str, ...]
     advice: tuple[str, ...]
+    apart: tuple[str, ...] = ()
 
     def display_table(self) -> pd.DataFrame:
         """The table as people read it: rounded, with units in the headings."""
-        counts = {name.replace("_", " "): self.table[name] for name in ("answered", "partial", "timed_out")}
+        counts: dict[str, Any] = {_heading(name): [_level(v) for v in self.table[name]] for name in self.apart}
+        counts |= {name.replace("_", " "): self.table[name] for name in ("answered", "partial", "timed_out")}
         # Columns of what did not happen to anyone would only push the others apart.
         counts |= {name: self.table[name] for name in ("failed", "unfinished") if self.table[name].any()}
         return pd.DataFrame(
             {
                 **counts,
+                "in time (95 %)": [
+                    f"{share:.2f} [{low:.2f}, {high:.2f}]"
+                    for share, low, high in zip(*(self.table[f"in_time_{name}"] for name in _SHARE), strict=True)
+                ],
                 "caller overrun median (s)": [_number(v, 3) for v in self.table["caller_overrun_median_s"]],
                 "caller overrun worst (s)": [_number(v, 3) for v in self.table["caller_overrun_worst_s"]],
                 "late calls per run": [_number(v, 1) for v in self.table["calls_after_deadline"]],
@@ -80,7 +78,8 @@ class Summary:
         parts.append("\n\n".join(self.advice))
         parts.append(
             "Late: after the deadline, from the servers' own log: calls received, seconds busy, tokens generated; "
-            "means per run. Figures: timeline.png, overrun.png. Tables: runs, calls and events (.parquet)."
+            "means per run. In time: the share of runs, with its Wilson interval. Figures: timeline.png, overrun.png. "
+            "Tables: runs, calls and events (.parquet)."
         )
         return "\n\n".join(parts) + "\n"
 
@@ -88,35 +87,49 @@ class Summary:
 def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
     """The summary of a `runs` table.
 
-    Its table is indexed by label, with columns alternative, alternative_options, runs; counts answered,
-    answered_in_time, partial, timed_out, failed, unfinished, work_censored; caller_overrun_median_s and _worst_s (an
+    Its table is indexed by label, with the columns of the condition that vary, if any do; alternative,
+    alternative_options, runs; counts answered, answered_in_time, partial, timed_out, failed, unfinished,
+    work_censored; in_time_share, in_time_low, in_time_high (Wilson, 95 %); caller_overrun_median_s and _worst_s (an
     unfinished run counts with its horizon, a lower bound), work_overrun_worst_s, returned_median_s and _worst_s; means
     per run calls_after_deadline, busy_after_deadline_s, tokens_after_deadline, late_checkpoints, source_recall,
     answer_score.
     """
-    groups = runs.groupby(["alternative", "alternative_options"], observed=True, sort=False)
-    rows = [_row(str(name), str(options), group) for (name, options), group in groups]
-    rows.sort(key=lambda row: order_of(row["alternative"], row["alternative_options"]))
-    columns = list(rows[0]) if rows else ["label"]
-    table = pd.DataFrame(rows, columns=columns).set_index("label")
-    control = next((row for row in rows if row["alternative"] == "unguarded"), None)
-    return Summary(
-        title=_title(runs, manifest),
-        table=table,
-        sentences=tuple(_sentence(row) for row in rows),
-        advice=tuple(_advice(rows, control, runs)),
-    )
+    apart = tuple(column for column in varying(runs) if column != "horizon_s")
+    rows = []
+    for condition, group in by_condition(with_arms(runs)):
+        for arm, members in group.groupby("arm", observed=True, sort=True):
+            rows.append(_row(str(arm), members) | {name: condition[name] for name in apart})
+    table = pd.DataFrame(rows, columns=list(rows[0]) if rows else ["label"]).set_index("label")
+    if apart:
+        sentences, advice = _of_conditions(runs)
+    else:
+        control = next((row for row in rows if row["alternative"] == "unguarded"), None)
+        sentences, advice = tuple(_sentence(row) for row in rows), tuple(_advice(rows, control, runs))
+    return Summary(_title(runs, manifest), table, sentences, advice, apart)
 
 
-def _row(alternative: str, options: str, group: pd.DataFrame) -> dict[str, Any]:
+def _of_conditions(runs: pd.DataFrame) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Several conditions have no sentence for each arm: what they are for is to choose how long, and by how much."""
+    if runs["decision_timeout_s"].nunique() < 2 or set(runs["alternative"].astype("str")) == {"unguarded"}:
+        return (), ('study.compare_to("A") says what each arm changed, with intervals.',)
+    found = recommend(runs)
+    settings = (f"Settings: {found.settings}",) if found.settings else ()
+    return found.sentences, (*found.words.choice, *settings)
+
+
+def _row(label: str, group: pd.DataFrame) -> dict[str, Any]:
+    share = share_interval(int(group["answered_in_time"].sum()), len(group))
     outcomes = group["outcome"].value_counts()
     # An unfinished run has overrun by its whole horizon at least: leaving it out would flatter the alternative.
     overrun = group["caller_overrun_s"].fillna(group["horizon_s"] - group["decision_timeout_s"])
     row: dict[str, Any] = {
-        "label": label_of(alternative, options),
-        "alternative": alternative,
-        "alternative_options": options,
+        "label": label,
+        "alternative": str(group["alternative"].iloc[0]),
+        "alternative_options": str(group["alternative_options"].iloc[0]),
         "runs": len(group),
+        "in_time_share": share.estimate,
+        "in_time_low": share.low,
+        "in_time_high": share.high,
     }
     row |= {name: int(outcomes.get(name, 0)) for name in ("answered", "partial", "timed_out", "failed", "unfinished")}
     row |= {
@@ -143,7 +156,7 @@ def _row(alternative: str, options: str, group: pd.DataFrame) -> dict[str, Any]:
 def _title(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> str:
     if runs.empty:
         return "An empty study"
-    timeout = " and ".join(f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique()))
+    timeout = joined([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())])
     questions = int(runs["seed"].nunique())
     faults = sorted({str(fault) for fault in runs["fault"]} - {"none"})
     parts = [
@@ -156,6 +169,14 @@ def _title(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> str:
         f"seed {manifest.get('design', {}).get('seed', '?')}",
     ]
     return " · ".join(parts)
+
+
+def _heading(column: str) -> str:
+    return column.removesuffix("_s").replace("_", " ") + (" (s)" if column.endswith("_s") else "")
+
+
+def _level(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _number(value: float, digits: int) -> str:
@@ -180,8 +201,8 @@ def _sentence(row: Mapping[str, Any]) -> str:
         parts.append(f"no call came after the deadline; servers were busy with earlier ones for {busy * runs:.2f} s")
     else:
         parts.append("nothing went on after the deadline")
-    if name in _COSTS:
-        parts.append(f"the price: {_COSTS[name]}")
+    if name in PRICES:
+        parts.append(f"the price: {PRICES[name]}")
     return f"{_name(row)}: {'; '.join(parts)}."
 
 
@@ -253,7 +274,7 @@ def _choice(held: Sequence[Mapping[str, Any]], runs: pd.DataFrame) -> list[str]:
         f"{recall:.2f}, {answered} of {equals[0]['runs']} answered in time).{alike}"
     )
     timeout = f"DOCMIND_AGENTS__DECISION_TIMEOUT={runs['decision_timeout_s'].iloc[0]:g}"
-    own = dict.fromkeys(_SETTINGS[row["alternative"]] for row in equals if row["alternative"] in _SETTINGS)
+    own = dict.fromkeys(SETTINGS[row["alternative"]] for row in equals if row["alternative"] in SETTINGS)
     return [choice, "Settings: " + " ".join([timeout, *own])]
 
 

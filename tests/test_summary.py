@@ -94,3 +94,58 @@ def test_the_markdown_holds_title_table_sentences_and_advice() -> None:
     assert text.startswith("# DocMind supervisor · 2 s decision timeout · 1 question · typical/6 latencies")
     assert "| A  cooperative | 1 |" in text
     assert "Left alone" in text
+
+
+def test_the_share_in_time_has_its_wilson_interval() -> None:
+    runs = [sample_run("cooperative", repeat) for repeat in range(30)]
+    runs += [sample_run("cooperative", repeat, outcome="partial", answered_in_time=False) for repeat in range(30, 40)]
+    summary = summary_of(*runs)
+    row = summary.table.iloc[0]
+    # Wilson (1927) for 30 of 40.
+    assert (row["in_time_share"], round(row["in_time_low"], 3), round(row["in_time_high"], 3)) == (0.75, 0.598, 0.858)
+    assert summary.display_table()["in time (95 %)"].iloc[0] == "0.75 [0.60, 0.86]"
+
+
+def several_timeouts(in_time: int) -> Summary:
+    return summary_of(
+        *(
+            sample_run(
+                level,
+                repeat,
+                run_id=f"{level}-{timeout_s}-{repeat}",
+                decision_timeout_s=timeout_s,
+                horizon_s=5 * timeout_s,
+                answered_in_time=repeat < in_time,
+                outcome="answered" if repeat < in_time else "partial",
+            )
+            for level in ("unguarded", "cooperative")
+            for timeout_s in (2.0, 4.0)
+            for repeat in range(80)
+        )
+    )
+
+
+def test_several_decision_timeouts_stand_in_rows_of_their_own_and_one_is_recommended() -> None:
+    summary = several_timeouts(in_time=80)
+    assert list(summary.table["decision_timeout_s"]) == [2.0, 2.0, 4.0, 4.0]
+    assert list(summary.display_table()["decision timeout (s)"]) == ["2", "2", "4", "4"]
+    assert summary.title.startswith("DocMind supervisor · 2 and 4 s decision timeout")
+    assert "DOCMIND_AGENTS__DECISION_TIMEOUT=2 " in summary.advice[-1]
+
+
+def test_when_no_decision_timeout_will_do_several_conditions_say_so() -> None:
+    summary = several_timeouts(in_time=20)
+    assert "Nothing to choose" in summary.advice[0]
+    assert not any("Settings" in line for line in summary.advice)
+
+
+def test_other_conditions_stand_apart_too() -> None:
+    summary = summary_of(
+        *(
+            sample_run("cooperative", repeat, fault=fault, run_id=f"{fault}-{repeat}")
+            for fault in ("none", "hang")
+            for repeat in range(3)
+        )
+    )
+    assert list(summary.table["fault"]) == ["none", "hang"]
+    assert "compare_to" in summary.advice[0]

@@ -2,7 +2,13 @@
 
     dl.plots.timeline(study, seed=7)     one question, every call, under each alternative
     dl.plots.overrun(study)              how far past the deadline the caller waited, and the work went on
-    dl.plots.completion(study)           the share of runs answered by each instant
+    dl.plots.completion(study)           the share of runs answered by each instant, with bands
+    dl.plots.frontier(study)             what a longer budget buys; a study with several
+    dl.plots.budget_slack(study)         what each role was allowed, and what it left
+    dl.plots.scorecard_totals(card)      a decision record's totals, judged and measured; card: study.scorecard()
+    dl.plots.scorecard_weights(card)     which option wins under which weights
+    dl.plots.goodput(load)               queries answered in time against those offered; load: of `run_load`
+    dl.plots.abandoned_share(load)       what the provider spent on work that nobody waited for
     dl.plots.fault_matrix(a, b, c)       what became of each fault under each alternative; one study for each fault
     dl.plots.agreement(found)            how much later the same runs were on the wall clock than in virtual time
     dl.plots.save_figures(study, "out")  timeline.png and overrun.png
@@ -10,8 +16,8 @@
 look.py         one fixed colour for each alternative; paper and ink
 selection.py    which runs are drawn together, and how they are called
 lanes.py        what a timeline shows, as frames; timelines.py draws them
-overruns.py, completions.py, fault_matrices.py, agreements.py   a frame that says what is drawn, and a function that
-                draws it
+overruns.py, completions.py, fault_matrices.py, agreements.py, frontiers.py, budgets.py, goodputs.py, scorecards.py,
+weight_maps.py  a frame that says what is drawn, and a function that draws it
 files.py        figures in files
 
 A study is any object with the DataFrames `runs`, `calls` and `events`; `found` is what `docmind_lab.agreement` makes of
@@ -20,29 +26,44 @@ dark theme.
 """
 
 from docmind_lab.plots.agreements import agreement, agreement_frame
+from docmind_lab.plots.budgets import budget_slack, slack_frame
 from docmind_lab.plots.completions import completion, completion_frame
 from docmind_lab.plots.fault_matrices import fault_matrix, fault_matrix_frame
-from docmind_lab.plots.files import save_figures
+from docmind_lab.plots.files import save_figures, save_load_figures
+from docmind_lab.plots.frontiers import frontier, frontier_frame
+from docmind_lab.plots.goodputs import abandoned_share, goodput, goodput_frame
 from docmind_lab.plots.lanes import lanes_frame, timeline_frame
 from docmind_lab.plots.look import COLOURS
 from docmind_lab.plots.overruns import overrun, overrun_frame, overrun_summary
+from docmind_lab.plots.scorecards import scorecard_totals
 from docmind_lab.plots.selection import StudyTables
 from docmind_lab.plots.timelines import timeline
+from docmind_lab.plots.weight_maps import scorecard_weights
 
 __all__ = [
     "COLOURS",
     "StudyTables",
+    "abandoned_share",
     "agreement",
     "agreement_frame",
+    "budget_slack",
     "completion",
     "completion_frame",
     "fault_matrix",
     "fault_matrix_frame",
+    "frontier",
+    "frontier_frame",
+    "goodput",
+    "goodput_frame",
     "lanes_frame",
     "overrun",
     "overrun_frame",
     "overrun_summary",
     "save_figures",
+    "save_load_figures",
+    "scorecard_totals",
+    "scorecard_weights",
+    "slack_frame",
     "timeline",
     "timeline_frame",
 ]

@@ -11,9 +11,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from docmind_lab.errors import ConfigurationError
+from docmind_lab.findings.held import HELD_WITHIN_S
 from docmind_lab.plots.look import INK, PAPER, RULE, SMALL_PT, dress, legend_below, new_axes, seconds_text
 from docmind_lab.plots.selection import StudyTables, comparable, context_of, rows_of
-from docmind_lab.summary import HELD_WITHIN_S
 
 # Tints of Okabe and Ito's blue and vermilion, apart in lightness as well as in hue: told apart by the colour-blind and
 # on a grey print, with ink readable on both.

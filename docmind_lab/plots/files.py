@@ -11,12 +11,25 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from docmind_lab.plots.goodputs import LoadMeasures, abandoned_share, goodput
 from docmind_lab.plots.lanes import lanes_frame, timeline_frame
 from docmind_lab.plots.overruns import overrun, overrun_frame, overrun_size
 from docmind_lab.plots.selection import StudyTables
 from docmind_lab.plots.timelines import timeline, timeline_size
 
 _DOTS_PER_INCH = 150
+_LOAD_SIZE = (9.0, 5.0)
+
+
+def save_load_figures(study: LoadMeasures, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
+    """The paths of goodput.png and abandoned.png of a load study, just written, each whole or not at all.
+
+    The latter is left out where the provider has no limit of slots. Raises: OSError when it cannot write.
+    """
+    pictures = {"goodput.png": goodput(study, ax=_axes(*_LOAD_SIZE))}
+    if not study.replicates()["abandoned_share"].isna().all():
+        pictures["abandoned.png"] = abandoned_share(study, ax=_axes(*_LOAD_SIZE))
+    return tuple(_written(Path(directory) / name, _png(ax)) for name, ax in pictures.items())
 
 
 def save_figures(study: StudyTables, directory: str | os.PathLike[str]) -> tuple[Path, ...]:

@@ -1,0 +1,139 @@
+"""A recommendation as people read it: a sentence for each arm, the choice, and the settings to paste."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import pandas as pd
+
+from docmind_lab.findings.prices import PRICES, settings_to_paste
+from docmind_lab.findings.tables import counted, joined, one_line, percent
+from docmind_lab.labels import order_of
+
+
+@dataclass(frozen=True)
+class Words:
+    """sentences: one for each arm and condition. choice: what to choose, one for each condition; settings: of it."""
+
+    title: str
+    sentences: tuple[str, ...]
+    choice: tuple[str, ...]
+    settings: str
+
+    def text(self) -> str:
+        """All of it as plain text."""
+        lines = [self.title, *(f"- {line}" for line in self.sentences), *self.choice]
+        return "\n".join([*lines, *([f"Settings: {self.settings}"] if self.settings else [])])
+
+    def markdown(self) -> str:
+        """All of it as Markdown."""
+        lines = "\n".join(f"- {line}" for line in self.sentences)
+        parts = [f"## {self.title}", lines, *self.choice]
+        return "\n\n".join([*parts, *([f"```\n{self.settings}\n```"] if self.settings else [])]) + "\n"
+
+    def html(self) -> str:
+        """All of it as HTML."""
+        lines = "".join(f"<li>{escape(line)}</li>" for line in self.sentences)
+        choice = "".join(f"<p>{escape(line)}</p>" for line in self.choice)
+        settings = f"<pre>{escape(self.settings)}</pre>" if self.settings else ""
+        return f"<p><b>{escape(self.title)}</b></p><ul>{lines}</ul>{choice}{settings}"
+
+
+def words_of(
+    frame: pd.DataFrame, runs: pd.DataFrame, apart: Sequence[str], *, target: float, confidence: float, fewest: int
+) -> Words:
+    """The words of a `Recommendation.frame`. apart: the columns that tell its conditions apart."""
+    budgets = joined([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())], "or")
+    title = f"The smallest decision timeout that has {percent(target)} answered in time, of {budgets} s"
+    sentences = [_sentence(row, apart, target, fewest) for row in frame.to_dict("records")]
+    sentences.append(
+        f"Reached: the lower bound of the {percent(confidence)} Wilson interval is at least {percent(target)}, tested "
+        "from the largest decision timeout down to the first failure; all runs count, whatever became of them."
+    )
+    chosen = list(_choices(frame, apart))
+    settings = chosen[0][1] if len(chosen) == 1 else ""
+    return Words(title, tuple(sentences), tuple(line for line, _ in chosen), settings)
+
+
+def _sentence(row: Any, apart: Sequence[str], target: float, fewest: int) -> str:
+    of_runs = f"{row['answered_in_time']} of {row['runs']} in time, at least {percent(row['low'], 1)}"
+    name = f"{one_line(row['arm'])}{_condition(row, apart)}"
+    if row["verdict"] == "reached":
+        return f"{name}: {row['decision_timeout_s']:g} s ({of_runs}); {_costs(row)}."
+    at = f"{name}: not shown. At its largest decision timeout, {row['decision_timeout_s']:g} s, {of_runs}"
+    if row["verdict"] == "below":
+        return (
+            f"{at} and at most {percent(row['high'], 1)}: the share is really below {percent(target)}, and a longer "
+            "decision timeout is needed."
+        )
+    if row["verdict"] == "too few runs":
+        more = counted(int(row["runs_missing"]), "more run")
+        hint = f" (with no failure {fewest} are needed)" if row["answered_in_time"] == row["runs"] else ""
+        return f"{at}: {more} would show {percent(target)} if the share held{hint}."
+    return (
+        f"{at}: no number of runs shows {percent(target)} at a share of {percent(row['share'], 1)}; it may still be "
+        f"above (up to {percent(row['high'], 1)}). Try a longer decision timeout."
+    )
+
+
+def _costs(row: Any) -> str:
+    parts = [_overrun(row)]
+    if math.isnan(row["late_server_s"]):
+        parts.append("what the servers did afterwards cannot be known without their log")
+    else:
+        tokens = f" and {row['late_tokens']:.0f} tokens" if row["late_tokens"] >= 0.5 else ""
+        parts.append(f"after the deadline servers were busy for {row['late_server_s']:.2f} s{tokens} a run")
+    if row["alternative"] in PRICES:
+        parts.append(f"the price: {PRICES[row['alternative']]}")
+    return "; ".join(parts)
+
+
+def _overrun(row: Any) -> str:
+    worst = row["caller_overrun_name"] == "worst"
+    which = "at worst" if worst else f"at {row['caller_overrun_name']}"
+    if not row["caller_overrun_s"]:
+        return "no caller waited too long" if worst else f"the caller did not wait too long {which}"
+    if math.isinf(row["caller_overrun_s"]):
+        return f"the caller was not back by the horizon {which}"
+    return f"the caller waited {_duration(row['caller_overrun_s'])} too long {which}"
+
+
+def _choices(frame: pd.DataFrame, apart: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """What to choose in each condition, and its settings."""
+    groups = frame.groupby(list(apart), observed=True, sort=False) if apart else [((), frame)]
+    for _, group in groups:
+        reached = [row for row in group.to_dict("records") if row["verdict"] == "reached"]
+        where = _condition(group.iloc[0], apart)
+        if not reached:
+            yield f"Nothing to choose{where}: no arm was shown to reach the target.", ""
+            continue
+        best = min(reached, key=_rank)
+        alike = [one_line(row["arm"]) for row in reached if _rank(row)[:3] == _rank(best)[:3]]
+        names = joined(alike, "or")
+        do = " They do alike here: choose by their price." if len(alike) > 1 else ""
+        line = (
+            f"Choose {names}{where}, with {best['decision_timeout_s']:g} s: the smallest budget, then the least wait "
+            f"beyond it and the least work after it.{do}"
+        )
+        yield line, settings_to_paste(str(best["alternative"]), float(best["decision_timeout_s"]))
+
+
+def _rank(row: Any) -> tuple[float, float, float, tuple[int, bool, str]]:
+    # Tenths of a second, as HELD_WITHIN_S has it: less is noise of a machine and decides nothing.
+    late_s = 0.0 if math.isnan(row["late_server_s"]) else row["late_server_s"]
+    waited_s = row["caller_overrun_s"]
+    waited = waited_s if math.isinf(waited_s) else round(waited_s, 1)
+    return row["decision_timeout_s"], waited, round(late_s, 1), order_of(str(row["alternative"]))
+
+
+def _condition(row: Any, apart: Sequence[str]) -> str:
+    said = ", ".join(f"{column.replace('_', ' ')} {row[column]}" for column in apart)
+    return f" ({said})" if said else ""
+
+
+def _duration(value_s: float) -> str:
+    return f"{value_s:.1f} s" if value_s >= 1 else f"{value_s * 1000:.0f} ms"

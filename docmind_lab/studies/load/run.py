@@ -1,0 +1,196 @@
+"""`run_load`: queries that arrive whatever happens to those before, under every alternative, at every load."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+
+from docmind_lab.alternatives import Alternative
+from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.batch import Simulated, Workers, workers_for
+from docmind_lab.errors import ConfigurationError, SimulationError
+from docmind_lab.manifest import manifest_of
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.services.server import ServiceOptions
+from docmind_lab.settings import Settings
+from docmind_lab.studies.load.arrivals import Arrivals, Poisson
+from docmind_lab.studies.load.cell import LoadCell, LoadCellResult, run_load_cell
+from docmind_lab.studies.load.design import LoadDesign
+from docmind_lab.studies.load.study import LoadStudy
+from docmind_lab.study import prepare_folder
+
+Progress = Callable[[int, int], None]
+
+# A finite wait, so that Ctrl-C and a stop are noticed at once on every platform.
+_LOOK_S = 0.2
+# A worker may be killed by a person, or for its memory; a crowd that ends a second one is the reason itself.
+_MOST_TRIES = 2
+
+
+def run_load(
+    arrivals: Sequence[float | Arrivals],
+    *,
+    decision_timeout_s: float = 20.0,
+    queries: int = 200,
+    replicates: int = 4,
+    seed: int = 7,
+    alternatives: Sequence[str | Alternative] | str | None = None,
+    profile: str | LatencyProfile = "local_gpu",
+    slots: int | None = None,
+    callers: int | None = None,
+    stops_on_disconnect: bool = True,
+    retries: int | None = None,
+    router_injection: bool | None = None,
+    horizon_factor: float = 5.0,
+    warm_up_s: float | None = None,
+    corpus: str = "handbook",
+    workers: int | None = None,
+    settings: Settings | None = None,
+    out: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    stop: threading.Event | None = None,
+) -> LoadStudy:
+    """The same arrivals under every alternative, at each load, in virtual time.
+
+        study = run_load([0.3, 0.5, 0.7], alternatives="A,B,C", slots=4)
+        study                                   # goodput at each load, and what abandoned work took of the slots
+        study.summary(counted_from="start")     # as a system counts that looks at its own clock only
+        dl.plots.goodput(study)
+
+    arrivals: loads, each a rate in queries a second (Poisson) or a process: `Poisson`, `Constant`, `Trace`.
+    decision_timeout_s: the budget of each query, seconds, which the system counts from when it starts it. queries: that
+    arrive in each replicate. replicates: of each load and alternative, with other arrivals, questions and latencies;
+    intervals go over them. alternatives: levels, letters ("A"), variants ("B:naive") or instances; None for all.
+    profile: a latency profile or its name. slots: model calls that the provider works on at once; None for the
+    profile's own. callers: queries that the system takes at once, the others wait; None for no limit.
+    stops_on_disconnect: whether the model server stops when its client leaves. retries: tries after the first, of
+    whoever retries; None leaves the openai client its own 2. router_injection: None for what the settings say.
+    horizon_factor: each query is observed for so many decision timeouts; what is left of it is cut then. warm_up_s:
+    queries that arrive earlier are not counted; None for the horizon. Neither are those of the last decision timeout.
+    corpus: "handbook" or "language_reference". workers: processes; None for one on each core, or none for a few
+    queries. out: a folder for the tables. progress: called with (done, all) queries as crowds are done. stop: set by
+    another thread, no further crowd is begun, and the study has those that were done.
+
+    Interrupted, it raises KeyboardInterrupt after saving the finished crowds to `out`, if there is one.
+    Raises: ConfigurationError for a value that cannot be used; SimulationError when nothing was done before the stop,
+    or for a crowd that ends its worker twice; SimulationStalled for one that left virtual time.
+    """
+    settings = settings or Settings()
+    known = LatencyProfile.named(profile) if isinstance(profile, str) else profile
+    design = LoadDesign(
+        arrivals=tuple(Poisson(each) if isinstance(each, int | float) else each for each in arrivals),
+        alternatives=parse_alternatives(alternatives, retries, budgeted_retries=settings.agents.max_retries),
+        profile=known if slots is None else dataclasses.replace(known, slots=slots),
+        decision_timeout_s=decision_timeout_s,
+        queries=queries,
+        replicates=replicates,
+        seed=seed,
+        callers=callers,
+        stops_on_disconnect=stops_on_disconnect,
+        client_retries=retries,
+        horizon_factor=horizon_factor,
+        warm_up_s=warm_up_s,
+        router_injection=settings.agents.enable_router_injection if router_injection is None else router_injection,
+        corpus=corpus,
+    )
+    return run_load_design(design, settings, workers=workers, out=out, progress=progress, stop=stop)
+
+
+def run_load_design(
+    design: LoadDesign,
+    settings: Settings,
+    *,
+    workers: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    stop: threading.Event | None = None,
+) -> LoadStudy:
+    """`run_load`, for a design that has been checked."""
+    _check_settings(design, settings)
+    folder = None if out is None else prepare_folder(out)
+    settings = settings.replaced(agents={"enable_router_injection": design.router_injection})
+    cells = list(_cells(design, settings))
+    done: list[LoadCellResult] = []
+    interrupted: KeyboardInterrupt | None = None
+    try:
+        with workers_for(design.total_queries, workers) as crew:
+            for result in _computed(cells, crew, stop):
+                done.append(result)
+                if progress is not None:
+                    progress(len(done) * design.queries, design.total_queries)
+    except KeyboardInterrupt as error:
+        interrupted = error
+    if not done:
+        raise interrupted or SimulationError("the load study was stopped before its first crowd was done")
+    manifest = manifest_of(design.design(), settings, study_id=design.study_id, complete=len(done) == len(cells))
+    study = LoadStudy.of(done, manifest | {"cpu_s": sum(result.cpu_s for result in done)})
+    if folder is not None:
+        study.save(folder)
+    if interrupted is not None:
+        raise interrupted
+    return study
+
+
+def _cells(design: LoadDesign, settings: Settings) -> Iterator[LoadCell]:
+    options = ServiceOptions(profile=design.profile, stops_on_disconnect=design.stops_on_disconnect, seed=design.seed)
+    system = Simulated(settings, options, design.client_retries, design.corpus)
+    for point in design.points():
+        yield LoadCell(point, system, design.callers)
+
+
+def _computed(cells: Sequence[LoadCell], crew: Workers, stop: threading.Event | None) -> Iterator[LoadCellResult]:
+    """The cells' tables in the order they are done; one whose worker died is computed once more."""
+    waiting = deque(cells)
+    tries = dict.fromkeys((cell.point.id for cell in cells), 0)
+    under_way: dict[Future[LoadCellResult], LoadCell] = {}
+    while waiting or under_way:
+        while waiting and len(under_way) < crew.window and not (stop is not None and stop.is_set()):
+            cell = waiting.popleft()
+            under_way[crew.submit(run_load_cell, cell)] = cell
+        done, _ = wait(under_way, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
+        broken: list[LoadCell] = []
+        for future in done:
+            cell = under_way.pop(future)
+            if isinstance(future.exception(), BrokenExecutor):
+                broken.append(cell)
+            else:
+                yield future.result()
+        if broken:
+            # The pool is gone with all that was under way in it, and nobody knows which of them broke it.
+            broken += under_way.values()
+            under_way.clear()
+            _count(broken, tries)
+            waiting.extendleft(reversed(broken))
+            crew.replace()
+        if stop is not None and stop.is_set():
+            if under_way:
+                # A crowd takes its time, and would keep whoever uses the same processes next waiting.
+                crew.replace()
+            return
+
+
+def _count(broken: Sequence[LoadCell], tries: dict[str, int]) -> None:
+    for cell in broken:
+        tries[cell.point.id] += 1
+        if tries[cell.point.id] >= _MOST_TRIES:
+            raise SimulationError(f"crowd {cell.point.id} was in a worker that ended, {_MOST_TRIES} times")
+
+
+def _check_settings(design: LoadDesign, settings: Settings) -> None:
+    propagating = [alternative.name for alternative in design.alternatives if alternative.propagates]
+    if propagating and not settings.agents.enable_deadline_propagation:
+        raise ConfigurationError(
+            f"agents.enable_deadline_propagation=false would make {', '.join(propagating)} another alternative; "
+            "leave it on, or leave the alternative out"
+        )
+    for name, value in (
+        ("llm.base_url", settings.llm.base_url),
+        ("database.qdrant_url", settings.database.qdrant_url),
+        ("database.qdrant_path", settings.database.qdrant_path),
+    ):
+        if value is not None:
+            raise ConfigurationError(f"{name}: load is offered in virtual time, to simulated services; leave it out")

@@ -1,0 +1,121 @@
+"""A load study: its two tables and its manifest, what they say, and the folder they are kept in."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from docmind_lab.errors import RecordError
+from docmind_lab.records import SCHEMA_VERSION
+from docmind_lab.studies.load.cell import LoadCellResult
+from docmind_lab.studies.load.measures import CountedFrom, goodput_differences, load_summary, replicate_measures
+from docmind_lab.studies.load.tables import joined_queries, joined_servings
+from docmind_lab.study import MANIFEST, prepare_folder, written_whole
+
+TABLE_NAMES: Final = ("queries", "servings")
+
+
+@dataclass(frozen=True, eq=False)
+class LoadStudy:
+    """What `run_load` returns.
+
+    queries, servings: DataFrames as `studies.load.tables` describes them. manifest: settings, versions, machine,
+    and the CPU seconds that it took.
+    """
+
+    queries: pd.DataFrame
+    servings: pd.DataFrame
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, cells: Iterable[LoadCellResult], manifest: Mapping[str, Any]) -> LoadStudy:
+        """The study of some crowds, in the order of their queries' ids, whatever order they were done in."""
+        done = list(cells)
+        return cls(
+            joined_queries(cell.queries for cell in done), joined_servings(cell.servings for cell in done), manifest
+        )
+
+    def replicates(self, counted_from: CountedFrom = "arrival") -> pd.DataFrame:
+        """One row for each crowd: see `measures.replicate_measures`, also for what `counted_from` changes."""
+        return replicate_measures(self.queries, self.servings, counted_from)
+
+    def summary(self, counted_from: CountedFrom = "arrival") -> pd.DataFrame:
+        """One row for each load and arm, with intervals over replicates: see `measures.load_summary`."""
+        return load_summary(self.replicates(counted_from))
+
+    def differences(self, reference: str, counted_from: CountedFrom = "arrival") -> pd.DataFrame:
+        """How much more or less goodput each arm has than the reference: see `measures.goodput_differences`."""
+        return goodput_differences(self.replicates(counted_from), reference)
+
+    def save(self, directory: str | os.PathLike[str]) -> Path:
+        """Write the tables and the manifest into a folder, each by a temporary file and a rename, the manifest last.
+
+        Raises: ConfigurationError when the folder cannot be written or holds a study already.
+        """
+        folder = prepare_folder(directory)
+        for name in TABLE_NAMES:
+            frame: pd.DataFrame = getattr(self, name)
+            written_whole(folder / f"{name}.parquet", functools.partial(frame.to_parquet, index=False))
+        text = json.dumps(self.manifest, indent=2, sort_keys=True) + "\n"
+        written_whole(folder / MANIFEST, lambda path: Path(path).write_text(text, encoding="utf-8"))
+        return folder
+
+    @classmethod
+    def load(cls, directory: str | os.PathLike[str]) -> LoadStudy:
+        """The study that `save` wrote. Raises: RecordError when there is none, or a newer version wrote it."""
+        folder = Path(directory)
+        try:
+            manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+            queries, servings = (pd.read_parquet(folder / f"{name}.parquet") for name in TABLE_NAMES)
+        except (OSError, ValueError) as error:
+            raise RecordError(f"{folder} holds no load study that can be read ({error})") from error
+        version = manifest.get("schema_version")
+        if not isinstance(version, int) or version > SCHEMA_VERSION:
+            raise RecordError(
+                f"{folder} was written with schema version {version}; this package reads up to {SCHEMA_VERSION}: "
+                "upgrade docmind_lab"
+            )
+        return cls(joined_queries([queries]), joined_servings([servings]), manifest)
+
+    @property
+    def title(self) -> str:
+        """What was run, in a line."""
+        first = self.queries.iloc[0]
+        slots = "no limit of slots" if pd.isna(first["slots"]) else f"{first['slots']} slots"
+        callers = "" if pd.isna(first["callers"]) else f" · {first['callers']} callers"
+        return (
+            f"{first['workload']} under load · {first['decision_timeout_s']:g} s decision timeout · "
+            f"{first['latency_profile']} latencies, {slots}{callers} · {len(self.queries)} queries"
+        )
+
+    def __repr__(self) -> str:
+        return f"{self.title}\n{self._shown().to_string(index=False)}"
+
+    def _repr_html_(self) -> str:
+        return f"<p><b>{escape(self.title)}</b></p>{self._shown().to_html(index=False, border=0)}"
+
+    def _shown(self) -> pd.DataFrame:
+        table = self.summary()
+        bounds = zip(table["goodput_low_per_s"], table["goodput_high_per_s"], strict=True)
+        intervals = ["one replicate" if math.isnan(low) else f"{low:.3f} – {high:.3f}" for low, high in bounds]
+        return pd.DataFrame(
+            {
+                "offered /s": table["offered_per_s"].map("{:.3g}".format),
+                "arm": table["arm"].astype("str"),
+                "goodput /s": table["goodput_per_s"].map("{:.3f}".format),
+                "95 % interval": intervals,
+                "in time": table["share_in_time"].map("{:.0%}".format),
+                "slots busy": table["busy_share"].map("{:.0%}".format),
+                "slots on abandoned": table["abandoned_share"].map("{:.1%}".format),
+                "live queue wait": table["live_queue_wait_s"].map("{:.2f} s".format),
+            }
+        )

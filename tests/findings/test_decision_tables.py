@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.findings import decision_table
+
+
+def test_every_total_of_adr_056_follows_from_its_scores() -> None:
+    found = decision_table("ADR-056").recomputed()
+    assert found["agrees"].all()
+    assert found["recomputed"].tolist() == [9.16, 7.35, 6.10, 6.95]
+    assert decision_table("ADR-056").sentences() == (
+        "All 4 printed totals of ADR-056 follow from their scores and weights.",
+    )
+
+
+def test_three_totals_of_adr_011_do_not_and_it_says_by_how_much() -> None:
+    found = decision_table("ADR-011").recomputed().set_index("option")
+    assert found["recomputed"].to_dict() == {
+        "LangGraph StateGraph": 9.0,
+        "Third‑party supervisor": 7.75,
+        "LlamaIndex AgentWorkflow": 6.4,
+        "Manual orchestration": 4.4,
+        "Monolithic agent": 6.35,
+    }
+    wrong = found[~found["agrees"]]
+    assert wrong["difference"].to_dict() == {
+        "Third‑party supervisor": 0.15,
+        "Manual orchestration": -0.1,
+        "Monolithic agent": -0.15,
+    }
+    assert (found["printed_rank"] == found["recomputed_rank"]).all()
+    sentences = decision_table("ADR-011").sentences()
+    assert sentences[0].startswith("ADR-011 prints 7.9 for Third‑party supervisor; its scores and weights give 7.75")
+    assert sentences[-1] == "The order of its options is the same with the totals recomputed."
+
+
+def test_other_weights_explain_all_but_one_total_of_adr_011() -> None:
+    """Four of the five printed totals are those of weights 40, 30, 20 and 10; no rounding does that by chance."""
+    weights = {"Simplicity": 40, "Reliability": 30, "Maintenance": 20, "Adaptability": 10}
+    found = decision_table("ADR-011").recomputed(weights).set_index("option")
+    assert found.index[~found["agrees"]].tolist() == ["Monolithic agent"]
+
+
+def test_a_total_agrees_within_the_rounding_of_its_printed_digits_and_not_beyond() -> None:
+    table = decision_table("ADR-011")
+    option = table.options[1]
+    rounded = [Decimal(text) for text in ("7.75", "7.8", "7.7", "7.76", "7.85")]
+    tables = [
+        type(table)(**(vars(table) | {"options": (type(option)(**(vars(option) | {"printed_total": total})),)}))
+        for total in rounded
+    ]
+    assert [bool(each.recomputed()["agrees"].iloc[0]) for each in tables] == [True, True, True, False, False]
+
+
+@pytest.mark.parametrize("name", ["ADR-056", "ADR-011"])
+def test_a_table_is_whole(name: str) -> None:
+    table = decision_table(name)
+    assert sum(table.weights) == 1
+    assert all(len(option.scores) == len(table.criteria) for option in table.options)
+    assert all(0 <= score <= 10 for option in table.options for score in option.scores)
+    assert [option.printed_decision for option in table.options].count("Selected") == 1
+    assert table.selected == table.options[0].name
+    assert name in table.citation
+    assert table.matrix().shape == (len(table.options), len(table.criteria))
+
+
+def test_unknown_tables_and_weights_of_other_criteria_are_refused_by_name() -> None:
+    with pytest.raises(ConfigurationError, match=r"one of ADR-056, ADR-011, not 'ADR-1'"):
+        decision_table("ADR-1")
+    for weights in ({"Complexity": 100}, {"Complexity": 40, "Perf": 30, "Alignment": 31}):
+        with pytest.raises(ConfigurationError, match="must name Complexity, Perf, Alignment and add up to 100"):
+            decision_table("ADR-056").recomputed(weights)

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import html
+import math
+
+import pandas as pd
+import pytest
+from made_up_findings import late, table
+from sample_runs import sample_run
+
+from docmind_lab.alternatives.fake_timeout import FakeTimeout
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.findings import recommend
+from docmind_lab.findings.recommendation import missing_runs
+from docmind_lab.statistics import wilson_lower
+
+
+def arm_runs(budget_s: float, in_time: int, runs: int, alternative: str = "cooperative", **changes) -> list:
+    shared = {"decision_timeout_s": budget_s, "horizon_s": 5 * budget_s} | changes
+    answered = [sample_run(alternative, seed, **shared) for seed in range(in_time)]
+    return answered + [late(alternative, seed, returned_at_s=budget_s, **shared) for seed in range(in_time, runs)]
+
+
+def sweep(*cells: tuple[float, int, int], **changes) -> pd.DataFrame:
+    return table(*(run for cell in cells for run in arm_runs(*cell, **changes)))
+
+
+def test_the_smallest_budget_whose_lower_bound_reaches_the_target_is_recommended() -> None:
+    found = recommend(sweep((10.0, 60, 80), (20.0, 80, 80), (30.0, 80, 80)))
+    row = found.frame.iloc[0]
+    assert (row["verdict"], row["decision_timeout_s"], row["runs_missing"]) == ("reached", 20.0, 0)
+    assert found.settings == ("DOCMIND_AGENTS__DECISION_TIMEOUT=20 DOCMIND_AGENTS__ENABLE_DEADLINE_PROPAGATION=true")
+    assert found.sentences[0].startswith("A cooperative: 20 s (80 of 80 in time, at least 95.4%)")
+
+
+def test_73_runs_without_a_failure_are_enough_for_95_percent_and_72_are_not() -> None:
+    assert recommend(sweep((10.0, 73, 73))).frame["verdict"].iloc[0] == "reached"
+    found = recommend(sweep((10.0, 72, 72)))
+    assert found.frame.iloc[0][["verdict", "runs_missing"]].tolist() == ["too few runs", 1]
+    assert "1 more run would show 95% if the share held (with no failure 73 are needed)" in found.sentences[0]
+    assert found.settings == ""
+    assert "Nothing to choose: no arm was shown to reach the target." in found.text()
+
+
+def test_the_first_failure_ends_the_search_however_well_a_smaller_budget_did() -> None:
+    found = recommend(sweep((10.0, 80, 80), (20.0, 70, 80), (30.0, 80, 80)))
+    assert found.frame["decision_timeout_s"].iloc[0] == 30.0
+    assert found.steps["decision_timeout_s"].tolist() == [30.0, 20.0, 10.0]
+    assert found.steps["tested"].tolist() == [True, True, False]
+    assert found.steps["reached"].tolist() == [True, False, False]
+
+
+def test_a_share_that_is_surely_below_is_told_apart_from_one_that_is_not_shown() -> None:
+    surely = recommend(sweep((10.0, 40, 80)))
+    assert surely.frame.iloc[0]["verdict"] == "below"
+    assert "the share is really below 95%" in surely.sentences[0]
+    perhaps = recommend(sweep((10.0, 19, 20)))
+    assert perhaps.frame.iloc[0]["verdict"] == "not shown"
+    assert math.isnan(perhaps.frame.iloc[0]["runs_missing"])
+    assert "no number of runs shows 95% at a share of 95.0%" in perhaps.sentences[0]
+
+
+@pytest.mark.parametrize(("successes", "runs", "target"), [(20, 20, 0.95), (98, 100, 0.95), (9, 10, 0.8)])
+def test_the_missing_runs_are_the_fewest_that_do(successes: int, runs: int, target: float) -> None:
+    needed = runs + int(missing_runs(successes, runs, target))
+    # At the same share, which a whole number of answers has only in multiples of the runs there were.
+    assert wilson_lower(successes * needed, runs * needed) >= target
+    assert recommend_reached(successes / runs, needed, target)
+    assert not recommend_reached(successes / runs, needed - 1, target)
+
+
+def recommend_reached(share: float, runs: int, target: float) -> bool:
+    """Wilson's bound by its formula, for a share that is no whole number of runs."""
+    z = 1.959963984540054
+    centre = (share + z * z / (2 * runs)) / (1 + z * z / runs)
+    half = z * math.sqrt(share * (1 - share) / runs + z * z / (4 * runs * runs)) / (1 + z * z / runs)
+    return centre - half >= target - 1e-12
+
+
+def test_what_it_costs_is_that_of_the_recommended_budget() -> None:
+    runs = sweep((20.0, 80, 80), (30.0, 80, 80), alternative="hard_timeout")
+    runs.loc[runs["decision_timeout_s"] == 20.0, ["busy_after_deadline_s", "tokens_after_deadline"]] = [1.5, 40.0]
+    runs.loc[runs["decision_timeout_s"] == 20.0, "caller_overrun_s"] = 0.25
+    found = recommend(runs)
+    row = found.frame.iloc[0]
+    assert (row["late_server_s"], row["late_tokens"]) == (1.5, 40.0)
+    # 80 runs are enough for p90 and not for p95.
+    assert (row["caller_overrun_name"], row["caller_overrun_s"]) == ("p90", 0.25)
+    assert found.sentences[0].endswith(
+        "the caller waited 250 ms too long at p90; after the deadline servers were busy for 1.50 s and 40 tokens a "
+        "run; the price: nothing in the graph changes."
+    )
+
+
+def test_with_few_runs_the_worst_overrun_is_told_and_an_unfinished_run_has_none() -> None:
+    runs = sweep((20.0, 10, 10))
+    runs.loc[0, "caller_overrun_s"] = 0.4
+    row = recommend(runs, target=0.6).frame.iloc[0]
+    assert (row["caller_overrun_name"], row["caller_overrun_s"]) == ("worst", 0.4)
+    runs.loc[0, "caller_overrun_s"] = math.nan
+    found = recommend(runs, target=0.6)
+    assert math.isinf(found.frame["caller_overrun_s"].iloc[0])
+    assert "the caller was not back by the horizon at worst" in found.sentences[0]
+
+
+def test_without_a_server_log_the_costs_are_not_known_and_not_nothing() -> None:
+    runs = sweep((20.0, 80, 80)).assign(busy_after_deadline_s=math.nan, tokens_after_deadline=math.nan)
+    assert "cannot be known without their log" in recommend(runs).sentences[0]
+
+
+def test_of_two_that_reach_it_the_one_with_less_work_afterwards_is_chosen() -> None:
+    runs = [
+        *arm_runs(20.0, 80, 80, "hard_timeout", busy_after_deadline_s=1.0),
+        *arm_runs(20.0, 80, 80, "native"),
+        *arm_runs(20.0, 80, 80, "async_cancellation"),
+        *arm_runs(20.0, 60, 80, "cooperative"),
+    ]
+    found = recommend(table(*runs))
+    assert found.settings == "DOCMIND_AGENTS__DECISION_TIMEOUT=20"
+    assert "Choose C async cancellation or F native, with 20 s" in found.text()
+
+
+def test_each_condition_has_its_own_recommendation() -> None:
+    runs = [*arm_runs(20.0, 80, 80), *arm_runs(20.0, 0, 80, fault="hang")]
+    found = recommend(table(*runs))
+    assert found.frame.set_index("fault")["verdict"].astype(str).to_dict() == {"none": "reached", "hang": "below"}
+    assert any(line.startswith("A cooperative (fault hang): not shown") for line in found.sentences)
+    assert found.settings == "", "there are two conditions, and no one choice for both"
+
+
+def test_negative_controls_are_never_recommended() -> None:
+    runs = [*arm_runs(20.0, 80, 80), *arm_runs(20.0, 80, 80, "unguarded"), *arm_runs(20.0, 80, 80, FakeTimeout.name)]
+    assert recommend(table(*runs)).frame["alternative"].tolist() == ["cooperative"]
+    for name in ("unguarded", FakeTimeout.name):
+        with pytest.raises(ConfigurationError, match="no arm that enforces a deadline"):
+            recommend(table(*arm_runs(20.0, 80, 80, name)))
+
+
+@pytest.mark.parametrize("changes", [{"target": 0.0}, {"target": 1.0}, {"confidence": 1.0}])
+def test_targets_and_confidences_that_cannot_be_had_are_refused(changes: dict[str, float]) -> None:
+    (name,) = changes
+    with pytest.raises(ConfigurationError, match=name):
+        recommend(sweep((20.0, 80, 80)), **changes)
+
+
+def test_text_markdown_and_html_hold_sentences_choice_and_settings() -> None:
+    found = recommend(sweep((20.0, 80, 80)))
+    for text in (found.text(), repr(found), found.markdown(), found._repr_html_()):
+        text = html.unescape(text)
+        assert all(line in text for line in (found.sentences[0], found.settings, "Choose A cooperative, with 20 s"))

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from made_up_findings import LETTERS, four_options
+
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.findings import PerfMap, Scorecard, scorecard
+from docmind_lab.findings.measured_perf import COMPONENTS
+from docmind_lab.records import concatenated
+
+# What A would be like if its deadline hardly held and much went on afterwards.
+BAD_A = {"caller_overrun_s": 3.0, "busy_after_deadline_s": 5.0, "source_recall": 0.0, "outcome": "timed_out"}
+
+
+def card_of(seeds: int = 24, perf_map: PerfMap | None = None, **of_arm) -> Scorecard:
+    return scorecard(four_options(seeds, **of_arm), perf_map=perf_map, resamples=200)
+
+
+def test_a_total_is_the_judged_columns_and_measured_perf_at_the_weights_of_the_record() -> None:
+    card = card_of(D={"caller_overrun_s": 2.0})
+    totals = card.totals.set_index("alternative")
+    # Late in half of its runs by one decision timeout: 5 of 10 for overrun, and 10 for the rest.
+    assert totals.loc["stop_flag", "perf_measured"] == pytest.approx((10 + 5 + 10 + 10) / 4)
+    assert totals.loc["stop_flag", "total_measured"] == pytest.approx(0.4 * 6.5 + 0.3 * 8.75 + 0.3 * 7.0)
+    assert totals.loc["cooperative", "total_measured"] == pytest.approx(0.4 * 8.8 + 0.3 * 10 + 0.3 * 9.6)
+    assert totals.loc["cooperative", "total_judged"] == pytest.approx(totals.loc["cooperative", "total_printed"])
+
+
+def test_every_component_is_there_with_what_was_measured_its_score_and_its_weight() -> None:
+    card = card_of(perf_map=PerfMap(overrun_weight=2.0), D={"caller_overrun_s": 2.0})
+    assert len(card.components) == len(COMPONENTS) * (len(LETTERS) + 1)
+    for arm, frame in card.components.groupby("option"):
+        assert frame["weight"].tolist() == pytest.approx([0.2, 0.4, 0.2, 0.2])
+        perf = card.totals.set_index("option").loc[arm, "perf_measured"]
+        assert (frame["score"] * frame["weight"]).sum() == pytest.approx(perf)
+    d = card.components.query("alternative == 'stop_flag' and component == 'overrun'").iloc[0]
+    assert (d["measured"], d["score"]) == (pytest.approx(0.5), pytest.approx(5.0))
+    assert d["low"] < 0.5 < d["high"]
+
+
+def test_an_arm_that_the_record_does_not_score_has_measured_perf_and_no_total() -> None:
+    card = card_of()
+    unknown = card.totals[card.totals["alternative"].isin(["hybrid", "unguarded"])]
+    assert unknown[["Complexity", "Perf", "Alignment", "total_judged", "total_measured"]].isna().all(axis=None)
+    assert unknown["perf_measured"].notna().all()
+    assert set(unknown["note"]) == {"no total: ADR-056 does not score its Complexity and Alignment"}
+    assert set(card.simplex["option"]) == {"A  cooperative", "B  hard timeout", "C  async cancellation", "D  stop flag"}
+    assert any(line.startswith("control unguarded and E hybrid: measured Perf and no total") for line in card.sentences)
+
+
+def test_the_decision_of_the_record_stands_when_a_measures_well() -> None:
+    card = card_of()
+    assert card.decision == {"judged": "A  cooperative", "measured": "A  cooperative"}
+    assert card.totals.iloc[0]["first_share"] == 1.0
+    assert np.isinf(card.nearest["moved_percent"]).all()
+    assert card.map_sensitivity().iloc[0]["changed_share"] == 0.0
+    assert "No weights put another option ahead of it." in card.text()
+
+
+def test_a_decision_that_changes_is_found_with_the_weights_and_maps_under_which_it_does() -> None:
+    runs = four_options(A=BAD_A)
+    bad = runs["alternative"].astype(str) == "cooperative"
+    runs.loc[bad, "answered_in_time"] = False
+    card = scorecard(runs, resamples=200)
+    # A scores 0 for answers and for sources; judged complexity and alignment still carry it, but no longer everywhere.
+    rival = card.nearest[card.nearest["perf"] == "measured"].iloc[0]
+    assert 0 < rival["moved_percent"] < 70
+    at = rival[["Complexity", "Perf", "Alignment"]].to_numpy(dtype=float)
+    assert at.sum() == pytest.approx(100)
+    measured = card.totals[card.totals["total_judged"].notna()].set_index("option")
+    scores = measured.assign(Perf=measured["perf_measured"])[["Complexity", "Perf", "Alignment"]]
+    totals = scores @ (at / 100)
+    assert totals[rival["rival"]] == pytest.approx(totals[rival["winner"]])
+    simplex = card.simplex[card.simplex["perf"] == "measured"].set_index("alternative")
+    assert 0 < simplex.loc["cooperative", "wins_share"] < 1
+    assert simplex["wins_share"].sum() + simplex["ties_share"].max() == pytest.approx(1.0, abs=0.02)
+    assert (
+        set(card.maps["winner"]) > {card.decision["measured"]} or card.map_sensitivity()["changed_share"].iloc[0] == 0
+    )
+
+
+def test_the_maps_are_all_combinations_and_the_map_in_use_decides_as_its_own_row_does() -> None:
+    card = card_of(A=BAD_A)
+    assert len(card.maps) == 3 * 6 * 6 * 3 * 56
+    assert not card.maps.drop(columns="winner").duplicated().any()
+    assert card.maps.filter(like="_weight").sum(axis=1).to_numpy() == pytest.approx(1.0)
+    row = card.maps.query(
+        "answered_zero == 0.25 and overrun_zero == 0.5 and late_work_zero == 2 and kept_zero == 0.5 and "
+        "answered_weight == 0.2 and overrun_weight == 0.4 and late_work_weight == 0.4"
+    ).iloc[0]
+    parameters = {name: float(value) for name, value in row.drop("winner").items()}
+    same = card_of(perf_map=PerfMap(**parameters), A=BAD_A)
+    assert same.decision["measured"] == row["winner"]
+
+
+def test_the_weight_map_is_the_grid_and_agrees_with_the_totals_at_the_weights_of_the_record() -> None:
+    card = card_of()
+    assert len(card.weight_map) == 2 * 5151
+    at = card.weight_map.query("Complexity == 40 and Perf == 30 and Alignment == 30").set_index("perf")["winner"]
+    assert at.to_dict() == card.decision
+    shares = card.weight_map.query("perf == 'measured' and winner != ''")["winner"].value_counts() / 5151
+    simplex = card.simplex.query("perf == 'measured' and wins_share > 0").set_index("option")["wins_share"]
+    assert shares.to_dict() == pytest.approx(simplex.to_dict())
+
+
+def test_an_interval_is_that_of_the_seeds_and_has_no_width_where_nothing_varies() -> None:
+    totals = card_of(D={"caller_overrun_s": 2.0}).totals.set_index("alternative")
+    assert totals.loc["cooperative", "perf_low"] == totals.loc["cooperative", "perf_high"] == 10.0
+    low, high = totals.loc["stop_flag", ["perf_low", "perf_high"]]
+    # Half of 24 seeds are late: the mean score of overrun moves by 10 × √(1/4 / 24), a quarter of which is Perf's.
+    assert high - low == pytest.approx(2 * 1.96 * 10 * np.sqrt(0.25 / 24) / 4, rel=0.2)
+
+
+def test_equal_arms_are_drawn_with_equal_seeds_and_so_tie_in_every_resample() -> None:
+    card = scorecard(four_options(10, B={"caller_overrun_s": 1.0}, D={"caller_overrun_s": 1.0}), resamples=100)
+    again = scorecard(four_options(10, B={"caller_overrun_s": 1.0}, D={"caller_overrun_s": 1.0}), resamples=100)
+    totals = card.totals.set_index("alternative")
+    assert totals.loc["hard_timeout", "perf_low"] == totals.loc["stop_flag", "perf_low"]
+    assert card.totals.equals(again.totals)
+
+
+def test_several_conditions_are_named_in_the_title() -> None:
+    quiet, hanging = four_options(6), four_options(6).assign(fault="hang")
+    card = scorecard(concatenated("runs", [quiet, hanging]), resamples=50)
+    assert "fault hang and none" in card.title
+    assert card.seeds == 6
+    assert any("6 seeds are few" in line for line in card.sentences)
+
+
+def test_variants_of_an_option_are_listed_without_a_total_and_never_in_its_place() -> None:
+    runs = four_options(6)
+    naive = runs[runs["alternative"].astype(str) == "hard_timeout"].assign(alternative_options='{"naive": true}')
+    card = scorecard(concatenated("runs", [runs, naive.assign(run_id=[f"n{n}" for n in range(6)])]), resamples=50)
+    assert card.totals.set_index("option").loc["B  hard timeout (naive)", "note"].startswith("no total")
+
+
+def test_runs_that_cannot_be_scored_are_refused_by_name() -> None:
+    runs = four_options(6)
+    with pytest.raises(ConfigurationError, match="table ADR-011 has no criterion that a study of deadlines measures"):
+        scorecard(runs, table="ADR-011")
+    twice = concatenated("runs", [runs, runs[runs["alternative"].astype(str) == "stop_flag"].assign(retries="sdk:0")])
+    with pytest.raises(ConfigurationError, match=r"stop_flag was run in several ways \(D  stop flag, retries sdk:0"):
+        scorecard(twice)
+    alone = runs[runs["alternative"].astype(str).isin(["unguarded", "stop_flag", "hybrid"])]
+    with pytest.raises(ConfigurationError, match="a decision needs two options of ADR-056"):
+        scorecard(alone)
+
+
+def test_text_markdown_and_html_hold_table_map_and_findings() -> None:
+    card = card_of()
+    for text in (card.text(), card.markdown(), card._repr_html_()):
+        assert "Perf (measured)" in text
+        assert "mean caller overrun, in decision timeouts" in text
+        assert "All 4 printed totals of ADR-056 follow" in text
+    assert (
+        "| A  cooperative | 8.8 | 9.2 | 9.6 | 10.0 [10.0, 10.0] | 9.16 | 9.40 [9.40, 9.40] | 100% |" in card.markdown()
+    )
+    assert dataclasses.is_dataclass(card)

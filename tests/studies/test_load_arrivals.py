@@ -1,0 +1,65 @@
+import math
+from itertools import pairwise
+
+import pytest
+
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.studies.load.arrivals import Constant, Poisson, Trace, as_json
+
+
+def test_poisson_gaps_have_the_mean_and_the_spread_of_an_exponential():
+    gaps = [late - early for early, late in pairwise(Poisson(0.5).instants(4_001, seed=7))]
+    mean = sum(gaps) / len(gaps)
+    spread = math.sqrt(sum((gap - mean) ** 2 for gap in gaps) / len(gaps))
+    # Four standard errors of the mean of 4,000 gaps (2 s / √4,000 each); an exponential's spread is its mean.
+    assert mean == pytest.approx(2.0, abs=4 * 2.0 / math.sqrt(4_000))
+    assert spread == pytest.approx(mean, rel=0.1)
+    assert sum(gap > 2.0 for gap in gaps) / len(gaps) == pytest.approx(math.exp(-1), abs=0.03)
+
+
+def test_a_seed_has_its_own_arrivals_and_they_are_the_same_each_time():
+    assert Poisson(0.5).instants(20, seed=1) == Poisson(0.5).instants(20, seed=1)
+    assert Poisson(0.5).instants(20, seed=1) != Poisson(0.5).instants(20, seed=2)
+    assert Poisson(0.5).instants(30, seed=1)[:20] == Poisson(0.5).instants(20, seed=1)
+
+
+def test_twice_the_rate_is_the_same_arrivals_in_half_the_time():
+    slow, fast = Poisson(0.5).instants(50, seed=1), Poisson(1.0).instants(50, seed=1)
+    assert fast == pytest.approx([at_s / 2 for at_s in slow])
+
+
+def test_constant_arrivals_keep_their_distance():
+    assert Constant(0.5).instants(4, seed=1) == (0.0, 2.0, 4.0, 6.0)
+
+
+def test_a_trace_is_played_from_a_drawn_place_and_at_the_speed_asked_for():
+    trace = Trace((10.0, 11.0, 13.0, 16.0, 20.0))
+    assert trace.rate_per_s == pytest.approx(0.4)
+    assert trace.instants(5, seed=1) == (0.0, 1.0, 3.0, 6.0, 10.0)
+    starts = {trace.instants(2, seed=seed) for seed in range(40)}
+    assert starts == {(0.0, 1.0), (0.0, 2.0), (0.0, 3.0), (0.0, 4.0)}
+    assert trace.faster(2.0).instants(5, seed=1) == (0.0, 0.5, 1.5, 3.0, 5.0)
+    assert trace.faster(2.0).rate_per_s == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize("rate", [0, -1.0, math.nan, math.inf, "0.5", True])
+@pytest.mark.parametrize("kind", [Poisson, Constant])
+def test_a_rate_that_cannot_be_is_refused_by_name(kind, rate):
+    with pytest.raises(ConfigurationError, match="rate_per_s"):
+        kind(rate)
+
+
+@pytest.mark.parametrize("instants_s", [(), (1.0,), (2.0, 1.0), (1.0, 1.0), (0.0, math.nan), (0.0, math.inf)])
+def test_a_trace_that_is_none_is_refused_by_name(instants_s):
+    with pytest.raises(ConfigurationError, match="instants_s"):
+        Trace(instants_s)
+
+
+def test_a_trace_is_not_made_longer_than_it_is():
+    with pytest.raises(ConfigurationError, match="3 arrivals, and 4"):
+        Trace((0.0, 1.0, 2.0)).instants(4, seed=1)
+
+
+def test_what_determines_arrivals_is_told_as_json():
+    assert as_json(Poisson(0.5)) == {"kind": "poisson", "rate_per_s": 0.5}
+    assert as_json(Trace((0.0, 2.0))) == {"kind": "trace", "rate_per_s": 0.5, "instants_s": [0.0, 2.0]}

@@ -1,0 +1,228 @@
+"""Crowds of real runs in one virtual time. A run is 0.2 s of CPU, so crowds are small and looked at from all sides."""
+
+import contextlib
+import dataclasses
+import gc
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from docmind_lab.alternatives import AsyncCancellation, Cooperative, HardTimeout
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.services.server import ServiceOptions
+from docmind_lab.services.virtual_door import VirtualDoor
+from docmind_lab.settings import Settings
+from docmind_lab.simulation import simulate
+from docmind_lab.studies.load.arrivals import Constant
+from docmind_lab.studies.load.cell import CrowdedSystem
+from docmind_lab.studies.load.crowd import Attended, run_crowd
+from docmind_lab.studies.load.design import LoadDesign
+from docmind_lab.studies.load.tables import frames_of, rows_of_query
+from docmind_lab.system import handbook
+
+GPU = LatencyProfile.named("local_gpu")
+# Alone, a query of the handbook takes some 7 s with these latencies.
+TIMEOUT_S = 10.0
+LOOK_EVERY_S = 0.05
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[CrowdedSystem]:
+    made = CrowdedSystem(Settings(), corpus=handbook())
+    yield made
+    made.close()
+
+
+def design(alternative, *, queries, rate_per_s, slots, **changes):
+    return LoadDesign(
+        arrivals=(Constant(rate_per_s),),
+        alternatives=(alternative,),
+        profile=dataclasses.replace(GPU, slots=slots),
+        queries=queries,
+        replicates=1,
+        **{"decision_timeout_s": TIMEOUT_S, "warm_up_s": 0.0, **changes},
+    )
+
+
+def options_of(made):
+    return ServiceOptions(made.profile, stops_on_disconnect=made.stops_on_disconnect, seed=made.seed)
+
+
+def crowd(system, made, door=None):
+    (point,) = made.points()
+    door = door or system.door(options_of(made))
+    return run_crowd(point.queries, system.workload, door, keep=lambda attended: attended, callers=made.callers)
+
+
+def tables_of(attended: Attended) -> str:
+    """All values of the three tables, floats to the last bit."""
+    measured = attended.measured
+    return repr((attended.started_at_s, measured.run, measured.calls, measured.events))
+
+
+def frames(made, crowd_of):
+    same = {"arrivals": "constant", "offered_per_s": 0.4, "slots": made.profile.slots, "callers": made.callers}
+    window = {"replicate": 0, "window_from_s": 0.0, "window_until_s": 1.0}
+    return frames_of([rows_of_query(attended, **same, **window) for attended in crowd_of])
+
+
+class WatchedDoor(VirtualDoor):
+    """A door that looks at its own queue now and then: how many have a slot, how many wait."""
+
+    @contextlib.contextmanager
+    def open(self, clock):
+        self.looks = []
+
+        def look():
+            self.looks.append((len(self._queue.served), len(self._queue.waiting)))
+            clock.call_at(clock.now() + LOOK_EVERY_S, look)
+
+        with super().open(clock):
+            clock.call_at(LOOK_EVERY_S / 2, look)
+            yield
+
+
+SLOTS = 1
+
+
+@pytest.fixture(scope="module")
+def overloaded(system):
+    """Six queries, one every 2.5 s, at a provider that could serve one every 7 s: crowds and looks, by letter."""
+    found = {}
+    for alternative in (HardTimeout(), AsyncCancellation()):
+        made = design(alternative, queries=6, rate_per_s=0.4, slots=SLOTS)
+        plain = system.door(options_of(made))
+        door = WatchedDoor(llm=plain.llm, vectors=plain.vectors, slots=SLOTS)
+        attended = crowd(system, made, door)
+        found[alternative.letter] = attended, *frames(made, attended), np.array(door.looks)
+    return found
+
+
+# ---- one query, and many without a limit
+
+
+@pytest.mark.parametrize("alternative", [HardTimeout(), AsyncCancellation()])
+def test_a_query_alone_is_measured_as_a_run_of_its_own_to_the_last_bit(system, alternative):
+    # 6 s cuts it short; so what goes on afterwards is compared too.
+    made = design(alternative, queries=2, rate_per_s=0.01, slots=2, decision_timeout_s=6.0)
+    (point,) = made.points()
+    first = point.queries[0]
+    door = system.door(options_of(made))
+    (alone,) = run_crowd([first], system.workload, door, keep=lambda attended: attended)
+    single = simulate(first.order, system.workload, system.door(options_of(made)))
+    assert alone.started_at_s == first.scheduled_at_s == 0.0
+    assert (alone.measured.run, alone.measured.calls, alone.measured.events) == (
+        single.run,
+        single.calls,
+        single.events,
+    )
+    assert single.run.stop_reason != ""
+
+
+def test_without_a_limit_of_slots_queries_do_not_know_of_each_other(system):
+    made = design(HardTimeout(), queries=3, rate_per_s=0.25, slots=None, decision_timeout_s=7.0)
+    together = crowd(system, made)
+    assert len({attended.measured.run.outcome for attended in together}) == 2, "some are cut and some are not"
+    for attended in together:
+        run = attended.measured.run
+        single = simulate(attended.query.order, system.workload, system.door(options_of(made))).run
+        for field in dataclasses.fields(run):
+            # The instants are sums from another begin, and differ in their last digits.
+            both = getattr(run, field.name), getattr(single, field.name)
+            same = pytest.approx(both[1], abs=1e-9, nan_ok=True) if isinstance(both[1], float) else both[1]
+            assert both[0] == same, field.name
+
+
+# ---- a provider that has more to do than it can
+
+
+def test_every_query_has_one_row_at_its_scheduled_instant(overloaded):
+    for attended, queries, servings, _ in overloaded.values():
+        assert queries["run_id"].is_unique
+        assert list(queries["query"]) == list(range(6))
+        assert queries["scheduled_at_s"].tolist() == [2.5 * number for number in range(6)]
+        assert queries["started_at_s"].tolist() == pytest.approx(queries["scheduled_at_s"].tolist())
+        assert set(servings["run_id"]) <= set(queries["run_id"])
+        counted = sum(
+            call.seen_from == "server" and call.kind == "llm" for item in attended for call in item.measured.calls
+        )
+        assert len(servings) == counted
+
+
+def test_never_more_are_served_at_once_than_there_are_slots(overloaded):
+    for _, _, servings, looks in overloaded.values():
+        served = servings.dropna(subset="served_from_s")
+        # Rounded, since an end and the begin that follows it are sums from different runs' begins.
+        begins, ends = served["served_from_s"].round(9), served["left_at_s"].round(9)
+        changes = sorted([(at_s, 1) for at_s in begins] + [(at_s, -1) for at_s in ends])
+        at_once = np.cumsum([change for _, change in changes])
+        assert at_once.max() == SLOTS
+        assert at_once[-1] == 0
+        assert looks[:, 0].max() == SLOTS
+
+
+def test_slot_seconds_and_waits_add_up_to_what_the_queue_itself_was_seen_to_hold(overloaded):
+    for _, _, servings, looks in overloaded.values():
+        served_s = (servings["left_at_s"] - servings["served_from_s"]).sum()
+        waited_until_s = servings["served_from_s"].fillna(servings["left_at_s"])
+        waited_s = (waited_until_s - servings["received_at_s"]).sum()
+        # Little's law: the mean number in a queue is the rate of arrivals × the mean wait. Both sides times the length
+        # of the observation. A look stands for LOOK_EVERY_S, so each of some hundred stretches may be off by that.
+        assert looks[:, 1].sum() * LOOK_EVERY_S == pytest.approx(waited_s, rel=0.02)
+        assert looks[:, 0].sum() * LOOK_EVERY_S == pytest.approx(served_s, rel=0.02)
+
+
+def test_what_b_abandons_keeps_its_slots_and_what_c_cancels_does_not(overloaded):
+    late = {}
+    for letter, (_, queries, servings, _) in overloaded.items():
+        due = queries.set_index("run_id")["scheduled_at_s"] + TIMEOUT_S
+        due_at_s = servings["run_id"].map(due)
+        unwanted = (servings["left_at_s"] - np.maximum(servings["served_from_s"], due_at_s)).clip(lower=0.0)
+        late[letter] = unwanted.sum()
+    # Of one slot; C's cancellation is at the deadline itself.
+    assert late["B"] > 10.0
+    assert late["C"] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_crowd_gives_the_same_tables_again_to_the_last_bit(system, overloaded):
+    made = design(HardTimeout(), queries=6, rate_per_s=0.4, slots=SLOTS)
+    threads = set(threading.enumerate())
+    again = crowd(system, made)
+    assert [tables_of(item) for item in again] == [tables_of(item) for item in overloaded["B"][0]]
+    assert set(threading.enumerate()) == threads
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == 0
+
+
+# ---- callers
+
+
+def test_a_caller_takes_the_next_query_when_it_has_its_answer_and_not_when_the_work_ends(system):
+    # Nobody is answered within 2.5 s, and each run goes on for some seconds after its caller has left.
+    made = design(HardTimeout(), queries=4, rate_per_s=1.0, slots=None, decision_timeout_s=2.5, callers=2)
+    attended = crowd(system, made)
+    runs = [item.measured.run for item in attended]
+    assert all(run.returned_at_s == pytest.approx(2.5) and run.quiescent_at_s > 4.0 for run in runs)
+    # 0 and 1 go at once; 2 waits until 0 has its answer at 2.5, and 3 until 1 has at 3.5.
+    assert [item.started_at_s for item in attended] == pytest.approx([0.0, 1.0, 2.5, 3.5])
+    assert [item.waited_for_caller_s for item in attended] == pytest.approx([0.0, 0.0, 0.5, 0.5])
+    queries, _ = frames(made, attended)
+    assert queries["response_s"].tolist() == pytest.approx([2.5, 2.5, 3.0, 3.0])
+
+
+def test_what_a_run_raises_is_raised(system):
+    class Broken:
+        name = "broken"
+
+        def inputs(self, question):
+            raise RuntimeError("no such question")
+
+        def forget(self, run_id):
+            pass
+
+    made = design(Cooperative(), queries=2, rate_per_s=0.01, slots=None, callers=1)
+    (point,) = made.points()
+    with pytest.raises(RuntimeError, match="no such question"):
+        run_crowd(point.queries, Broken(), system.door(options_of(made)), keep=lambda attended: None, callers=1)

@@ -1,0 +1,266 @@
+"""`run_load` from its arguments to its tables; what is computed is small, and once."""
+
+import contextlib
+import sys
+import threading
+import tomllib
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from docmind_lab.errors import ConfigurationError, SimulationError
+from docmind_lab.settings import Settings
+from docmind_lab.studies.load import LoadStudy, Poisson, Trace, load_options, run, run_load
+from docmind_lab.studies.load.arrivals import Constant
+from docmind_lab.studies.load.cell import LoadCellResult
+from docmind_lab.studies.load.design import LoadDesign
+
+SMALL = {"alternatives": "B,C", "queries": 3, "replicates": 1, "slots": 1, "warm_up_s": 0.0, "decision_timeout_s": 6.0}
+
+
+def design(**changes):
+    seen = []
+    given = {"arrivals": [0.1], **SMALL, **changes}
+
+    def instead(made, settings, **_):
+        seen.append(made)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "run_load_design", instead)
+        run_load(given.pop("arrivals"), **given)
+    return seen[0]
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """Two loads under B and C, saved; with what progress said."""
+    said = []
+    folder = tmp_path_factory.mktemp("load") / "study"
+    study = run_load(
+        [Constant(0.2), Constant(0.3)], **SMALL, out=folder, progress=lambda done, of: said.append((done, of))
+    )
+    return study, folder, said
+
+
+def test_every_load_has_every_alternative_with_the_same_queries(small):
+    study, _, said = small
+    keys = ["offered_per_s", "alternative"]
+    assert study.queries.groupby(keys, observed=True).size().to_dict() == {
+        (rate, name): 3 for rate in (0.2, 0.3) for name in ("async_cancellation", "hard_timeout")
+    }
+    met = study.queries.groupby("query")[["seed", "question_id"]].nunique()
+    assert (met == 1).all().all(), "the same draws at every load, under every alternative"
+    by_load = study.queries.groupby(["offered_per_s", "query"])["scheduled_at_s"].nunique()
+    assert (by_load == 1).all()
+    assert said == [(3, 12), (6, 12), (9, 12), (12, 12)]
+
+
+def test_the_folder_holds_the_study(small):
+    study, folder, _ = small
+    again = LoadStudy.load(folder)
+    pd.testing.assert_frame_equal(again.queries, study.queries)
+    assert again.manifest["study_id"] == study.manifest["study_id"]
+    assert again.manifest["complete"]
+    assert again.manifest["design"]["arrivals"][0] == {"kind": "constant", "rate_per_s": 0.2}
+    with pytest.raises(ConfigurationError, match="holds a study already"):
+        run_load([0.1], **SMALL, out=folder)
+
+
+def test_the_summary_has_a_row_for_each_load_and_arm(small):
+    summary = small[0].summary()
+    assert summary["offered_per_s"].tolist() == [0.2, 0.2, 0.3, 0.3]
+    assert summary["arm"].astype("str").tolist() == 2 * ["B  hard timeout", "C  async cancellation"]
+    assert summary["busy_share"].between(0.0, 1.0).all()
+    assert (summary["abandoned_share"] <= summary["busy_share"]).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"arrivals": []}, "arrivals is empty"),
+        ({"arrivals": [0.1, 0.1]}, "twice"),
+        ({"arrivals": [-1.0]}, "rate_per_s"),
+        ({"queries": 1}, "queries"),
+        ({"queries": 10_000}, "queries"),
+        ({"arrivals": [2.0]}, "none is counted"),
+        ({"warm_up_s": 60.0}, "warm-up"),
+        ({"warm_up_s": -1.0}, "warm_up_s"),
+        ({"replicates": 0}, "replicates"),
+        ({"callers": 0}, "callers"),
+        ({"slots": 0}, "slots"),
+        ({"horizon_factor": 1.0}, "horizon_factor"),
+        ({"decision_timeout_s": 0.0}, "decision timeout"),
+        ({"alternatives": "Z"}, "Z"),
+        ({"profile": "slow"}, "slow"),
+        ({"corpus": "web"}, "web"),
+        ({"arrivals": [Trace((0.0, 9.0))]}, "2 arrivals"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_refused_by_name(changes, named):
+    with pytest.raises(ConfigurationError, match=named):
+        design(**changes)
+
+
+def test_live_endpoints_are_refused():
+    with pytest.raises(ConfigurationError, match=r"llm\.base_url"):
+        run_load([0.1], **SMALL, settings=Settings(llm={"base_url": "http://127.0.0.1:8000/v1"}))
+
+
+def test_counting_begins_at_the_horizon_unless_told_otherwise():
+    made = design(warm_up_s=None, queries=20)
+    assert made.window_from_s == made.horizon_s == 30.0
+    (point, _) = made.points()
+    assert (point.window_from_s, point.window_until_s) == (30.0, point.queries[-1].scheduled_at_s - 6.0)
+
+
+def test_a_study_is_named_by_its_design():
+    assert design().study_id == design().study_id
+    assert design().study_id != design(slots=2).study_id != design(callers=3).study_id
+    assert isinstance(design(), LoadDesign)
+
+
+# ---- who computes
+
+
+class Crew:
+    """Workers that lose the crowds named, as many times as said."""
+
+    window = 2
+
+    def __init__(self, losing, compute=lambda cell: cell):
+        self.losing, self.compute, self.computed, self.replaced = dict(losing), compute, [], 0
+
+    def submit(self, function, cell):
+        future = Future()
+        if self.losing.get(cell.point.id, 0) > 0:
+            self.losing[cell.point.id] -= 1
+            future.set_exception(BrokenProcessPool("killed"))
+        else:
+            self.computed.append(cell.point.id)
+            future.set_result(self.compute(cell))
+        return future
+
+    def replace(self):
+        self.replaced += 1
+
+
+def computed(crew, stop=None):
+    cells = list(run._cells(design(arrivals=[0.1, 0.15]), Settings()))
+    return [cell.point.id for cell in run._computed(cells, crew, stop)]
+
+
+def test_a_crowd_whose_worker_died_is_computed_once_more():
+    crew = Crew({"1-0-0": 1})
+    assert sorted(computed(crew)) == ["0-0-0", "0-0-1", "1-0-0", "1-0-1"]
+    assert crew.replaced == 1
+    with pytest.raises(SimulationError, match="1-0-0"):
+        computed(Crew({"1-0-0": 2}))
+
+
+def test_a_stop_begins_no_further_crowd():
+    stop = threading.Event()
+    crew = Crew({})
+    cells = list(run._cells(design(arrivals=[0.1, 0.15]), Settings()))
+    found = run._computed(cells, crew, stop)
+    next(found)
+    stop.set()
+    assert len(list(found)) == 1, "the one that was under way and done"
+    assert len(crew.computed) == 2
+
+
+def test_a_study_that_was_stopped_says_that_it_is_not_complete(small, monkeypatch):
+    queries, servings = small[0].queries, small[0].servings
+    crew = contextlib.nullcontext(Crew({}, lambda cell: LoadCellResult(cell.point.id, queries, servings)))
+    monkeypatch.setattr(run, "workers_for", lambda *_: crew)
+    stop = threading.Event()
+    study = run_load([0.1, 0.15], **SMALL, stop=stop, progress=lambda done, of: stop.set())
+    assert not study.manifest["complete"]
+    assert len(study.queries) == 2 * len(queries), "of the two crowds that were done"
+    with pytest.raises(SimulationError, match="stopped before"):
+        run_load([0.1, 0.15], **SMALL, stop=stop)
+
+
+def test_interrupted_it_keeps_what_was_done_and_goes_on_raising(small, monkeypatch, tmp_path):
+    queries, servings = small[0].queries, small[0].servings
+    crew = contextlib.nullcontext(Crew({}, lambda cell: LoadCellResult(cell.point.id, queries, servings)))
+    monkeypatch.setattr(run, "workers_for", lambda *_: crew)
+
+    def interrupt(done, of):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_load([0.1, 0.15], **SMALL, out=tmp_path / "study", progress=interrupt)
+    kept = LoadStudy.load(tmp_path / "study")
+    assert len(kept.queries) == len(queries)
+    assert not kept.manifest["complete"]
+
+
+# ---- a table of a study file
+
+
+def test_a_load_table_gives_the_arguments_of_run_load():
+    text = """
+        arrivals = "poisson"
+        rates_per_s = [1, 2.5]
+        queries = 300
+        alternatives = ["A", "B:naive"]
+        slots = 4
+    """
+    options = load_options(tomllib.loads(text))
+    assert options["arrivals"] == (Poisson(1.0), Poisson(2.5))
+    made = design(**{**options, "warm_up_s": 10.0, "decision_timeout_s": 6.0})
+    assert [alternative.name for alternative in made.alternatives] == ["cooperative", "hard_timeout"]
+    assert (made.queries, made.profile.slots, made.callers) == (300, 4, None)
+
+
+def test_a_trace_in_a_load_table_is_played_at_each_speed():
+    options = load_options({"arrivals": "trace", "trace_instants_s": [0.0, 2.0, 4.0], "trace_speeds": [1.0, 2.0]})
+    assert [each.rate_per_s for each in options["arrivals"]] == [0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("table", "named"),
+    [
+        ({}, "needs rates_per_s"),
+        ({"rates_per_s": [0.5], "rate": 1}, r"load\.rate"),
+        ({"rates_per_s": ["fast"]}, r"load\.rates_per_s\.0"),
+        ({"rates_per_s": [0.5], "queries": 2.5}, r"load\.queries"),
+        ({"arrivals": "bursts", "rates_per_s": [0.5]}, r"load\.arrivals"),
+        ({"arrivals": "trace", "rates_per_s": [0.5]}, "needs trace_instants_s"),
+        ({"arrivals": "trace", "rates_per_s": [0.5], "trace_instants_s": [0.0, 1.0]}, "no use for rates_per_s"),
+        ({"rates_per_s": [0.0]}, "rate_per_s"),
+    ],
+)
+def test_a_load_table_that_does_not_fit_is_refused_by_field(table, named):
+    with pytest.raises(ConfigurationError, match=named):
+        load_options(table)
+
+
+# ---- the benchmark
+
+
+def test_the_benchmark_tells_goodput_abandoned_work_and_waits_of_each_load_and_arm(small):
+    sys.path.insert(0, str(Path(__file__).parents[2]))  # benchmarks are run from the root and are not installed
+    from benchmarks import load
+
+    study = small[0]
+    assert load.slot_seconds_per_query(study) == pytest.approx(
+        (study.servings["left_at_s"] - study.servings["served_from_s"]).sum() / 12
+    )
+    figures = list(load.figures(study, capacity_per_s=0.1))
+    assert len(figures) == 4 * 3 + 2 * 1
+    assert figures[0].what == "200% of capacity, B  hard timeout: goodput"
+    assert load.FULL.queries * load.FULL.replicates * len(load.FULL.shares) * 3 >= 10_000
+
+
+@pytest.mark.full
+def test_the_benchmark_runs_at_a_small_scale():
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+    from benchmarks import load
+
+    found = {figure.what: figure.value for figure in load.run(load.QUICK, workers=1)}
+    assert found["queries"] == 3 * load.QUICK.queries
+    assert found["CPU time of a query"] > 0

@@ -1,0 +1,170 @@
+from itertools import combinations
+from types import SimpleNamespace
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex, to_rgba
+from matplotlib.text import Text
+from sample_runs import sample_run
+
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.findings import decision_table, scorecard
+from docmind_lab.plots.look import COLOURS, INK, PAPER
+from docmind_lab.plots.scorecards import scorecard_totals
+from docmind_lab.plots.weight_maps import scorecard_weights
+from docmind_lab.records import to_frame
+
+# What the late runs of an arm were like: A keeps its deadline, B leaves work behind, C waits too long, D by a little.
+LATE = {
+    "unguarded": {"caller_overrun_s": 2.0, "busy_after_deadline_s": 2.0},
+    "cooperative": {},
+    "hard_timeout": {"busy_after_deadline_s": 2.0, "source_recall": 0.0},
+    "async_cancellation": {"caller_overrun_s": 4.0, "source_recall": 0.0},
+    "stop_flag": {"caller_overrun_s": 0.5},
+    "hybrid": {},
+}
+
+
+def card_of(*left_out, seeds=12):
+    records = []
+    for name, changes in LATE.items():
+        if name in left_out:
+            continue
+        for seed in range(seeds):
+            late = {
+                "answered_in_time": False,
+                "outcome": "partial",
+                "returned_at_s": 2.0,
+                "source_recall": 0.5,
+            } | changes
+            records.append(sample_run(name, seed, **({} if seed % 3 else late)))
+    return scorecard(to_frame("runs", records), resamples=100)
+
+
+@pytest.fixture(scope="module")
+def card():
+    return card_of()
+
+
+@pytest.fixture(scope="module")
+def open_card():
+    """Without A, no option is best in everything, and the weights decide."""
+    return card_of("cooperative")
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    plt.close("all")
+
+
+def drawn(ax, prefix):
+    return {line.get_gid(): line for line in ax.get_lines() if str(line.get_gid()).startswith(prefix)}
+
+
+def cells_of(ax):
+    return {cells.get_gid(): cells for cells in ax.collections}
+
+
+def words_of(ax):
+    # Without the axis' own offset text, which is drawn only when it says something.
+    return [text for text in ax.figure.findobj(Text) if text.get_text() and text.get_visible()]
+
+
+def test_every_weight_is_a_cell_in_the_colour_of_the_option_that_wins_under_it(open_card):
+    ax = scorecard_weights(open_card)
+    cells = cells_of(ax)
+    frame = open_card.weight_map[open_card.weight_map["perf"] == "measured"]
+    assert sum(len(found.get_paths()) for found in cells.values()) == len(frame) == 5151
+    for winner, alternative in frame[["winner", "alternative"]].drop_duplicates().to_numpy():
+        found = cells[f"won:{winner or 'shared'}"]
+        assert len(found.get_paths()) == (frame["winner"] == winner).sum()
+        if alternative:
+            colour, own = np.array(found.get_facecolor()[0][:3]), np.array(to_rgba(COLOURS[alternative])[:3])
+            # A tint: the own colour, all parts moved towards white alike.
+            assert colour == pytest.approx(own + (1 - own) * 0.42)
+
+
+def test_a_cell_lies_where_its_weights_are(open_card):
+    """At its corner a criterion has everything; the star of ADR-056 is at the mean of the corners by its weights."""
+    ax = scorecard_weights(open_card)
+    (star,) = drawn(ax, "record").values()
+    assert (star.get_xdata()[0], star.get_ydata()[0]) == pytest.approx(
+        (0.4 * 0.5 + 0.3 * 0.0 + 0.3 * 1.0, 0.4 * np.sqrt(0.75))
+    )
+    (diamond,) = drawn(ax, "nearest").values()
+    first = open_card.nearest[open_card.nearest["perf"] == "measured"].iloc[0]
+    x = (0.5 * first["Complexity"] + first["Alignment"]) / 100
+    assert (diamond.get_xdata()[0], diamond.get_ydata()[0]) == pytest.approx(
+        (x, np.sqrt(0.75) * first["Complexity"] / 100)
+    )
+
+
+def test_judged_perf_is_another_map_and_without_a_change_there_is_no_diamond(card):
+    ax = scorecard_weights(card, perf="judged")
+    assert list(cells_of(ax)) == ["won:A  cooperative"]
+    assert drawn(ax, "nearest") == {}
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels[0] == "A cooperative: 100% of all weights"
+    assert "no weights put another option ahead" in labels
+
+
+def test_another_perf_or_number_of_criteria_is_refused(card):
+    with pytest.raises(ConfigurationError, match="perf must be judged or measured, not 'guessed'"):
+        scorecard_weights(card, perf="guessed")
+    table = decision_table("ADR-011")
+    four = SimpleNamespace(table=table, weight_map=pd.DataFrame({"perf": ["measured"]}))
+    with pytest.raises(ConfigurationError, match=r"ADR-011 has 4 criteria .*one_at_a_time"):
+        scorecard_weights(four)
+    assert not plt.get_fignums()
+
+
+def test_judged_and_measured_stand_in_one_row_with_the_interval_and_the_components(card):
+    ax = scorecard_totals(card)
+    totals = card.totals
+    for place, row in enumerate(totals.to_dict("records")):
+        measured = drawn(ax, "measured:")[f"measured:Perf:{place}"]
+        assert measured.get_xdata()[0] == row["perf_measured"]
+        assert to_hex(measured.get_color()).upper() == COLOURS[row["alternative"]].upper()
+        assert drawn(ax, "interval:")[f"interval:total:{place}"].get_xdata().tolist() == pytest.approx(
+            [row["total_low"], row["total_high"]], nan_ok=True
+        )
+        judged = drawn(ax, "judged:")[f"judged:total:{place}"]
+        assert judged.get_xdata()[0] == pytest.approx(row["total_judged"], nan_ok=True)
+        assert judged.get_markerfacecolor() == "none"
+        scores = card.components.loc[card.components["option"] == row["option"], "score"]
+        assert drawn(ax, "components:")[f"components:{place}"].get_xdata().tolist() == scores.tolist()
+    words = [text.get_text() for text in words_of(ax)]
+    assert words.count("no total: ADR-056 does not score its Complexity and Alignment") == 2
+    assert "bar: 95 % bootstrap interval over seeds" in words
+
+
+@pytest.mark.parametrize("plot", [scorecard_weights, scorecard_totals])
+def test_axes_that_are_handed_in_come_back_dark_on_white_even_under_a_dark_style(plot, card):
+    with plt.style.context("dark_background"):
+        _, ax = plt.subplots()
+        assert plot(card, ax=ax) is ax
+    assert ax.get_facecolor() == ax.figure.get_facecolor() == to_rgba(PAPER)
+    assert {to_hex(text.get_color()).upper() for text in words_of(ax)} == {INK}
+
+
+@pytest.mark.parametrize("plot", [scorecard_weights, scorecard_totals])
+def test_no_text_covers_another_and_all_of_it_is_on_the_page(plot, open_card):
+    ax = plot(open_card)
+    ax.figure.canvas.draw()
+    legend = ax.get_legend()
+    words = words_of(ax)
+    assert all(text.get_fontsize() >= 8 for text in words)
+    boxes = [(text.get_text(), text.get_window_extent()) for text in words if text not in legend.get_texts()]
+    boxes.append(("legend", legend.get_window_extent()))
+    touching = [(a, b) for (a, first), (b, second) in combinations(boxes, 2) if first.padded(-1.5).overlaps(second)]
+    assert touching == []
+    page = ax.figure.bbox
+    assert all(page.x0 <= box.x0 and box.x1 <= page.x1 for _, box in boxes)
+    assert all(page.y0 <= box.y0 and box.y1 <= page.y1 + 1 for _, box in boxes)
