@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 from docmind_lab.clocks import WALL, Clock
 from docmind_lab.errors import BudgetRefused, ConfigurationError, DeadlineExceeded
@@ -114,6 +114,19 @@ class Deadline:
         )
 
 
+class Allocation(Protocol):
+    """How a decision timeout is divided over the roles: a frozen, hashable dataclass; `allocation.py` has some.
+
+    name: level in the tables.
+    """
+
+    name: ClassVar[str]
+
+    def until_s(self, role: str, budget_s: float) -> float:
+        """Seconds after the start of a run of `budget_s` at which the role's allotment ends; at most `budget_s`."""
+        ...
+
+
 @dataclass(frozen=True)
 class PropagationPolicy:
     """How a propagated deadline is applied to each call.
@@ -123,12 +136,14 @@ class PropagationPolicy:
     floor_s: with this much left or less, a call is refused before it is sent.
     reserve_s: kept for synthesis and validation; taken off the deadline of the roles before them.
     retries: attempts after the first, within the budget only.
+    allocation: how the budget is divided over the roles; None for all of what is left to whoever asks.
     """
 
     cap: CapKind = "total"
     floor_s: float = 0.005
     reserve_s: float = 0.0
     retries: int = 1
+    allocation: Allocation | None = None
 
     def __post_init__(self) -> None:
         if self.cap not in ("total", "per_read"):
@@ -143,6 +158,7 @@ class PropagationPolicy:
 
 _deadline: ContextVar[Deadline | None] = ContextVar("docmind_lab_deadline", default=None)
 _policy: ContextVar[PropagationPolicy | None] = ContextVar("docmind_lab_policy", default=None)
+_whole: ContextVar[Deadline | None] = ContextVar("docmind_lab_whole_budget", default=None)
 _DEFAULT_POLICY = PropagationPolicy()
 
 
@@ -169,10 +185,27 @@ def deadline_scope(deadline: Deadline | None) -> Iterator[Deadline | None]:
 
 
 @contextlib.contextmanager
-def policy_scope(policy: PropagationPolicy) -> Iterator[None]:
-    """Apply propagated deadlines by this policy during a block."""
-    token = _policy.set(policy)
+def policy_scope(policy: PropagationPolicy, whole: Deadline | None = None) -> Iterator[None]:
+    """Apply propagated deadlines by this policy during a block.
+
+    whole: the deadline of the run, made with its whole budget, which the policy's allocation divides; without one
+    nothing is divided.
+    """
+    token, token_of_whole = _policy.set(policy), _whole.set(whole)
     try:
         yield
     finally:
+        _whole.reset(token_of_whole)
         _policy.reset(token)
+
+
+def allotted(deadline: Deadline, role: str) -> Deadline:
+    """The deadline that a role's work is held to by the allocation in force; `deadline` itself without one.
+
+    It is never later. Its `limit_s` is what the role has from now on when that of `deadline` is what is left of it.
+    """
+    allocation, whole = current_policy().allocation, _whole.get()
+    if allocation is None or whole is None:
+        return deadline
+    ends_at_s = whole.at_s - whole.limit_s + allocation.until_s(role, whole.limit_s)
+    return deadline.child(deadline.at_s - ends_at_s) if ends_at_s < deadline.at_s else deadline

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -28,8 +29,17 @@ def label_of(alternative: str, options: str = "{}") -> str:
     """
     words = alternative.replace("_", " ")
     label = f"{LETTERS[alternative]}  {words}" if alternative in LETTERS else words
-    named = [name if value is True else f"{name}={value}" for name, value in json.loads(options).items()]
+    named = [_option(name, value) for name, value in json.loads(options).items()]
     return f"{label} ({', '.join(named)})" if named else label
+
+
+def _option(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return name if value else f"no {name}"
+    if isinstance(value, list | dict):
+        # A table of numbers, as an allocation learned from a study; the run's options have all of it.
+        return f"{name} #{hashlib.blake2b(json.dumps(value).encode(), digest_size=2).hexdigest()}"
+    return f"{name}={value}"
 
 
 def rank_of(alternative: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -129,12 +130,14 @@ def _answered(
 
     # A thread of its own, since an alternative that does not enforce its deadline must not take the harness with it.
     threading.Thread(target=call, name=f"docmind-caller-{recorder.run_id}", daemon=True).start()
-    try:
-        return returned.result(timeout=max(0.0, horizon_at - recorder.clock.now()))
-    except FutureTimeoutError:
-        if recorder.returned_at is not None and recorder.returned_at <= horizon_at:
-            return returned.result()  # the caller had it; only its thread has not come to say so
-        return Outcome("unfinished", stop_reason="horizon")
+    with contextlib.suppress(FutureTimeoutError):
+        returned.result(timeout=max(0.0, horizon_at - recorder.clock.now()))
+    if returned.done():
+        returned.result()  # whatever it raised is a defect, a TimeoutError of its own too
+    # By the instant of the return itself: its thread may say so later, and the harness may look later.
+    if recorder.returned_at is not None and recorder.returned_at <= horizon_at:
+        return returned.result()
+    return Outcome("unfinished", stop_reason="horizon")
 
 
 def _observed(recorder: Recorder, log: RequestLog, horizon_at: float) -> tuple[list[RequestRow], bool]:

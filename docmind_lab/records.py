@@ -227,7 +227,11 @@ _RUN_COLUMNS: Final = (
     Column("latency_profile", "level", "Where the latencies of the simulated services come from; empty for live ones."),
     Column("fault", "level", "The faults injected; none without."),
     Column("stops_on_disconnect", "bool", "Whether the model server stops generating when its client goes away."),
-    Column("node_colour", "level", "Whether graph nodes are sync or async."),
+    Column(
+        "node_colour",
+        "level",
+        "What the alternative called in the nodes: sync, async, or blocking_async (coroutines that block the loop).",
+    ),
     Column("clock", "level", "wall or virtual."),
     Column("returned_at_s", "float", "The caller had its answer; NaN if not by the horizon."),
     Column(
@@ -293,6 +297,7 @@ EVENTS: Final[Mapping[str, str]] = {
     "retry": "A failed attempt is tried again within the budget. detail: kind, attempt, wait_s.",
     "tokens_generated": "A server generated tokens. detail: begun_at_s, tokens, call_id, attempt.",
     "deadline_cut": "A call was cut by the deadline. detail: kind, source.",
+    "allotment_spent": "A role's part of the budget was used up; the run goes on without it. detail: allotted_s.",
     "retrieved": "Documents were found. detail: ids, topics, strategy, router_used.",
     "router_fallback": "An injected router gave no documents; explicit retrieval follows. detail: reason, error_type.",
     "router_refused": "An injected router was not used: its endpoint is not admitted. detail: error_type.",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import gc
 import random
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 
 from docmind_lab.clocks.virtual import VirtualClock
 from docmind_lab.errors import ConfigurationError
+from docmind_lab.graphs.colours import Colour
 from docmind_lab.measurement import MeasuredRun, RunOrder, Workload, measure
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.openai_service import OpenAIService
@@ -98,6 +100,8 @@ class SimulatedSystem:
         self._store = VectorService(LatencyProfile.named("typical"))
         clock = VirtualClock(on_entry=[self.door(ServiceOptions()).open], stall_after_s=_BUILD_STALL_AFTER_S)
         self.workload = clock.run(self._build())
+        # One graph for each colour, made at its first use, over the one system.
+        self._coloured = functools.cache(self.workload.coloured)
 
     def _build(self) -> Callable[[], SupervisorWorkload]:
         addresses = ServiceAddresses.at_port(PORT)
@@ -114,9 +118,16 @@ class SimulatedSystem:
             slots=options.profile.slots,
         )
 
-    def measure(self, order: RunOrder, options: ServiceOptions, *, schedule: int | None = None) -> MeasuredRun:
-        """The order measured under these options; see `simulate`."""
-        return simulate(order, self.workload, self.door(options), schedule=schedule)
+    def measure(
+        self,
+        order: RunOrder,
+        options: ServiceOptions,
+        *,
+        schedule: int | None = None,
+        node_colour: Colour = "own",
+    ) -> MeasuredRun:
+        """The order measured under these options over nodes of this colour; see `simulate`."""
+        return simulate(order, self._coloured(node_colour), self.door(options), schedule=schedule)
 
     def close(self) -> None:
         """Close the clients and the store."""

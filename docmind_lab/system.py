@@ -31,9 +31,10 @@ from docmind_lab.graphs import (
     create_forward_message_tool,
 )
 from docmind_lab.graphs.bound import bound
+from docmind_lab.graphs.colours import MODELS, Colour
 from docmind_lab.graphs.model_calls import ModelCalls
 from docmind_lab.graphs.observer import RunCallbacks
-from docmind_lab.graphs.roles import SUPERVISOR_ROLE, role_middleware
+from docmind_lab.graphs.roles import ANSWERING_AGENT, SUPERVISOR_ROLE, role_middleware
 from docmind_lab.libraries import load_project_docs, open_library
 from docmind_lab.network import HttpClients
 from docmind_lab.recorder import Recorder
@@ -153,9 +154,9 @@ class DocmindSystem:
         calls = ModelCalls(ROUTER_ROLE, request_timeout_s=self.settings.llm.request_timeout_seconds)
         return RouterEngine(self.index, self.qdrant, self.qdrant_async, ModelSelector(self.model, calls))
 
-    def _model(self, *, streaming: bool = False) -> ChatOpenAI:
+    def _model(self, *, streaming: bool = False, colour: Colour = "own") -> ChatOpenAI:
         llm = self.settings.llm
-        return ChatOpenAI(
+        return MODELS[colour](
             model=llm.model,
             base_url=self.addresses.openai_base_url,
             api_key=llm.api_key,
@@ -173,18 +174,31 @@ class DocmindSystem:
         store: BaseStore | None = None,
         *,
         streaming: bool = False,
+        colour: Colour = "own",
     ) -> Runnable:
-        """The compiled graph. streaming: the model sends its replies token by token, and callbacks hear of each."""
-        model = self._model(streaming=True) if streaming else self.model
+        """The compiled graph.
+
+        streaming: the model sends its replies token by token, and callbacks hear of each. colour: of the async side
+        of model and tools, see `graphs/colours.py`; for replies in one piece only.
+        Raises: ConfigurationError for both.
+        """
+        if streaming and colour != "own":
+            raise ConfigurationError(f"node_colour {colour!r} is for replies in one piece; leave streaming off")
+        is_other = streaming or colour != "own"
+        model = self._model(streaming=streaming, colour=colour) if is_other else self.model
         timeout_s = self.settings.llm.request_timeout_seconds
         graph = build_multi_agent_supervisor_graph(
-            build_role_agents(model, resources=self.resources, request_timeout_s=timeout_s),
+            build_role_agents(model, resources=self.resources, request_timeout_s=timeout_s, colour=colour),
             model=model,
             prompt=SUPERVISOR_PROMPT,
             state_schema=MultiAgentGraphState,
             extra_tools=[create_forward_message_tool(SUPERVISOR_ROLE)],
             middleware=role_middleware(SUPERVISOR_ROLE, timeout_s),
-            params=SupervisorBuildParams(supervisor_name=SUPERVISOR_ROLE, max_concurrent_agents=self.side_by_side),
+            params=SupervisorBuildParams(
+                supervisor_name=SUPERVISOR_ROLE,
+                max_concurrent_agents=self.side_by_side,
+                answering_agent=ANSWERING_AGENT,
+            ),
         )
         return graph.compile(checkpointer=checkpointer, store=store)
 

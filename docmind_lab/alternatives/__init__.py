@@ -8,6 +8,9 @@ stop_flag.py            D   a flag looked at between steps
 hybrid.py               E   A in async, with a limit on steps, a drain and a fence behind it
 native.py               F   LangGraph's own controls
 base.py                 their shape and outcome; event_loop.py the loop that C, E and F run on
+propagation.py          whether the deadline travels with the run: an option of each but the control
+fake_timeout.py         a negative control: enforces nothing, and says that it does
+names.py                alternatives by what people call them
 """
 
 from types import MappingProxyType

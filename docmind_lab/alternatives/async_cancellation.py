@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from docmind_lab.alternatives.base import Inputs, NodeColour, Outcome, Progress, Runnable, run_to_outcome_async
 from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.deadlines import Deadline
+from docmind_lab.alternatives.propagation import Propagation
+from docmind_lab.deadlines import Deadline, PropagationPolicy
 from docmind_lab.recorder import Recorder
 
 
 @dataclass(frozen=True)
-class AsyncCancellation:
+class AsyncCancellation(Propagation):
     """The graph runs as a task under `asyncio.timeout`; at the deadline the task is cancelled, and its calls with it.
 
     It runs on one long-lived loop in a thread of its own, so it may be called from a running loop (a notebook) too:
     the caller's thread blocks meanwhile.
+    propagate: let the graph know of the deadline too, and cap its calls by `policy`.
 
     A timeout surfaces in the task, which returns what it has streamed. Async calls are cut and their connections
     closed; sync nodes and tools run in threads that nobody can cancel and keep running.
     """
 
+    propagate: bool = False
+    policy: PropagationPolicy = field(default_factory=PropagationPolicy)
+
     name: ClassVar[str] = "async_cancellation"
     letter: ClassVar[str] = "C"
-    propagates: ClassVar[bool] = False
     node_colour: ClassVar[NodeColour] = "async"
-    client_retries: ClassVar[bool] = True
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Stream the graph on the shared loop until the deadline."""
@@ -40,8 +43,12 @@ class AsyncCancellation:
 
         async def stream() -> None:
             async with limit:
-                async for state in runnable.astream(inputs, stream_mode="values"):
-                    progress.show(state)
+                with self._in_force(deadline):
+                    states = self._carried(runnable, deadline).astream(
+                        self._inputs(inputs, deadline), stream_mode="values"
+                    )
+                    async for state in states:
+                        progress.show(state)
 
         # Whatever a cancelled graph raises while it unwinds, it was the limit that ended it.
         return await run_to_outcome_async(progress, stream, lambda error: "cancelled" if limit.expired() else "")

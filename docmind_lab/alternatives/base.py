@@ -11,9 +11,8 @@ from typing import Any, ClassVar, Literal, Protocol
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.errors import GraphBubbleUp, GraphDrained, GraphRecursionError
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Command
 
-from docmind_lab.deadlines import DEADLINE_KEY, Deadline
+from docmind_lab.deadlines import Deadline
 from docmind_lab.errors import DeadlineError
 from docmind_lab.recorder import Recorder
 from docmind_lab.records import RunOutcome
@@ -47,15 +46,22 @@ Inputs = Mapping[str, Any] | None
 class Alternative(Protocol):
     """A way to enforce a deadline: a frozen dataclass with one method, interchangeable with the others.
 
-    propagates: whether the deadline travels with the run. node_colour: which nodes it runs, sync or async.
-    client_retries: whether retries are left to the model's client.
+    node_colour: which methods of nodes, models and tools it calls, sync or async.
     """
 
     name: ClassVar[str]
     letter: ClassVar[str]
-    propagates: ClassVar[bool]
     node_colour: ClassVar[NodeColour]
-    client_retries: ClassVar[bool]
+
+    @property
+    def propagates(self) -> bool:
+        """Whether the deadline travels with the run: an option of the instance, see `propagation.py`."""
+        ...
+
+    @property
+    def client_retries(self) -> bool:
+        """Whether retries are left to the model's client."""
+        ...
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Run the graph under the deadline and return what there is; never raises for a timeout."""
@@ -63,7 +69,10 @@ class Alternative(Protocol):
 
 
 def options_json(alternative: Any) -> str:
-    """The options of an alternative that are not at their default, as a JSON object; those of its policy included."""
+    """The options of an alternative that are not at their default, as a JSON object; those of its policy included.
+
+    A record that has a name, as an allocation has, stands there by its name, with its own options beside it.
+    """
     return json.dumps(_changed_options(alternative), sort_keys=True, default=str)
 
 
@@ -72,7 +81,8 @@ def _changed_options(record: Any) -> dict[str, Any]:
     for option in dataclasses.fields(record):
         value = getattr(record, option.name)
         if dataclasses.is_dataclass(value):
-            changed |= _changed_options(value)
+            named = getattr(value, "name", "")
+            changed |= ({option.name: named} if named else {}) | _changed_options(value)
         elif value != option.default:
             changed[option.name] = value
     return changed
@@ -123,22 +133,6 @@ class Progress:
 
     def _documents(self) -> tuple[Mapping[str, Any], ...]:
         return tuple(self.state.get("documents", ()))
-
-
-def seeded(inputs: Inputs, deadline: Deadline) -> Mapping[str, Any] | Command[Any]:
-    """The input with the deadline in it; a run that goes on from a checkpoint gets it as an update of its state."""
-    if inputs is None:
-        return Command(update={DEADLINE_KEY: deadline.at_s})
-    return {**inputs, DEADLINE_KEY: deadline.at_s}
-
-
-def carrying(runnable: Runnable, deadline: Deadline) -> Runnable:
-    """The graph with the deadline in its configuration too.
-
-    A checkpoint may hold agents that wait to be started with the deadline of the run that was interrupted; what the
-    configuration says takes its place.
-    """
-    return runnable.with_config({"configurable": {DEADLINE_KEY: deadline.at_s}})
 
 
 TimeOut = Callable[[Exception], str]

@@ -7,38 +7,31 @@ from typing import ClassVar
 
 from langgraph.runtime import RunControl
 
-from docmind_lab.alternatives.base import (
-    Inputs,
-    NodeColour,
-    Outcome,
-    Progress,
-    Runnable,
-    carrying,
-    run_to_outcome,
-    seeded,
-)
-from docmind_lab.deadlines import Deadline, PropagationPolicy, policy_scope
+from docmind_lab.alternatives.base import Inputs, NodeColour, Outcome, Progress, Runnable, run_to_outcome
+from docmind_lab.alternatives.propagation import Propagation
+from docmind_lab.deadlines import Deadline, PropagationPolicy
 from docmind_lab.recorder import Recorder
 
 
 @dataclass(frozen=True)
-class Cooperative:
+class Cooperative(Propagation):
     """The deadline travels in the graph's state; each call is capped by what is left of it, in total.
 
     policy: how it is applied; `PropagationPolicy(cap="per_read")` is the naive variant that hands each client a
     timeout and trusts it, which a trickled body defeats.
+    propagate: off, it is what DocMind did before ADR-056: looks between steps, calls without a cap, retries of the
+    clients; a timeout then surfaces at the end of the step under way.
 
     A timeout surfaces at the call that it cuts, in the caller's own thread. Nothing keeps running on this side; a
     server that does not notice its client leaving goes on by itself.
     """
 
     policy: PropagationPolicy = field(default_factory=PropagationPolicy)
+    propagate: bool = True
 
     name: ClassVar[str] = "cooperative"
     letter: ClassVar[str] = "A"
-    propagates: ClassVar[bool] = True
     node_colour: ClassVar[NodeColour] = "sync"
-    client_retries: ClassVar[bool] = False
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Stream the graph in the caller's thread; between steps too, an exceeded deadline ends it."""
@@ -46,9 +39,9 @@ class Cooperative:
         control = RunControl()
 
         def work() -> None:
-            with policy_scope(self.policy):
-                states = carrying(runnable, deadline).stream(
-                    seeded(inputs, deadline), stream_mode="values", control=control
+            with self._in_force(deadline):
+                states = self._carried(runnable, deadline).stream(
+                    self._inputs(inputs, deadline), stream_mode="values", control=control
                 )
                 for state in states:
                     progress.show(state)

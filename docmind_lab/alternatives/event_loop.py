@@ -10,12 +10,16 @@ import asyncio
 import threading
 import weakref
 from collections.abc import Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from docmind_lab.clocks.virtual import VirtualClock, current_clock
 
 Result = TypeVar("Result")
+
+# For what async runs hand to threads. asyncio's own pool has as many as the machine has cores, and a few more: threads
+# that a cancelled run has left behind would keep the next runs waiting there.
+_MOST_THREADS = 64
 
 
 class LoopThread:
@@ -27,6 +31,7 @@ class LoopThread:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
+        self._loop.set_default_executor(ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="docmind-worker"))
         self._thread = threading.Thread(target=self._run_forever, name="docmind-event-loop", daemon=True)
         self._thread.start()
 

@@ -7,37 +7,39 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from langgraph.runtime import RunControl
 
 from docmind_lab.alternatives.base import Inputs, NodeColour, Outcome, Progress, Runnable, run_to_outcome
-from docmind_lab.deadlines import Deadline
+from docmind_lab.alternatives.propagation import Propagation
+from docmind_lab.deadlines import Deadline, PropagationPolicy
 from docmind_lab.recorder import Recorder
 
 
 @dataclass(frozen=True)
-class HardTimeout:
-    """The graph runs in a thread and knows nothing; the caller waits for a future, and no longer than the deadline.
+class HardTimeout(Propagation):
+    """The graph runs in a thread; the caller waits for a future, and no longer than the deadline.
 
     drain_on_timeout: ask the graph to stop at its next step (`RunControl.request_drain`) once the caller has left.
     naive: submit to a `with ThreadPoolExecutor()`, whose exit waits for the thread: the timeout then does nothing
     for the caller. It is a common mistake and is kept to be measured.
+    propagate: let the graph know of the deadline, and cap its calls by `policy`.
 
     A timeout surfaces in the caller, who has nothing but the fact. The graph keeps running to its end, or to the end
     of its step when it is drained: its model calls, its checkpoints, its thread (a daemon one, so that it cannot hold
-    the interpreter open).
+    the interpreter open). When it propagates, the call under way is cut, and with it the graph ends.
     """
 
     drain_on_timeout: bool = False
     naive: bool = False
+    propagate: bool = False
+    policy: PropagationPolicy = field(default_factory=PropagationPolicy)
 
     name: ClassVar[str] = "hard_timeout"
     letter: ClassVar[str] = "B"
-    propagates: ClassVar[bool] = False
     node_colour: ClassVar[NodeColour] = "sync"
-    client_retries: ClassVar[bool] = True
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Wait for the graph until the deadline."""
@@ -45,7 +47,11 @@ class HardTimeout:
         def answer() -> Outcome:
             progress = Progress()
             with recorder.work("run"):
-                return run_to_outcome(progress, lambda: progress.show(runnable.invoke(inputs, control=control)))
+                return run_to_outcome(progress, lambda: progress.show(invoked()))
+
+        def invoked() -> Any:
+            with self._in_force(deadline):
+                return self._carried(runnable, deadline).invoke(self._inputs(inputs, deadline), control=control)
 
         control, context = RunControl(), contextvars.copy_context()
         wait = self._with_pool if self.naive else self._with_thread

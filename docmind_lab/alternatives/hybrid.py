@@ -14,12 +14,11 @@ from docmind_lab.alternatives.base import (
     Outcome,
     Progress,
     Runnable,
-    carrying,
     run_to_outcome_async,
-    seeded,
 )
 from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.deadlines import Deadline, PropagationPolicy, policy_scope
+from docmind_lab.alternatives.propagation import Propagation
+from docmind_lab.deadlines import Deadline, PropagationPolicy
 from docmind_lab.graphs.bound import bound
 from docmind_lab.graphs.fence import Fence, fenced
 from docmind_lab.recorder import Recorder
@@ -32,36 +31,37 @@ RETURN_SLACK_S = 0.1
 
 
 @dataclass(frozen=True)
-class Hybrid:
+class Hybrid(Propagation):
     """The deadline travels in the state and caps each call, as in A, in async; behind that stand three more lines.
 
     A step that is still at work 50 ms after the deadline is cancelled (LangGraph's `step_timeout`). A caller still
     waiting 100 ms after it leaves, with a drain requested, whatever the event loop does. And once the caller has its
     answer, a fence keeps the old run out of the thread's checkpoints.
 
+    propagate: off, those three lines stand alone.
+
     A timeout surfaces at the call that it cuts. What can keep running: a node that blocks, in a thread or on the
     loop; it starts no further step.
     """
 
     policy: PropagationPolicy = field(default_factory=PropagationPolicy)
+    propagate: bool = True
 
     name: ClassVar[str] = "hybrid"
     letter: ClassVar[str] = "E"
-    propagates: ClassVar[bool] = True
     node_colour: ClassVar[NodeColour] = "async"
-    client_retries: ClassVar[bool] = False
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Stream the graph on the shared loop; the calling thread waits, and a little past the deadline no longer."""
         fence, control, progress = Fence(), RunControl(), Progress()
         guarded = bound(
-            fenced(carrying(runnable, deadline), fence, recorder),
+            fenced(self._carried(runnable, deadline), fence, recorder),
             step_limit_s=lambda: deadline.remaining() + STEP_SLACK_S,
         )
 
         async def stream() -> None:
-            with policy_scope(self.policy):
-                states = guarded.astream(seeded(inputs, deadline), stream_mode="values", control=control)
+            with self._in_force(deadline):
+                states = guarded.astream(self._inputs(inputs, deadline), stream_mode="values", control=control)
                 async for state in states:
                     progress.show(state)
                     if deadline.passed():

@@ -5,17 +5,38 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from docmind_lab.alternatives import ALTERNATIVES, Alternative, Cooperative, HardTimeout, Hybrid, Native, StopFlag
+from docmind_lab.allocation import Equal, ReserveFirst
+from docmind_lab.alternatives import (
+    ALTERNATIVES,
+    Alternative,
+    AsyncCancellation,
+    Cooperative,
+    HardTimeout,
+    Hybrid,
+    Native,
+    StopFlag,
+)
+from docmind_lab.alternatives.fake_timeout import FakeTimeout
+from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.deadlines import PropagationPolicy
 from docmind_lab.errors import ConfigurationError
 
 VARIANTS: dict[tuple[str, str], Callable[[], Alternative]] = {
     ("cooperative", "per_read"): lambda: Cooperative(PropagationPolicy(cap="per_read")),
+    ("cooperative", "equal"): lambda: Cooperative(PropagationPolicy(allocation=Equal())),
+    ("cooperative", "reserve_first"): lambda: Cooperative(PropagationPolicy(allocation=ReserveFirst())),
+    ("cooperative", "unpropagated"): lambda: Cooperative(propagate=False),
     ("hard_timeout", "drain"): lambda: HardTimeout(drain_on_timeout=True),
     ("hard_timeout", "naive"): lambda: HardTimeout(naive=True),
+    ("hard_timeout", "propagate"): lambda: HardTimeout(propagate=True),
+    ("async_cancellation", "propagate"): lambda: AsyncCancellation(propagate=True),
     ("stop_flag", "interrupt"): lambda: StopFlag(interrupt=True),
+    ("stop_flag", "propagate"): lambda: StopFlag(propagate=True),
+    ("hybrid", "unpropagated"): lambda: Hybrid(propagate=False),
     ("native", "per_step"): lambda: Native(per_step=True),
+    ("native", "propagate"): lambda: Native(propagate=True),
 }
 
 
@@ -24,8 +45,8 @@ def parse_alternatives(
 ) -> tuple[Alternative, ...]:
     """Alternatives from names ("A,B:naive", ["cooperative"]), instances, or None for all of them, in the order given.
 
-    retries: tries after the first for those that retry by themselves; None leaves instances as they are and gives
-    named ones `budgeted_retries`.
+    retries: tries after the first for those that propagate, whose retries are ours; None leaves instances as they are
+    and gives named ones `budgeted_retries`.
     Raises: ConfigurationError naming the one that is unknown, the nearest and the known ones.
     """
     if chosen is None:
@@ -43,6 +64,8 @@ def parse_alternatives(
 
 
 def _named(text: str) -> Alternative:
+    if text.lower() == FakeTimeout.name:  # a negative control, in no default
+        return FakeTimeout()
     base, _, variant = text.partition(":")
     by_letter = {kind.letter.lower(): name for name, kind in ALTERNATIVES.items()}
     name = by_letter.get(base.lower(), base.lower())
@@ -60,6 +83,10 @@ def _named(text: str) -> Alternative:
 
 
 def _with_retries(alternative: Alternative, retries: int) -> Alternative:
-    if isinstance(alternative, Cooperative | Hybrid):
-        return dataclasses.replace(alternative, policy=dataclasses.replace(alternative.policy, retries=retries))
-    return alternative
+    if not isinstance(alternative, Propagation) or not alternative.propagates:
+        return alternative
+    dataclass: Any = alternative
+    replaced: Alternative = dataclasses.replace(
+        dataclass, policy=dataclasses.replace(alternative.policy, retries=retries)
+    )
+    return replaced

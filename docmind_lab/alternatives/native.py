@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypedDict
 
 from langgraph.errors import NodeTimeoutError
@@ -14,7 +14,8 @@ from langgraph.types import Send
 
 from docmind_lab.alternatives.base import Inputs, NodeColour, Outcome, Progress, Runnable, run_to_outcome_async
 from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.deadlines import Deadline
+from docmind_lab.alternatives.propagation import Propagation
+from docmind_lab.deadlines import Deadline, PropagationPolicy
 from docmind_lab.recorder import Recorder
 
 _NODE = "system"
@@ -25,23 +26,24 @@ class _Nothing(TypedDict):
 
 
 @dataclass(frozen=True)
-class Native:
+class Native(Propagation):
     """The graph is dispatched as one node with `Send(timeout=what is left)`; LangGraph cancels it at the deadline.
 
     per_step: set the graph's `step_timeout` to the decision timeout instead. It reads like a limit of the run and is
     one of each step, anew; a common mistake, kept to be measured.
+    propagate: let the graph know of the deadline too, and cap its calls by `policy`.
 
     A timeout surfaces as `NodeTimeoutError` (per step: `TimeoutError`). A timed-out node is cancelled and not awaited:
     its async calls are cut, their connections close a little later; sync nodes and tools run on in their threads.
     """
 
     per_step: bool = False
+    propagate: bool = False
+    policy: PropagationPolicy = field(default_factory=PropagationPolicy)
 
     name: ClassVar[str] = "native"
     letter: ClassVar[str] = "F"
-    propagates: ClassVar[bool] = False
     node_colour: ClassVar[NodeColour] = "async"
-    client_retries: ClassVar[bool] = True
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Run the graph on the shared loop under LangGraph's limit."""
@@ -50,11 +52,13 @@ class Native:
     async def _run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         recorder.share_thread()
         progress = Progress()
-        limited = runnable.copy({"step_timeout": deadline.limit_s}) if self.per_step else runnable
+        carried = self._carried(runnable, deadline)
+        limited = carried.copy({"step_timeout": deadline.limit_s}) if self.per_step else carried
 
         async def stream() -> None:
-            async for state in limited.astream(inputs, stream_mode="values"):
-                progress.show(state)
+            with self._in_force(deadline):
+                async for state in limited.astream(self._inputs(inputs, deadline), stream_mode="values"):
+                    progress.show(state)
 
         async def dispatched() -> None:
             await _as_one_node(stream, deadline)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -13,7 +13,8 @@ from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 
 from docmind_lab.alternatives.base import Inputs, NodeColour, Outcome, Progress, Runnable, run_to_outcome
-from docmind_lab.deadlines import Deadline
+from docmind_lab.alternatives.propagation import Propagation
+from docmind_lab.deadlines import Deadline, PropagationPolicy
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.recorder import Recorder
 
@@ -21,24 +22,25 @@ _REASON = "stop_flag"
 
 
 @dataclass(frozen=True)
-class StopFlag:
+class StopFlag(Propagation):
     """A timer raises LangGraph's own stop flag (`RunControl.request_drain`), which the graph looks at between steps.
 
     interrupt: have LangGraph interrupt the run after every step (`interrupt_after="*"`) and resume it for as long as
     the deadline has not passed. That looks between the steps of the outermost graph only, and needs a checkpointer;
     the flag is inherited by agents inside.
+    propagate: let the graph know of the deadline too, and cap its calls by `policy`.
 
     A timeout surfaces at the end of the step under way, up to one whole step late. No new step starts after it, and
     nothing keeps running after the return; the run could be resumed from its checkpoint.
     """
 
     interrupt: bool = False
+    propagate: bool = False
+    policy: PropagationPolicy = field(default_factory=PropagationPolicy)
 
     name: ClassVar[str] = "stop_flag"
     letter: ClassVar[str] = "D"
-    propagates: ClassVar[bool] = False
     node_colour: ClassVar[NodeColour] = "sync"
-    client_retries: ClassVar[bool] = True
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Run the graph in the caller's thread until it has ended or the flag is seen.
@@ -57,8 +59,12 @@ class StopFlag:
             control.request_drain(_REASON)
 
         def work() -> None:
-            for state in runnable.stream(inputs, stream_mode="values", control=control):
-                progress.show(state)
+            with self._in_force(deadline):
+                states = self._carried(runnable, deadline).stream(
+                    self._inputs(inputs, deadline), stream_mode="values", control=control
+                )
+                for state in states:
+                    progress.show(state)
 
         timer = _timer(deadline, raise_flag)
         try:
@@ -72,13 +78,15 @@ class StopFlag:
                 "StopFlag(interrupt=True) needs a graph with a checkpointer: an interrupted run goes on from a "
                 "checkpoint; compile the graph with one, or leave interrupt off"
             )
-        progress = Progress()
+        progress, carried = Progress(), self._carried(runnable, deadline)
 
         def work() -> None:
             going_in = inputs
             while True:
-                for state in runnable.stream(going_in, stream_mode="values", interrupt_after="*"):
-                    progress.show(state)
+                with self._in_force(deadline):
+                    states = carried.stream(self._inputs(going_in, deadline), stream_mode="values", interrupt_after="*")
+                    for state in states:
+                        progress.show(state)
                 if not runnable.get_state(runnable.config or {}).next:
                     return
                 if deadline.passed():

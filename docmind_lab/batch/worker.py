@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 
 from docmind_lab.batch.cells import Cell, CellResult, portable
 from docmind_lab.errors import SimulationStalled
@@ -11,12 +12,21 @@ from docmind_lab.settings import Settings
 from docmind_lab.simulation import SimulatedSystem
 from docmind_lab.system import named_corpus
 
+# Virtual time belongs to a process as a whole, and a worker of a cluster may have several threads.
+_one_at_a_time = threading.Lock()
 
-def run_cell(cell: Cell) -> CellResult:
-    """The cell's runs, measured in virtual time one after the other.
 
-    A run that stalls ends the cell: the process has threads then that nobody can end.
+def run_cell(cell: Cell, attempt: int = 1) -> CellResult:
+    """The cell's runs, measured in virtual time one after the other, and no other cell's in this process meanwhile.
+
+    A run that stalls ends the cell: the process has threads then that nobody can end. attempt: counts, for executors
+    that take the same call for the same result, and would give back the error of the first.
     """
+    with _one_at_a_time:
+        return _measured(cell)
+
+
+def _measured(cell: Cell) -> CellResult:
     system = _system(cell.system.corpus, cell.system.settings, cell.system.client_retries)
     measured: list[MeasuredRun] = []
     for order in cell.orders:

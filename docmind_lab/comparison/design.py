@@ -12,12 +12,13 @@ from docmind_lab.alternatives.base import options_json
 from docmind_lab.deadlines import require_seconds
 from docmind_lab.derive import RunFacts
 from docmind_lab.errors import ConfigurationError
+from docmind_lab.graphs.colours import Colour, checked_colour
 from docmind_lab.measurement import RunOrder
 from docmind_lab.randomness import keyed_uniform
 from docmind_lab.retrieval import Question, load_questions
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
-from docmind_lab.workloads.supervisor import retries_of
+from docmind_lab.workloads.supervisor import node_colour_of, retries_of
 
 ClockName = Literal["virtual", "wall"]
 CLOCKS: tuple[ClockName, ...] = ("virtual", "wall")
@@ -47,6 +48,7 @@ class Comparison:
     router_injection: bool = False
     clock: ClockName = "virtual"
     corpus: str = "language_reference"
+    node_colour: Colour = "own"
 
     def __post_init__(self) -> None:
         require_seconds("decision timeout", self.decision_timeout_s)
@@ -58,6 +60,7 @@ class Comparison:
             raise ConfigurationError(f"horizon_factor must be above 1, not {self.horizon_factor}")
         if self.clock not in CLOCKS:
             raise ConfigurationError(f"unknown clock {self.clock!r}; the clocks are {', '.join(CLOCKS)}")
+        checked_colour(self.node_colour)
         load_questions(self.corpus)
         if self.side_by_side < 1:
             raise ConfigurationError(f"side_by_side must be 1 or more runs, not {self.side_by_side}")
@@ -83,6 +86,7 @@ class Comparison:
             "router_injection": self.router_injection,
             "clock": self.clock,
             "corpus": self.corpus,
+            "node_colour": self.node_colour,
         }
 
     @property
@@ -136,7 +140,7 @@ class Comparison:
             latency_profile=self.profile.name if has_server_log else "",
             fault=self.fault,
             stops_on_disconnect=self.stops_on_disconnect,
-            node_colour=alternative.node_colour,
+            node_colour=node_colour_of(alternative, self.node_colour),
             clock=self.clock,
             gold_topics=question.gold_topics,
             has_server_log=has_server_log,

@@ -26,14 +26,8 @@ def runs_in_virtual_time(
     cells, so that a killed process loses no more than those under way.
     Raises: ConfigurationError for live endpoints; SimulationStalled naming a run that left virtual time.
     """
-    _require_simulated(settings)
-    options = ServiceOptions(
-        profile=comparison.profile,
-        faults=comparison.faults,
-        stops_on_disconnect=comparison.stops_on_disconnect,
-        seed=comparison.seed,
-    )
-    system = Simulated(settings, options, comparison.client_retries, comparison.corpus)
+    require_simulated(settings)
+    system = simulated(comparison, settings)
     store = None if keep_in is None else CellStore(keep_in)
     with workers_for(comparison.total_runs, workers) as crew:
         for result in run_cells(cells_of(comparison.orders(), system, _RUNS_PER_CELL), crew):
@@ -48,7 +42,19 @@ def runs_in_virtual_time(
             yield result.measured
 
 
-def _require_simulated(settings: Settings) -> None:
+def simulated(comparison: Comparison, settings: Settings) -> Simulated:
+    """What a worker needs to compute runs of the comparison."""
+    options = ServiceOptions(
+        profile=comparison.profile,
+        faults=comparison.faults,
+        stops_on_disconnect=comparison.stops_on_disconnect,
+        seed=comparison.seed,
+    )
+    return Simulated(settings, options, comparison.client_retries, comparison.corpus, comparison.node_colour)
+
+
+def require_simulated(settings: Settings) -> None:
+    """Return if the settings name no live endpoint. Raises: ConfigurationError naming the one they do."""
     for name, value in (("llm.base_url", settings.llm.base_url), ("database.qdrant_url", settings.database.qdrant_url)):
         if value is not None:
             raise ConfigurationError(

@@ -8,6 +8,7 @@ import gc
 import queue
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 
 from docmind_lab.alternatives import AsyncCancellation, Cooperative
 from docmind_lab.comparison.design import Comparison
@@ -24,29 +25,47 @@ _WARM_UP_S = 3.0
 
 def runs_on_the_wall_clock(comparison: Comparison, settings: Settings) -> Generator[MeasuredRun]:
     """The runs as they end. Raises: ServiceError if an endpoint or a service is not there; what a run raises."""
-    require_endpoints(settings)
-    with _laboratory(comparison, settings) as (workload, log, pool):
-        has_server_log = settings.llm.base_url is None and settings.database.qdrant_url is None
-        orders = comparison.orders(has_server_log=has_server_log)
-        _warm_up(orders[0], workload, log)
+    with wall_laboratory(comparison, settings) as laboratory:
+        yield from laboratory.measured(comparison.orders(has_server_log=has_server_log(settings)))
+
+
+def has_server_log(settings: Settings) -> bool:
+    """Whether the servers are ours, so that their own log tells what they did after a deadline."""
+    return settings.llm.base_url is None and settings.database.qdrant_url is None
+
+
+@dataclass
+class WallLaboratory:
+    """A system over sockets, the service's log, and a pool to run in."""
+
+    workload: SupervisorWorkload
+    log: LogClient
+    pool: ThreadPoolExecutor
+    is_warm: bool = False
+
+    def measured(self, orders: Sequence[RunOrder]) -> Generator[MeasuredRun]:
+        """The runs as they end, side by side. Raises: what a run raises."""
+        if not self.is_warm:
+            _warm_up(orders[0], self.workload, self.log)
+            self.is_warm = True
         # A full collection goes through the whole imported stack and stops every run for a third of a second.
         gc.collect()
         gc.freeze()
         try:
-            yield from _measured(orders, workload, log, pool)
+            yield from _measured(orders, self.workload, self.log, self.pool)
         finally:
             gc.unfreeze()
 
 
 @contextlib.contextmanager
-def _laboratory(
-    comparison: Comparison, settings: Settings
-) -> Iterator[tuple[SupervisorWorkload, LogClient, ThreadPoolExecutor]]:
-    """The system, the service's log, and a pool to run in; all gone afterwards.
+def wall_laboratory(comparison: Comparison, settings: Settings) -> Iterator[WallLaboratory]:
+    """The laboratory of a comparison's services; all of it gone afterwards.
 
     The services go first: what still runs then fails at once. A connection closed under a thread that reads from it
     would leave the thread waiting for ever.
+    Raises: ServiceError if an endpoint or a service is not there.
     """
+    require_endpoints(settings)
     options = ServiceOptions(
         profile=comparison.profile,
         faults=comparison.faults,
@@ -61,13 +80,20 @@ def _laboratory(
         )
         log = LogClient(services.addresses.log_url)
         after_the_services.callback(log.close)
-        corpus = named_corpus(comparison.corpus)
-        workload = SupervisorWorkload(addresses, settings, client_retries=comparison.client_retries, corpus=corpus)
+        workload = SupervisorWorkload(
+            addresses,
+            settings,
+            client_retries=comparison.client_retries,
+            corpus=named_corpus(comparison.corpus),
+            node_colour=comparison.node_colour,
+        )
         after_the_services.callback(workload.close)
-        pool = ThreadPoolExecutor(comparison.side_by_side, thread_name_prefix="docmind-run")
+        # Over nodes that block their event loop one run would hold up every other.
+        threads = 1 if comparison.node_colour == "blocking_async" else comparison.side_by_side
+        pool = ThreadPoolExecutor(threads, thread_name_prefix="docmind-run")
         after_the_services.callback(pool.shutdown, wait=True, cancel_futures=True)
         try:
-            yield workload, log, pool
+            yield WallLaboratory(workload, log, pool)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 

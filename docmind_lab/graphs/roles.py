@@ -16,6 +16,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 from pydantic import Field
 
+from docmind_lab.graphs.colours import Colour, coloured_tool
 from docmind_lab.graphs.history import TrimHistory
 from docmind_lab.graphs.model_calls import ModelCalls
 from docmind_lab.graphs.state import MultiAgentGraphState
@@ -24,6 +25,7 @@ from docmind_lab.runtime_tools import runtime_tool
 
 ROLES = ("router", "planner", "retrieval", "synthesis", "validation")
 SUPERVISOR_ROLE = "supervisor"
+ANSWERING_AGENT = "synthesis_agent"
 
 SUPERVISOR_PROMPT = """You are the supervisor of DocMind, a system that answers questions from documents.
 Hand over to one agent at a time: router_agent first, then planner_agent if the question is complex, retrieval_agent,
@@ -86,8 +88,12 @@ def _report_validation(
     return _reported(runtime, "report_validation", "validation", report, report)
 
 
-def role_tools(role: str, resources: RetrievalResources | None = None) -> list[BaseTool]:
-    """The tools of a role, in a fixed order."""
+def role_tools(role: str, resources: RetrievalResources | None = None, colour: Colour = "own") -> list[BaseTool]:
+    """The tools of a role, in a fixed order. colour: of their async side, see `colours.py`."""
+    return [coloured_tool(tool, colour) for tool in _tools(role, resources)]
+
+
+def _tools(role: str, resources: RetrievalResources | None) -> list[BaseTool]:
     if role == "router":
         return [_decision_tool(_choose_route, "choose_route", "Choose how to search for the question.")]
     if role == "planner":
@@ -105,17 +111,19 @@ def build_role_agents(
     resources: RetrievalResources | None = None,
     request_timeout_s: float | None = None,
     middleware: Callable[[str], Sequence[AgentMiddleware[Any, Any, Any]]] = lambda role: (),
+    colour: Colour = "own",
 ) -> list[CompiledStateGraph[Any, Any, Any, Any]]:
     """The five agents in the order of their roles, named "router_agent" and so on.
 
     resources: what retrieval searches; None when the graph's runtime context brings it. request_timeout_s: cap of
-    one model request under propagation. middleware: more of it for a role, put outside of ours.
+    one model request under propagation. middleware: more of it for a role, put outside of ours. colour: of the async
+    side of the tools; that of the model is the model's own.
     Every agent carries `MultiAgentGraphState`, and with it the deadline.
     """
     return [
         create_agent(
             model,
-            tools=role_tools(role, resources),
+            tools=role_tools(role, resources, colour),
             system_prompt=ROLE_PROMPTS[role],
             middleware=role_middleware(role, request_timeout_s, middleware(role)),
             state_schema=MultiAgentGraphState,

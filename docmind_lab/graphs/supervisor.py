@@ -2,74 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypedDict, cast, get_type_hints
-from uuid import uuid4
+from typing import Any, TypedDict, get_type_hints
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.channels import BinaryOperatorAggregate
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Command, Overwrite
+from langgraph.types import Overwrite
 
-from docmind_lab.deadlines import DEADLINE_KEY, Deadline, current_policy
-from docmind_lab.errors import ConfigurationError, DeadlineError, GraphError
-from docmind_lab.graphs.handoff import HANDBACK_PREFIX, create_handoff_tool, normalised_name
-from docmind_lab.graphs.history import whole_messages
-from docmind_lab.graphs.state import HANDED_DOWN, OF_ONE_QUESTION, MultiAgentGraphState
+from docmind_lab.errors import GraphError
+from docmind_lab.graphs.agent_node import AgentNode
+from docmind_lab.graphs.build_params import SupervisorBuildParams
+from docmind_lab.graphs.handoff import create_handoff_tool, normalised_name
+from docmind_lab.graphs.state import OF_ONE_QUESTION, MultiAgentGraphState
 
 NEW_QUESTION = "new_question"
-OutputMode = Literal["last_message", "full_history"]
-_NOT_GIVEN = object()
-
-
-@dataclass(frozen=True)
-class SupervisorBuildParams:
-    """Options of the supervisor graph.
-
-    output_mode: what an agent adds to the conversation: its "last_message" (the last two when the last is a tool's
-        result) or its "full_history". add_handoff_messages: leave breadcrumbs of each handoff in the conversation.
-    add_handoff_back_messages: deprecated; adds a breadcrumb when an agent returns.
-    max_concurrent_agents: agents that run side by side after one message; None for the machine's own limit.
-    max_visits: handoffs to the same agent in one run; more are refused with an error the model can see.
-    """
-
-    supervisor_name: str = "supervisor"
-    output_mode: OutputMode = "last_message"
-    add_handoff_messages: bool = True
-    add_handoff_back_messages: Any = _NOT_GIVEN
-    max_concurrent_agents: int | None = 3
-    max_visits: int = 3
-
-    def __post_init__(self) -> None:
-        mode: str = self.output_mode
-        if mode == "structured":
-            raise ConfigurationError(
-                "output_mode 'structured' is not supported: structured data belongs in the graph's state "
-                "(state_schema) or in an agent's response_format; use 'last_message' or 'full_history'"
-            )
-        if mode not in ("last_message", "full_history"):
-            raise ConfigurationError(f"output_mode must be 'last_message' or 'full_history', not {self.output_mode!r}")
-        if self.add_handoff_back_messages is not _NOT_GIVEN:
-            warnings.warn(
-                "add_handoff_back_messages is deprecated; use add_handoff_messages", DeprecationWarning, stacklevel=3
-            )
-        if self.max_concurrent_agents is not None and self.max_concurrent_agents < 1:
-            raise ConfigurationError(f"max_concurrent_agents must be 1 or more, not {self.max_concurrent_agents}")
-        if self.max_visits < 1:
-            raise ConfigurationError(f"max_visits must be 1 or more, not {self.max_visits}")
-
-    @property
-    def adds_back_messages(self) -> bool:
-        """Whether breadcrumbs of returning agents are added."""
-        return self.add_handoff_back_messages is not _NOT_GIVEN and bool(self.add_handoff_back_messages)
 
 
 class SupervisorGraph(StateGraph[Any, Any, Any, Any]):
@@ -126,7 +78,7 @@ def build_multi_agent_supervisor_graph(
     graph.add_node(options.supervisor_name, supervisor, destinations=(*names, END))
     _add_entry(graph, options.supervisor_name)
     for name, agent in zip(names, agents, strict=True):
-        graph.add_node(name, _AgentNode(agent, name, options), destinations=(options.supervisor_name, END))
+        graph.add_node(name, AgentNode(agent, name, options), destinations=(options.supervisor_name, END))
     return graph
 
 
@@ -199,106 +151,3 @@ class _OfBothColours(Runnable[Any, Any]):
         **kwargs: Any,
     ) -> Any:
         return self.function(input)
-
-
-class _AgentNode(Runnable[Any, Command[Any]]):
-    """Runs one agent inside the parent graph and turns its result into a delta of the parent's state."""
-
-    name: str
-
-    def __init__(
-        self, agent: CompiledStateGraph[Any, Any, Any, Any], name: str, options: SupervisorBuildParams
-    ) -> None:
-        self.agent, self.name, self.options = agent, name, options
-
-    def invoke(
-        self,
-        input: dict[str, Any],  # noqa: A002 - see above
-        config: RunnableConfig | None = None,
-        **kwargs: Any,
-    ) -> Command[Any]:
-        state = _with_deadline_of_run(input, config)
-        last: Mapping[str, Any] = state
-        try:
-            # Streamed, so that what the agent had is kept when its budget ends in the middle.
-            for values in self.agent.stream(state, config, stream_mode="values"):
-                last = values
-        except DeadlineError as error:
-            return self._cut(state, last, error)
-        return self._returned(state, last)
-
-    async def ainvoke(
-        self,
-        input: dict[str, Any],  # noqa: A002 - see above
-        config: RunnableConfig | None = None,
-        **kwargs: Any,
-    ) -> Command[Any]:
-        state = _with_deadline_of_run(input, config)
-        last: Mapping[str, Any] = state
-        try:
-            async for values in self.agent.astream(state, config, stream_mode="values"):
-                last = values
-        except DeadlineError as error:
-            return self._cut(state, last, error)
-        return self._returned(state, last)
-
-    def _returned(self, state: Mapping[str, Any], final: Mapping[str, Any]) -> Command[Any]:
-        return Command(goto=self.options.supervisor_name, update=self._delta(state, final))
-
-    def _cut(self, state: Mapping[str, Any], last: Mapping[str, Any], error: DeadlineError) -> Command[Any]:
-        """What the agent had so far, and the end of the run; back to the supervisor if only a reserve is left."""
-        delta = self._delta(state, last)
-        deadline, policy = Deadline.from_state(state), current_policy()
-        if deadline is None or not policy.reserve_s or deadline.remaining() <= policy.floor_s:
-            return Command(goto=END, update={**delta, "stop_reason": error.stop_reason})
-        note = AIMessage(f"{self.name} ran out of its part of the time; go on with what there is.", name=self.name)
-        return Command(goto=self.options.supervisor_name, update={**delta, "messages": [*delta["messages"], note]})
-
-    def _delta(self, state: Mapping[str, Any], final: Mapping[str, Any]) -> dict[str, Any]:
-        before = {message.id for message in state["messages"]}
-        new = [message for message in final["messages"] if message.id not in before]
-        delta = {
-            key: value for key, value in final.items() if key not in HANDED_DOWN and value != state.get(key, _NOT_GIVEN)
-        }
-        return {**delta, "messages": self._reported(new)}
-
-    def _reported(self, new: Sequence[AnyMessage]) -> list[AnyMessage]:
-        # An agent that was cut may have asked for tools whose results never came.
-        messages = whole_messages([_named(message, self.name) for message in new if message.type != "human"])
-        if self.options.output_mode == "last_message":
-            messages = messages[_start_of_last(messages) :]
-        if self.options.adds_back_messages:
-            messages += self._handed_back()
-        return messages
-
-    def _handed_back(self) -> list[AnyMessage]:
-        """The breadcrumb of a return: a call without text, so that nobody takes it for what the agent says."""
-        supervisor = self.options.supervisor_name
-        call = ToolCall(name=HANDBACK_PREFIX + normalised_name(supervisor), args={}, id=f"back-{uuid4().hex}")
-        return [
-            AIMessage("", name=self.name, tool_calls=[call]),
-            ToolMessage(f"Successfully handed back to {supervisor}.", tool_call_id=call["id"], name=call["name"]),
-        ]
-
-
-def _with_deadline_of_run(state: dict[str, Any], config: RunnableConfig | None) -> dict[str, Any]:
-    """The agent's state with the deadline of the run under way.
-
-    What it was handed may come from a checkpoint, with the deadline of the run that was interrupted.
-    """
-    of_run = (config or {}).get("configurable", {}).get(DEADLINE_KEY)
-    return state if of_run is None else {**state, DEADLINE_KEY: of_run}
-
-
-def _start_of_last(messages: Sequence[AnyMessage]) -> int:
-    """Where the last message begins; a tool's result makes sense only with the message that asked for it."""
-    start = max(0, len(messages) - 1)
-    while start > 0 and isinstance(messages[start], ToolMessage):
-        start -= 1
-    return start
-
-
-def _named(message: AnyMessage, name: str) -> AnyMessage:
-    if isinstance(message, AIMessage) and not message.name:
-        return cast("AnyMessage", message.model_copy(update={"name": name}))
-    return message

@@ -26,7 +26,7 @@ dark theme.
 """
 
 from docmind_lab.plots.agreements import agreement, agreement_frame
-from docmind_lab.plots.budgets import budget_slack, slack_frame
+from docmind_lab.plots.budgets import budget_slack, slack_frame, slack_summary
 from docmind_lab.plots.completions import completion, completion_frame
 from docmind_lab.plots.fault_matrices import fault_matrix, fault_matrix_frame
 from docmind_lab.plots.files import save_figures, save_load_figures
@@ -64,6 +64,7 @@ __all__ = [
     "scorecard_totals",
     "scorecard_weights",
     "slack_frame",
+    "slack_summary",
     "timeline",
     "timeline_frame",
 ]

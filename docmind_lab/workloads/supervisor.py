@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from langchain_core.messages import HumanMessage
 
 from docmind_lab.alternatives.base import Alternative, Outcome, Runnable
+from docmind_lab.graphs.colours import Colour, checked_colour, colour_that_runs
 from docmind_lab.graphs.observer import ObservedSaver
 from docmind_lab.recorder import Recorder
 from docmind_lab.retrieval import Question, RetrievedDocument, answer_score
@@ -29,12 +31,19 @@ def retries_of(alternative: Alternative, client_retries: int | None = None) -> s
     return f"budgeted:{policy.retries}" if policy is not None else "none"
 
 
+def node_colour_of(alternative: Alternative, node_colour: Colour = "own") -> str:
+    """The level of the `node_colour` factor for an alternative over nodes of this colour."""
+    return colour_that_runs(alternative.node_colour, checked_colour(node_colour))
+
+
 @dataclass
 class SupervisorWorkload:
     """The system, built once and run many times.
 
     settings: endpoints are checked against its allowlist at every request. client_retries: of the openai client for
     alternatives that leave retries to it; None for its default. corpus: the language reference when left out.
+    node_colour: "own", or what the async alternatives are to find in the nodes instead, "sync" or "blocking_async".
+    Over "blocking_async" nodes one run holds up every other that shares its event loop, so such runs follow each other.
     """
 
     addresses: ServiceAddresses
@@ -42,10 +51,12 @@ class SupervisorWorkload:
     client_retries: int | None = None
     max_connections: int = 100
     corpus: Corpus | None = None
+    node_colour: Colour = "own"
 
     name = "supervisor"
 
     def __post_init__(self) -> None:
+        checked_colour(self.node_colour)
         self.system = DocmindSystem(
             self.addresses,
             self.settings,
@@ -54,7 +65,16 @@ class SupervisorWorkload:
             max_connections=self.max_connections,
         )
         self.saver = ObservedSaver()
-        self.graph = self.system.graph(self.saver)
+        self.graph = self.system.graph(self.saver, colour=self.node_colour)
+
+    def coloured(self, node_colour: Colour) -> Self:
+        """The same system, index and checkpointer under a graph whose nodes have this colour."""
+        if checked_colour(node_colour) == self.node_colour:
+            return self
+        made = copy.copy(self)
+        made.node_colour = node_colour
+        made.graph = self.system.graph(self.saver, colour=node_colour)
+        return made
 
     def runnable(self, recorder: Recorder) -> Runnable:
         """The graph, observed by the run's recorder and with a thread of its own in the checkpointer."""

@@ -1,4 +1,4 @@
-"""Laboratories shared by the tests of the alternatives: one for each fault, started when first asked for."""
+"""Laboratories shared by the tests of the alternatives, on either clock: each is started when first asked for."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from laboratories import Laboratory, laboratory
+from virtual_runs import VirtualRuns
 
 
 @pytest.fixture(scope="session")
@@ -27,3 +28,11 @@ def trickling() -> Iterator[Laboratory]:
     """Synthesis sends its body in pieces 0.3 s apart, 3.6 s in all."""
     with laboratory("typical/40", "trickle") as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def virtual_runs() -> Iterator[VirtualRuns]:
+    """Whole runs in virtual time, over one system."""
+    made = VirtualRuns.over_the_handbook()
+    yield made
+    made.system.close()

@@ -46,7 +46,9 @@ def measured(
         decision_timeout_s=TIMEOUT_S, runs=RUNS, alternatives=(alternative,), profile=PROFILE, corpus="handbook"
     )
     options = ServiceOptions(profile=PROFILE, stops_on_disconnect=stops_on_disconnect)
-    return [system.measure(order, options) for order in comparison.orders()]
+    # The order of a comparison is drawn from what is compared; by seed, two lists stand side by side.
+    orders = sorted(comparison.orders(), key=lambda order: order.facts.seed)
+    return [system.measure(order, options) for order in orders]
 
 
 def under_fault(system: SimulatedSystem, alternative: Alternative, fault: str) -> list[MeasuredRun]:

@@ -1,0 +1,169 @@
+"""What the async alternatives do over nodes that are sync, or that block the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+from laboratories import Laboratory
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.tools import StructuredTool
+from virtual_runs import ALL_ENDS_S, CALL_ENDS_S, TIMEOUT_S, VirtualRuns
+
+from docmind_lab.alternatives import ALTERNATIVES, AsyncCancellation
+from docmind_lab.batch import Simulated
+from docmind_lab.batch.cells import Cell
+from docmind_lab.batch.worker import run_cell
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.graphs.colours import COLOURS, MODELS, Colour, coloured_tool
+from docmind_lab.settings import Settings
+from docmind_lab.workloads.supervisor import node_colour_of
+
+
+def at(instant_s: float) -> object:
+    return pytest.approx(instant_s, abs=1e-3)
+
+
+# ---- which nodes ran
+
+
+def test_only_async_alternatives_have_a_choice_of_nodes() -> None:
+    for kind in ALTERNATIVES.values():
+        ran = [node_colour_of(kind(), colour) for colour in COLOURS]
+        assert ran == (["async", "sync", "blocking_async"] if kind.letter in "CEF" else ["sync"] * 3), kind.letter
+
+
+def test_a_colour_that_does_not_exist_is_refused_by_name(virtual_runs: VirtualRuns) -> None:
+    with pytest.raises(ConfigurationError, match="node_colour must be one of own, sync, blocking_async, not 'green'"):
+        virtual_runs.system.workload.coloured("green")  # type: ignore[arg-type]
+
+
+def test_streamed_replies_have_no_other_colour(virtual_runs: VirtualRuns) -> None:
+    workload = virtual_runs.system.workload
+    with pytest.raises(ConfigurationError, match="leave streaming off"):
+        workload.system.graph(workload.saver, streaming=True, colour="sync")
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_the_async_side_of_a_tool_runs_where_its_colour_says(colour: Colour) -> None:
+    def where() -> str:
+        return threading.current_thread().name
+
+    async def where_async() -> str:
+        return "own"
+
+    tool = coloured_tool(StructuredTool.from_function(where, where_async, name="where", description="Where?"), colour)
+    here = threading.current_thread().name
+    found = asyncio.run(tool.ainvoke({}))
+    assert found == "own" if colour == "own" else (found == here) == (colour == "blocking_async")
+    assert tool.invoke({}) == here
+
+
+@pytest.mark.parametrize("colour", ["sync", "blocking_async"])
+def test_the_async_side_of_a_model_runs_where_its_colour_says(colour: Colour) -> None:
+    model = MODELS[colour](model="m", api_key="k", base_url="http://127.0.0.1:1")
+
+    def where(messages: object, **options: object) -> object:
+
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(threading.current_thread().name))])
+
+    object.__setattr__(model, "_generate", where)
+    found = asyncio.run(model.ainvoke("?")).text
+    assert (found == threading.current_thread().name) == (colour == "blocking_async")
+
+
+# ---- what happens
+
+
+@pytest.mark.parametrize(
+    ("name", "colour", "returned_at_s", "quiescent_at_s"),
+    [
+        # Over sync nodes the caller is back and the call goes on: nobody can cancel a thread.
+        ("C", "sync", TIMEOUT_S, CALL_ENDS_S),
+        ("F", "sync", TIMEOUT_S, CALL_ENDS_S),
+        ("E:unpropagated", "sync", TIMEOUT_S + 0.05, CALL_ENDS_S),
+        # Over nodes that block the loop the caller is late by the rest of the call; E's leaves after 100 ms.
+        ("C", "blocking_async", CALL_ENDS_S, CALL_ENDS_S),
+        ("F", "blocking_async", CALL_ENDS_S, CALL_ENDS_S),
+        ("E:unpropagated", "blocking_async", TIMEOUT_S + 0.1, CALL_ENDS_S),
+        # Of three limits of a step, none is reached: the run is late and answers.
+        ("F:per_step", "blocking_async", ALL_ENDS_S, ALL_ENDS_S),
+        # Where each call has its cap, the colour of its node does not matter.
+        ("E", "sync", TIMEOUT_S, TIMEOUT_S),
+        ("E", "blocking_async", TIMEOUT_S, TIMEOUT_S),
+        ("C:propagate", "sync", TIMEOUT_S, TIMEOUT_S),
+        ("C:propagate", "blocking_async", TIMEOUT_S, TIMEOUT_S),
+        ("F:propagate", "blocking_async", TIMEOUT_S, TIMEOUT_S),
+    ],
+)
+def test_when_the_caller_is_back_and_when_the_work_is_over(
+    virtual_runs: VirtualRuns, name: str, colour: Colour, returned_at_s: float, quiescent_at_s: float
+) -> None:
+    run = virtual_runs.measure(name, colour=colour).run
+    assert run.returned_at_s == at(returned_at_s)
+    assert run.quiescent_at_s == at(quiescent_at_s)
+    assert (run.tokens_after_deadline > 0) == (quiescent_at_s > TIMEOUT_S)
+    assert run.threads_left == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "colour", "outcome", "stop_reason"),
+    [
+        ("C", "sync", "partial", "cancelled"),
+        ("F", "sync", "partial", "node_timeout"),
+        ("E:unpropagated", "sync", "partial", "step_timeout"),
+        ("C", "blocking_async", "unfinished", "horizon"),
+        ("F", "blocking_async", "unfinished", "horizon"),
+        ("E:unpropagated", "blocking_async", "partial", "left_behind"),
+    ],
+)
+def test_a_hang_is_left_to_its_thread_or_takes_the_loop_with_it(
+    virtual_runs: VirtualRuns, name: str, colour: Colour, outcome: str, stop_reason: str
+) -> None:
+    run = virtual_runs.measure(name, "hang", colour=colour).run
+    assert (run.outcome, run.stop_reason, run.work_censored) == (outcome, stop_reason, True)
+    # The worker thread over sync nodes, the caller's over blocking ones; the loop's own belongs to no run.
+    assert run.threads_left == (0 if stop_reason == "left_behind" else 1)
+
+
+def test_a_sync_alternative_gives_the_same_tables_over_nodes_of_every_colour(virtual_runs: VirtualRuns) -> None:
+    runs = [virtual_runs.measure("A", colour=colour) for colour in COLOURS]
+    tables = {repr((made.run, made.calls, made.events)) for made in runs}
+    assert len(tables) == 1
+
+
+@pytest.mark.parametrize("colour", ["sync", "blocking_async"])
+def test_runs_over_other_nodes_give_the_same_tables_again_and_leave_no_thread(
+    virtual_runs: VirtualRuns, colour: Colour
+) -> None:
+    before = set(threading.enumerate())
+    first, again = (virtual_runs.measure("C", "hang:*:0.2", colour=colour) for _ in range(2))
+    assert repr((first.run, first.calls, first.events)) == repr((again.run, again.calls, again.events))
+    assert set(threading.enumerate()) <= before
+
+
+def test_a_cells_runs_are_over_nodes_of_its_colour(virtual_runs: VirtualRuns) -> None:
+    order, options = virtual_runs.order(AsyncCancellation())
+    for colour, quiescent_at_s in (("own", TIMEOUT_S), ("sync", CALL_ENDS_S)):
+        system = Simulated(Settings(), options, corpus="handbook", node_colour=colour)  # type: ignore[arg-type]
+        (measured,) = run_cell(Cell("000", (order,), system)).measured
+        assert measured.run.quiescent_at_s == at(quiescent_at_s)
+
+
+@pytest.mark.wall
+def test_over_real_sockets_too_c_returns_and_its_threads_go_on(hanging: Laboratory) -> None:
+    """Synthesis hangs from about 0.5 s on; a thread that is left in it is still there at the horizon."""
+    over_sync = replace(hanging, workload=hanging.workload.coloured("sync"))
+    begun_at = time.monotonic()
+    (measured,) = over_sync.measure([AsyncCancellation()], decision_timeout_s=2.0, horizon_factor=1.5).values()
+    run = measured[0].run
+    # Back within half a second of the deadline, as test_enforcement.py has it; the hang would be for ever.
+    assert run.caller_overrun_s < 0.5
+    assert run.work_censored
+    assert run.threads_left == 1
+    # The services cut what is left, so that no thread holds up what comes next.
+    assert time.monotonic() - begun_at < 20.0

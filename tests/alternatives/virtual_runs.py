@@ -1,0 +1,56 @@
+"""Whole runs in virtual time for the tests of the alternatives: one system over the handbook for all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from docmind_lab.alternatives import Alternative
+from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.comparison import Comparison
+from docmind_lab.graphs.colours import Colour
+from docmind_lab.measurement import MeasuredRun, RunOrder
+from docmind_lab.services.faults import Fault
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.services.server import ServiceOptions
+from docmind_lab.settings import Settings
+from docmind_lab.simulation import SimulatedSystem
+from docmind_lab.system import named_corpus
+
+# The first question takes 9.6 s when nothing goes wrong. At 8 s validation is under way until 8.374.
+TIMEOUT_S, CALL_ENDS_S, ALL_ENDS_S = 8.0, 8.374, 9.583
+
+
+@dataclass
+class VirtualRuns:
+    """Runs of the first question in virtual time."""
+
+    system: SimulatedSystem
+
+    @classmethod
+    def over_the_handbook(cls) -> VirtualRuns:
+        """On a system that is built here, which takes seconds."""
+        return cls(SimulatedSystem(Settings(), corpus=named_corpus("handbook")))
+
+    def order(
+        self, alternative: Alternative, *faults: str, timeout_s: float = TIMEOUT_S
+    ) -> tuple[RunOrder, ServiceOptions]:
+        """The order of one run, and the services it is for."""
+        options = ServiceOptions(LatencyProfile.named("typical"), tuple(Fault.parse(fault) for fault in faults))
+        comparison = Comparison(
+            decision_timeout_s=timeout_s,
+            runs=1,
+            alternatives=(alternative,),
+            profile=options.profile,
+            faults=options.faults,
+            corpus="handbook",
+        )
+        (order,) = comparison.orders()
+        return order, options
+
+    def measure(
+        self, alternative: str, *faults: str, colour: Colour = "own", timeout_s: float = TIMEOUT_S
+    ) -> MeasuredRun:
+        """One run under an alternative by its name, such as "B:propagate"."""
+        (made,) = parse_alternatives(alternative)
+        order, options = self.order(made, *faults, timeout_s=timeout_s)
+        return self.system.measure(order, options, node_colour=colour)

@@ -1,0 +1,208 @@
+"""How a budget is divided over roles: the instants, and what they are learned from."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from manual_clock import ManualClock
+from sample_calls import call
+from sample_runs import sample_run
+
+from docmind_lab.allocation import Equal, LearnedPercentile, Proportional, ReserveFirst, RoleTimes, learn
+from docmind_lab.alternatives import Cooperative
+from docmind_lab.alternatives.base import options_json
+from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.deadlines import Allocation, Deadline, PropagationPolicy, allotted, policy_scope
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.records import NAN, to_frame
+
+ROLES = ("router", "planner", "retrieval", "synthesis", "validation")
+TABLE = {"supervisor": 1.2, "router": 1.0, "planner": 1.0, "retrieval": 2.0, "synthesis": 4.0, "validation": 0.8}
+FAMILIES: tuple[Allocation, ...] = (
+    Equal(),
+    Proportional(TABLE),
+    LearnedPercentile(90, TABLE),
+    ReserveFirst(),
+    ReserveFirst(TABLE),
+)
+
+
+def ends(allocation: Allocation, budget_s: float) -> list[float]:
+    return [allocation.until_s(role, budget_s) for role in ROLES]
+
+
+# ---- instants
+
+
+def test_equal_shares_follow_each_other_with_the_supervisors_turns_between() -> None:
+    # 36 s: 6 for each role and the supervisor, whose turn is 1.
+    assert ends(Equal(), 36.0) == pytest.approx([7.0, 14.0, 21.0, 28.0, 35.0])
+
+
+def test_proportional_shares_fill_the_budget_whether_it_is_longer_or_shorter_than_the_means() -> None:
+    # The means come to 10 s, 0.2 s for each turn of the supervisor.
+    assert ends(Proportional(TABLE), 10.0) == pytest.approx([1.2, 2.4, 4.6, 8.8, 9.8])
+    assert ends(Proportional(TABLE), 20.0) == pytest.approx([2.4, 4.8, 9.2, 17.6, 19.6])
+    assert ends(Proportional(TABLE), 5.0) == pytest.approx([0.6, 1.2, 2.3, 4.4, 4.9])
+
+
+def test_a_learned_percentile_shrinks_to_the_budget_and_does_not_grow_with_it() -> None:
+    assert ends(LearnedPercentile(90, TABLE), 5.0) == pytest.approx([0.6, 1.2, 2.3, 4.4, 4.9])
+    assert ends(LearnedPercentile(90, TABLE), 20.0) == pytest.approx([1.2, 2.4, 4.6, 8.8, 9.8])
+
+
+def test_reserve_first_keeps_what_comes_after_and_gives_the_rest_to_whoever_is_first() -> None:
+    # 20 s with 10 of reserves: everything is 10 s later than the shares alone.
+    assert ends(ReserveFirst(TABLE), 20.0) == pytest.approx([11.2, 12.4, 14.6, 18.8, 19.8])
+    # Sixths of 36 s for synthesis, validation and the supervisor; a turn is 1.
+    assert ends(ReserveFirst(), 36.0) == pytest.approx([19.0, 20.0, 21.0, 28.0, 35.0])
+
+
+@pytest.mark.parametrize("allocation", FAMILIES, ids=lambda one: f"{one.name}")
+@given(budget_s=st.floats(min_value=0.01, max_value=1e4))
+def test_no_role_ends_before_the_one_it_follows_or_after_the_budget(allocation: Allocation, budget_s: float) -> None:
+    instants = ends(allocation, budget_s)
+    assert all(before <= after + 1e-9 for before, after in pairwise(instants))
+    assert instants[0] >= 0
+    assert instants[-1] <= budget_s
+
+
+def test_a_role_that_a_table_leaves_out_has_what_those_before_it_left() -> None:
+    table = {"synthesis": 5.0, "retrieval": 4.0, "router": 1.0}
+    assert ends(Proportional(table), 10.0) == pytest.approx([1.0, 1.0, 5.0, 10.0, 10.0])
+    assert ends(ReserveFirst({"supervisor": 6.0}), 20.0) == pytest.approx([15.0, 16.0, 17.0, 18.0, 19.0])
+
+
+def test_a_table_of_other_roles_is_in_the_order_of_work_as_it_stands() -> None:
+    table = {"searcher": 3.0, "supervisor": 3.0, "writer": 4.0}
+    assert [Proportional(table).until_s(role, 10.0) for role in ("searcher", "writer")] == pytest.approx([4.0, 9.0])
+
+
+@pytest.mark.parametrize("allocation", FAMILIES, ids=lambda one: f"{one.name}")
+def test_the_supervisor_and_roles_without_a_share_have_the_whole_budget(allocation: Allocation) -> None:
+    assert allocation.until_s("supervisor", 20.0) == 20.0
+    assert allocation.until_s("somebody_else", 20.0) == 20.0
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Proportional({"router": -1.0}), r"mean_s\['router'\]"),
+        (lambda: Proportional({"router": math.inf}), r"mean_s\['router'\]"),
+        (lambda: Proportional({}), "mean_s must have seconds above 0"),
+        (lambda: ReserveFirst({"router": 0.0}), "reserve_s must have seconds above 0"),
+        (lambda: LearnedPercentile(100, TABLE), "percentile must be above 0 and below 100"),
+        (lambda: LearnedPercentile(90, {"router": math.nan}), r"seconds\['router'\]"),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_refused_by_name(make: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        make()
+
+
+# ---- in force
+
+
+def test_an_allotment_ends_where_the_allocation_says_and_never_after_the_deadline(manual_clock: ManualClock) -> None:
+    whole = Deadline.after(36.0, manual_clock)
+    with policy_scope(PropagationPolicy(allocation=Equal()), whole):
+        manual_clock.sleep(3.0)
+        # As an agent has it: what is left, and no memory of the budget.
+        left = Deadline.from_state({"deadline_ts": whole.at_s}, manual_clock)
+        assert left is not None
+        router = allotted(left, "router")
+        assert router.remaining() == router.limit_s == pytest.approx(4.0)
+        assert allotted(left, "supervisor") is left
+        earlier = whole.child(34.0)
+        assert allotted(earlier, "router") is earlier
+    assert allotted(whole, "router") is whole
+
+
+def test_what_a_role_leaves_is_there_for_those_after_it(manual_clock: ManualClock) -> None:
+    whole = Deadline.after(36.0, manual_clock)
+    with policy_scope(PropagationPolicy(allocation=Equal()), whole):
+        # The supervisor's turn and the router took 2 s of their 7.
+        manual_clock.sleep(2.0)
+        assert allotted(whole, "planner").remaining() == pytest.approx(12.0)
+        # The planner is skipped.
+        assert allotted(whole, "retrieval").remaining() == pytest.approx(19.0)
+
+
+def test_without_the_whole_budget_nothing_is_divided(manual_clock: ManualClock) -> None:
+    deadline = Deadline.after(36.0, manual_clock)
+    with policy_scope(PropagationPolicy(allocation=Equal())):
+        assert allotted(deadline, "router") is deadline
+
+
+# ---- as options of an alternative
+
+
+def test_allocations_are_named_in_the_options_with_the_numbers_that_make_them_again() -> None:
+    equal, reserve = parse_alternatives("A:equal,A:reserve_first")
+    assert json.loads(options_json(equal)) == {"allocation": "equal"}
+    assert json.loads(options_json(reserve)) == {"allocation": "reserve_first"}
+    learned = Cooperative(PropagationPolicy(allocation=LearnedPercentile(90, TABLE)))
+    options = json.loads(options_json(learned))
+    assert options.pop("allocation") == "learned_percentile"
+    assert LearnedPercentile(options["percentile"], dict(options["seconds"])) == learned.policy.allocation
+    assert options_json(Cooperative()) == "{}"
+
+
+@pytest.mark.parametrize("allocation", FAMILIES, ids=lambda one: f"{one.name}")
+def test_an_alternative_with_an_allocation_can_be_hashed_and_sent_to_a_worker(allocation: Allocation) -> None:
+    alternative = Cooperative(PropagationPolicy(allocation=allocation))
+    assert pickle.loads(pickle.dumps(alternative)) == alternative
+    assert len({alternative, replace(alternative)}) == 1
+
+
+# ---- learning
+
+
+def training(*calls: Any, alternative: str = "unguarded") -> tuple[Any, Any]:
+    runs = [
+        sample_run(alternative, 1000 + number, run_id=run_id)
+        for number, run_id in enumerate(dict.fromkeys(made.run_id for made in calls))
+    ]
+    return to_frame("calls", list(calls)), to_frame("runs", runs)
+
+
+def test_a_roles_time_is_that_of_all_its_visits_in_the_runs_that_called_it() -> None:
+    calls, runs = training(
+        call("x", "router", 0.0, 0.5),
+        call("x", "retrieval", 0.6, 0.9, "2.0.1"),
+        call("x", "retrieval", 0.6, 1.0, "2.1.1"),
+        call("x", "retrieval", 3.0, 3.2, "5.0.1"),
+        call("x", "router", 0.0, 9.0, seen_from="server"),
+        call("y", "router", 0.0, 1.5),
+    )
+    times = learn(calls, runs)
+    assert times.seconds == {"router": (0.5, 1.5), "retrieval": (pytest.approx(0.6),)}
+    assert times.mean_s() == {"router": 1.0, "retrieval": pytest.approx(0.6)}
+    assert times.percentile_s(50)["router"] == pytest.approx(1.0)
+    assert times.percentile_s(90)["router"] == pytest.approx(1.4)
+    assert times.seeds == {1000, 1001}
+
+
+def test_a_call_that_hangs_counts_until_the_horizon() -> None:
+    calls, runs = training(call("x", "synthesis", 1.0, NAN, outcome="abandoned"))
+    assert learn(calls, runs).seconds == {"synthesis": (9.0,)}
+
+
+def test_nothing_is_learned_from_runs_that_somebody_cut() -> None:
+    with pytest.raises(ConfigurationError, match="unguarded"):
+        learn(*training(call("x", "router", 0.0, 0.5), alternative="cooperative"))
+
+
+def test_seeds_that_taught_an_allocation_cannot_judge_it() -> None:
+    times = RoleTimes({"router": (1.0,)}, frozenset({7, 8}))
+    times.require_other_seeds([9, 10])
+    with pytest.raises(ConfigurationError, match="seeds 8 are among"):
+        times.require_other_seeds([8, 9])
