@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from docmind_lab.deadlines import Deadline
     from docmind_lab.services.latency import LatencyProfile
     from docmind_lab.settings import Settings
+    from docmind_lab.studies.design import StudyDesign
+    from docmind_lab.studies.runner import sweep
     from docmind_lab.study import Study
 
 __version__ = "0.1.0"
@@ -51,7 +53,9 @@ _HOMES = {
     "MultiAgentCoordinator": "docmind_lab.coordinator",
     "Settings": "docmind_lab.settings",
     "Study": "docmind_lab.study",
+    "StudyDesign": "docmind_lab.studies.design",
     "compare": "docmind_lab.comparison",
+    "sweep": "docmind_lab.studies.runner",
 }
 
 __all__ = [
@@ -61,8 +65,10 @@ __all__ = [
     "MultiAgentCoordinator",
     "Settings",
     "Study",
+    "StudyDesign",
     "compare",
     "plots",
+    "sweep",
 ]
 
 

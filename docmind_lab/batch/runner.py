@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import dataclass, field
 
@@ -22,30 +22,29 @@ PATIENCE_S = 600.0
 
 
 def run_cells(
-    cells: Sequence[Cell],
+    cells: Iterable[Cell],
     workers: Workers,
     stop: threading.Event | None = None,
     *,
     patience_s: float = PATIENCE_S,
-) -> Iterator[CellResult]:
-    """The cells' results, in the order they are done.
+) -> Generator[CellResult]:
+    """The cells' results, in the order they are done. cells: asked for one by one, as there is room for them.
 
     A cell that is lost (its worker died or stalled, a run raised) is computed once more, and then comes back without
     runs and with the `error`. When a pool breaks, nobody knows who broke it: those who were in it go one at a time, so
     that blame falls on one. patience_s: with no cell done for so long, all that are under way count as lost. stop:
-    set by another thread, no further cell is begun and those under way are given up.
+    set by another thread, no further cell is begun, what is done comes back, and what is under way is given up.
     """
-    queue = _Queue(deque(cells))
+    queue = _Queue(iter(cells))
     done_at = time.monotonic()
     try:
-        while queue.is_busy:
-            queue.hand_out(workers)
+        while queue.hand_out(workers):
             done, _ = wait(queue.under_way, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
-            if stop is not None and stop.is_set():
-                return
             if done:
                 done_at = time.monotonic()
             yield from queue.taken(done)
+            if stop is not None and stop.is_set():
+                return
             if time.monotonic() - done_at > patience_s:
                 yield from queue.lose_all(f"no cell was done for {patience_s:g} s")
                 done_at = time.monotonic()
@@ -59,29 +58,31 @@ def run_cells(
 
 @dataclass
 class _Queue:
-    """Cells that wait, cells that go alone because their pool broke, and cells under way."""
+    """Cells not asked for yet, cells that wait again, those that go alone because their pool broke, those under way."""
 
-    waiting: deque[Cell]
+    fresh: Iterator[Cell]
+    waiting: deque[Cell] = field(default_factory=deque)
     suspects: deque[Cell] = field(default_factory=deque)
     under_way: dict[Future[CellResult], Cell] = field(default_factory=dict)
     lost_before: set[str] = field(default_factory=set)
     must_replace: bool = False
 
-    @property
-    def is_busy(self) -> bool:
-        return bool(self.waiting or self.suspects or self.under_way)
-
-    def hand_out(self, workers: Workers) -> None:
+    def hand_out(self, workers: Workers) -> bool:
+        """Whether any cell is under way, after handing out as many as there is room for."""
         if self.suspects:
             if not self.under_way:
                 self._submit(self.suspects.popleft(), workers)
-            return
-        while self.waiting and len(self.under_way) < workers.window:
-            self._submit(self.waiting.popleft(), workers)
+            return True
+        while len(self.under_way) < workers.window:
+            cell = self.waiting.popleft() if self.waiting else next(self.fresh, None)
+            if cell is None:
+                break
+            self._submit(cell, workers)
+        return bool(self.under_way)
 
     def _submit(self, cell: Cell, workers: Workers) -> None:
         try:
-            future = workers.submit(run_cell, cell)
+            future = workers.submit(run_cell, cell, 2 if cell.id in self.lost_before else 1)
         except BrokenExecutor as error:
             # The pool broke between two cells: as if it had broken in this one.
             future = Future()

@@ -11,6 +11,7 @@ all, so whoever finds it may use it, and two processes that compute one cell wri
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -58,6 +59,10 @@ class CellStore:
         """Ids of the cells that are there."""
         return {path.name.removesuffix(_SUFFIX) for path in self.folder.glob(f"[!.]*{_SUFFIX}")}
 
+    def has(self, cell_id: str) -> bool:
+        """Whether a cell is there."""
+        return (self.folder / f"{cell_id}{_SUFFIX}").exists()
+
     def write(self, cell_id: str, measured: Sequence[MeasuredRun]) -> Path:
         """Write a cell, in place of one with its id. Raises: OSError as the file system does."""
         rows = [
@@ -88,10 +93,12 @@ class CellStore:
         )
 
     def remove(self) -> None:
-        """Remove every cell, and the folder if nothing else is in it."""
-        for name in self.done():
-            (self.folder / f"{name}{_SUFFIX}").unlink(missing_ok=True)
-        if self.folder.exists() and not any(self.folder.iterdir()):
+        """Remove every cell, what killed writers left of others, and the folder if nothing else is in it."""
+        for pattern in (f"[!.]*{_SUFFIX}", f".*{_SUFFIX}.*"):
+            for path in self.folder.glob(pattern):
+                path.unlink(missing_ok=True)
+        # Not looked at first: somebody else may put something there in between.
+        with contextlib.suppress(OSError):
             self.folder.rmdir()
 
     def _cell(self, name: str) -> pa.Table:

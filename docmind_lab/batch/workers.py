@@ -77,7 +77,7 @@ class Workers:
     ) -> None:
         self._make, self._keep_warm, self._borrowed = make, keep_warm, borrowed
         self._executor = make()
-        self.window = 2 * getattr(self._executor, "_max_workers", 1) if window is None else window
+        self.window = _window(self._executor, workers=1) if window is None else window
 
     @classmethod
     def of(cls, executor: Executor, window: int | None = None) -> Self:
@@ -91,7 +91,7 @@ class Workers:
                 "executor: a pool of threads cannot compute runs side by side, since virtual time belongs to a process "
                 "as a whole; use a pool of processes, or leave the executor out"
             )
-        return cls(lambda: executor, window or 2 * getattr(executor, "_max_workers", _MANY_WORKERS), borrowed=True)
+        return cls(lambda: executor, window or _window(executor, workers=_MANY_WORKERS), borrowed=True)
 
     def submit(self, function: Callable[..., Result], *args: Any) -> Future[Result]:
         """As an executor's."""
@@ -116,6 +116,12 @@ class Workers:
         # Whoever leaves early leaves cells under way, which would keep the next comparison waiting.
         if not self._borrowed and (kind is not None or not self._keep_warm):
             self._end()
+
+
+def _window(executor: Executor, workers: int) -> int:
+    """How many cells to hand out at once. workers: of an executor that does not say how many it has."""
+    # What is done where it is asked for is done before the next is asked for, and is to be kept by then.
+    return 1 if isinstance(executor, InThisProcess) else 2 * getattr(executor, "_max_workers", workers)
 
 
 def workers_for(runs: int, count: int | None = None) -> Workers:

@@ -10,10 +10,14 @@ import typer
 from docmind_lab.cli.ask import ask
 from docmind_lab.cli.compare import compare
 from docmind_lab.cli.console import INTERRUPTED
+from docmind_lab.cli.diff import diff
 from docmind_lab.cli.doctor import doctor
+from docmind_lab.cli.export import export
 from docmind_lab.cli.index import index
+from docmind_lab.cli.report import report
 from docmind_lab.cli.serve import serve
 from docmind_lab.cli.show import show
+from docmind_lab.cli.sweep import sweep
 from docmind_lab.errors import ConfigurationError, DocmindLabError
 
 app = typer.Typer(
@@ -26,6 +30,10 @@ app = typer.Typer(
 )
 for command, short_help in (
     (compare, "The main job: the same questions under every alternative."),
+    (sweep, "A designed experiment: every combination of factors, repeated."),
+    (report, "Write what a study says as one page."),
+    (diff, "What changed between two studies."),
+    (export, "Write a study's tables as CSV or DuckDB."),
     (show, "What happened in one run, on a line of time."),
     (ask, "Answer one question within the budget."),
     (index, "Index a folder of documents, or bring its index up to date."),

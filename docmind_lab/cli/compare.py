@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from docmind_lab.cli.console import INTERRUPTED, ProgressBar, console, load_settings
+from docmind_lab.cli.printing import print_study, study_as_json, table_of
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.table import Table
 
     from docmind_lab.comparison.design import ClockName
-    from docmind_lab.study import Study
 
 TIMEOUT_VARIABLE = "DOCMIND_AGENTS__DECISION_TIMEOUT"
 FAULT_HELP = (
@@ -110,15 +109,10 @@ def compare(
     finally:
         shown.close()
     if as_json:
-        typer.echo(json.dumps(_as_json(study, folder), indent=2))
+        typer.echo(json.dumps(study_as_json(study, folder), indent=2))
     else:
-        _print_study(study, folder)
-
-
-def _as_json(study: Study, folder: Path) -> dict[str, object]:
-    table = study.summary()
-    rows = json.loads(table.reset_index().to_json(orient="records"))
-    return {"study_id": study.manifest["study_id"], "folder": str(folder), "alternatives": rows}
+        files = "summary.md, timeline.png, overrun.png, runs.parquet, calls.parquet, events.parquet, manifest.json"
+        print_study(study, f"In {folder}: {files}")
 
 
 class _GrowingTable:
@@ -142,7 +136,7 @@ class _GrowingTable:
         """The runs so far."""
         from docmind_lab.summary import summarise  # noqa: PLC0415
 
-        self._table = _table(summarise(runs, {}).display_table())
+        self._table, _ = table_of(summarise(runs, {}).display_table(), self._live.console.width)
         self._draw()
 
     def close(self) -> None:
@@ -153,37 +147,3 @@ class _GrowingTable:
         from rich.console import Group  # noqa: PLC0415
 
         self._live.update(Group(f"measuring: {self._done}", self._table), refresh=True)
-
-
-def _table(frame: pd.DataFrame) -> Table:
-    from rich.table import Table  # noqa: PLC0415
-
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("", no_wrap=True)
-    for column in frame.columns:
-        longest_word = max(len(word) for word in column.split())
-        table.add_column(column, justify="right", min_width=longest_word, max_width=15)
-    for label, row in zip(frame.index, frame.to_numpy(), strict=True):
-        table.add_row(str(label), *(str(value) for value in row))
-    return table
-
-
-def _print_study(study: Study, folder: Path) -> None:
-    from rich.padding import Padding  # noqa: PLC0415
-
-    from docmind_lab.summary import summarise  # noqa: PLC0415
-
-    summary = summarise(study.runs, study.manifest)
-    out = console()
-    out.print()
-    out.print(summary.title, style="bold")
-    out.print(_table(summary.display_table()))
-    out.print()
-    for line in summary.sentences:
-        out.print(Padding(f"• {line}", (0, 0, 0, 0)))
-    out.print()
-    for line in summary.advice:
-        out.print(line)
-    out.print()
-    files = "summary.md, timeline.png, overrun.png, runs.parquet, calls.parquet, events.parquet, manifest.json"
-    out.print(f"In {folder}: {files}")

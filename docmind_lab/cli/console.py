@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 # Not a terminal (a file, a pipe, CI): wide enough that no column of a table is cut.
-_WIDTH = 132
+_WIDTH = 144
 
 
 def load_settings() -> Settings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from dataclasses import dataclass, field
@@ -89,7 +90,7 @@ class Comparison:
             "node_colour": self.node_colour,
         }
 
-    @property
+    @functools.cached_property
     def study_id(self) -> str:
         """A name derived from the design: the same comparison has the same one."""
         digest = hashlib.blake2b(json.dumps(self.design(), sort_keys=True).encode(), digest_size=5)

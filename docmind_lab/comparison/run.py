@@ -155,7 +155,7 @@ def run_comparison(
     )
     if folder is not None and measured:
         # Function-level: drawing is slow to import and not needed to measure.
-        from docmind_lab.report import save_study  # noqa: PLC0415
+        from docmind_lab.reports.folder import save_study  # noqa: PLC0415
 
         save_study(study, folder)
         CellStore(folder / CELLS).remove()

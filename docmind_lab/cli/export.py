@@ -1,0 +1,34 @@
+"""`docmind-lab export DIR`: a study's tables for other tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from docmind_lab.errors import ConfigurationError
+
+_FORMATS = ("csv", "duckdb")
+
+
+def export(
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of the study, finished or not.")],
+    to: Annotated[str, typer.Option(help="Folder for CSV files, or a file that ends in .duckdb.")],
+    as_format: Annotated[
+        str, typer.Option("--format", help="csv or duckdb; by the ending of --to when left out.")
+    ] = "",
+) -> None:
+    """Write the tables runs, calls and events, with the manifest and what every column means."""
+    # Function-level: reading tables takes a second to import, and --help must not.
+    from docmind_lab.studies.export import DUCKDB_SUFFIX, export_csv, export_duckdb  # noqa: PLC0415
+    from docmind_lab.studies.folder import load  # noqa: PLC0415
+
+    target = Path(to)
+    kind = as_format or ("duckdb" if target.suffix == DUCKDB_SUFFIX else "csv")
+    if kind not in _FORMATS:
+        raise ConfigurationError(f"--format {kind!r} is not known; there are {', '.join(_FORMATS)}")
+    study = load(folder)
+    written = (export_duckdb(study, target),) if kind == "duckdb" else export_csv(study, target)
+    for path in written:
+        typer.echo(str(path))

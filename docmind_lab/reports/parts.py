@@ -1,0 +1,82 @@
+"""What a report consists of, whatever it is written as: sections of words, facts, tables and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pandas as pd
+
+# A table that is longer stands folded under its caption: it is there to be looked up, not to be read.
+LONGEST_OPEN = 16
+
+
+@dataclass(frozen=True)
+class Words:
+    """Sentences: paragraphs, a list, lines to paste, or a heading within a section."""
+
+    lines: tuple[str, ...]
+    kind: Literal["paragraphs", "list", "code", "heading"] = "paragraphs"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and what they are, in order."""
+
+    items: Mapping[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table with its caption.
+
+    shown: what people read, cells as text, headings with units; the first column names the row. frame: the same rows as
+    they are in the machine, for JSON. left: headings of the other columns that are words and not numbers. is_main: what
+    the section is there for, and so never folded.
+    """
+
+    caption: str
+    shown: pd.DataFrame
+    frame: pd.DataFrame
+    left: frozenset[str] = frozenset()
+    is_main: bool = False
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is folded where that is possible."""
+        return not self.is_main and len(self.shown) > LONGEST_OPEN
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """A drawn figure. alt: what it shows, for who cannot see it. tables: the numbers behind it."""
+
+    title: str
+    alt: str
+    image: bytes
+    media_type: str
+    tables: tuple[Table, ...] = ()
+
+
+Block = Words | Facts | Table | Figure
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a report under its heading. name: unique in the report, fit for a link."""
+
+    name: str
+    heading: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """A study, told. manifest: of the study, as it is."""
+
+    title: str
+    study_id: str
+    complete: bool
+    sections: tuple[Section, ...]
+    manifest: Mapping[str, Any] = field(default_factory=dict)

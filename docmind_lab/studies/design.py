@@ -1,0 +1,255 @@
+"""What a study is: factors × levels × repeats, as Python or TOML, and the combinations that follow.
+
+    StudyDesign.of({"factors": {"alternative": ["A", "B"], "decision_timeout_s": [5, 10]}, "repeats": 20})
+    StudyDesign.read("study.toml")
+
+    seed = 7                            # keys questions, latencies, faults; each repeat has a seed of its own
+    repeats = 20                        # questions asked in each combination
+
+    [factors]                           # a level, or a list of them
+    alternative = ["unguarded", "A", "B"]
+    decision_timeout_s = [5, 10, 20]
+    fault = ["none", "hang:planner"]
+
+All combinations of one repeat have one seed, so they meet the same question, latencies and faults (common random
+numbers).
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from docmind_lab.alternatives import ALTERNATIVES, Alternative
+from docmind_lab.alternatives.base import options_json
+from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.comparison.design import HORIZON_FACTOR, SIDE_BY_SIDE, ClockName, Comparison
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.services.faults import Fault
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.settings import Settings
+from docmind_lab.studies.combinations import Combination, Impossible, with_colour, with_propagation
+from docmind_lab.studies.study_files import read_study_file
+
+MOST_RUNS = 1_000_000
+
+
+def _listed(value: Any) -> Any:
+    """A single level as a list of one."""
+    return value if isinstance(value, list | tuple) else [value]
+
+
+class Factors(BaseModel):
+    """The factors and their levels; one level or a list of them for each.
+
+    alternative: levels, letters or variants as `compare` takes them, or instances. decision_timeout_s: seconds.
+    deadline_propagation: "own" leaves it to the alternative; true and false set it. node_colour: "own", or what an
+    async alternative finds: "sync" or "blocking_async" nodes. retries: tries after the first of whoever retries;
+    "own" leaves the clients their defaults. fault: as `compare` takes one; several together are joined by "+".
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+    alternative: Annotated[tuple[Any, ...], BeforeValidator(_listed), Field(min_length=1)] = tuple(ALTERNATIVES)
+    decision_timeout_s: Annotated[tuple[float, ...], BeforeValidator(_listed), Field(min_length=1)] = (20.0,)
+    deadline_propagation: Annotated[tuple[bool | Literal["own"], ...], BeforeValidator(_listed)] = ("own",)
+    router_injection: Annotated[tuple[bool, ...], BeforeValidator(_listed)] = (False,)
+    latency_profile: Annotated[tuple[Any, ...], BeforeValidator(_listed)] = ("heavy_tail/3",)
+    fault: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ("none",)
+    stops_on_disconnect: Annotated[tuple[bool, ...], BeforeValidator(_listed)] = (True,)
+    node_colour: Annotated[tuple[Literal["own", "sync", "async", "blocking_async"], ...], BeforeValidator(_listed)] = (
+        "own",
+    )
+    retries: Annotated[tuple[int | Literal["own"], ...], BeforeValidator(_listed)] = ("own",)
+    workload: Annotated[tuple[Literal["supervisor"], ...], BeforeValidator(_listed)] = ("supervisor",)
+    clock: Annotated[tuple[ClockName, ...], BeforeValidator(_listed)] = ("virtual",)
+
+
+class StudyDesign(BaseModel):
+    """What determines a study. Raises: ConfigurationError naming the field, from `of` and `read`.
+
+    name: the beginning of the study's id. repeats: runs in each combination. horizon_factor: a run is observed for so
+    many times its decision timeout. side_by_side: runs under way at once on the wall clock.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")] = "sweep"
+    seed: int = 7
+    repeats: Annotated[int, Field(ge=1)] = 40
+    corpus: str = "language_reference"
+    horizon_factor: Annotated[float, Field(gt=1)] = HORIZON_FACTOR
+    side_by_side: Annotated[int, Field(ge=1)] = SIDE_BY_SIDE
+    factors: Factors = Factors()
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """The design that the values describe, checked as a whole.
+
+        Raises: ConfigurationError naming each field that does not fit, with what does.
+        """
+        try:
+            design = cls.model_validate(dict(values))
+        except ValidationError as error:
+            raise ConfigurationError(_explain(error)) from error
+        if design.total_runs > MOST_RUNS:
+            raise ConfigurationError(
+                f"the study has {design.total_runs:,} runs, above {MOST_RUNS:,}: leave out levels, or repeat less"
+            )
+        return design
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """The design in a TOML file. Raises: ConfigurationError naming the file and what is wrong in it."""
+        values = read_study_file(path)
+        try:
+            return cls.of(values)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"study file {path}: {error}") from error
+
+    @functools.cached_property
+    def planned(self) -> Planned:
+        """The combinations, and those that cannot be."""
+        return _planned(self)
+
+    @property
+    def total_runs(self) -> int:
+        """Runs of all combinations together."""
+        return len(self.planned.combinations) * self.repeats
+
+    def to_dict(self) -> dict[str, Any]:
+        """What determines the runs, as JSON; equal designs have equal ones."""
+        values = self.model_dump(mode="python", exclude={"factors"})
+        factors = self.factors.model_dump(mode="python", exclude={"alternative", "latency_profile"})
+        factors["alternative"] = [
+            {"name": item.name, "options": json.loads(options_json(item))} for item in _alternatives(self.factors)
+        ]
+        factors["latency_profile"] = [_profile(item).to_dict() for item in self.factors.latency_profile]
+        jsonable: dict[str, Any] = json.loads(json.dumps({**values, "factors": factors}))
+        return jsonable
+
+    @property
+    def study_id(self) -> str:
+        """A name derived from the design: the same study has the same one."""
+        text = json.dumps(self.to_dict(), sort_keys=True)
+        return f"{self.name}-{hashlib.blake2b(text.encode(), digest_size=5).hexdigest()}"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The combinations of a design. left_out: those that cannot be, each with its reason."""
+
+    combinations: tuple[Combination, ...]
+    left_out: tuple[str, ...]
+
+
+def _planned(design: StudyDesign) -> Planned:
+    found: dict[tuple[object, ...], Combination] = {}
+    left_out: list[str] = []
+    for combination in _combinations(design):
+        if isinstance(combination, Impossible):
+            left_out.append(combination.reason)
+        else:
+            # "own" and what an alternative does by itself are one combination.
+            found.setdefault(combination.key, combination)
+    if not found:
+        raise ConfigurationError(f"factors: no combination can be run: {'; '.join(dict.fromkeys(left_out))}")
+    return Planned(tuple(found.values()), tuple(dict.fromkeys(left_out)))
+
+
+def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
+    factors = design.factors
+    alternatives = _alternatives(factors)
+    profiles = [_profile(item) for item in factors.latency_profile]
+    faults = [tuple(Fault.parse(part) for part in level.split("+")) for level in factors.fault]
+    # The budget varies fastest but for the arms, and what costs a worker a new system varies slowest.
+    for (
+        clock,
+        injection,
+        colour,
+        retries,
+        profile,
+        fault,
+        stops,
+        timeout_s,
+        propagation,
+        alternative,
+    ) in itertools.product(
+        factors.clock,
+        factors.router_injection,
+        factors.node_colour,
+        factors.retries,
+        profiles,
+        faults,
+        factors.stops_on_disconnect,
+        factors.decision_timeout_s,
+        factors.deadline_propagation,
+        alternatives,
+    ):
+        chosen = with_propagation(alternative, propagation)
+        node_colour = with_colour(alternative, colour)
+        if isinstance(chosen, Impossible):
+            yield chosen
+            continue
+        if isinstance(node_colour, Impossible):
+            yield node_colour
+            continue
+        tries = None if retries == "own" else retries
+        yield Combination(
+            Comparison(
+                decision_timeout_s=timeout_s,
+                runs=design.repeats,
+                seed=design.seed,
+                alternatives=parse_alternatives([chosen], tries, budgeted_retries=Settings().agents.max_retries),
+                profile=profile,
+                faults=fault,
+                stops_on_disconnect=stops,
+                client_retries=tries,
+                horizon_factor=design.horizon_factor,
+                side_by_side=design.side_by_side,
+                router_injection=injection,
+                clock=clock,
+                corpus=design.corpus,
+                node_colour=node_colour,
+            )
+        )
+
+
+def _alternatives(factors: Factors) -> tuple[Alternative, ...]:
+    items = [part for item in factors.alternative for part in (item.split(",") if isinstance(item, str) else [item])]
+    for item in items:
+        if not isinstance(item, str) and not hasattr(item, "run"):
+            raise ConfigurationError(f"factors.alternative: {item!r} is neither a name nor an alternative")
+    return parse_alternatives(items, budgeted_retries=Settings().agents.max_retries)
+
+
+def _profile(level: Any) -> LatencyProfile:
+    if isinstance(level, LatencyProfile):
+        return level
+    if not isinstance(level, str):
+        raise ConfigurationError(f"factors.latency_profile: {level!r} is neither a name nor a LatencyProfile")
+    return LatencyProfile.named(level)
+
+
+def _explain(error: ValidationError) -> str:
+    lines = []
+    for problem in error.errors():
+        # The levels of a factor are numbered in its location, and so are the kinds a level may be of.
+        parts = [str(part) for part in problem["loc"]]
+        field = ".".join(part for part in parts[:2] if not part.isdigit())
+        message = problem["msg"].removeprefix("Value error, ")
+        if problem["type"] == "extra_forbidden":
+            model: type[BaseModel] = Factors if parts[0] == "factors" else StudyDesign
+            message = f"there is no such field; there are {', '.join(sorted(model.model_fields))}"
+            lines.append(f"{field}: {message}")
+        else:
+            lines.append(f"{field}: {message}, not {problem.get('input')!r}")
+    return "; ".join(dict.fromkeys(lines))

@@ -1,0 +1,256 @@
+"""A study in a folder: its design first, a file for each finished cell, and at the end the tables in their place.
+
+    design.json       what the study is; a folder belongs to one study
+    cells/NNN.parquet a finished cell, there whole or not at all
+    cells/NNN.lock    held by whoever computes the cell; the system frees it when its holder ends, however that ends
+    runs.parquet, calls.parquet, events.parquet, manifest.json    the study; the manifest last
+
+Several processes may work on one folder, on one machine: each computes the cells that nobody else has.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from docmind_lab.batch import CellStore
+from docmind_lab.errors import ConfigurationError, RecordError
+from docmind_lab.measurement import MeasuredRun
+from docmind_lab.records import SCHEMA_VERSION, TABLES
+from docmind_lab.settings import Settings
+from docmind_lab.study import MANIFEST, Study, require_writable, written_whole
+
+DESIGN, CELLS = "design.json", "cells"
+_FINISHING = ".finishing.lock"
+
+
+# A forked process shares the locks of its parent, and would keep them after the parent's end.
+_locks_held: set[int] = set()
+
+
+def _forget_the_parents_locks() -> None:
+    for descriptor in _locks_held:
+        os.close(descriptor)
+    _locks_held.clear()
+
+
+os.register_at_fork(after_in_child=_forget_the_parents_locks)
+
+
+class StudyFolder:
+    """The folder of one study. Raises: ConfigurationError when it cannot be written, or is another study's."""
+
+    def __init__(
+        self, path: str | os.PathLike[str], study_id: str, design: Mapping[str, Any], settings: Settings
+    ) -> None:
+        self.path = require_writable(path)
+        self.study_id, self.design, self.settings = study_id, design, _settings_of_runs(settings)
+        self.store = CellStore(self.path / CELLS)
+        self._claims: dict[str, int] = {}
+        with self._alone():
+            self._belongs_to_us()
+            if self.finished():
+                self._tidy()
+            else:
+                self._made(self.store.folder)
+
+    def _belongs_to_us(self) -> None:
+        known = read_design(self.path)
+        if known is None:
+            if (self.path / MANIFEST).exists():
+                raise ConfigurationError(f"--out {self.path} holds another study; choose another folder or remove it")
+            facts = {"study_id": self.study_id, "design": self.design, "settings": self.settings}
+            text = json.dumps(facts, indent=2, sort_keys=True) + "\n"
+            self._written(self.path / DESIGN, lambda path: Path(path).write_text(text, encoding="utf-8"))
+        elif known["study_id"] != self.study_id:
+            raise ConfigurationError(
+                f"--out {self.path} belongs to another study ({known['study_id']}, and this is {self.study_id}): its "
+                "seed, repeats or factors differ; choose another folder or remove it"
+            )
+        elif known["settings"] != self.settings:
+            begun, ours = _flat(known["settings"]), _flat(self.settings)
+            names = ", ".join(sorted(name for name in begun | ours if begun.get(name) != ours.get(name)))
+            raise ConfigurationError(
+                f"--out {self.path} was begun with other settings ({names}), and runs of both would be mixed; set them "
+                "as they were, or choose another folder"
+            )
+
+    def finished(self) -> bool:
+        """Whether the study's tables are there, every cell in them."""
+        return bool((_manifest_in(self.path) or {}).get("complete"))
+
+    def done(self) -> set[str]:
+        """Ids of the cells that are there."""
+        return self.store.done()
+
+    def claim(self, cell_id: str) -> bool:
+        """Whether the cell is ours to compute; False when it is there, or another process is at it."""
+        try:
+            descriptor = os.open(self.store.folder / f"{cell_id}.lock", os.O_RDWR | os.O_CREAT, 0o666)
+        except FileNotFoundError:  # another process has finished the study
+            return False
+        except OSError as error:
+            raise _unwritable(self.store.folder, error) from error
+        _locks_held.add(descriptor)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _let_go(descriptor)
+            return False
+        # Looked at under the lock: since we last looked another process may have finished the cell, or the study.
+        if self.store.has(cell_id) or self.finished():
+            _let_go(descriptor)
+            return False
+        self._claims[cell_id] = descriptor
+        return True
+
+    def keep(self, cell_id: str, measured: Sequence[MeasuredRun]) -> None:
+        """Write a finished cell. Raises: RecordError when it cannot be; the others are intact."""
+        try:
+            self.store.write(cell_id, measured)
+        except OSError as error:
+            raise _unwritable(self.store.folder, error) from error
+
+    def release(self, cell_id: str) -> None:
+        """Give the cell back, done or not."""
+        with contextlib.suppress(KeyError):
+            _let_go(self._claims.pop(cell_id))
+
+    def release_all(self) -> None:
+        """Give back every cell that is not done."""
+        for cell_id in list(self._claims):
+            self.release(cell_id)
+
+    def finish(self, cell_ids: Sequence[str], manifest: Mapping[str, Any]) -> Study:
+        """The study of these cells, its tables and manifest written; the cells go when the study is complete.
+
+        Raises: RecordError when they cannot be written.
+        """
+        with self._alone():
+            if self.finished():  # by another process, since we looked
+                self._tidy()
+                return Study.load(self.path)
+            tables = self.store.read(cell_ids)
+            study = Study(tables.runs, tables.calls, tables.events, manifest)
+            for name in TABLES:
+                frame = getattr(study, name)
+                self._written(self.path / f"{name}.parquet", functools.partial(frame.to_parquet, index=False))
+            text = json.dumps(manifest, indent=2, sort_keys=True) + "\n"
+            self._written(self.path / MANIFEST, lambda path: Path(path).write_text(text, encoding="utf-8"))
+            if manifest["complete"]:
+                self._tidy()
+        return study
+
+    def _tidy(self) -> None:
+        """Remove the cells of a finished study, and what killed writers left."""
+        self.release_all()
+        leftovers = [path for name in (*TABLES, MANIFEST, DESIGN) for path in self.path.glob(f".{name}.*")]
+        for path in (*leftovers, *self.store.folder.glob("*.lock")):
+            path.unlink(missing_ok=True)
+        self.store.remove()
+
+    def _made(self, folder: Path) -> None:
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise _unwritable(self.path, error) from error
+
+    def _written(self, path: Path, write: Any) -> None:
+        try:
+            written_whole(path, write)
+        except OSError as error:
+            raise _unwritable(path.parent, error) from error
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        try:
+            descriptor = os.open(self.path / _FINISHING, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise _unwritable(self.path, error) from error
+        _locks_held.add(descriptor)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            _let_go(descriptor)
+
+
+def read_design(path: Path) -> dict[str, Any] | None:
+    """What `design.json` says; None without one. Raises: RecordError when it cannot be read."""
+    file = path / DESIGN
+    try:
+        known = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise RecordError(f"{file} cannot be read ({error}); choose another folder, or remove that file") from error
+    if not isinstance(known, dict) or not {"study_id", "design", "settings"} <= known.keys():
+        raise RecordError(f"{file} is no study's design; choose another folder, or remove that file")
+    return known
+
+
+def load(path: str | os.PathLike[str]) -> Study:
+    """The study in a folder, or the part of it that is done when it was not finished.
+
+    Raises: RecordError when there is none.
+    """
+    folder, written = Path(path), _manifest_in(Path(path)) or {}
+    # Cells beside the tables of a finished study are what a killed process had no time to remove.
+    if written.get("complete"):
+        return Study.load(folder)
+    known, store = read_design(folder), CellStore(folder / CELLS)
+    if known is None or not store.done():
+        return Study.load(folder)
+    try:
+        tables = store.read()
+    except RecordError:
+        if (_manifest_in(folder) or {}).get("complete"):  # finished by another process while we read
+            return Study.load(folder)
+        raise
+    manifest = {"schema_version": SCHEMA_VERSION, **written, **known, "complete": False}
+    return Study(tables.runs, tables.calls, tables.events, manifest)
+
+
+def _manifest_in(folder: Path) -> dict[str, Any] | None:
+    """The manifest in a folder; None without one that can be read."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return manifest if isinstance(manifest, dict) else None
+
+
+def _settings_of_runs(settings: Settings) -> dict[str, Any]:
+    """Those that have a part in what a run does, as JSON; not those that are factors, secrets or paths."""
+    not_theirs: Any = {
+        "agents": {"decision_timeout", "enable_router_injection"},
+        "llm": {"api_key"},
+        "database": {"qdrant_path"},
+        "security": True,
+        "log_level": True,
+    }
+    return settings.model_dump(mode="json", exclude=not_theirs)
+
+
+def _flat(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    return {f"{section}.{name}": value for section, values in settings.items() for name, value in values.items()}
+
+
+def _let_go(descriptor: int) -> None:
+    """Free a lock, whoever else has its descriptor."""
+    _locks_held.discard(descriptor)
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
+
+
+def _unwritable(folder: Path, error: OSError) -> RecordError:
+    return RecordError(
+        f"{folder} cannot be written ({error.strerror or error}); the cells that are done are intact: make room, "
+        "then run the same study again, and it goes on from there"
+    )

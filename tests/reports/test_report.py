@@ -1,0 +1,301 @@
+"""Reports of made-up runs: what is in them, what is not, and that a page needs nothing but itself."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+
+import matplotlib
+import pandas as pd
+import pytest
+from bs4 import BeautifulSoup
+from matplotlib.axes import Axes
+from sample_runs import LEVELS, MANIFEST, sample_run, study_of
+
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.records import CallRecord, to_frame
+from docmind_lab.reports import Report, build_report, figures, save_study, write_report
+from docmind_lab.reports.as_json import as_json
+from docmind_lab.reports.html import as_html
+from docmind_lab.reports.markdown import as_markdown
+from docmind_lab.reports.parts import Figure, Table
+from docmind_lab.reports.pictures import PNG, SVG, drawn
+from docmind_lab.study import Study
+
+matplotlib.use("Agg")
+
+ROLES = ("router", "planner", "retrieval")
+LATE = {"outcome": "timed_out", "answered_in_time": False, "stop_reason": "deadline"}
+
+
+def made(
+    levels: tuple[str, ...] = LEVELS, timeouts_s: tuple[float, ...] = (2.0,), repeats: int = 4, **changes
+) -> Study:
+    """A study in which every other run is late: cut at the deadline by A, C and D, worked on by B, left by nobody."""
+    runs, calls = [], []
+    for timeout_s in timeouts_s:
+        for level in levels:
+            for repeat in range(repeats):
+                row = {
+                    "decision_timeout_s": timeout_s,
+                    "horizon_s": 5 * timeout_s,
+                    "run_id": f"{level}-{timeout_s:g}-{repeat}",
+                }
+                if repeat % 2:
+                    row |= _late(level, timeout_s)
+                runs.append(sample_run(level, repeat, **{**row, **changes}))
+                calls += [_call(runs[-1], place, role) for place, role in enumerate(ROLES)]
+    manifest = MANIFEST | {"complete": True, "settings": {"agents": {"max_retries": 1}}, "versions": {"python": "3.11"}}
+    study = study_of(runs)
+    return Study(study.runs, to_frame("calls", calls), study.events, manifest)
+
+
+def _late(level: str, timeout_s: float) -> dict[str, object]:
+    if level == "unguarded":
+        return {"returned_at_s": 3 * timeout_s, "quiescent_at_s": 3 * timeout_s, "caller_overrun_s": 2 * timeout_s,
+                "work_overrun_s": 2 * timeout_s, "answered_in_time": False, "busy_after_deadline_s": 2 * timeout_s,
+                "calls_after_deadline": 3.0, "tokens_after_deadline": 50.0}  # fmt: skip
+    if level == "hard_timeout":
+        left = {"quiescent_at_s": 3 * timeout_s, "work_overrun_s": 2 * timeout_s, "calls_after_deadline": 3.0,
+                "busy_after_deadline_s": 2 * timeout_s, "source_recall": 0.0}  # fmt: skip
+        return LATE | {"returned_at_s": timeout_s} | left
+    return LATE | {"returned_at_s": timeout_s, "quiescent_at_s": timeout_s}
+
+
+def _call(run, place: int, role: str) -> CallRecord:
+    begun_s = 0.4 * place
+    return CallRecord(
+        "made-up", run.run_id, f"c{place}", "", 1, "client", "supervisor", run.alternative, role, f"{place}.0.1", "llm",
+        begun_s, begun_s + 0.1, begun_s + 0.3, 0.3, 0.0, float("nan"), run.decision_timeout_s - begun_s, 0.0, "ok",
+        False, False, 10.0, 5.0, "",
+    )  # fmt: skip
+
+
+@functools.cache
+def whole() -> Report:
+    """The report of one condition with everything in it; drawing takes seconds, so all tests look at this one."""
+    return build_report(made())
+
+
+@functools.cache
+def page() -> BeautifulSoup:
+    return BeautifulSoup(as_html(whole()), "html.parser")
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports whose images nobody looks at: everything is computed, and not drawn."""
+    monkeypatch.setattr(figures, "drawn", lambda draw, size_in: (b"<svg/>", SVG))
+
+
+def test_a_report_has_its_sections_in_order() -> None:
+    assert [section.name for section in whole().sections] == [
+        "asked", "answer", "arms", "completion", "overrun", "timeline", "scorecard", "slack", "differences", "controls",
+        "limits", "making",
+    ]  # fmt: skip
+
+
+def test_every_figure_has_its_numbers_beside_it() -> None:
+    figures = [block for section in whole().sections for block in section.blocks if isinstance(block, Figure)]
+    assert len(figures) == 7
+    for figure in figures:
+        assert figure.tables
+        assert not any(table.frame.empty for table in figure.tables)
+
+
+def test_a_page_asks_for_nothing_but_itself() -> None:
+    html = as_html(whole())
+    for tag in page().find_all(True):
+        for name in ("src", "href", "srcset", "action", "data", "poster"):
+            value = str(tag.get(name, "#"))
+            assert value.startswith(("#", "data:image/")), f"{tag.name} {name}={value[:40]}"
+    assert not page().find_all(["script", "link", "iframe", "object", "base"])
+    assert "url(" not in html
+    assert "@import" not in html
+    assert not re.search(r"https?://", html)
+    assert len(html.encode()) < 5_000_000
+
+
+def test_a_page_is_read_in_order_by_who_cannot_see_it() -> None:
+    soup = page()
+    assert len(soup.find_all("h1")) == 1
+    levels = [int(tag.name[1]) for tag in soup.find_all(re.compile(r"^h[1-6]$"))]
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    assert all(len(image["alt"]) > 40 for image in soup.find_all("img"))
+    assert all(figure.find("figcaption") for figure in soup.find_all("figure"))
+    for table in soup.find_all("table"):
+        assert table.find("caption").text
+        assert all(head.get("scope") in ("col", "row") for head in table.find_all("th"))
+        widths = {len(row.find_all(["th", "td"])) for row in table.find_all("tr")}
+        assert len(widths) == 1
+    ids = [tag["id"] for tag in soup.find_all(id=True)]
+    assert len(ids) == len(set(ids))
+    assert {link["href"][1:] for link in soup.find_all("a")} <= set(ids)
+
+
+def test_every_element_of_a_page_is_closed() -> None:
+    class Balanced(HTMLParser):
+        open_tags: list[str] = []  # noqa: RUF012 - one parser
+
+        def handle_starttag(self, tag: str, attrs: object) -> None:
+            if tag not in ("meta", "img", "br"):
+                self.open_tags.append(tag)
+
+        def handle_endtag(self, tag: str) -> None:
+            assert self.open_tags.pop() == tag
+
+    parser = Balanced()
+    parser.feed(as_html(whole()))
+    assert parser.open_tags == []
+
+
+def test_a_page_has_a_dark_theme_and_a_way_to_print() -> None:
+    style = page().find("style").text
+    assert "prefers-color-scheme: dark" in style
+    assert "@media print" in style
+    assert "background: #ffffff" in style  # figures keep their paper
+
+
+def test_long_tables_are_folded_and_short_ones_are_not() -> None:
+    for folded in page().find_all("details"):
+        assert len(folded.find_all("tr")) > 17
+    arms = next(section for section in page().find_all("section") if section["id"] == "arms")
+    assert arms.find("details") is None
+    assert "A cooperative" in arms.find("table").text
+
+
+def test_what_a_study_holds_is_never_markup(undrawn: None) -> None:
+    study = made(("unguarded", "cooperative"))
+    hostile = {"study_id": "<script>alert(1)</script>", "left_out": ["<img src=x onerror=y>"]}
+    report = build_report(Study(study.runs, study.calls, study.events, {**study.manifest, **hostile}))
+    html = as_html(report)
+    assert "<script" not in html
+    assert "<img src=x" not in html
+    assert "&lt;script&gt;" in html
+
+
+def test_json_is_strict_and_has_all_digits() -> None:
+    def refuse(constant: str) -> float:
+        raise AssertionError(constant)
+
+    told = json.loads(as_json(whole()), parse_constant=refuse)
+    assert told["complete"] is True
+    arms = next(section for section in told["sections"] if section["name"] == "arms")
+    rows = next(block for block in arms["blocks"] if block["kind"] == "table")["rows"]
+    by_arm = {row["arm"]: row for row in rows}
+    assert by_arm["A  cooperative"]["answered_in_time"] == 2
+    assert by_arm["A  cooperative"]["share"] == 0.5
+    assert by_arm["control  unguarded"]["busy_after_deadline_s"] == 2.0
+
+
+def test_markdown_says_the_same() -> None:
+    text = as_markdown(whole())
+    assert text.count("\n# ") == 0
+    assert text.startswith("# DocMind supervisor")
+    for section in whole().sections:
+        assert f"\n## {section.heading}\n" in text
+    assert "| A cooperative | 4 | 2 · 50%" in text
+
+
+def test_an_answer_comes_first_and_settings_can_be_pasted() -> None:
+    answer = page().find(id="answer")
+    assert answer.find("p").text.startswith("Choose A cooperative")
+    assert "DOCMIND_AGENTS__DECISION_TIMEOUT=2" in answer.find("pre").text
+
+
+def test_differences_are_to_a_and_corrected() -> None:
+    section = next(section for section in whole().sections if section.name == "differences")
+    table = next(block for block in section.blocks if isinstance(block, Table))
+    assert set(table.frame["reference"]) == {"A  cooperative"}
+    assert (table.frame["p_corrected"] >= table.frame["p_value"]).all()
+
+
+def test_without_a_the_first_arm_that_enforces_is_the_reference_and_there_is_no_scorecard(undrawn: None) -> None:
+    report = build_report(made(("unguarded", "hard_timeout", "stop_flag")))
+    sections = {section.name: section for section in report.sections}
+    assert "scorecard" not in sections
+    assert "frontier" not in sections
+    assert set(sections["differences"].blocks[-1].frame["reference"]) == {"B  hard timeout"}  # type: ignore[union-attr]
+    limits = "\n".join(line for block in sections["limits"].blocks for line in block.lines)  # type: ignore[union-attr]
+    assert "the decision record, measured: " in limits
+
+
+def test_without_the_control_there_is_no_verdict_and_the_page_says_why(undrawn: None) -> None:
+    report = build_report(made(("cooperative", "hard_timeout")))
+    assert "controls" not in {section.name for section in report.sections}
+    assert "without the control nothing tells" in as_markdown(report)
+
+
+def test_a_study_that_is_not_complete_says_so_with_the_cells_that_failed(undrawn: None) -> None:
+    study = made(("unguarded", "cooperative"))
+    failed = {"complete": False, "failed_cells": [{"cell": "00-003", "reason": "SimulationStalled: it slept"}]}
+    report = build_report(Study(study.runs, study.calls, study.events, {**study.manifest, **failed}))
+    assert not report.complete
+    soup = BeautifulSoup(as_html(report), "html.parser")
+    assert soup.find(class_="state").text == "Not complete"
+    assert "00-003: SimulationStalled: it slept" in soup.find(id="asked").text
+
+
+def test_of_many_conditions_some_are_drawn_and_the_page_names_the_others(undrawn: None) -> None:
+    report = build_report(made(("unguarded", "cooperative"), (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)))
+    sections = {section.name: section for section in report.sections}
+    drawn = [block.title.partition(" · ")[2] for block in sections["overrun"].blocks]  # type: ignore[union-attr]
+    assert drawn == [f"{value:g} s decision timeout" for value in (0.5, 2.0, 4.0, 16.0)]
+    assert len(sections["frontier"].blocks) == 2
+    limits = as_markdown(report).partition("## What not to conclude")[2]
+    assert "- 1 s decision timeout" in limits
+    assert "- 8 s decision timeout" in limits
+    arms = [block for block in sections["arms"].blocks if isinstance(block, Table)]
+    assert [len(table.shown) for table in arms] == [12]
+
+
+def test_runs_that_are_not_over_are_lower_bounds() -> None:
+    never = {"returned_at_s": float("nan"), "outcome": "unfinished", "answered_in_time": False,
+             "caller_overrun_s": float("nan"), "stop_reason": "horizon"}  # fmt: skip
+    study = study_of([sample_run("unguarded", repeat, **never) for repeat in range(3)])
+    text = as_markdown(build_report(study))
+    assert "| control unguarded | 3 | 0 · 0%" in text
+    assert "| ≥ 8.000 |" in text
+    assert "one question, call by call: calls has no rows" in text
+
+
+def test_a_study_without_runs_has_no_report() -> None:
+    with pytest.raises(ConfigurationError, match="has no runs"):
+        build_report(Study(to_frame("runs", []), to_frame("calls", []), to_frame("events", []), {}))
+
+
+@pytest.mark.parametrize("ending", ["html", "md", "json"])
+def test_the_ending_of_a_file_says_its_format(tmp_path: Path, ending: str) -> None:
+    path = write_report(whole(), tmp_path / "new" / f"r.{ending}")
+    assert path.read_text(encoding="utf-8")[0] == {"html": "<", "md": "#", "json": "{"}[ending]
+    assert [item.name for item in path.parent.iterdir()] == [path.name]
+
+
+def test_another_ending_is_refused_with_those_there_are(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"r\.pdf does not say its format.*html, md, json"):
+        write_report(whole(), tmp_path / "r.pdf")
+    with pytest.raises(ConfigurationError, match="'docx' is not known"):
+        write_report(whole(), tmp_path / "r.html", "docx")
+
+
+@pytest.mark.parametrize(("points", "media_type"), [(3, SVG), (2_000, PNG)])
+def test_simple_figures_are_svg_and_others_png_the_same_every_time(points: int, media_type: str) -> None:
+    def draw(ax: Axes) -> None:
+        ax.plot(range(points), range(points), "o")
+
+    image, kind = drawn(draw, (4.0, 1.0))
+    assert kind == media_type
+    assert (image, kind) == drawn(draw, (4.0, 1.0))
+    assert len(image) < 40_000
+
+
+def test_a_saved_study_has_tables_manifest_figures_and_a_summary(tmp_path: Path) -> None:
+    save_study(made(("unguarded", "cooperative"), repeats=2), tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "calls.parquet", "events.parquet", "manifest.json", "overrun.png", "runs.parquet", "summary.md", "timeline.png",
+    ]  # fmt: skip
+    pd.testing.assert_frame_equal(Study.load(tmp_path).runs, made(("unguarded", "cooperative"), repeats=2).runs)

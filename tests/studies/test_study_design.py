@@ -1,0 +1,267 @@
+"""A design says which runs there are: levels of factors, their combinations, each once, under common random numbers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_studies import DESIGN, small_cells
+
+from docmind_lab.alternatives import Cooperative, HardTimeout
+from docmind_lab.batch import in_this_process
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.settings import Settings
+from docmind_lab.studies import design as design_module
+from docmind_lab.studies.cells import benches_of
+from docmind_lab.studies.design import StudyDesign
+from docmind_lab.studies.runner import sweep
+
+
+def design(repeats: int = 2, **factors: Any) -> StudyDesign:
+    return StudyDesign.of({"corpus": "handbook", "repeats": repeats, "factors": factors})
+
+
+def facts(made: StudyDesign) -> list[Any]:
+    """Of every run, as cells hold them."""
+    return [order.facts for bench in benches_of(made, Settings()) for cell in bench.cells for order in cell.orders]
+
+
+# ---- levels
+
+
+def test_a_single_level_and_a_list_of_one_are_the_same_study() -> None:
+    one = design(alternative="A", decision_timeout_s=5, fault="none", retries=1, latency_profile="typical")
+    listed = design(alternative=["A"], decision_timeout_s=[5], fault=["none"], retries=[1], latency_profile=["typical"])
+    assert one.to_dict() == listed.to_dict()
+    assert one.study_id == listed.study_id
+
+
+def test_names_letters_lists_and_instances_of_alternatives_and_profiles_are_the_same_levels() -> None:
+    named = design(alternative="A,B", latency_profile="typical")
+    made = design(alternative=[Cooperative(), HardTimeout()], latency_profile=LatencyProfile.named("typical"))
+    assert (
+        named.to_dict()["factors"]
+        == design(alternative=["cooperative", "B"], latency_profile="typical").to_dict()["factors"]
+    )
+    assert len(made.planned.combinations) == len(named.planned.combinations) == 2
+
+
+def test_every_combination_of_levels_is_there() -> None:
+    made = design(alternative="A,B,C", decision_timeout_s=[5, 10], fault=["none", "hang:planner"])
+    assert made.total_runs == 3 * 2 * 2 * 2
+    assert {(f.alternative, f.decision_timeout_s, f.fault) for f in facts(made)} == {
+        (alternative, timeout_s, fault)
+        for alternative in ("cooperative", "hard_timeout", "async_cancellation")
+        for timeout_s in (5.0, 10.0)
+        for fault in ("none", "hang:planner")
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"seeds": 1}, "seeds: there is no such field; there are corpus, factors"),
+        ({"factors": {"budget": 3}}, "factors.budget: there is no such field; there are alternative, clock"),
+        ({"repeats": 0}, "repeats: "),
+        ({"seed": 1.5}, "seed: "),
+        ({"name": "a b"}, "name: "),
+        ({"horizon_factor": 1}, "horizon_factor: "),
+        ({"side_by_side": 0}, "side_by_side: "),
+        ({"corpus": "novels"}, "corpus must be one of language_reference, handbook, not 'novels'"),
+        ({"factors": 3}, "factors: "),
+        ({"factors": {"alternative": 3}}, "factors.alternative: 3 is neither a name nor an alternative"),
+        ({"factors": {"alternative": []}}, "factors.alternative: "),
+        ({"factors": {"decision_timeout_s": ["soon"]}}, "factors.decision_timeout_s: "),
+        ({"factors": {"decision_timeout_s": []}}, "factors.decision_timeout_s: "),
+        ({"factors": {"deadline_propagation": "maybe"}}, "factors.deadline_propagation: "),
+        ({"factors": {"router_injection": "perhaps"}}, "factors.router_injection: "),
+        ({"factors": {"stops_on_disconnect": 2}}, "factors.stops_on_disconnect: "),
+        ({"factors": {"node_colour": "red"}}, "factors.node_colour: "),
+        ({"factors": {"latency_profile": 4}}, "factors.latency_profile: 4 is neither a name nor a LatencyProfile"),
+        ({"factors": {"workload": "chess"}}, "factors.workload: "),
+        ({"factors": {"clock": "sun"}}, "factors.clock: "),
+        ({"factors": {"fault": "lightning"}}, "unknown fault 'lightning'; the faults are none, hang"),
+    ],
+)
+def test_a_field_that_cannot_be_used_is_named_in_python_and_in_toml(
+    values: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigurationError) as in_python:
+        StudyDesign.of(values)
+    assert str(in_python.value).startswith(said)
+    file = tmp_path / "study.toml"
+    file.write_text(toml(values))
+    with pytest.raises(ConfigurationError) as in_toml:
+        StudyDesign.read(file)
+    assert str(in_toml.value) == f"study file {file}: {in_python.value}"
+
+
+def toml(values: dict[str, Any]) -> str:
+    tables = "".join(f"[{name}]\n{toml(value)}" for name, value in values.items() if isinstance(value, dict))
+    plain = {name: value for name, value in values.items() if not isinstance(value, dict)}
+    return "".join(f"{name} = {value!r}\n" for name, value in plain.items()) + tables
+
+
+def test_a_file_and_python_make_the_same_study(tmp_path: Path) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text(toml({**DESIGN, "seed": 3, "factors": {**DESIGN["factors"], "fault": ["none", "hang:planner"]}}))
+    factors = {**DESIGN["factors"], "fault": ["none", "hang:planner"]}
+    assert StudyDesign.read(file).study_id == StudyDesign.of({**DESIGN, "seed": 3, "factors": factors}).study_id
+
+
+def test_a_file_that_is_not_there_or_not_toml_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"study file .*absent\.toml cannot be read \(No such file"):
+        StudyDesign.read(tmp_path / "absent.toml")
+    for text in (b"seed = ", b"\xff\xfe"):
+        (tmp_path / "broken.toml").write_bytes(text)
+        with pytest.raises(ConfigurationError, match=r"study file .*broken\.toml is not TOML"):
+            StudyDesign.read(tmp_path / "broken.toml")
+
+
+# ---- combinations
+
+
+def test_a_combination_that_cannot_be_is_left_out_with_its_reason(tmp_path: Path) -> None:
+    made = design(alternative="A,D,unguarded", deadline_propagation=[True, False], node_colour=["own", "async"])
+    assert made.planned.left_out
+    for reason in (
+        "cooperative with node_colour=async: it runs sync nodes",
+        "unguarded with deadline_propagation=true: it has no such option",
+    ):
+        assert reason in made.planned.left_out
+    assert len(set(made.planned.left_out)) == len(made.planned.left_out), "each reason once"
+
+
+def test_a_study_of_which_nothing_can_be_is_refused_with_the_reasons() -> None:
+    with pytest.raises(ConfigurationError, match=r"factors: no combination .*: cooperative with node_colour=async"):
+        design(alternative="A", node_colour="async")
+
+
+@pytest.mark.parametrize(
+    ("alternative", "factor", "levels"),
+    [
+        ("A", "deadline_propagation", ["own", True]),
+        ("unguarded", "deadline_propagation", ["own", False]),
+        ("A", "node_colour", ["own", "sync"]),
+        ("C", "node_colour", ["own", "async"]),
+        ("A", "decision_timeout_s", [5, 5.0]),
+        ("A", "fault", ["none", "none"]),
+    ],
+)
+def test_what_an_alternative_does_by_itself_and_the_level_that_says_so_are_one_combination(
+    alternative: str, factor: str, levels: list[Any]
+) -> None:
+    assert len(design(alternative=alternative, **{factor: levels}).planned.combinations) == 1
+
+
+def test_propagation_taken_from_an_alternative_is_another_combination() -> None:
+    made = design(alternative="A", deadline_propagation=["own", False], decision_timeout_s=5)
+    assert {f.deadline_propagation for f in facts(made)} == {True, False}
+
+
+def test_run_ids_are_unique_over_the_whole_study() -> None:
+    made = design(
+        alternative="A,A:per_read,B",
+        decision_timeout_s=[5, 5.5],
+        fault=["none", "hang:planner"],
+        retries=["own", 1],
+        deadline_propagation=["own", False],
+        router_injection=[False, True],
+    )
+    ids = [f.run_id for f in facts(made)]
+    assert len(set(ids)) == len(ids) == made.total_runs
+    assert {f.study_id for f in facts(made)} == {made.study_id}
+
+
+def test_cells_have_ids_of_their_own_over_all_systems() -> None:
+    made = design(alternative="A,B", fault=["none", "hang:planner"], latency_profile=["typical", "fast"])
+    with small_cells(1):
+        ids = [cell.id for bench in benches_of(made, Settings()) for cell in bench.cells]
+    assert len(set(ids)) == len(ids) == made.total_runs
+
+
+def test_a_study_of_too_many_runs_is_refused_with_the_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(design_module, "MOST_RUNS", 7)
+    with pytest.raises(ConfigurationError, match=r"the study has 8 runs, above 7: leave out levels, or repeat less"):
+        design(repeats=4, alternative="A,B")
+    assert design(repeats=3, alternative="A,B").total_runs == 6
+
+
+# ---- identity
+
+BASE: dict[str, Any] = {"alternative": "A", "decision_timeout_s": 5}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"seed": 8},
+        {"repeats": 3},
+        {"name": "other"},
+        {"corpus": "language_reference"},
+        {"horizon_factor": 3},
+        {"side_by_side": 2},
+        *(
+            {"factors": {**BASE, **factor}}
+            for factor in (
+                {"alternative": "B"},
+                {"alternative": "A:per_read"},
+                {"decision_timeout_s": 6},
+                {"deadline_propagation": False},
+                {"router_injection": True},
+                {"latency_profile": "typical"},
+                {"fault": "hang:planner"},
+                {"stops_on_disconnect": False},
+                {"retries": 1},
+                {"clock": "wall"},
+            )
+        ),
+    ],
+    ids=str,
+)
+def test_studies_that_differ_in_anything_have_different_ids(changed: dict[str, Any]) -> None:
+    base = {"corpus": "handbook", "repeats": 2, "factors": BASE}
+    assert StudyDesign.of({**base, **changed}).study_id != StudyDesign.of(base).study_id
+
+
+def test_the_id_of_a_study_is_the_same_in_every_process() -> None:
+    program = (
+        "import json, sys; from docmind_lab.studies.design import StudyDesign; "
+        "print(StudyDesign.of(json.loads(sys.argv[1])).study_id)"
+    )
+    import json
+
+    done = subprocess.run(
+        [sys.executable, "-c", program, json.dumps(DESIGN)], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stdout.strip() == StudyDesign.of(DESIGN).study_id
+
+
+# ---- common random numbers
+
+
+def test_runs_of_one_seed_ask_the_same_question_in_every_arm_and_condition() -> None:
+    made = design(repeats=5, alternative="unguarded,A,C", decision_timeout_s=[5, 10], fault=["none", "hang:planner"])
+    questions: dict[int, set[str]] = {}
+    for f in facts(made):
+        questions.setdefault(f.seed, set()).add(f.question_id)
+    assert len(questions) == 5
+    assert all(len(of_seed) == 1 for of_seed in questions.values())
+    assert len(set.union(*questions.values())) == 5
+
+
+def test_runs_of_one_seed_meet_the_same_latencies_in_every_arm_and_budget() -> None:
+    factors = {"alternative": "unguarded,A,C", "decision_timeout_s": [5, 30], "latency_profile": "typical"}
+    study = sweep({"corpus": "handbook", "repeats": 2, "factors": factors}, executor=in_this_process()())
+    server = study.calls[study.calls["seen_from"] == "server"]
+    # The first call of each run: the supervisor's choice of an agent, which no budget here cuts.
+    first = server.sort_values(["run_id", "started_at_s"]).groupby("run_id").head(1)
+    runs = first.merge(study.runs[["run_id", "seed"]], on="run_id")
+    latencies = runs.groupby("seed")["latency_s"].agg(["count", "nunique", "first"])
+    assert latencies["count"].tolist() == [6, 6]
+    assert latencies["nunique"].tolist() == [1, 1], "equal to the last bit"
+    assert latencies["first"].nunique() == 2, "and another in every repeat"

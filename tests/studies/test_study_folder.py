@@ -1,0 +1,183 @@
+"""A folder belongs to one study: one file for each finished cell, one owner for each cell, and then the tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_studies import DESIGN, RUNS, Scripted, assert_same_tables, made_up_cell, small_cells
+
+from docmind_lab.batch import Cell
+from docmind_lab.errors import ConfigurationError, RecordError
+from docmind_lab.settings import Settings
+from docmind_lab.studies.cells import benches_of
+from docmind_lab.studies.design import StudyDesign
+from docmind_lab.studies.folder import StudyFolder, load
+from docmind_lab.studies.runner import sweep
+from docmind_lab.study import Study, written_whole
+
+STUDY = StudyDesign.of(DESIGN)
+
+
+def cells() -> tuple[Cell, ...]:
+    with small_cells():
+        (bench,) = benches_of(STUDY, Settings())
+    return bench.cells
+
+
+def opened(path: Path, **changes: Any) -> StudyFolder:
+    facts: dict[str, Any] = {"study_id": STUDY.study_id, "design": STUDY.to_dict(), "settings": Settings()}
+    return StudyFolder(path, **{**facts, **changes})
+
+
+def keep(folder: StudyFolder, cell: Cell) -> None:
+    assert folder.claim(cell.id)
+    folder.keep(cell.id, made_up_cell(cell).measured)
+    folder.release(cell.id)
+
+
+MANIFEST = {"schema_version": 1, "study_id": STUDY.study_id, "design": STUDY.to_dict()}
+
+
+def finished(path: Path, executor: Scripted | None = None) -> Study:
+    with small_cells():
+        return sweep(DESIGN, out=path, executor=executor or Scripted())
+
+
+def test_a_cell_has_one_owner_until_it_is_given_back(tmp_path: Path) -> None:
+    one, other = opened(tmp_path), opened(tmp_path)
+    assert one.claim("00-000")
+    assert not other.claim("00-000")
+    assert not one.claim("00-000"), "not twice by the same one either"
+    one.release("00-000")
+    assert other.claim("00-000")
+
+
+def test_a_finished_cell_is_nobodys_to_compute(tmp_path: Path) -> None:
+    one, other = opened(tmp_path), opened(tmp_path)
+    keep(one, cells()[0])
+    assert not one.claim(cells()[0].id)
+    assert not other.claim(cells()[0].id)
+
+
+def test_no_cell_of_a_study_that_another_process_has_finished_is_computed(tmp_path: Path) -> None:
+    late = opened(tmp_path)
+    finished(tmp_path)
+    assert not late.claim("00-000")
+    assert late.finish([], {**MANIFEST, "complete": False}).manifest["complete"], "it gets the other's study"
+    assert not (tmp_path / "cells").exists()
+
+
+@pytest.mark.parametrize("change", [{"seed": 8}, {"repeats": 3}, {"factors": {"alternative": "A"}}])
+def test_the_folder_of_another_study_is_refused_by_name_and_left_alone(change: dict[str, Any], tmp_path: Path) -> None:
+    finished(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    other = StudyDesign.of({**DESIGN, **change})
+    with pytest.raises(ConfigurationError) as raised:
+        sweep(other, out=tmp_path, executor=Scripted())
+    for part in (str(tmp_path), STUDY.study_id, other.study_id, "choose another folder"):
+        assert part in str(raised.value)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_the_folder_of_a_comparison_is_refused(tmp_path: Path) -> None:
+    finished(tmp_path)
+    (tmp_path / "design.json").unlink()
+    with pytest.raises(ConfigurationError, match="holds another study"):
+        finished(tmp_path)
+
+
+def test_a_study_is_not_gone_on_with_under_other_settings(tmp_path: Path) -> None:
+    keep(opened(tmp_path), cells()[0])
+    other = Settings(agents={"max_retries": 3})
+    with pytest.raises(ConfigurationError, match=r"other settings \(agents\.max_retries\)"):
+        sweep(DESIGN, out=tmp_path, settings=other, executor=Scripted())
+
+
+def test_settings_without_a_part_in_a_run_may_change(tmp_path: Path) -> None:
+    keep(opened(tmp_path), cells()[0])
+    # The budget is a factor; the key is a secret, and is not written down.
+    opened(tmp_path, settings=Settings(log_level="ERROR", agents={"decision_timeout": 3}, llm={"api_key": "hidden"}))
+    assert "hidden" not in (tmp_path / "design.json").read_text()
+
+
+def test_a_finished_study_is_returned_without_computing(tmp_path: Path) -> None:
+    first, idle = finished(tmp_path), Scripted()
+    assert_same_tables(finished(tmp_path, idle), first)
+    assert idle.asked == []
+
+
+def test_a_finished_study_is_whole_although_its_cells_were_not_all_removed(tmp_path: Path) -> None:
+    study = finished(tmp_path)
+    leftover = cells()[1]
+    (tmp_path / "cells").mkdir()
+    opened(tmp_path / "elsewhere").store.write(leftover.id, made_up_cell(leftover).measured)
+    (tmp_path / "elsewhere" / "cells" / f"{leftover.id}.parquet").rename(tmp_path / "cells" / f"{leftover.id}.parquet")
+    assert len(load(tmp_path).runs) == RUNS
+    assert_same_tables(load(tmp_path), study)
+    finished(tmp_path)
+    assert not (tmp_path / "cells").exists()
+
+
+def test_what_killed_writers_left_is_removed_at_the_end(tmp_path: Path) -> None:
+    folder = opened(tmp_path)
+    left = [tmp_path / ".runs.parquet.x1", tmp_path / ".manifest.json.x2", folder.store.folder / ".00-000.parquet.x3"]
+    for path in left:
+        path.write_text("half a file")
+    mine = tmp_path / "notes.txt"
+    mine.write_text("not the study's")
+    finished(tmp_path)
+    assert [path for path in left if path.exists()] == []
+    assert mine.exists()
+
+
+def test_an_unfinished_study_is_read_as_far_as_it_is_done(tmp_path: Path) -> None:
+    folder = opened(tmp_path)
+    for cell in cells()[:2]:
+        keep(folder, cell)
+    part = load(tmp_path)
+    assert sorted(part.runs["run_id"]) == sorted(o.facts.run_id for cell in cells()[:2] for o in cell.orders)
+    assert not part.manifest["complete"]
+    assert (part.manifest["study_id"], part.manifest["design"]) == (STUDY.study_id, STUDY.to_dict())
+    again = Study.load(part.save(tmp_path / "copy"))
+    assert_same_tables(again, part)
+
+
+def test_a_folder_without_anything_done_is_no_study(tmp_path: Path) -> None:
+    opened(tmp_path)
+    with pytest.raises(RecordError, match="holds no study"):
+        load(tmp_path)
+
+
+def test_a_design_that_cannot_be_read_is_named_with_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "design.json").write_text("[]")
+    with pytest.raises(RecordError, match=r"design\.json is no study's design; remove the folder"):
+        opened(tmp_path)
+
+
+def test_a_damaged_cell_is_named_with_the_remedy(tmp_path: Path) -> None:
+    (opened(tmp_path).store.folder / f"{cells()[0].id}.parquet").write_text("not parquet")
+    with pytest.raises(RecordError, match=r"00-000\.parquet cannot be read .* remove it and run the study again"):
+        finished(tmp_path)
+    (tmp_path / "cells" / f"{cells()[0].id}.parquet").unlink()
+    assert finished(tmp_path).manifest["complete"]
+
+
+def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("")
+    with pytest.raises(ConfigurationError, match=r"--out .*out cannot be written"):
+        opened(tmp_path / "out")
+
+
+def test_the_manifest_is_the_last_to_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+
+    def noted(path: Path, write: Any) -> Path:
+        written.append(path.name)
+        return written_whole(path, write)
+
+    monkeypatch.setattr("docmind_lab.studies.folder.written_whole", noted)
+    finished(tmp_path)
+    assert (written[0], written[-1]) == ("design.json", "manifest.json")
+    assert set(written[1:-1]) == {"runs.parquet", "calls.parquet", "events.parquet"}

@@ -1,0 +1,219 @@
+"""A sweep computes each cell once, tells how far it is, hears a stop, and says what it could not compute."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import threading
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import cloudpickle
+import pytest
+from small_studies import CELLS, DESIGN, RUNS, Scripted, assert_same_tables, made_up_cell, small_cells
+
+from docmind_lab.alternatives import Cooperative
+from docmind_lab.alternatives.base import NodeColour, Outcome
+from docmind_lab.batch import Cell, CellResult, CellStore, in_this_process
+from docmind_lab.errors import RecordError
+from docmind_lab.records import SCHEMA_VERSION
+from docmind_lab.studies.folder import load
+from docmind_lab.studies.runner import sweep
+from docmind_lab.study import Study
+
+
+def swept(executor: Scripted, out: Path | None = None, **options: Any) -> Study:
+    with small_cells():
+        return sweep(DESIGN, out=out, executor=executor, **options)
+
+
+def test_every_cell_is_computed_once_and_every_run_is_in_the_tables(tmp_path: Path) -> None:
+    executor = Scripted()
+    study = swept(executor, tmp_path)
+    assert len(set(executor.asked)) == len(executor.asked) == CELLS
+    assert len(study.runs) == RUNS == study.runs["run_id"].nunique()
+    assert study.manifest["complete"]
+    assert study.manifest["failed_cells"] == []
+    assert study.manifest["schema_version"] == SCHEMA_VERSION
+
+
+def test_a_folder_changes_nothing_in_the_tables(tmp_path: Path) -> None:
+    assert_same_tables(swept(Scripted(), tmp_path), swept(Scripted()))
+
+
+def test_cells_of_several_systems_are_handed_out_in_one_stream_without_waiting_for_each_other() -> None:
+    class FourWorkers(Scripted):
+        _max_workers = 4
+
+    executor, asked_by_then = FourWorkers(), []
+    factors = {**DESIGN["factors"], "fault": ["none", "hang:planner"]}
+    with small_cells(1):
+        sweep(
+            {**DESIGN, "repeats": 1, "factors": factors},
+            executor=executor,
+            progress=lambda done, _: asked_by_then.append(len(executor.asked) if done == 1 else 0),
+        )
+    assert {name.split("-")[0] for name in executor.asked} == {"00", "01"}
+    assert max(asked_by_then) == len(executor.asked) == 8, "all were under way when the first came back"
+
+
+# ---- progress
+
+
+def test_progress_counts_runs_never_goes_back_and_ends_at_all(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    swept(Scripted(), tmp_path, progress=lambda done, total: seen.append((done, total)))
+    assert seen[0] == (0, RUNS)
+    assert seen[-1] == (RUNS, RUNS)
+    assert seen == sorted(seen)
+    assert {done for done, _ in seen} == {0, 2, 4, 6, 8}
+
+
+def test_progress_of_a_study_that_goes_on_starts_from_what_is_there(tmp_path: Path) -> None:
+    stop = threading.Event()
+    swept(Scripted(lambda cell: stop.set() or made_up_cell(cell)), tmp_path, stop=stop)
+    there = len(load(tmp_path).runs)
+    seen: list[int] = []
+    executor = Scripted()
+    swept(executor, tmp_path, progress=lambda done, total: seen.append(done))
+    assert 0 < seen[0] == there < RUNS
+    assert (seen[-1], 2 * len(executor.asked)) == (RUNS, RUNS - there)
+
+
+def test_progress_ends_at_all_although_another_process_did_the_rest_and_removed_its_cells(tmp_path: Path) -> None:
+    executor, seen = Scripted(), []
+    other = Scripted()
+
+    def act(cell: Cell) -> CellResult:
+        if len(executor.asked) == 1:
+            # The other one finds this cell taken: it stops before it would wait for us.
+            stop = threading.Event()
+            other.act = lambda cell: (stop.set() if len(other.asked) == CELLS - 1 else None) or made_up_cell(cell)
+            swept(other, tmp_path, stop=stop, progress=lambda *_: None)
+        return made_up_cell(cell)
+
+    executor.act = act
+    study = swept(executor, tmp_path, progress=lambda done, total: seen.append(done))
+    assert study.manifest["complete"]
+    assert sorted([*executor.asked, *other.asked]) == [f"00-{number:03}" for number in range(CELLS)]
+    assert seen == sorted(seen)
+    assert seen[-1] == RUNS
+
+
+# ---- stopped, full disk
+
+
+def test_after_a_stop_what_is_done_is_on_disk_and_the_same_call_goes_on(tmp_path: Path) -> None:
+    stop = threading.Event()
+    executor = Scripted(lambda cell: (stop.set() if cell.id == "00-001" else None) or made_up_cell(cell))
+    part = swept(executor, tmp_path, stop=stop)
+    assert not part.manifest["complete"]
+    assert len(executor.asked) <= CELLS - 1, "no further cell was begun"
+    assert len(part.runs) == 2 * len(executor.asked), "what was computed was kept"
+    assert_same_tables(load(tmp_path), part)
+    assert_same_tables(swept(Scripted(), tmp_path), swept(Scripted()))
+
+
+def test_without_processes_a_stop_is_heard_after_the_cell_under_way() -> None:
+    stop, done = threading.Event(), []
+
+    def act(self: Any, function: Any, cell: Cell, attempt: int) -> Any:
+        done.append(cell.id)
+        stop.set()
+        return Scripted().submit(function, cell, attempt)
+
+    kind = type("InThisProcess", (in_this_process()().__class__,), {"submit": act})
+    with small_cells():
+        part = sweep(DESIGN, executor=kind(), stop=stop)
+    assert (done, len(part.runs)) == (["00-000"], 2)
+
+
+def test_a_sweep_that_is_stopped_before_it_begins_has_no_runs(tmp_path: Path) -> None:
+    stop = threading.Event()
+    stop.set()
+    executor = Scripted()
+    assert len(swept(executor, tmp_path, stop=stop).runs) == 0
+    assert executor.asked == []
+
+
+@pytest.mark.parametrize("file", ["00-002.parquet", "calls.parquet", "manifest.json", "design.json"])
+def test_a_full_disk_is_said_in_one_line_and_costs_only_what_was_being_written(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace = os.replace
+
+    def full(source: Any, target: Any) -> None:
+        if Path(target).name == file:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        replace(source, target)
+
+    out = tmp_path / "out"
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", full)
+        with pytest.raises(
+            RecordError, match=r"cannot be written \(No space left on device\).* make room, then run"
+        ) as e:
+            swept(Scripted(), out)
+    assert len(str(e.value).splitlines()) == 1
+    there = CellStore(out / "cells").done()
+    assert list(out.rglob(".*.parquet.*")) == [], "no half of a file is left"
+    executor = Scripted()
+    assert_same_tables(swept(executor, out), swept(Scripted()))
+    assert len(executor.asked) == CELLS - len(there)
+
+
+# ---- what is lost
+
+
+@dataclass(frozen=True)
+class Leaving(Cooperative):
+    """Ends its process in the runs of one seed."""
+
+    name: ClassVar[str] = "leaving"
+    node_colour: ClassVar[NodeColour] = "sync"
+    seed: int = 0
+
+    def run(self, runnable: Any, inputs: Any, deadline: Any, recorder: Any) -> Outcome:
+        if str(recorder.run_id).endswith(f"-{self.seed}"):
+            os._exit(7)
+        return super().run(runnable, inputs, deadline, recorder)
+
+
+def test_a_cell_that_is_lost_is_named_and_the_same_call_tries_it_again(tmp_path: Path) -> None:
+    tries: Counter[str] = Counter()
+
+    def act(cell: Cell) -> CellResult:
+        tries[cell.id] += 1
+        if cell.id == "00-001":
+            raise ZeroDivisionError("a defect")
+        return made_up_cell(cell)
+
+    part = swept(Scripted(act), tmp_path)
+    assert not part.manifest["complete"]
+    assert part.manifest["failed_cells"] == [{"cell": "00-001", "reason": "ZeroDivisionError: a defect"}]
+    assert (tries["00-001"], sum(tries.values())) == (2, CELLS + 1)
+    assert len(part.runs) == RUNS - 2
+    assert load(tmp_path).manifest["failed_cells"] == part.manifest["failed_cells"]
+    again = Scripted()
+    assert_same_tables(swept(again, tmp_path), swept(Scripted()))
+    assert again.asked == ["00-001"]
+    assert load(tmp_path).manifest["failed_cells"] == []
+
+
+@pytest.mark.full
+def test_a_run_that_ends_its_worker_costs_its_cell_and_no_other(tmp_path: Path) -> None:
+    # The workers do not know this module.
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    factors = {**DESIGN["factors"], "alternative": [Leaving(seed=8), "B"]}
+    with small_cells():
+        part = sweep({**DESIGN, "repeats": 3, "factors": factors}, out=tmp_path, workers=2)
+    assert not part.manifest["complete"]
+    failed = {item["cell"]: item["reason"] for item in part.manifest["failed_cells"]}
+    # Seeds 7, 8 and 9 of four combinations, two runs a cell: those of seed 8 are in the third and fourth.
+    assert failed.keys() == {"00-002", "00-003"}
+    assert len(part.runs) == 8
+    assert all(reason.startswith(f"SimulationError: cell {cell} ended its worker") for cell, reason in failed.items())
+    assert {7, 9} == set(part.runs.loc[part.runs["alternative"] == "leaving", "seed"])
