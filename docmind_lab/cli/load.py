@@ -27,12 +27,11 @@ def run_load_study(
     others = sorted(values.keys() - {"load"})
     if others:
         raise ConfigurationError(f"study file {path}: {others[0]}: a load study has its fields in [load], all of them")
+    options = load_options(values["load"])
     folder = Path(out or f"results/{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%SZ}-load")
     shown = ProgressBar("queries", "offering", shown=not as_json)
     try:
-        study = run_load(
-            **load_options(values["load"]), settings=settings, workers=workers, out=folder, progress=shown.show
-        )
+        study = run_load(**options, settings=settings, workers=workers, out=folder, progress=shown.show)
     except KeyboardInterrupt:
         kept = f"; the crowds that were done are in {folder}" if folder.exists() else ""
         typer.echo(f"docmind-lab: interrupted{kept}", err=True)

@@ -80,7 +80,7 @@ def print_study(study: Study, where: str) -> None:
     for line in summary.advice:
         out.print(line)
     out.print()
-    out.print(where)
+    out.print(where, soft_wrap=True)
 
 
 def study_as_json(study: Study, folder: Path) -> dict[str, object]:

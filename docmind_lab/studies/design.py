@@ -24,6 +24,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from html import escape
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -33,11 +34,12 @@ from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.comparison.design import HORIZON_FACTOR, SIDE_BY_SIDE, ClockName, Comparison
 from docmind_lab.errors import ConfigurationError
+from docmind_lab.labels import label_of
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.settings import Settings
 from docmind_lab.studies.combinations import Combination, Impossible, with_colour, with_propagation
-from docmind_lab.studies.study_files import read_study_file
+from docmind_lab.studies.study_files import explained, read_study_file
 
 MOST_RUNS = 1_000_000
 
@@ -99,7 +101,7 @@ class StudyDesign(BaseModel):
         try:
             design = cls.model_validate(dict(values))
         except ValidationError as error:
-            raise ConfigurationError(_explain(error)) from error
+            raise ConfigurationError(explained(error, cls)) from error
         if design.total_runs > MOST_RUNS:
             raise ConfigurationError(
                 f"the study has {design.total_runs:,} runs, above {MOST_RUNS:,}: leave out levels, or repeat less"
@@ -135,6 +137,22 @@ class StudyDesign(BaseModel):
         factors["latency_profile"] = [_profile(item).to_dict() for item in self.factors.latency_profile]
         jsonable: dict[str, Any] = json.loads(json.dumps({**values, "factors": factors}))
         return jsonable
+
+    def __repr__(self) -> str:
+        title = f"StudyDesign {self.name!r}, seed {self.seed}"
+        try:
+            runs = f"{len(self.planned.combinations)} combinations × {self.repeats} repeats = {self.total_runs:,} runs"
+            levels = {**self.factors.model_dump(), "alternative": [_label(item) for item in _alternatives(self.factors)]}
+        except ConfigurationError as error:
+            # A name that nothing has is found when the runs are planned, and to look at a design must not raise.
+            return f"{title}: {error}"
+        levels["latency_profile"] = [_profile(item).name for item in self.factors.latency_profile]
+        told = [name for name, values in levels.items() if name in self.factors.model_fields_set or len(values) > 1]
+        lines = (f"  {name}: {', '.join(_level(value) for value in levels[name])}" for name in told)
+        return "\n".join([f"{title}: {runs}", *lines])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
 
     @property
     def study_id(self) -> str:
@@ -231,25 +249,17 @@ def _alternatives(factors: Factors) -> tuple[Alternative, ...]:
     return parse_alternatives(items, budgeted_retries=Settings().agents.max_retries)
 
 
+def _label(alternative: Alternative) -> str:
+    return " ".join(label_of(alternative.name, options_json(alternative)).split())
+
+
+def _level(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def _profile(level: Any) -> LatencyProfile:
     if isinstance(level, LatencyProfile):
         return level
     if not isinstance(level, str):
         raise ConfigurationError(f"factors.latency_profile: {level!r} is neither a name nor a LatencyProfile")
     return LatencyProfile.named(level)
-
-
-def _explain(error: ValidationError) -> str:
-    lines = []
-    for problem in error.errors():
-        # The levels of a factor are numbered in its location, and so are the kinds a level may be of.
-        parts = [str(part) for part in problem["loc"]]
-        field = ".".join(part for part in parts[:2] if not part.isdigit())
-        message = problem["msg"].removeprefix("Value error, ")
-        if problem["type"] == "extra_forbidden":
-            model: type[BaseModel] = Factors if parts[0] == "factors" else StudyDesign
-            message = f"there is no such field; there are {', '.join(sorted(model.model_fields))}"
-            lines.append(f"{field}: {message}")
-        else:
-            lines.append(f"{field}: {message}, not {problem.get('input')!r}")
-    return "; ".join(dict.fromkeys(lines))

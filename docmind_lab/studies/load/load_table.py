@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.studies.load.arrivals import Arrivals, Constant, Poisson, Trace
+from docmind_lab.studies.study_files import explained
 
 
 class LoadTable(BaseModel):
@@ -83,8 +84,7 @@ def load_options(table: Mapping[str, Any]) -> dict[str, Any]:
         # As JSON types: a TOML array is a list, and a whole number may stand for a float.
         return LoadTable.model_validate({name: _tuples(value) for name, value in table.items()}).options()
     except ValidationError as error:
-        said = "; ".join(f"{'.'.join(['load', *map(str, item['loc'])])}: {item['msg']}" for item in error.errors())
-        raise ConfigurationError(said) from error
+        raise ConfigurationError(explained(error, LoadTable, "load")) from error
 
 
 def _tuples(value: Any) -> Any:

@@ -1,0 +1,156 @@
+"""The commands about studies, as a person types them: sweep, report, diff, export."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docmind_lab.cli import main
+from docmind_lab.study import Study
+
+STUDY = """
+repeats = 2
+corpus = "handbook"
+
+[factors]
+alternative = ["unguarded", "A", "B"]
+decision_timeout_s = [10, 20]
+"""
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    """The exit code, what was printed, and what was complained of."""
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    out, err = capsys.readouterr()
+    return int(ended.value.code or 0), out, err
+
+
+@pytest.fixture(scope="module")
+def study_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("studies") / "small.toml"
+    path.write_text(STUDY, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def swept(study_file: Path) -> tuple[Path, str]:
+    """The folder of a finished sweep, and what the command printed."""
+    folder = study_file.parent / "swept"
+    done = subprocess.run(
+        [sys.executable, "-m", "docmind_lab", "sweep", str(study_file), "--out", str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ,
+        check=True,
+    )
+    return folder, done.stdout
+
+
+def test_sweep_says_what_it_runs_fills_its_folder_and_prints_a_row_for_each_arm_and_timeout(
+    swept: tuple[Path, str],
+) -> None:
+    folder, printed = swept
+    assert "6 combinations × 2 repeats = 12 runs" in printed
+    assert {path.name for path in folder.iterdir()} >= {
+        "runs.parquet",
+        "calls.parquet",
+        "events.parquet",
+        "manifest.json",
+    }
+    rows = [line for line in printed.splitlines() if line.startswith(("control  unguarded", "A  coop", "B  hard"))]
+    assert len(rows) == 6
+    assert f"docmind-lab report {folder}" in printed
+    assert Study.load(folder).manifest["complete"]
+
+
+def test_a_finished_sweep_is_not_run_again(
+    study_file: Path, swept: tuple[Path, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, _ = swept
+    before = (folder / "runs.parquet").stat().st_mtime_ns
+    code, out, _ = said(capsys, "sweep", str(study_file), "--out", str(folder), "--json")
+    answer: dict[str, Any] = json.loads(out)
+    assert (code, len(answer["alternatives"]), answer["failed_cells"]) == (0, 6, [])
+    assert {row["decision_timeout_s"] for row in answer["alternatives"]} == {10.0, 20.0}
+    assert (folder / "runs.parquet").stat().st_mtime_ns == before
+
+
+def test_a_folder_of_another_study_is_refused(
+    study_file: Path, swept: tuple[Path, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = study_file.parent / "other.toml"
+    other.write_text(STUDY.replace("repeats = 2", "repeats = 3"), encoding="utf-8")
+    code, _, err = said(capsys, "sweep", str(other), "--out", str(swept[0]))
+    assert code == 2
+    assert "belongs to another study" in err
+    assert "choose another folder" in err
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("repeats = 0", "repeats: Input should be greater than or equal to 1, not 0"),
+        ("[factors]\nalternativ = 'A'", "factors.alternativ: there is no such field"),
+        ("[factors]\nfault = 'hnag'", "did you mean 'hang'?"),
+        ("[factors", "is not TOML"),
+        ("[load]\nrate = 1", "load.rate"),
+        ("repeats = 2\n[load]\nrates_per_s = [0.2]", "a load study has its fields in [load]"),
+    ],
+)
+def test_a_study_file_that_cannot_be_used_is_one_line_that_names_the_field(
+    text: str, named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(text, encoding="utf-8")
+    code, _, err = said(capsys, "sweep", str(path))
+    assert code == 2
+    assert named in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_a_study_file_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, _, err = said(capsys, "sweep", str(tmp_path / "none.toml"))
+    assert code == 2
+    assert "none.toml cannot be read" in err
+
+
+def test_the_report_is_a_page_beside_the_study(swept: tuple[Path, str], capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = said(capsys, "report", str(swept[0]), "--format", "md")
+    assert code == 0
+    assert "report.md" in out
+    assert "10 and 20 s decision timeout" in (swept[0] / "report.md").read_text(encoding="utf-8")
+
+
+def test_a_study_against_itself_has_no_differences(swept: tuple[Path, str], capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = said(capsys, "diff", str(swept[0]), str(swept[0]), "--json", "--fail-on-regression")
+    assert code == 0
+    assert json.loads(out)
+
+
+def test_tables_are_exported_as_csv(
+    swept: tuple[Path, str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    code, _, _ = said(capsys, "export", str(swept[0]), "--to", str(tmp_path / "csv"))
+    assert code == 0
+    assert (tmp_path / "csv" / "runs.csv").read_text(encoding="utf-8").startswith("study_id,run_id,")
+
+
+@pytest.mark.parametrize("command", ["report", "export", "diff"])
+def test_a_folder_without_a_study_is_named(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = {
+        "report": [str(tmp_path)],
+        "export": [str(tmp_path), "--to", str(tmp_path / "x")],
+        "diff": [str(tmp_path), str(tmp_path)],
+    }[command]
+    code, _, err = said(capsys, command, *words)
+    assert code in (1, 2)
+    assert str(tmp_path) in err
+    assert len(err.strip().splitlines()) == 1
