@@ -8,7 +8,18 @@ import time
 
 from benchmarks.figures import table
 
-NAMES = ("imports", "instrumentation", "handoffs", "coordination", "overrun", "agreement", "virtual_time")
+NAMES = (
+    "imports",
+    "instrumentation",
+    "handoffs",
+    "coordination",
+    "overrun",
+    "agreement",
+    "virtual_time",
+    "sweep",
+    "load",
+    "tables",
+)
 
 
 def main(chosen: list[str]) -> int:

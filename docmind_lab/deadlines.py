@@ -15,6 +15,7 @@ import math
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any, ClassVar, Literal, Protocol
 
 from docmind_lab.clocks import WALL, Clock
@@ -79,6 +80,10 @@ class Deadline:
         if outer is not None and outer.at_s <= at_s:
             return outer
         return cls(at_s=at_s, limit_s=max(0.0, at_s - clock.now()), clock=clock)
+
+    def _repr_html_(self) -> str:
+        # Not what is left: to look at an object must not ask a clock, which may be of another time.
+        return f"<code>{escape(repr(self))}</code>"
 
     def remaining(self) -> float:
         """Seconds left; negative once the deadline has passed."""

@@ -337,9 +337,14 @@ def typed(table: str, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _typed_column(values: pd.Series[Any], column: Column) -> pd.Series[Any]:
+    if column.kind == "level" and isinstance(values.dtype, pd.CategoricalDtype):
+        # As files hold them. Only the few levels are looked at, and the rows take over their numbers.
+        used = values.cat.remove_unused_categories()
+        named = used.cat.rename_categories([str(level) for level in used.cat.categories]).cat.as_unordered()
+        return named.cat.set_categories(list(column.levels) or sorted(named.cat.categories))
     if column.kind == "level":
         text = values.astype("str")
-        levels = list(column.levels) or sorted(set(text))
+        levels = list(column.levels) or sorted(text.unique())
         return pd.Series(pd.Categorical(text, categories=levels), index=values.index)
     return values.astype(_DTYPES[column.kind])  # type: ignore[call-overload,no-any-return]
 

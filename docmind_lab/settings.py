@@ -11,6 +11,7 @@ from __future__ import annotations
 import ipaddress
 import math
 import os
+from html import escape
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
@@ -126,6 +127,16 @@ class Settings(BaseSettings):
                 "database.qdrant_url must be an http or https REST address: gRPC calls cannot be held to a deadline"
             )
 
+    def __repr__(self) -> str:
+        sections = ((name, getattr(self, name)) for name in type(self).model_fields)
+        return "\n".join(["Settings", *(f"  {name}: {_shown(section)}" for name, section in sections)])
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
+
     def admit(self, url: str, *, name: str = "endpoint") -> None:
         """Return if `url` may be reached.
 
@@ -156,6 +167,21 @@ class Settings(BaseSettings):
         for section, fields in sections.items():
             values[section] = {**dict(values.get(section, {})), **fields}
         return type(self)(**values)
+
+
+def _shown(section: object) -> str:
+    """A section as people read it: no key, and no user or password of an address."""
+    if not isinstance(section, BaseModel):
+        return str(section)
+    return ", ".join(f"{name}={_shown_value(value)}" for name, value in section)
+
+
+def _shown_value(value: object) -> str:
+    if isinstance(value, SecretStr):
+        return "(not shown)"
+    if isinstance(value, str) and "@" in value:
+        return repr(f"{value.partition('//')[0]}//…@{value.rpartition('@')[2]}")
+    return f"{value:g}" if isinstance(value, float) else repr(value)
 
 
 def is_loopback(host: str) -> bool:

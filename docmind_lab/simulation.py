@@ -16,6 +16,7 @@ import gc
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from html import escape
 
 from docmind_lab.clocks.virtual import VirtualClock
 from docmind_lab.errors import ConfigurationError
@@ -102,6 +103,13 @@ class SimulatedSystem:
         self.workload = clock.run(self._build())
         # One graph for each colour, made at its first use, over the one system.
         self._coloured = functools.cache(self.workload.coloured)
+
+    def __repr__(self) -> str:
+        retries = "its default" if self.client_retries is None else self.client_retries
+        return f"SimulatedSystem: the supervisor on simulated services in virtual time, client retries: {retries}"
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(repr(self))}</code>"
 
     def _build(self) -> Callable[[], SupervisorWorkload]:
         addresses = ServiceAddresses.at_port(PORT)

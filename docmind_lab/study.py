@@ -97,7 +97,10 @@ class Study:
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> Study:
-        """The study that `save` wrote. Raises: RecordError when there is none, or a newer version wrote it."""
+        """The study that `save` wrote; its events, by far the most rows, are read when they are first asked for.
+
+        Raises: RecordError when there is none, when a table cannot be read, or when a newer version wrote it.
+        """
         folder = Path(directory)
         try:
             manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
@@ -109,8 +112,7 @@ class Study:
                 f"{folder} was written with schema version {version}; this package reads up to {SCHEMA_VERSION}: "
                 "upgrade docmind_lab"
             )
-        frames = {name: typed(name, pd.read_parquet(folder / f"{name}.parquet")) for name in TABLES}
-        return cls(manifest=manifest, **frames)
+        return _StudyInFolder.opened(folder, manifest)
 
     def __repr__(self) -> str:
         return self._summarised().text()
@@ -121,6 +123,36 @@ class Study:
         advice = "".join(f"<p>{escape(line)}</p>" for line in summary.advice)
         table = summary.display_table().to_html(border=0)
         return f"<p><b>{escape(summary.title)}</b></p>{table}<ul>{sentences}</ul>{advice}"
+
+
+class _StudyInFolder(Study):
+    """A study that was saved, with its events left where they are until somebody wants them."""
+
+    @classmethod
+    def opened(cls, folder: Path, manifest: Mapping[str, Any]) -> Study:
+        """The study in a folder. Raises: RecordError for a table that is not there or cannot be read."""
+        if not (folder / "events.parquet").is_file():
+            raise RecordError(f"{folder} holds no whole study: its events.parquet is not there")
+        study = cls.__new__(cls)
+        # Past the dataclass, which would want the events.
+        study.__dict__.update(
+            runs=_table(folder, "runs"), calls=_table(folder, "calls"), manifest=manifest, _folder=folder
+        )
+        return study
+
+    @functools.cached_property
+    def events(self) -> pd.DataFrame:
+        """The events. Raises: RecordError when they cannot be read any more."""
+        return _table(self.__dict__["_folder"], "events")
+
+
+def _table(folder: Path, name: str) -> pd.DataFrame:
+    file = folder / f"{name}.parquet"
+    try:
+        frame = pd.read_parquet(file)
+    except (OSError, ValueError) as error:  # pyarrow's errors of what is no Parquet are ValueErrors
+        raise RecordError(f"{file} cannot be read ({error})") from error
+    return typed(name, frame)
 
 
 def prepare_folder(directory: str | os.PathLike[str]) -> Path:

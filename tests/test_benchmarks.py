@@ -8,13 +8,15 @@ from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
+from sample_runs import sample_run, study_of
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks are run from the root of the repository and are not installed
 
 from benchmarks import __main__ as command  # noqa: E402
-from benchmarks import handoffs, instrumentation, virtual_time  # noqa: E402
+from benchmarks import handoffs, instrumentation, sweep, tables, virtual_time  # noqa: E402
 from benchmarks.figures import Figure, percentile_95, sampled, table  # noqa: E402
 from benchmarks.in_process import ADDRESSES, InProcessServices, in_process  # noqa: E402
 from benchmarks.pairs import DifferentWork, pair_ratios  # noqa: E402
@@ -37,6 +39,44 @@ def test_what_runs_in_virtual_time_and_what_does_not_do_the_same_work():
     assert min(speed_ups) > 1
     limits = [figure.at_most for figure in figures if figure.at_most is not None]
     assert limits == [virtual_time.KERNEL_TARGET, virtual_time.WHOLE_TARGET, virtual_time.WHOLE_TARGET, 200.0, 1000.0]
+
+
+@pytest.mark.full
+def test_a_sweep_and_a_plain_loop_do_the_same_work():
+    figures = {figure.what: figure for figure in sweep.run(timeouts_s=[5.0], seeds=2)}
+    assert figures["runs of the sweep"].value == 12
+    assert figures["a sweep with one worker / its runs in a plain loop"].at_most == sweep.OVERHEAD_TARGET
+    assert figures["with two workers / with one"].at_most == sweep.SECOND_WORKER_TARGET
+    assert all(figure.value > 0 for figure in figures.values() if not math.isnan(figure.value))
+
+
+def test_the_variance_factor_is_that_of_the_pairs_and_a_budget_under_which_nothing_varies_weighs_nothing():
+    def runs(returned_at_s: dict[str, list[float]], timeout_s: float) -> pd.DataFrame:
+        rows = [
+            sample_run(name, seed, returned_at_s=value, decision_timeout_s=timeout_s, horizon_s=5 * timeout_s)
+            for name, values in returned_at_s.items()
+            for seed, value in enumerate(values)
+        ]
+        return study_of(rows).runs
+
+    varying = runs({"cooperative": [1.0, 2.0, 3.0], "hard_timeout": [1.0, 2.0, 4.0]}, 5.0)
+    constant = runs({"cooperative": [2.0] * 3, "hard_timeout": [2.0] * 3}, 2.0)
+    figure = sweep._variance_factor("cooperative", "hard_timeout", "returned_at_s", [varying, constant])
+    # (1 + 7/3) / (1/3): the differences are 0, 0 and −1.
+    assert figure.value == pytest.approx(10)
+    # Later by a second under every seed is no variance between seeds.
+    later = runs({"cooperative": [11.0, 12.0, 13.0], "hard_timeout": [11.0, 12.0, 14.0]}, 20.0)
+    assert sweep._variance_factor(
+        "cooperative", "hard_timeout", "returned_at_s", [varying, later]
+    ).value == pytest.approx(10)
+
+
+@pytest.mark.full
+def test_the_large_study_holds_the_small_ones_rows_again_and_again():
+    figures = {figure.what.strip(): figure for figure in tables.run(calls=1)}
+    assert figures["rows of calls"].value == 280
+    assert figures["read and summed up"].at_most == tables.SECONDS_TARGET
+    assert figures["most memory of the process"].at_most == tables.MEMORY_TARGET_MB
 
 
 class CountingService:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -65,12 +65,9 @@ class CellStore:
 
     def write(self, cell_id: str, measured: Sequence[MeasuredRun]) -> Path:
         """Write a cell, in place of one with its id. Raises: OSError as the file system does."""
+        # Records are flat, and `asdict` would copy each of their values.
         rows = [
-            {
-                **asdict(item.run),
-                "calls": [asdict(call) for call in item.calls],
-                "events": [asdict(event) for event in item.events],
-            }
+            {**vars(item.run), "calls": list(map(vars, item.calls)), "events": list(map(vars, item.events))}
             for item in measured
         ]
         table = pa.Table.from_pylist(rows, schema=_schema())

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import json
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any, Literal
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
@@ -14,6 +15,7 @@ from docmind_lab.deadlines import require_seconds
 from docmind_lab.derive import RunFacts
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.graphs.colours import Colour, checked_colour
+from docmind_lab.labels import label_of
 from docmind_lab.measurement import RunOrder
 from docmind_lab.randomness import keyed_uniform
 from docmind_lab.retrieval import Question, load_questions
@@ -65,6 +67,19 @@ class Comparison:
         load_questions(self.corpus)
         if self.side_by_side < 1:
             raise ConfigurationError(f"side_by_side must be 1 or more runs, not {self.side_by_side}")
+
+    def __repr__(self) -> str:
+        named = ", ".join(
+            " ".join(label_of(alternative.name, options_json(alternative)).split()) for alternative in self.alternatives
+        )
+        return (
+            f"Comparison: {self.decision_timeout_s:g} s decision timeout, {self.runs} questions × "
+            f"{len(self.alternatives)} alternatives = {self.total_runs:,} runs, seed {self.seed}\n"
+            f"  {named}\n  {self.profile.name} latencies, fault {self.fault}, {self.clock} clock, corpus {self.corpus}"
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
 
     @property
     def fault(self) -> str:

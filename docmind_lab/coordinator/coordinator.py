@@ -8,6 +8,7 @@ import functools
 import itertools
 import logging
 from collections.abc import Sequence
+from html import escape
 from typing import Any, Self
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -96,6 +97,14 @@ class MultiAgentCoordinator:
         self._checkpointer = checkpointer if checkpointer is not None else InMemorySaver()
         self._store = store
         self._graph = self.system.graph(self._checkpointer, store)
+
+    def __repr__(self) -> str:
+        limit_s = self.settings.agents.decision_timeout
+        model = "a live model" if self.settings.llm.base_url else "a simulated model"
+        return f"MultiAgentCoordinator: {self.alternative.name}, {limit_s:g} s for each question, {model}"
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(repr(self))}</code>"
 
     @functools.cached_property
     def _streaming_graph(self) -> Runnable:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 from docmind_lab.alternatives.base import Outcome
@@ -16,6 +17,7 @@ THREAD_BUSY = "thread_busy"
 """Stop reason of a question whose turn on its thread did not come in time."""
 
 _TIMED_OUT = frozenset({*TIMEOUT_REASONS, THREAD_BUSY})
+_SHOWN_CHARACTERS = 400  # about five lines of a terminal; a notebook shows all of it
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,25 @@ class AgentResponse:
     def timed_out(self) -> bool:
         """Whether the budget ended before the answer was there."""
         return self.metadata.get("reason") == "timeout"
+
+    def __repr__(self) -> str:
+        shown = self.content if len(self.content) <= _SHOWN_CHARACTERS else f"{self.content[:_SHOWN_CHARACTERS]}…"
+        return f"{self._title()}\n{shown}"
+
+    def _repr_html_(self) -> str:
+        return f"<p><b>{escape(self._title())}</b></p><p>{escape(self.content)}</p>"
+
+    def _title(self) -> str:
+        how = [str(self.metadata.get("outcome", "")).replace("_", " "), f"in {self.processing_time:.2f} s"]
+        if "decision_timeout_s" in self.metadata:
+            how.append(f"of {self.metadata['decision_timeout_s']:g} s")
+        sources = len(self.sources)
+        parts = [" ".join(part for part in how if part), f"{sources} {'source' if sources == 1 else 'sources'}"]
+        if self.validation_score is not None:
+            parts.append(f"{self.validation_score:.0%} of the statements supported")
+        if self.fallback_used:
+            parts.append("extracted from documents: the agents failed")
+        return f"AgentResponse: {', '.join(parts)}"
 
 
 def stop_metadata(outcome: Outcome) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,29 @@ class DecisionTable:
         same = (frame["printed_rank"] == frame["recomputed_rank"]).all()
         lines.append(f"The order of its options is {'the same' if same else 'another one'} with the totals recomputed.")
         return tuple(lines)
+
+    def __repr__(self) -> str:
+        lines = "\n".join(f"- {line}" for line in self.sentences())
+        return f"{self._heading()}\n{self._shown().to_string(index=False)}\n{lines}"
+
+    def _repr_html_(self) -> str:
+        lines = "".join(f"<li>{escape(line)}</li>" for line in self.sentences())
+        table = self._shown().to_html(index=False, border=0)
+        return f"<p><b>{escape(self._heading())}</b></p>{table}<ul>{lines}</ul>"
+
+    def _heading(self) -> str:
+        return f"{self.name}: {self.title}"
+
+    def _shown(self) -> pd.DataFrame:
+        """Scores, printed and recomputed totals, with the weights in the headings."""
+        scores = {
+            f"{name} ({float(100 * weight):g} %)": [f"{option.scores[place]}" for option in self.options]
+            for place, (name, weight) in enumerate(zip(self.criteria, self.weights, strict=True))
+        }
+        frame = self.recomputed()
+        totals = {"printed": [f"{option.printed_total}" for option in self.options]}
+        recomputed = {"recomputed": [f"{value:g}" for value in frame["recomputed"]]}
+        return pd.DataFrame({"option": frame["option"], **scores, **totals, **recomputed})
 
     def matrix(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         """The scores as floats, a row for each option and a column for each criterion."""

@@ -11,6 +11,7 @@ nobody afterwards; what the caller was left with. The map is one reading of it, 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from html import escape
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -90,6 +91,12 @@ class PerfMap:
             lines.append(f"- {name} ({share:.0%}): {COMPONENTS[name]}; {worst:g} → 0, {_best(name):g} → 10")
         return "\n".join(lines)
 
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        return "<br>".join(escape(line) for line in self.text().splitlines())
+
     def parameters(self) -> dict[str, float]:
         """Its numbers by name."""
         return {field.name: float(getattr(self, field.name)) for field in fields(self)}
@@ -117,6 +124,9 @@ class Measures:
     seeds: tuple[int, ...]
     sums: Matrix
     control: Matrix
+
+    def __repr__(self) -> str:
+        return f"Measures: {len(self.arms)} arms over {len(self.seeds)} seeds, {', '.join(COMPONENTS)} of each"
 
     def means(self, times_drawn: Matrix | None = None) -> Matrix:
         """The components: arm × component; or draw × arm × component, for each draw of how often a seed counts.

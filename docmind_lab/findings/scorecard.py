@@ -113,6 +113,9 @@ class Scorecard:
         """Table, map and findings as Markdown."""
         return markdown_of(self)
 
+    def __repr__(self) -> str:
+        return self.text()
+
     def _repr_html_(self) -> str:
         lines = "".join(f"<li>{escape(line)}</li>" for line in self.sentences)
         perf_map = "<br>".join(escape(line) for line in self.perf_map.text().splitlines())

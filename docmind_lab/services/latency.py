@@ -19,6 +19,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from html import escape
 from importlib import resources
 from itertools import pairwise
 from statistics import NormalDist
@@ -72,6 +73,13 @@ class QuantileTable:
         share = (level - self.levels[right - 1]) / (self.levels[right] - self.levels[right - 1])
         # Rounding may carry the sum past the end of its segment, which would break monotonicity.
         return min(low_s + (high_s - low_s) * share, high_s)
+
+    def __repr__(self) -> str:
+        named = ((0.5, "median"), (0.9, "p90"), (0.99, "p99"), (1.0, "most"))
+        return f"QuantileTable: {', '.join(f'{name} {self.at(level):.3g} s' for level, name in named)}"
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(repr(self))}</code>"
 
     def scaled(self, factor: float) -> QuantileTable:
         """The table with every duration times `factor`. Raises ConfigurationError unless it is positive."""
@@ -132,6 +140,21 @@ class LatencyProfile:
         if not -1 <= self.rank_correlation <= 1:
             raise ConfigurationError(f"rank_correlation must lie in [-1, 1]: got {self.rank_correlation}")
         _check_factor(self.time_scale, field="time_scale")
+
+    def __repr__(self) -> str:
+        return "\n".join([self._title(), *(f"  {name}: {table}" for name, table in self._tables().items())])
+
+    def _repr_html_(self) -> str:
+        rows = (f"<tr><th>{name}</th><td>{escape(table)}</td></tr>" for name, table in self._tables().items())
+        about = f"<p>{escape(self.description)} Source: {escape(self.source)}</p>"
+        return f"<p><b>{escape(self._title())}</b></p><table>{''.join(rows)}</table>{about}"
+
+    def _title(self) -> str:
+        slots = "no limit of slots" if self.slots is None else f"{self.slots} slots"
+        return f"LatencyProfile {self.name!r}: {slots}, {self.hang_probability:.3g} of the calls hang"
+
+    def _tables(self) -> dict[str, str]:
+        return {name: repr(getattr(self, name)).removeprefix("QuantileTable: ") for name in _TABLE_FIELDS}
 
     def draw_llm(self, key: DrawKey) -> LlmLatency:
         """The latency of the model call that `key` names: for one key always the same."""

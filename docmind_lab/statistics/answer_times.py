@@ -22,6 +22,7 @@ from docmind_lab.errors import ConfigurationError
 CENSORED: Final = 0
 ANSWERED: Final = 1
 COMPETING: Final = 2
+_KINDS: Final = {ANSWERED: "answered", CENSORED: "censored", COMPETING: "ended without an answer"}
 
 TimedOutAs = Literal["censored", "no_answer"]
 """What a timed-out run says of the time after it was cut: nothing, or that its caller never had an answer."""
@@ -40,6 +41,10 @@ class AnswerTimes:
 
     def __len__(self) -> int:
         return len(self.at_s)
+
+    def __repr__(self) -> str:
+        counts = (f"{(self.what == kind).sum()} {name}" for kind, name in _KINDS.items())
+        return f"AnswerTimes: {len(self)} runs, {', '.join(counts)}"
 
     @property
     def known_until_s(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from html import escape
 
 from docmind_lab.errors import ConfigurationError
 
@@ -36,6 +37,15 @@ class Interval:
     def __str__(self) -> str:
         return self.text()
 
+    def __repr__(self) -> str:
+        return f"Interval: {self._described()}"
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(repr(self))}</code>"
+
+    def _described(self) -> str:
+        return f"{self.text(3)}, {100 * self.confidence:g} % {self.method}, n = {self.n}"
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -48,6 +58,12 @@ class Difference:
     interval: Interval
     p_value: float
     test: str
+
+    def __repr__(self) -> str:
+        return f"Difference: {self.interval._described()}; p = {self.p_value:.2g}, {self.test}"
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(repr(self))}</code>"
 
 
 def difference_of(first: Interval, second: Interval) -> Interval:

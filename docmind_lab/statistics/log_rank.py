@@ -33,6 +33,12 @@ class LogRank:
     statistic: float
     p_value: float
 
+    def __repr__(self) -> str:
+        return f"LogRank: statistic {self.statistic:.2f}, p = {self.p_value:.2g}"
+
+    def _repr_html_(self) -> str:
+        return f"<code>{self!r}</code>"
+
 
 def log_rank(first: AnswerTimes, second: AnswerTimes) -> LogRank:
     """The log-rank test of two arms with independent runs: `scipy.stats.logrank`.

@@ -32,6 +32,9 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.first)
 
+    def __repr__(self) -> str:
+        return f"Pairs: {len(self)} seeds that both arms met, {self.left_out} runs left out"
+
 
 def paired_by_seed(runs: pd.DataFrame, first: str, second: str) -> Pairs:
     """The runs of two arms over the seeds that both met, ascending.

@@ -142,11 +142,12 @@ class StudyDesign(BaseModel):
         title = f"StudyDesign {self.name!r}, seed {self.seed}"
         try:
             runs = f"{len(self.planned.combinations)} combinations × {self.repeats} repeats = {self.total_runs:,} runs"
-            levels = {**self.factors.model_dump(), "alternative": [_label(item) for item in _alternatives(self.factors)]}
+            named = [_label(item) for item in _alternatives(self.factors)]
         except ConfigurationError as error:
             # A name that nothing has is found when the runs are planned, and to look at a design must not raise.
             return f"{title}: {error}"
-        levels["latency_profile"] = [_profile(item).name for item in self.factors.latency_profile]
+        profiles = [_profile(item).name for item in self.factors.latency_profile]
+        levels = {**dict(self.factors), "alternative": named, "latency_profile": profiles}
         told = [name for name, values in levels.items() if name in self.factors.model_fields_set or len(values) > 1]
         lines = (f"  {name}: {', '.join(_level(value) for value in levels[name])}" for name in told)
         return "\n".join([f"{title}: {runs}", *lines])

@@ -29,7 +29,8 @@ from docmind_lab.studies.folder import StudyFolder
 from docmind_lab.studies.runner import sweep
 
 INTERRUPTED, REFUSED, BROKEN = 130, 1, 70
-_FILE_STEPS = {"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "tempfile.mkstemp"}
+_FILE_STEPS = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod"}
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
 def main() -> None:
@@ -89,13 +90,15 @@ def _sweep(job: dict[str, Any]) -> None:
 
 
 class _Steps:
-    """Counts what this process does to the files of a folder, and kills its group before one of the steps."""
+    """Counts what this process changes in the files of a folder, and kills its group before one of the steps."""
 
     def __init__(self, folder: Path, kill_at: int | None) -> None:
         self.folder, self.kill_at, self.count = str(folder), kill_at, 0
 
     def __call__(self, event: str, args: tuple[Any, ...]) -> None:
-        if event in _FILE_STEPS and str(args[0]).startswith(self.folder + os.sep):
+        # How often it looks at them depends on how fast it is; what it changes does not.
+        changes = event in _FILE_STEPS or (event == "open" and args[2] & _WRITING)
+        if changes and str(args[0]).startswith(self.folder + os.sep):
             self.count += 1
             if self.count == self.kill_at:
                 os.killpg(0, signal.SIGKILL)

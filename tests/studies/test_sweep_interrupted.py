@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -80,8 +81,14 @@ def alone() -> Study:
 
 
 def resumed(out: Path) -> Study:
-    with small_cells():
-        return sweep(DESIGN, out=out, executor=in_this_process()())
+    gone_on_too_long = threading.Event()
+    timer = threading.Timer(PATIENCE_S, gone_on_too_long.set)
+    timer.start()
+    try:
+        with small_cells():
+            return sweep(DESIGN, out=out, executor=in_this_process()(), stop=gone_on_too_long)
+    finally:
+        timer.cancel()
 
 
 def cells_in(out: Path) -> int:
@@ -117,7 +124,7 @@ def require_whole_and_tidy(out: Path, study: Study, alone: Study) -> None:
 
 @pytest.fixture(scope="module")
 def steps(sweeps: Sweeps, alone: Study, tmp_path_factory: pytest.TempPathFactory) -> int:
-    """How many times a sweep that is left alone touches the files of its folder."""
+    """How many times a sweep that is left alone changes the files of its folder."""
     out = tmp_path_factory.mktemp("counted") / "out"
     assert sweeps.ended(sweeps.start(out)) == 0, errors(out)
     require_whole_and_tidy(out, Study.load(out), alone)
@@ -217,8 +224,8 @@ def test_a_cell_whose_process_was_killed_is_computed_by_the_other(sweeps: Sweeps
 def test_forked_workers_that_outlive_their_parent_keep_no_cell(sweeps: Sweeps, alone: Study, tmp_path: Path) -> None:
     out = tmp_path / "out"
     pid = sweeps.start(out, executor="forked")
-    eventually(lambda: cells_in(out) >= 1)
-    # Its workers wait for their next cell now, for ever, and have every descriptor that it had.
+    # The worker was forked when the first cell had been claimed, and computes it while the second is.
+    eventually(lambda: (out / "cells" / "00-001.lock").exists())
     os.kill(pid, signal.SIGKILL)
     assert sweeps.ended(pid) == -signal.SIGKILL
     try:

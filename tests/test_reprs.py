@@ -1,0 +1,218 @@
+"""Every public object says in a few lines what it is, in a terminal and in a notebook, and gives nothing away."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from sample_runs import sample_run, sample_study
+
+import docmind_lab as dl
+from docmind_lab import findings, statistics
+from docmind_lab.agreement import agreement
+from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.comparison.design import Comparison
+from docmind_lab.findings.measured_perf import measures_of
+from docmind_lab.records import to_frame
+from docmind_lab.services.latency import QuantileTable
+from docmind_lab.simulation import SimulatedSystem
+from docmind_lab.studies.load import LoadStudy
+from docmind_lab.studies.load.tables import LoadColumns, QueryRows, ServingRecord, frames_of
+
+SECRET = "sk-not-to-be-shown"
+MOST_LINES, MOST_CHARACTERS = 60, 8_000
+
+
+class WellFormed(HTMLParser):
+    """Whether every element that is opened is closed, in order."""
+
+    void = frozenset({"br", "hr", "img", "input", "col", "meta", "link"})
+
+    def __init__(self):
+        super().__init__()
+        self.open = []
+
+    def handle_starttag(self, tag, attrs):
+        assert tag != "script"
+        if tag not in self.void:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def runs_of_two_clocks():
+    return [sample_study(runs=2, clock=clock) for clock in ("virtual", "wall")]
+
+
+def load_study():
+    columns = LoadColumns("poisson", 0.5, 2, None, 0, 0, 0.0, 8.0, 1.0, 1.0, 0.0, 1.5, True)
+    served = ServingRecord("made-up", "cooperative-0", "llm/0", 1, "planner", "ok", 1.0, 1.0, 2.0)
+    return LoadStudy(*frames_of([QueryRows(sample_run("cooperative", 0, clock="virtual"), columns, (served,))]))
+
+
+def response():
+    return dl.AgentResponse(
+        content="A with statement calls __enter__ & __exit__. " * 40,
+        sources=({"id": "with#1", "content": "a private page", "metadata": {}, "score": 0.9},),
+        metadata={"thread_id": "a-private-thread", "outcome": "answered", "decision_timeout_s": 20.0},
+        validation_score=0.5,
+        processing_time=3.25,
+    )
+
+
+def coordinator():
+    made = dl.MultiAgentCoordinator.__new__(dl.MultiAgentCoordinator)
+    # Without the system behind it, which takes seconds to build and which a repr must not need.
+    made.settings, (made.alternative,) = settings(), parse_alternatives("A")
+    return made
+
+
+def simulated_system():
+    made = SimulatedSystem.__new__(SimulatedSystem)
+    made.settings, made.client_retries, made.corpus = settings(), None, None
+    return made
+
+
+def settings():
+    llm = {"api_key": SECRET, "base_url": f"http://somebody:{SECRET}@127.0.0.1:8000/v1"}
+    return dl.Settings(agents={"decision_timeout": 7.5}, llm=llm)
+
+
+def swept_runs():
+    """Two budgets under the control, A and B, half of the seeds late under the shorter one."""
+    rows = []
+    for budget_s in (2.0, 4.0):
+        for alternative in ("unguarded", "cooperative", "hard_timeout"):
+            for seed in range(6):
+                late = budget_s == 2.0 and seed % 2 and alternative != "unguarded"
+                ended = {"outcome": "timed_out", "answered_in_time": False, "stop_reason": "deadline"} if late else {}
+                ident = {"run_id": f"{alternative}-{budget_s:g}-{seed}", "decision_timeout_s": budget_s}
+                rows.append(sample_run(alternative, seed, **(ident | ended)))
+    return to_frame("runs", rows)
+
+
+def shown():
+    """Public objects and main results, by name."""
+    runs = swept_runs()
+    one = runs[runs["decision_timeout_s"] == 2.0]
+    pairs = statistics.paired_by_seed(one, "A  cooperative", "B  hard timeout")
+    return {
+        "AgentResponse": response(),
+        "Agreement": agreement(*runs_of_two_clocks()),
+        "AnswerTimes": statistics.answer_times(pairs.first),
+        "Comparison": Comparison(),
+        "Deadline": dl.Deadline(100.0, 2.0),
+        "DecisionTable": findings.decision_table("ADR-011"),
+        "Difference": statistics.paired_mean_difference(np.arange(9.0), np.zeros(9)),
+        "Interval": statistics.share_interval(38, 40),
+        "LatencyProfile": dl.LatencyProfile.named("heavy_tail/3"),
+        "LoadStudy": load_study(),
+        "LogRank": statistics.log_rank(*[statistics.answer_times(side) for side in (pairs.first, pairs.second)]),
+        "Measures": measures_of(one),
+        "MultiAgentCoordinator": coordinator(),
+        "Pairs": pairs,
+        "PerfMap": findings.PerfMap(),
+        "QuantileTable": dl.LatencyProfile.named("fast").first_token_s,
+        "Recommendation": findings.recommend(runs),
+        "Scorecard": findings.scorecard(one),
+        "Settings": settings(),
+        "SimulatedSystem": simulated_system(),
+        "Study": sample_study(),
+        "StudyDesign": dl.StudyDesign.of({"factors": {"alternative": "A,B:naive", "decision_timeout_s": [5, 10]}}),
+        "TooFewRuns": statistics.gated_quantile([1.0, 2.0], 0.95),
+    }
+
+
+SHOWN = shown()
+every_object = pytest.mark.parametrize("name", SHOWN)
+# Numbers behind other results, which nobody puts on the last line of a cell: a repr is enough for them.
+WITHOUT_HTML = {"AnswerTimes", "Measures", "Pairs"}
+
+
+def test_no_public_class_is_left_out():
+    classes = {name for name in dl.__all__ if inspect.isclass(getattr(dl, name))}
+    assert classes <= SHOWN.keys()
+
+
+@every_object
+def test_it_is_an_object_of_that_name(name):
+    assert name in {kind.__name__ for kind in type(SHOWN[name]).__mro__}
+
+
+@every_object
+def test_its_text_is_a_few_lines_that_people_can_read(name):
+    text = repr(SHOWN[name])
+    assert text.strip()
+    assert len(text.splitlines()) <= MOST_LINES
+    assert len(text) <= MOST_CHARACTERS
+    # What Python itself writes of an object, of an array and of a decimal.
+    assert not any(sign in text for sign in (" object at 0x", "array([", "Decimal(", "dtype:"))
+
+
+@every_object
+def test_a_notebook_shows_it_as_well_formed_html(name):
+    if name in WITHOUT_HTML:
+        assert not hasattr(SHOWN[name], "_repr_html_")
+        return
+    page = WellFormed()
+    page.feed(SHOWN[name]._repr_html_())
+    page.close()
+    assert page.open == []
+
+
+@every_object
+def test_it_shows_no_key_and_no_text_of_a_user(name):
+    html = "" if name in WITHOUT_HTML else SHOWN[name]._repr_html_()
+    for told in (repr(SHOWN[name]), str(SHOWN[name]), html):
+        assert not any(private in told for private in (SECRET, "a private page", "a-private-thread"))
+
+
+def test_a_long_answer_is_whole_in_a_notebook_and_begun_in_a_terminal():
+    answer = response()
+    assert answer._repr_html_().count("__enter__ &amp; __exit__") == 40
+    assert len(repr(answer)) < 600
+    assert repr(answer).startswith("AgentResponse: answered in 3.25 s of 20 s, 1 source, 50% of the statements")
+
+
+def test_a_profile_says_its_quantiles_and_not_its_tables():
+    text = repr(dl.LatencyProfile.named("typical"))
+    assert text.startswith("LatencyProfile 'typical': no limit of slots")
+    assert "first_token_s: median 0.517 s" in text
+    assert repr(QuantileTable((0.0, 1.0), (1.0, 3.0))) == "QuantileTable: median 2 s, p90 2.8 s, p99 2.98 s, most 3 s"
+
+
+def test_settings_say_where_a_model_is_and_not_who_asks_it():
+    text = repr(settings())
+    assert "decision_timeout=7.5" in text
+    assert "base_url='http://…@127.0.0.1:8000/v1'" in text
+
+
+def test_a_design_that_cannot_be_run_is_shown_with_what_is_wrong():
+    design = dl.StudyDesign.model_validate({"factors": {"alternative": "nobody"}})
+    assert "unknown alternative 'nobody'" in repr(design)
+
+
+def test_a_design_tells_the_factors_that_were_given():
+    text = repr(SHOWN["StudyDesign"])
+    assert "4 combinations × 40 repeats = 160 runs" in text
+    assert "alternative: A cooperative, B hard timeout (naive)" in text
+    assert "stops_on_disconnect" not in text
+
+
+def test_an_interval_that_knows_no_bound_says_so():
+    interval = statistics.Interval(6.25, 5.0, math.inf, 0.95, "order statistics", 60)
+    assert repr(interval) == "Interval: 6.250 [5.000, ∞], 95 % order statistics, n = 60"
+
+
+def test_looking_at_a_deadline_asks_no_clock():
+    class NoClock:
+        def now(self):
+            raise AssertionError("a clock was asked")
+
+    deadline = dl.Deadline(100.0, 2.0, NoClock())
+    assert repr(deadline) == "Deadline(at_s=100.0, limit_s=2.0)"
+    assert "100.0" in deadline._repr_html_()
