@@ -24,7 +24,7 @@ from docmind_lab.summary import Summary, summarise
 if TYPE_CHECKING:
     from docmind_lab.measurement import MeasuredRun
 
-MANIFEST = "manifest.json"
+MANIFEST, DESIGN = "manifest.json", "design.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +161,8 @@ def prepare_folder(directory: str | os.PathLike[str]) -> Path:
     Raises: ConfigurationError naming the folder and the remedy.
     """
     folder = require_writable(directory)
-    if (folder / MANIFEST).exists():
+    # A design without a manifest is a study that is not finished: its cells are somebody's work.
+    if (folder / MANIFEST).exists() or (folder / DESIGN).exists():
         raise ConfigurationError(f"--out {folder} holds a study already; choose another folder or remove it")
     return folder
 
@@ -171,7 +172,8 @@ def require_writable(directory: str | os.PathLike[str]) -> Path:
     folder = Path(directory)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder):
+        # Without a name, where the system can: whoever is killed here leaves nothing behind.
+        with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
         raise ConfigurationError(

@@ -132,7 +132,7 @@ def run_comparison(
     watch: Watch | None = None,
 ) -> Study:
     """`compare`, for a comparison that has been checked."""
-    _check_settings(comparison, settings)
+    check_settings(comparison, settings)
     settings = settings.replaced(agents={"enable_router_injection": comparison.router_injection})
     folder = None if out is None else prepare_folder(out)
     measured: list[MeasuredRun] = []
@@ -177,7 +177,8 @@ def _runs(
         yield from cells
 
 
-def _check_settings(comparison: Comparison, settings: Settings) -> None:
+def check_settings(comparison: Comparison, settings: Settings) -> None:
+    """Return if the settings leave the comparison what it is. Raises: ConfigurationError naming one that does not."""
     propagating = [alternative.name for alternative in comparison.alternatives if alternative.propagates]
     if propagating and not settings.agents.enable_deadline_propagation:
         raise ConfigurationError(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from docmind_lab.batch import Cell
 from docmind_lab.batch.cells import RUNS_PER_CELL, Simulated, cells_of
 from docmind_lab.comparison.design import Comparison
+from docmind_lab.comparison.run import check_settings
 from docmind_lab.comparison.virtual import require_simulated, simulated
 from docmind_lab.comparison.wall import has_server_log
 from docmind_lab.measurement import RunOrder
@@ -37,6 +38,7 @@ def benches_of(design: StudyDesign, settings: Settings) -> list[Bench]:
     for number, combination in enumerate(design.planned.combinations):
         comparison = combination.comparison
         own = settings.replaced(agents={"enable_router_injection": comparison.router_injection})
+        check_settings(comparison, own)
         if comparison.clock == "virtual":
             require_simulated(own)
         orders = combination.orders(

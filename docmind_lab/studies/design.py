@@ -17,15 +17,17 @@ numbers).
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import itertools
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -33,6 +35,7 @@ from docmind_lab.alternatives import ALTERNATIVES, Alternative
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.comparison.design import HORIZON_FACTOR, SIDE_BY_SIDE, ClockName, Comparison
+from docmind_lab.deadlines import require_seconds
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.labels import label_of
 from docmind_lab.services.faults import Fault
@@ -42,11 +45,25 @@ from docmind_lab.studies.combinations import Combination, Impossible, with_colou
 from docmind_lab.studies.study_files import explained, read_study_file
 
 MOST_RUNS = 1_000_000
+MOST_REPEATS = 10_000
 
 
 def _listed(value: Any) -> Any:
     """A single level as a list of one."""
     return value if isinstance(value, list | tuple) else [value]
+
+
+def _numbers(value: Any) -> Any:
+    """Levels that are numbers; a truth value is none, though Python counts with it."""
+    levels = _listed(value)
+    if any(isinstance(level, bool) for level in levels):
+        raise ValueError("a truth value is no number")
+    return levels
+
+
+Level = TypeVar("Level")
+Levels = Annotated[tuple[Level, ...], BeforeValidator(_listed), Field(min_length=1)]
+Numbers = Annotated[tuple[Level, ...], BeforeValidator(_numbers), Field(min_length=1)]
 
 
 class Factors(BaseModel):
@@ -60,19 +77,23 @@ class Factors(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
-    alternative: Annotated[tuple[Any, ...], BeforeValidator(_listed), Field(min_length=1)] = tuple(ALTERNATIVES)
-    decision_timeout_s: Annotated[tuple[float, ...], BeforeValidator(_listed), Field(min_length=1)] = (20.0,)
-    deadline_propagation: Annotated[tuple[bool | Literal["own"], ...], BeforeValidator(_listed)] = ("own",)
-    router_injection: Annotated[tuple[bool, ...], BeforeValidator(_listed)] = (False,)
-    latency_profile: Annotated[tuple[Any, ...], BeforeValidator(_listed)] = ("heavy_tail/3",)
-    fault: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ("none",)
-    stops_on_disconnect: Annotated[tuple[bool, ...], BeforeValidator(_listed)] = (True,)
-    node_colour: Annotated[tuple[Literal["own", "sync", "async", "blocking_async"], ...], BeforeValidator(_listed)] = (
-        "own",
-    )
-    retries: Annotated[tuple[int | Literal["own"], ...], BeforeValidator(_listed)] = ("own",)
-    workload: Annotated[tuple[Literal["supervisor"], ...], BeforeValidator(_listed)] = ("supervisor",)
-    clock: Annotated[tuple[ClockName, ...], BeforeValidator(_listed)] = ("virtual",)
+    alternative: Levels[Any] = tuple(ALTERNATIVES)
+    decision_timeout_s: Numbers[float] = (20.0,)
+    deadline_propagation: Levels[bool | Literal["own"]] = ("own",)
+    router_injection: Levels[bool] = (False,)
+    latency_profile: Levels[Any] = ("heavy_tail/3",)
+    fault: Levels[str] = ("none",)
+    stops_on_disconnect: Levels[bool] = (True,)
+    node_colour: Levels[Literal["own", "sync", "async", "blocking_async"]] = ("own",)
+    retries: Numbers[int | Literal["own"]] = ("own",)
+    workload: Levels[Literal["supervisor"]] = ("supervisor",)
+    clock: Levels[ClockName] = ("virtual",)
+
+    @property
+    def combinations(self) -> int:
+        """How many combinations of levels there are, those that cannot be among them."""
+        others = (name for name in type(self).model_fields if name != "alternative")
+        return len(_items(self)) * math.prod(len(getattr(self, name)) for name in others)
 
 
 class StudyDesign(BaseModel):
@@ -86,7 +107,7 @@ class StudyDesign(BaseModel):
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")] = "sweep"
     seed: int = 7
-    repeats: Annotated[int, Field(ge=1)] = 40
+    repeats: Annotated[int, Field(ge=1, le=MOST_REPEATS)] = 40
     corpus: str = "language_reference"
     horizon_factor: Annotated[float, Field(gt=1)] = HORIZON_FACTOR
     side_by_side: Annotated[int, Field(ge=1)] = SIDE_BY_SIDE
@@ -102,10 +123,13 @@ class StudyDesign(BaseModel):
             design = cls.model_validate(dict(values))
         except ValidationError as error:
             raise ConfigurationError(explained(error, cls)) from error
-        if design.total_runs > MOST_RUNS:
+        at_most = design.factors.combinations * design.repeats
+        if at_most > MOST_RUNS:
             raise ConfigurationError(
-                f"the study has {design.total_runs:,} runs, above {MOST_RUNS:,}: leave out levels, or repeat less"
+                f"repeats: the study would have up to {at_most:,} runs, above {MOST_RUNS:,}: leave out levels, or "
+                "repeat less"
             )
+        _ = design.planned  # what cannot be run is said here, not when it is run
         return design
 
     @classmethod
@@ -187,8 +211,13 @@ def _planned(design: StudyDesign) -> Planned:
 def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
     factors = design.factors
     alternatives = _alternatives(factors)
-    profiles = [_profile(item) for item in factors.latency_profile]
-    faults = [tuple(Fault.parse(part) for part in level.split("+")) for level in factors.fault]
+    with _naming("latency_profile"):
+        profiles = [_profile(item) for item in factors.latency_profile]
+    with _naming("fault"):
+        faults = [tuple(Fault.parse(part) for part in level.split("+")) for level in factors.fault]
+    with _naming("decision_timeout_s"):
+        for level_s in factors.decision_timeout_s:
+            require_seconds("decision timeout", level_s)
     # The budget varies fastest but for the arms, and what costs a worker a new system varies slowest.
     for (
         clock,
@@ -243,11 +272,26 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
 
 
 def _alternatives(factors: Factors) -> tuple[Alternative, ...]:
-    items = [part for item in factors.alternative for part in (item.split(",") if isinstance(item, str) else [item])]
+    items = _items(factors)
     for item in items:
         if not isinstance(item, str) and not hasattr(item, "run"):
             raise ConfigurationError(f"factors.alternative: {item!r} is neither a name nor an alternative")
-    return parse_alternatives(items, budgeted_retries=Settings().agents.max_retries)
+    with _naming("alternative"):
+        return parse_alternatives(items, budgeted_retries=Settings().agents.max_retries)
+
+
+def _items(factors: Factors) -> list[Any]:
+    """The alternatives as they are named; several may stand in one string."""
+    return [part for item in factors.alternative for part in (item.split(",") if isinstance(item, str) else [item])]
+
+
+@contextlib.contextmanager
+def _naming(factor: str) -> Iterator[None]:
+    """Say which factor a level that cannot be used is of."""
+    try:
+        yield
+    except ConfigurationError as error:
+        raise ConfigurationError(f"factors.{factor}: {error}") from error
 
 
 def _label(alternative: Alternative) -> str:
@@ -262,5 +306,5 @@ def _profile(level: Any) -> LatencyProfile:
     if isinstance(level, LatencyProfile):
         return level
     if not isinstance(level, str):
-        raise ConfigurationError(f"factors.latency_profile: {level!r} is neither a name nor a LatencyProfile")
+        raise ConfigurationError(f"{level!r} is neither a name nor a LatencyProfile")
     return LatencyProfile.named(level)

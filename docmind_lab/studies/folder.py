@@ -24,9 +24,9 @@ from docmind_lab.errors import ConfigurationError, RecordError
 from docmind_lab.measurement import MeasuredRun
 from docmind_lab.records import SCHEMA_VERSION, TABLES
 from docmind_lab.settings import Settings
-from docmind_lab.study import MANIFEST, Study, require_writable, written_whole
+from docmind_lab.study import DESIGN, MANIFEST, Study, require_writable, written_whole
 
-DESIGN, CELLS = "design.json", "cells"
+CELLS = "cells"
 _FINISHING = ".finishing.lock"
 
 

@@ -86,7 +86,12 @@ def test_every_combination_of_levels_is_there() -> None:
         ({"factors": {"latency_profile": 4}}, "factors.latency_profile: 4 is neither a name nor a LatencyProfile"),
         ({"factors": {"workload": "chess"}}, "factors.workload: "),
         ({"factors": {"clock": "sun"}}, "factors.clock: "),
-        ({"factors": {"fault": "lightning"}}, "unknown fault 'lightning'; the faults are none, hang"),
+        ({"factors": {"fault": "lightning"}}, "factors.fault: unknown fault 'lightning'; the faults are none, hang"),
+        ({"factors": {"decision_timeout_s": -1.0}}, "factors.decision_timeout_s: "),
+        ({"factors": {"latency_profile": "light"}}, "factors.latency_profile: no latency profile is named 'light'"),
+        ({"factors": {"alternative": "Z"}}, "factors.alternative: unknown alternative 'Z'"),
+        ({"factors": {"fault": []}}, "factors.fault: "),
+        ({"repeats": 10_001}, "repeats: "),
     ],
 )
 def test_a_field_that_cannot_be_used_is_named_in_python_and_in_toml(
@@ -188,9 +193,14 @@ def test_cells_have_ids_of_their_own_over_all_systems() -> None:
 
 def test_a_study_of_too_many_runs_is_refused_with_the_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(design_module, "MOST_RUNS", 7)
-    with pytest.raises(ConfigurationError, match=r"the study has 8 runs, above 7: leave out levels, or repeat less"):
+    with pytest.raises(ConfigurationError, match="repeats: the study would have up to 8 runs, above 7"):
         design(repeats=4, alternative="A,B")
     assert design(repeats=3, alternative="A,B").total_runs == 6
+
+
+def test_a_truth_value_is_no_number_of_seconds() -> None:
+    with pytest.raises(ConfigurationError, match=r"factors.decision_timeout_s: a truth value is no number"):
+        StudyDesign.of({"factors": {"decision_timeout_s": True}})
 
 
 # ---- identity

@@ -15,7 +15,7 @@ from docmind_lab.studies.cells import benches_of
 from docmind_lab.studies.design import StudyDesign
 from docmind_lab.studies.folder import StudyFolder, load
 from docmind_lab.studies.runner import sweep
-from docmind_lab.study import Study, written_whole
+from docmind_lab.study import Study, prepare_folder, written_whole
 
 STUDY = StudyDesign.of(DESIGN)
 
@@ -181,3 +181,9 @@ def test_the_manifest_is_the_last_to_be_written(tmp_path: Path, monkeypatch: pyt
     finished(tmp_path)
     assert (written[0], written[-1]) == ("design.json", "manifest.json")
     assert set(written[1:-1]) == {"runs.parquet", "calls.parquet", "events.parquet"}
+
+
+def test_a_comparison_is_kept_out_of_a_folder_with_an_unfinished_study(tmp_path: Path) -> None:
+    (tmp_path / "design.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(ConfigurationError, match="holds a study already"):
+        prepare_folder(tmp_path)
