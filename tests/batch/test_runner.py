@@ -175,7 +175,7 @@ def test_after_a_stop_no_further_cell_is_begun_and_what_is_done_comes_back() -> 
         stop.set()
         return CellResult(cell.id)
 
-    assert [result.cell_id for result in results(act, stop)] == asked
+    assert sorted(result.cell_id for result in results(act, stop)) == sorted(asked)
     assert len(asked) <= 2, "those in the window at most"
 
 
