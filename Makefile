@@ -21,14 +21,14 @@ compare: $(READY) ## run the main job: the alternatives side by side, table, plo
 	@$(BIN)/docmind-lab compare
 
 lab: $(READY) ## open JupyterLab on the notebooks
-	@$(BIN)/jupyter lab --ServerApp.ip=127.0.0.1 notebooks
+	@$(BIN)/docmind-lab lab
 
 test test-all: export MPLBACKEND = Agg
 # Two at a time: most tests wait for something. A file stays with one worker, and so do its fixtures.
 SIDE_BY_SIDE := -n 2 --dist loadfile
 test: $(READY) ## run the tests, notebooks included, and those of virtual time on every Python found
-	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not full" tests
-	@$(BIN)/python -m pytest --nbmake --nbmake-timeout=300 -p no:cacheprovider notebooks
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not full and not browser" tests
+	@$(BIN)/python -m pytest --nbmake --nbmake-timeout=300 -n 2 -p no:cacheprovider notebooks
 	@sh requirements/every-python.sh kernel
 
 test-all: $(READY) ## run every test at its full counts, on every Python found
@@ -47,8 +47,9 @@ typecheck: $(READY) ## check types, strictly
 bench: $(READY) ## measure the project's own costs, as ratios within one run
 	@$(BIN)/python -m benchmarks
 
-docs: $(READY) ## write docs/data-dictionary.md from the column tables
+docs: $(READY) ## write docs/data-dictionary.md and the pictures of docs/gallery.md
 	@$(BIN)/python -m docmind_lab.records > docs/data-dictionary.md
+	@$(BIN)/python docs/make_gallery.py
 
 lock: $(READY) ## resolve the dependencies anew into requirements/lock.txt
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --generate-hashes \

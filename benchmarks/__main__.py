@@ -19,6 +19,7 @@ NAMES = (
     "sweep",
     "load",
     "tables",
+    "panel",
 )
 
 

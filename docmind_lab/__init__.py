@@ -18,7 +18,11 @@ coordinator     one question in, one response out, within its budget
 workloads       systems under a deadline
 recorder, records, derive, measurement   one run: what is collected, the tables, how their columns follow
 simulation, batch   runs in virtual time: one, and many over processes
-comparison, manifest, study, summary, plots, report   many runs: the main job, its tables, words and figures
+conditions, statistics, findings   which runs are compared, how sure that is, and what it means
+comparison, manifest, study, summary, plots   many runs: the main job, its tables, words and figures
+studies         designed experiments: sweep, resume, load, diff, export
+reports         a study as one page
+panels          interactive views, in notebooks
 agreement       how far two clocks agree
 run_timeline    one run as lines of text
 endpoints, diagnosis   is everything there
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     from docmind_lab.comparison import compare
     from docmind_lab.coordinator import AgentResponse, MultiAgentCoordinator
     from docmind_lab.deadlines import Deadline
+    from docmind_lab.panels import browse, tune
     from docmind_lab.services.latency import LatencyProfile
     from docmind_lab.settings import Settings
     from docmind_lab.studies.design import StudyDesign
@@ -54,8 +59,10 @@ _HOMES = {
     "Settings": "docmind_lab.settings",
     "Study": "docmind_lab.study",
     "StudyDesign": "docmind_lab.studies.design",
+    "browse": "docmind_lab.panels",
     "compare": "docmind_lab.comparison",
     "sweep": "docmind_lab.studies.runner",
+    "tune": "docmind_lab.panels",
 }
 
 __all__ = [
@@ -66,9 +73,11 @@ __all__ = [
     "Settings",
     "Study",
     "StudyDesign",
+    "browse",
     "compare",
     "plots",
     "sweep",
+    "tune",
 ]
 
 

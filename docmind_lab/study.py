@@ -23,6 +23,7 @@ from docmind_lab.summary import Summary, summarise
 
 if TYPE_CHECKING:
     from docmind_lab.measurement import MeasuredRun
+    from docmind_lab.panels import StudyPanel
 
 MANIFEST, DESIGN = "manifest.json", "design.json"
 
@@ -77,6 +78,16 @@ class Study:
         Raises: ConfigurationError when its alternatives were not run, or under more than one condition.
         """
         return scorecard(self.runs, table, **options)
+
+    def show(self) -> StudyPanel:
+        """The views of the study in a notebook: figures with tables beside them, runs, calls.
+
+        Raises: ConfigurationError without the extra "notebooks".
+        """
+        # Function-level: widgets are an extra, and slow to import.
+        from docmind_lab.panels import show  # noqa: PLC0415
+
+        return show(self)
 
     def report(self) -> str:
         """Table, one sentence for each alternative, and what to choose, as Markdown."""

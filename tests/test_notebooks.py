@@ -42,8 +42,13 @@ def headings_of(path):
 
 
 def test_the_notebooks_that_have_been_promised_are_there():
-    promised = {"00_start_here", "01_which_alternative", "03_router_injection", "04_faults_and_retries"}
-    assert promised | {"06_can_virtual_time_be_trusted"} <= {path.stem for path in NOTEBOOKS}
+    promised = {"00_start_here", "01_which_alternative", "02_how_long_a_timeout", "03_router_injection"}
+    promised |= {"04_faults_and_retries", "05_after_the_deadline", "06_can_virtual_time_be_trusted"}
+    assert promised | {"11_does_the_decision_stand"} <= {path.stem for path in NOTEBOOKS}
+
+
+def title_of(path):
+    return text_of(cells_of(path)[0]).splitlines()[0].removeprefix("# ")
 
 
 @every_notebook
@@ -143,7 +148,60 @@ def test_it_names_no_place_of_the_machine_it_was_written_on(path):
     assert re.findall(r"(?:/home|/root|/tmp|/Users|/work|[A-Z]:\\)[\w/\\.-]*", path.read_text(encoding="utf-8")) == []
 
 
-@pytest.mark.parametrize("number", ["00", "01", "03", "04", "06"])
-def test_a_notebook_of_several_claims_asserts_each_of_them(number):
-    (path,) = FOLDER.glob(f"{number}_*.ipynb")
+@every_notebook
+def test_a_notebook_of_several_claims_asserts_each_of_them(path):
     assert len(nodes_of(path, ast.Assert)) >= 8
+
+
+def test_the_first_notebook_leads_to_every_other_one():
+    start, *others = NOTEBOOKS
+    text = "\n".join(map(text_of, cells_of(start, "markdown")))
+    assert [path.name for path in others if f"]({path.name})" not in text] == []
+
+
+# ---- the gallery
+
+GALLERY = FOLDER.parent / "docs" / "gallery.md"
+# What docs/make_gallery.py allows.
+MOST_BYTES = 150_000
+
+
+def gallery_sections():
+    """Heading → text, of the sections of the gallery."""
+    _, *sections = re.split(r"^## ", GALLERY.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {section.partition("\n")[0]: section.partition("\n")[2] for section in sections}
+
+
+@every_notebook
+def test_the_gallery_has_its_question_a_link_and_a_picture_with_words(path):
+    section = gallery_sections()[f"{path.stem[:2]} · {title_of(path)}"]
+    assert f"(../notebooks/{path.name})" in section
+    ((words, picture),) = re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", section)
+    assert len(words.split()) >= 15
+    assert picture == f"images/gallery/{path.stem}.png"
+
+
+def test_the_gallery_has_the_notebooks_in_their_order_and_no_others():
+    assert [heading[:2] for heading in gallery_sections()] == [path.stem[:2] for path in NOTEBOOKS]
+
+
+@every_notebook
+def test_its_picture_in_the_gallery_is_a_small_png(path):
+    picture = (GALLERY.parent / "images" / "gallery" / f"{path.stem}.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert len(picture) <= MOST_BYTES
+
+
+@every_notebook
+def test_one_cell_draws_the_picture_of_the_gallery(path):
+    tagged = [cell for cell in cells_of(path) if "gallery" in cell["metadata"].get("tags", [])]
+    assert len(tagged) == 1
+    # The last expression draws; its semicolon keeps the text of the axes out of the notebook.
+    assert code_lines(tagged[0])[-1].startswith("dl.plots.")
+    assert code_lines(tagged[0])[-1].endswith(";")
+
+
+def test_links_of_the_gallery_lead_somewhere():
+    targets = re.findall(r"\]\((?!http)([^)#]+)\)", GALLERY.read_text(encoding="utf-8"))
+    assert targets
+    assert [target for target in targets if not (GALLERY.parent / target).exists()] == []

@@ -14,6 +14,7 @@ from docmind_lab.cli.diff import diff
 from docmind_lab.cli.doctor import doctor
 from docmind_lab.cli.export import export
 from docmind_lab.cli.index import index
+from docmind_lab.cli.lab import lab
 from docmind_lab.cli.report import report
 from docmind_lab.cli.serve import serve
 from docmind_lab.cli.show import show
@@ -38,6 +39,7 @@ for command, short_help in (
     (ask, "Answer one question within the budget."),
     (index, "Index a folder of documents, or bring its index up to date."),
     (doctor, "Check versions, settings and endpoints."),
+    (lab, "Open JupyterLab on the notebooks."),
     (serve, "Serve the simulated model and vector store."),
 ):
     app.command(short_help=short_help)(command)

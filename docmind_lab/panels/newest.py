@@ -1,0 +1,75 @@
+"""A thread that does the newest thing that was asked of it, and is gone when there is nothing left to do."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+
+
+class Newest(Generic[Item]):
+    """One thing at a time, the newest next; what was asked for in between is never begun.
+
+    do: called with it in the worker's thread; it says what went wrong by itself, since nobody is there to hear it.
+    name: of the thread, which exists only while there is something to do.
+    """
+
+    def __init__(self, do: Callable[[Item], None], name: str) -> None:
+        self._do, self._name = do, name
+        self._change = threading.Condition()
+        self._asked: list[Item] = []
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def ask(self, item: Item) -> bool:
+        """Have it done next, in place of whatever is waiting; False if this was closed, which forgets it."""
+        with self._change:
+            if self._closed:
+                return False
+            self._asked = [item]
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+                self._thread.start()
+            return True
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is being done or waits for it."""
+        return self._thread is not None
+
+    @property
+    def waiting(self) -> bool:
+        """Whether something newer than what is being done waits for it."""
+        return bool(self._asked)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Return True as soon as nothing is left to do, False if that takes longer."""
+        limit_at = time.monotonic() + timeout_s
+        with self._change:
+            return self._change.wait_for(lambda: self._thread is None, max(0.0, limit_at - time.monotonic()))
+
+    def close(self) -> None:
+        """Forget what waits, and take nothing more; the thread ends with what it does."""
+        with self._change:
+            self._closed = True
+            self._asked = []
+
+    def _work(self) -> None:
+        while True:
+            with self._change:
+                if not self._asked:
+                    self._thread = None
+                    self._change.notify_all()
+                    return
+                item = self._asked.pop()
+            try:
+                self._do(item)
+            except BaseException:
+                # A defect, which the interpreter reports; whoever waits for us must not wait for ever.
+                with self._change:
+                    self._thread = None
+                    self._change.notify_all()
+                raise

@@ -1,0 +1,132 @@
+"""The engine of a panel: the newest request wins, a stop is heard, what is known is there, nothing stays behind."""
+
+from __future__ import annotations
+
+import threading
+
+from loky.process_executor import ShutdownExecutorError
+from scripted_runs import PATIENCE_S, SMALL, Scripted
+
+from docmind_lab.batch import Workers
+from docmind_lab.panels.engine import Engine
+from docmind_lab.panels.sweep import Sweep
+
+
+def _engine(executor: Scripted) -> tuple[Engine, list[Sweep]]:
+    heard: list[Sweep] = []
+    return Engine(heard.append, workers=executor.workers), heard
+
+
+def test_a_request_grows_run_by_run_to_its_end() -> None:
+    engine, heard = _engine(Scripted())
+    engine.request(SMALL)
+    assert engine.wait(PATIENCE_S)
+    assert [(len(sweep.measured), sweep.state) for sweep in heard] == [*((n, "running") for n in range(7)), (6, "done")]
+    assert {sweep.total for sweep in heard} == {6}
+
+
+def test_the_first_runs_are_one_question_under_every_alternative() -> None:
+    engine, heard = _engine(Scripted())
+    engine.request(SMALL)
+    assert engine.wait(PATIENCE_S)
+    assert [item.run.seed for item in heard[-1].measured] == [7, 7, 8, 8, 9, 9]
+
+
+def test_what_is_known_comes_at_once_and_is_not_computed_again() -> None:
+    executor = Scripted()
+    engine, heard = _engine(executor)
+    for choice in (SMALL, SMALL.changed(decision_timeout_s=8.0), SMALL):
+        engine.request(choice)
+        assert engine.wait(PATIENCE_S)
+    assert len(executor.asked) == 12
+    last = [sweep for sweep in heard if sweep.number == 3]
+    assert [(len(sweep.measured), sweep.state) for sweep in last] == [(6, "running"), (6, "done")]
+
+
+def test_an_outdated_request_ends_within_one_run_and_is_not_heard_of_again() -> None:
+    executor = Scripted(held=True)
+    engine, heard = _engine(executor)
+    engine.request(SMALL.changed(runs=50))
+    executor.until_asked(2)
+    newest = engine.request(SMALL.changed(decision_timeout_s=8.0))
+    executor.let_go(2)
+    executor.let_go(6)
+    assert engine.wait(PATIENCE_S)
+    # Two were under way, one for each worker; none of the other 98 was begun.
+    assert executor.timeouts_s == [20.0] * 2 + [8.0] * 6
+    assert [sweep.number for sweep in heard if sweep.measured] == [newest] * 7
+
+
+def test_of_many_requests_only_the_newest_is_computed() -> None:
+    executor = Scripted(held=True)
+    engine, heard = _engine(executor)
+    engine.request(SMALL.changed(runs=50))
+    executor.until_asked(2)
+    for step in range(50):
+        engine.request(SMALL.changed(decision_timeout_s=1.0 + step))
+    executor.let_go(2)
+    executor.let_go(6)
+    assert engine.wait(PATIENCE_S)
+    assert set(executor.timeouts_s) == {20.0, 50.0}
+    assert heard[-1].choice.decision_timeout_s == 50.0
+
+
+def test_a_stop_keeps_what_is_done() -> None:
+    executor = Scripted(held=True)
+    engine, heard = _engine(executor)
+    engine.request(SMALL)
+    executor.let_go(2)
+    executor.until_asked(4)
+    engine.stop()
+    executor.let_go(2)
+    assert engine.wait(PATIENCE_S)
+    assert heard[-1].state == "stopped"
+    assert 2 <= len(heard[-1].measured) <= 4
+    assert len(executor.asked) == 4
+
+
+def test_a_stop_that_comes_late_does_not_end_the_next_request() -> None:
+    engine, heard = _engine(Scripted())
+    engine.stop()
+    engine.request(SMALL)
+    assert engine.wait(PATIENCE_S)
+    engine.stop()
+    engine.request(SMALL.changed(decision_timeout_s=8.0))
+    assert engine.wait(PATIENCE_S)
+    assert (heard[-1].state, len(heard[-1].measured)) == ("done", 6)
+
+
+def test_what_goes_wrong_is_said_and_the_next_request_works() -> None:
+    engine, heard = _engine(Scripted())
+    engine.request(SMALL.changed(alternatives=("A:per_read",), deadline_propagation="on"))
+    assert engine.wait(PATIENCE_S)
+    assert heard[-1].state == "failed"
+    assert "A:per_read" in str(heard[-1].error)
+    engine.request(SMALL)
+    assert engine.wait(PATIENCE_S)
+    assert heard[-1].state == "done"
+
+
+def test_processes_that_somebody_else_ended_are_replaced() -> None:
+    class Ended(Scripted):
+        def submit(self, function, /, *args, **kwargs):
+            raise ShutdownExecutorError("cannot schedule new futures after shutdown")
+
+    executors = iter([Ended(), Scripted()])
+    heard: list[Sweep] = []
+    engine = Engine(heard.append, workers=lambda: Workers(lambda: next(executors), window=2))
+    engine.request(SMALL)
+    assert engine.wait(PATIENCE_S)
+    assert (heard[-1].state, len(heard[-1].measured)) == ("done", 6)
+
+
+def test_closing_ends_the_thread_within_one_run() -> None:
+    executor = Scripted(held=True)
+    engine, _ = _engine(executor)
+    engine.request(SMALL)
+    executor.until_asked(2)
+    engine.close()
+    executor.let_go(2)
+    assert engine.wait(PATIENCE_S)
+    assert len(executor.asked) == 2
+    assert not [thread for thread in threading.enumerate() if thread.name == "docmind-panel-runs" and thread.is_alive()]

@@ -1,0 +1,316 @@
+"""The panel without a browser: settings are traits, what is on screen is a study, and a move shows at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+import pytest
+import traitlets
+from ipywidgets.widgets.widget import _instances
+from scripted_runs import PATIENCE_S, SMALL, Scripted, measured_of
+
+from docmind_lab.errors import ConfigurationError, ServiceError
+from docmind_lab.panels import engine as engine_module
+from docmind_lab.panels.choice import Choice
+from docmind_lab.panels.study_tabs import VIEWS, StudyTabs
+from docmind_lab.panels.tune_panel import TunePanel, tune
+from docmind_lab.settings import Settings
+from docmind_lab.study import Study
+
+
+@pytest.fixture
+def panels() -> Iterator[list[TunePanel]]:
+    made: list[TunePanel] = []
+    yield made
+    for panel in made:
+        panel.close()
+        panel._painter.wait(PATIENCE_S)
+
+
+@pytest.fixture
+def make(panels: list[TunePanel], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A function that makes a panel over an executor, without a pause between frames.
+
+    drawn: whether pictures are; a third of a second each is for the tests that look at them.
+    """
+
+    def made(executor: Scripted | None = None, choice: Choice = SMALL, *, drawn: bool = False) -> TunePanel:
+        if not drawn:
+            monkeypatch.setattr(StudyTabs, "drawn", lambda _, tables: f"<p>{len(tables.runs)} runs</p>")
+        workers = (executor or Scripted()).workers
+        panels.append(TunePanel(choice, workers=workers, frame_every_s=0.0))
+        return panels[-1]
+
+    return made
+
+
+def on_screen(panel: TunePanel, view: str) -> str:
+    return str(panel.tabs.page(view).value)
+
+
+def test_the_study_on_screen_is_that_of_the_code(make: Any) -> None:
+    panel = make()
+    study = panel.wait(PATIENCE_S)
+    comparison = SMALL.comparison(Settings())
+    expected = Study.of([measured_of(order) for order in comparison.orders()], {})
+    for table in ("runs", "calls", "events"):
+        pd.testing.assert_frame_equal(getattr(study, table), getattr(expected, table))
+    assert study.manifest["study_id"] == comparison.study_id
+    assert study.manifest["complete"]
+    assert panel.code == SMALL.code()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "widget"),
+    [
+        ("decision_timeout_s", 8.0, "typed"),
+        ("runs", 2, "of_runs"),
+        ("seed", 11, "of_seed"),
+        ("deadline_propagation", "off", "of_deadline_propagation"),
+        ("router_injection", True, "of_router_injection"),
+        ("latency_profile", "typical", "of_latency_profile"),
+        ("fault", "stall=5@1", "of_fault"),
+        ("stops_on_disconnect", False, "of_stops_on_disconnect"),
+    ],
+)
+def test_every_setting_moves_its_control_and_the_control_moves_it(
+    make: Any, name: str, value: object, widget: str
+) -> None:
+    panel = make()
+    control = panel.controls.typed if widget == "typed" else panel.controls.of(widget.removeprefix("of_"))
+    before = getattr(panel, name)
+    setattr(panel, name, value)
+    assert control.value == value
+    control.value = before
+    assert getattr(panel, name) == before
+    setattr(panel, name, value)
+    panel.wait(PATIENCE_S)
+    assert getattr(panel._sweep.choice, name) == value
+    assert repr(value) in panel.code or f'"{value}"' in panel.code or name == "deadline_propagation"
+
+
+def test_the_slider_is_logarithmic_and_rounds_what_is_dragged_and_not_what_is_set(make: Any) -> None:
+    panel = make()
+    panel.controls.slider.value = 10**1.32
+    assert panel.decision_timeout_s == 20.9
+    assert panel.controls.typed.value == 20.9
+    panel.decision_timeout_s = 12.345
+    assert panel.controls.slider.value == 12.345
+    assert panel.decision_timeout_s == 12.345
+
+
+def test_checkboxes_choose_alternatives_and_a_variant_gets_one(make: Any) -> None:
+    panel = make()
+    panel.controls.boxes["C"].value = True
+    assert panel.alternatives == ("A", "B", "C")
+    panel.alternatives = ("hard_timeout:naive", "cooperative")
+    assert panel.alternatives == ("B:naive", "A")
+    assert panel.controls.boxes["B:naive"].value
+    assert not panel.controls.boxes["B"].value
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("decision_timeout_s", 0.0),
+        ("decision_timeout_s", 1e9),
+        ("runs", 0),
+        ("alternatives", ()),
+        ("alternatives", ("A", "cooperative")),
+        ("alternatives", ("G",)),
+        ("latency_profile", "fastest"),
+        ("fault", "hangs"),
+        ("clock", "sundial"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_refused_and_nothing_changes(make: Any, name: str, value: object) -> None:
+    panel = make()
+    panel.wait(PATIENCE_S)
+    before = getattr(panel, name)
+    with pytest.raises((ConfigurationError, traitlets.TraitError)):
+        setattr(panel, name, value)
+    assert getattr(panel, name) == before
+    assert not panel.running
+
+
+def test_what_is_typed_wrong_is_said_and_taken_back(make: Any) -> None:
+    panel = make()
+    panel.wait(PATIENCE_S)
+    panel.controls.of("fault").value = "hangs"
+    assert "did you mean 'hang'" in panel.status
+    assert (panel.fault, panel.controls.of("fault").value) == ("none", "none")
+
+
+def test_a_move_is_seen_before_any_run_is_done(make: Any) -> None:
+    executor = Scripted(held=True)
+    panel = make(executor, drawn=True)
+    executor.let_go(6)
+    panel.wait(PATIENCE_S)
+    panel.decision_timeout_s = 8.0
+    assert panel.status == "8 s: being computed; on screen are the runs before: decision timeout (s) 20 → 8"
+    shown = on_screen(panel, "Timeline")
+    assert "deadline 8 s" in shown
+    assert "Below are the runs before: decision timeout (s) 20 → 8." in shown
+    executor.let_go(6)
+    panel.wait(PATIENCE_S)
+    assert "Below are the runs before" not in on_screen(panel, "Timeline")
+    assert panel.status.startswith("8 s: complete, 6 of 6 runs done. In time: A cooperative 0 of 3")
+
+
+def test_the_mark_of_a_move_lies_where_the_deadline_is_on_the_axis(make: Any) -> None:
+    panel = make(drawn=True)
+    panel.wait(PATIENCE_S)
+    picture, _ = panel.tabs._pictures["Timeline"]
+    axis = picture.time_axis
+    assert axis is not None
+    # The made-up runs end at their deadline, so the axis does a little later.
+    assert axis.place(20.0) == pytest.approx(axis.left + (axis.right - axis.left) / 1.02)
+    assert axis.place(0.0) == axis.left
+    assert axis.place(500.0) == axis.right
+
+
+def test_only_the_tab_in_front_is_drawn(make: Any) -> None:
+    panel = make()
+    panel.wait(PATIENCE_S)
+    assert [name for name in VIEWS[:-1] if "No run is done yet" not in on_screen(panel, name)] == ["Timeline"]
+    panel.tabs.view = "Overrun"
+    panel.wait(PATIENCE_S)
+    assert on_screen(panel, "Overrun") == "<p>6 runs</p>"
+    assert "No run is done yet" in on_screen(panel, "Completion")
+
+
+@pytest.mark.parametrize("view", ["Timeline", "Completion", "Overrun"])
+def test_every_picture_has_words_and_a_table_beside_it(make: Any, view: str) -> None:
+    panel = make(drawn=True)
+    panel.tabs.view = view
+    panel.wait(PATIENCE_S)
+    shown = on_screen(panel, view)
+    assert 'img alt="' in shown
+    assert 'alt=""' not in shown
+    assert "<caption>" in shown
+    assert '<th scope="row">A cooperative</th>' in shown
+
+
+def test_the_table_is_the_summary_of_the_study_and_the_calls_are_its_rows(make: Any) -> None:
+    panel = make(drawn=True)
+    panel.tabs.view = "Table"
+    study = panel.wait(PATIENCE_S)
+    assert study._repr_html_().partition("<ul>")[2] in on_screen(panel, "Table")
+    panel.tabs.view = "Calls"
+    panel.wait(PATIENCE_S)
+    browser = panel.tabs.browser
+    assert len(browser.calls()) == 4
+    browser.calls_where = {"seen_from": "server", "role": "router"}
+    assert browser.calls()["role"].tolist() == ["router"]
+
+
+def test_another_question_is_another_timeline(make: Any) -> None:
+    panel = make(drawn=True)
+    panel.wait(PATIENCE_S)
+    assert "seed 7" in on_screen(panel, "Timeline")
+    panel.tabs.question_seed = 9
+    panel.wait(PATIENCE_S)
+    assert "seed 9" in on_screen(panel, "Timeline")
+
+
+def test_stop_is_for_what_runs_and_keeps_what_is_done(make: Any) -> None:
+    executor = Scripted(held=True)
+    panel = make(executor)
+    executor.let_go(2)
+    executor.until_asked(4)
+    assert not panel.stop_button.disabled
+    panel.stop_button.click()
+    executor.let_go(2)
+    study = panel.wait(PATIENCE_S)
+    assert panel.stop_button.disabled
+    assert not panel.running
+    assert 2 <= len(study.runs) <= 4
+    assert not study.manifest["complete"]
+    assert panel.status.startswith("20 s: stopped, ")
+    # Idle now: a late click must not reach the runs that come next.
+    panel.stop()
+    panel.run_button.click()
+    executor.let_go(6 - len(study.runs))
+    assert len(panel.wait(PATIENCE_S).runs) == 6
+
+
+def test_the_wall_clock_is_measured_on_request_only(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def runs(comparison: Any, settings: Any) -> Any:
+        asked.append(comparison)
+        yield from (measured_of(order) for order in comparison.orders())
+
+    monkeypatch.setattr(engine_module, "runs_on_the_wall_clock", runs)
+    panel = make(choice=SMALL.changed(clock="wall"))
+    panel.decision_timeout_s = 2.0
+    assert asked == []
+    assert not panel.running
+    assert "press Run for 6 runs" in panel.status
+    with pytest.raises(ConfigurationError, match="measured nothing yet"):
+        _ = panel.study
+    panel.run()
+    assert len(panel.wait(PATIENCE_S).runs) == 6
+    assert [comparison.decision_timeout_s for comparison in asked] == [2.0]
+
+
+def test_what_fails_is_said_and_raised_to_who_waits(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def runs(comparison: Any, settings: Any) -> Any:
+        raise ServiceError("the services did not start")
+        yield
+
+    monkeypatch.setattr(engine_module, "runs_on_the_wall_clock", runs)
+    panel = make(choice=SMALL.changed(clock="wall"))
+    panel.run()
+    with pytest.raises(ServiceError, match="did not start"):
+        panel.wait(PATIENCE_S)
+    assert panel.status == "20 s: the services did not start"
+    assert not panel.running
+
+
+def test_fifty_moves_leave_no_thread_and_no_growing_memory(make: Any) -> None:
+    panel = make()
+    panel.wait(PATIENCE_S)
+    made = len(_instances)
+    for step in range(50):
+        panel.decision_timeout_s = 5.0 + step
+    panel.wait(PATIENCE_S)
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("docmind-panel")]
+    assert len(panel._engine.known) <= 6 * 52
+    assert panel._engine.known.most == 4000
+    assert len(_instances) == made
+    assert panel.study.runs["decision_timeout_s"].unique().tolist() == [54.0]
+
+
+def test_two_panels_do_not_disturb_each_other(make: Any) -> None:
+    first, second = make(), make(choice=SMALL.changed(decision_timeout_s=8.0))
+    first.fault = "hang"
+    assert first.wait(PATIENCE_S).runs["fault"].unique().tolist() == ["hang:synthesis"]
+    assert second.wait(PATIENCE_S).runs["fault"].unique().tolist() == ["none"]
+
+
+def test_a_closed_panel_has_no_widget_and_takes_no_request(make: Any) -> None:
+    executor = Scripted(held=True)
+    panel = make(executor)
+    executor.until_asked(2)
+    panel.close()
+    executor.let_go(2)
+    assert panel._engine.wait(PATIENCE_S)
+    assert panel.widget.comm is None
+    assert panel.controls.slider.comm is None
+    assert len(executor.asked) == 2
+
+
+def test_a_notebook_gets_a_widget_and_a_terminal_gets_text(make: Any) -> None:
+    panel = make()
+    panel.wait(PATIENCE_S)
+    assert "application/vnd.jupyter.widget-view+json" in panel._repr_mimebundle_()
+    assert repr(panel) == f"TunePanel({panel.status})"
+
+
+def test_an_unknown_setting_is_named() -> None:
+    with pytest.raises(ConfigurationError, match="no setting 'timeout'"):
+        tune(timeout=3)
