@@ -36,7 +36,7 @@ def manifest_of(design: Mapping[str, Any], settings: Settings, *, study_id: str,
         "complete": complete,
         "created_utc": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "design": dict(design),
-        "settings": settings.model_dump(mode="json", exclude={"llm": {"api_key"}, "database": {"qdrant_path"}}),
+        "settings": settings.recorded(),
         "versions": {"python": platform.python_version()}
         | {name: importlib.metadata.version(name) for name in PACKAGES},
         "machine": {"system": platform.system(), "processor": platform.machine(), "cores": os.cpu_count()},

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ipaddress
 import math
 import os
+from collections.abc import Mapping
 from html import escape
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -136,6 +137,21 @@ class Settings(BaseSettings):
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"
+
+    def recorded(self, exclude: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The settings as a study keeps them, JSON types: no key, no path of the machine, no user of an address.
+
+        exclude: sections (True) or fields of them (a set of names) that are left out too.
+        """
+        hidden: dict[str, Any] = {"llm": {"api_key"}, "database": {"qdrant_path"}}
+        for section, names in (exclude or {}).items():
+            hidden[section] = True if names is True else hidden.get(section, set()) | names
+        values: dict[str, Any] = self.model_dump(mode="json", exclude=hidden)
+        for section, name in (("llm", "base_url"), ("database", "qdrant_url")):
+            url = values.get(section, {}).get(name)
+            if url is not None and "@" in url:
+                values[section][name] = f"{url.partition('//')[0]}//{url.rpartition('@')[2]}"
+        return values
 
     def admit(self, url: str, *, name: str = "endpoint") -> None:
         """Return if `url` may be reached.

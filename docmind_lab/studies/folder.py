@@ -228,14 +228,9 @@ def _manifest_in(folder: Path) -> dict[str, Any] | None:
 
 def _settings_of_runs(settings: Settings) -> dict[str, Any]:
     """Those that have a part in what a run does, as JSON; not those that are factors, secrets or paths."""
-    not_theirs: Any = {
-        "agents": {"decision_timeout", "enable_router_injection"},
-        "llm": {"api_key"},
-        "database": {"qdrant_path"},
-        "security": True,
-        "log_level": True,
-    }
-    return settings.model_dump(mode="json", exclude=not_theirs)
+    return settings.recorded(
+        {"agents": {"decision_timeout", "enable_router_injection"}, "security": True, "log_level": True}
+    )
 
 
 def _flat(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
