@@ -25,10 +25,18 @@ PACKAGES = (
 )
 
 
-def manifest_of(design: Mapping[str, Any], settings: Settings, *, study_id: str, complete: bool) -> dict[str, Any]:
+def manifest_of(
+    design: Mapping[str, Any],
+    settings: Settings,
+    *,
+    study_id: str,
+    complete: bool,
+    systems: Mapping[str, Mapping[str, Any]] | None = None,
+) -> dict[str, Any]:
     """The manifest as JSON. It holds no API key, no text of a user, and no path of the machine.
 
-    design: what determines the runs. complete: False when the study was interrupted.
+    design: what determines the runs. complete: False when the study was interrupted. systems: level of `workload` →
+    what it is called, and what its runs are asked.
     """
     return {
         "schema_version": SCHEMA_VERSION,
@@ -36,6 +44,7 @@ def manifest_of(design: Mapping[str, Any], settings: Settings, *, study_id: str,
         "complete": complete,
         "created_utc": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "design": dict(design),
+        "systems": {name: dict(said) for name, said in (systems or {}).items()},
         "settings": settings.recorded(),
         "versions": {"python": platform.python_version()}
         | {name: importlib.metadata.version(name) for name in PACKAGES},

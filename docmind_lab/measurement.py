@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from docmind_lab.alternatives.base import Alternative, Outcome, Runnable
 from docmind_lab.clocks import WALL, Clock
 from docmind_lab.deadlines import Deadline
 from docmind_lab.derive import Answer, RunFacts, call_records, derive_run, event_records
+from docmind_lab.graphs.colours import Colour
 from docmind_lab.recorder import Recorder, recording
 from docmind_lab.records import CallRecord, EventRecord, RunRecord
 from docmind_lab.retrieval import Question
@@ -36,15 +37,25 @@ class Workload(Protocol):
 
     def runnable(self, recorder: Recorder) -> Runnable:
         """The graph, observed by this recorder."""
+        ...
 
     def inputs(self, question: Question) -> dict[str, Any]:
         """The graph's input for a question."""
+        ...
 
     def scores(self, question: Question, outcome: Outcome) -> tuple[float, float]:
         """Source recall and answer score."""
+        ...
+
+    def coloured(self, node_colour: Colour) -> Self:
+        """The same system with nodes of this colour; see `graphs/colours.py`."""
+        ...
 
     def forget(self, run_id: str) -> None:
         """Drop what is kept of a run."""
+
+    def close(self) -> None:
+        """Close the clients."""
 
 
 class RequestLog(Protocol):

@@ -4,13 +4,12 @@
     runs     one question answered, or not, under one alternative
     events   something that happened in a run at an instant
 
-`python -m docmind_lab.records` prints the data dictionary of docs/. Instants are seconds since the run's start.
+`data_dictionary` describes them; docs/data-dictionary.md has it. Instants are seconds since the run's start.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal
@@ -362,24 +361,26 @@ def positive_part(value: float) -> float:
     return value if np.isnan(value) else max(0.0, value)
 
 
+def column_rows(columns: Iterable[Column]) -> list[str]:
+    """Columns as the lines of a Markdown table."""
+    lines = ["| column | dtype | meaning |", "|---|---|---|"]
+    for column in columns:
+        levels = f" Levels: {', '.join(level or '(empty)' for level in column.levels)}." if column.levels else ""
+        lines.append(f"| `{column.name}` | {_DTYPES[column.kind]} | {column.meaning}{levels} |")
+    return lines
+
+
 def data_dictionary() -> str:
     """The tables, columns, units and events as Markdown."""
     lines = [
         "# Data dictionary",
         "",
-        f"Schema version {SCHEMA_VERSION}. Written by `make docs` from `docmind_lab/records.py`; do not edit.",
+        f"Schema version {SCHEMA_VERSION}. Written by `make docs` from the code; do not edit.",
         "Names ending in `_at_s` are instants in seconds since the run's start, `_s` durations in seconds.",
     ]
     for table, (record_type, columns) in TABLES.items():
         first_line = (record_type.__doc__ or "").strip().splitlines()[0]
-        lines += ["", f"## `{table}`", "", first_line, "", "| column | dtype | meaning |", "|---|---|---|"]
-        for column in columns:
-            levels = f" Levels: {', '.join(level or '(empty)' for level in column.levels)}." if column.levels else ""
-            lines.append(f"| `{column.name}` | {_DTYPES[column.kind]} | {column.meaning}{levels} |")
+        lines += ["", f"## `{table}`", "", first_line, "", *column_rows(columns)]
     lines += ["", "## Events", "", "| event | meaning |", "|---|---|"]
     lines += [f"| `{name}` | {meaning} |" for name, meaning in EVENTS.items()]
     return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(data_dictionary())

@@ -29,7 +29,7 @@ from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
 from docmind_lab.settings import Settings
 from docmind_lab.system import Corpus
-from docmind_lab.workloads import SupervisorWorkload
+from docmind_lab.workloads import Surroundings, workload_kind
 
 # Beyond a run's own horizon: for what was cut there to unwind, and for a thread that sleeps to be left.
 _AFTER_HORIZON_S = 60.0
@@ -82,10 +82,11 @@ def _same_chances(seed: int) -> Iterator[None]:
 
 @dataclass
 class SimulatedSystem:
-    """The supervisor and its services in this process, in virtual time only.
+    """A workload and its services in this process, in virtual time only.
 
-    client_retries: of the openai client, for alternatives that leave retries to it; None for its default. corpus: the
-    language reference when left out. The index is built in virtual time when this is made, which takes seconds; runs
+    client_retries: of the openai client, for alternatives that leave retries to it; None for its default. corpus: what
+    is searched, by name or itself. kind: of the workload, as `workload_kind` takes it. max_connections: of each pool of
+    HTTP connections. The index is built in virtual time when this is made, which takes seconds; runs
     follow each other, from one thread at a time.
 
     Raises: ConfigurationError for settings that name a live endpoint or a local store, which no virtual time reaches.
@@ -93,8 +94,10 @@ class SimulatedSystem:
 
     settings: Settings
     client_retries: int | None = None
-    corpus: Corpus | None = None
-    workload: SupervisorWorkload = field(init=False)
+    corpus: str | Corpus = "language_reference"
+    kind: str = "supervisor"
+    max_connections: int = 100
+    workload: Workload = field(init=False)
 
     def __post_init__(self) -> None:
         _require_no_endpoints(self.settings)
@@ -106,14 +109,21 @@ class SimulatedSystem:
 
     def __repr__(self) -> str:
         retries = "its default" if self.client_retries is None else self.client_retries
-        return f"SimulatedSystem: the supervisor on simulated services in virtual time, client retries: {retries}"
+        return f"SimulatedSystem: the {self.kind} on simulated services in virtual time, client retries: {retries}"
 
     def _repr_html_(self) -> str:
         return f"<code>{escape(repr(self))}</code>"
 
-    def _build(self) -> Callable[[], SupervisorWorkload]:
-        addresses = ServiceAddresses.at_port(PORT)
-        return lambda: SupervisorWorkload(addresses, self.settings, self.client_retries, corpus=self.corpus)
+    def _build(self) -> Callable[[], Workload]:
+        around = Surroundings(
+            ServiceAddresses.at_port(PORT),
+            self.settings,
+            client_retries=self.client_retries,
+            max_connections=self.max_connections,
+            corpus=self.corpus,
+        )
+        build = workload_kind(self.kind).build
+        return lambda: build(around)
 
     def door(self, options: ServiceOptions) -> VirtualDoor:
         """The services with these options over the store that holds the index."""

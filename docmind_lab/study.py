@@ -79,6 +79,20 @@ class Study:
         """
         return scorecard(self.runs, table, **options)
 
+    def table(self, name: str) -> pd.DataFrame:
+        """A table that a workload of this study has beside the three, such as "sources" of research.
+
+        It follows from the three tables; docs/data-dictionary.md says what is in it. Raises: ConfigurationError naming
+        the tables there are.
+        """
+        # Function-level: workloads come with the whole stack, which a study that is read does not need.
+        from docmind_lab.workloads import extra_table  # noqa: PLC0415
+
+        systems = self.manifest.get("systems", {})
+        levels = [str(level) for level in self.runs["workload"].unique()]
+        kinds = [str(systems.get(level, {}).get("kind", level)) for level in levels]
+        return extra_table(kinds, name).derive(self.events, self.runs, self.calls)
+
     def show(self) -> StudyPanel:
         """The views of the study in a notebook: figures with tables beside them, runs, calls.
 
@@ -132,7 +146,8 @@ class Study:
         summary = self._summarised()
         sentences = "".join(f"<li>{escape(line)}</li>" for line in summary.sentences)
         advice = "".join(f"<p>{escape(line)}</p>" for line in summary.advice)
-        table = summary.display_table().to_html(border=0)
+        # The corner named, or a table for screen readers begins with a heading that says nothing.
+        table = summary.display_table().rename_axis(index=None, columns="alternative").to_html(border=0)
         return f"<p><b>{escape(summary.title)}</b></p>{table}<ul>{sentences}</ul>{advice}"
 
 

@@ -153,16 +153,23 @@ def _row(label: str, group: pd.DataFrame) -> dict[str, Any]:
     return row
 
 
+# Studies of before a manifest said what its systems are called.
+_UNNAMED = {"supervisor": {"title": "DocMind supervisor", "asked": "questions"}}
+
+
 def _title(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> str:
     if runs.empty:
         return "An empty study"
     timeout = joined([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())])
+    names = sorted(str(name) for name in runs["workload"].unique())
+    systems = [{**_UNNAMED.get(name, {}), **manifest.get("systems", {}).get(name, {})} for name in names]
+    asked = joined(sorted({str(system.get("asked", "runs")) for system in systems}))
     questions = int(runs["seed"].nunique())
     faults = sorted({str(fault) for fault in runs["fault"]} - {"none"})
     parts = [
-        "DocMind supervisor",
+        joined([str(system.get("title", name)) for name, system in zip(names, systems, strict=True)]),
         f"{timeout} s decision timeout",
-        _counted(questions, "question"),
+        _counted(questions, asked.removesuffix("s")),
         f"{' and '.join(sorted({str(p) or 'live' for p in runs['latency_profile']}))} latencies",
         *(f"fault {fault}" for fault in faults),
         f"{' and '.join(sorted({str(c) for c in runs['clock']}))} clock",

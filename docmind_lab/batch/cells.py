@@ -20,7 +20,8 @@ class Simulated:
     """The system and the services of a cell's runs: everything a worker needs to build them.
 
     client_retries: of the openai client, for alternatives that leave retries to it; None for its default. corpus: the
-    name of one that comes with questions. node_colour: of model calls and tools, see `graphs/colours.py`.
+    name of one that comes with questions. node_colour: of model calls and tools, see `graphs/colours.py`. workload: its
+    kind, as `workload_kind` takes it.
     """
 
     settings: Settings
@@ -28,6 +29,12 @@ class Simulated:
     client_retries: int | None = None
     corpus: str = "language_reference"
     node_colour: Colour = "own"
+    workload: str = "supervisor"
+
+    @property
+    def of_process(self) -> tuple[str, str, Settings, int | None]:
+        """What a process builds a system from, at some cost; everything else is said run by run."""
+        return self.workload, self.corpus, self.settings, self.client_retries
 
 
 @dataclass(frozen=True)

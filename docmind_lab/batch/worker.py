@@ -10,7 +10,6 @@ from docmind_lab.errors import SimulationStalled
 from docmind_lab.measurement import MeasuredRun
 from docmind_lab.settings import Settings
 from docmind_lab.simulation import SimulatedSystem
-from docmind_lab.system import named_corpus
 
 # Virtual time belongs to a process as a whole, and a worker of a cluster may have several threads.
 _one_at_a_time = threading.Lock()
@@ -27,7 +26,7 @@ def run_cell(cell: Cell, attempt: int = 1) -> CellResult:
 
 
 def _measured(cell: Cell) -> CellResult:
-    system = _system(cell.system.corpus, cell.system.settings, cell.system.client_retries)
+    system = _system(*cell.system.of_process)
     measured: list[MeasuredRun] = []
     for order in cell.orders:
         try:
@@ -40,5 +39,5 @@ def _measured(cell: Cell) -> CellResult:
 
 # Two: a study that compares with and without router injection alternates between them.
 @functools.lru_cache(maxsize=2)
-def _system(corpus: str, settings: Settings, client_retries: int | None) -> SimulatedSystem:
-    return SimulatedSystem(settings, client_retries=client_retries, corpus=named_corpus(corpus))
+def _system(workload: str, corpus: str, settings: Settings, client_retries: int | None) -> SimulatedSystem:
+    return SimulatedSystem(settings, client_retries=client_retries, corpus=corpus, kind=workload)

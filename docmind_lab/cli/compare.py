@@ -17,13 +17,14 @@ from docmind_lab.cli.printing import print_study, study_as_json, table_of
 if TYPE_CHECKING:
     import pandas as pd
 
-    from docmind_lab.comparison.design import ClockName
+    from docmind_lab.clocks import ClockName
 
 TIMEOUT_VARIABLE = "DOCMIND_AGENTS__DECISION_TIMEOUT"
 FAULT_HELP = (
     "Fault as kind=seconds@attempts:role:probability, all but the kind optional, such as hang, stall=5, http_500@1 or "
     "trickle:synthesis:0.5; may be repeated."
 )
+WORKLOAD_HELP = "System under the deadline: supervisor, research, staged or peers; module:ATTRIBUTE for another's."
 PROFILE_HELP = "Latency profile: fast, typical, heavy_tail, local_gpu; NAME/N divides every latency by N."
 
 
@@ -58,6 +59,7 @@ def compare(
             help="Retrieval asks a router engine first; DOCMIND_AGENTS__ENABLE_ROUTER_INJECTION or no when left out.",
         ),
     ] = None,
+    workload: Annotated[str, typer.Option(help=WORKLOAD_HELP)] = "supervisor",
     clock: Annotated[
         str, typer.Option(help="virtual (simulated time) or wall (sockets, real time); wall for live endpoints.")
     ] = "",
@@ -94,6 +96,7 @@ def compare(
             stops_on_disconnect=stops_on_disconnect,
             retries=retries,
             router_injection=router_injection,
+            workload=workload,
             clock=cast("ClockName | None", clock or None),
             workers=workers,
             side_by_side=side_by_side,

@@ -1,8 +1,11 @@
-"""The protocol of a clock."""
+"""The protocol of a clock, and the names of those there are."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol
+
+ClockName = Literal["virtual", "wall"]
+CLOCKS: tuple[ClockName, ...] = ("virtual", "wall")
 
 
 class Clock(Protocol):

@@ -7,10 +7,12 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any, Literal
+from typing import Any
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
 from docmind_lab.alternatives.base import options_json
+from docmind_lab.clocks import CLOCKS, ClockName
+from docmind_lab.comparison.levels import node_colour_of, retries_of
 from docmind_lab.deadlines import require_seconds
 from docmind_lab.derive import RunFacts
 from docmind_lab.errors import ConfigurationError
@@ -18,13 +20,11 @@ from docmind_lab.graphs.colours import Colour, checked_colour
 from docmind_lab.labels import label_of
 from docmind_lab.measurement import RunOrder
 from docmind_lab.randomness import keyed_uniform
-from docmind_lab.retrieval import Question, load_questions
+from docmind_lab.retrieval import Question
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
-from docmind_lab.workloads.supervisor import node_colour_of, retries_of
+from docmind_lab.workloads.kinds import WorkloadKind, workload_kind
 
-ClockName = Literal["virtual", "wall"]
-CLOCKS: tuple[ClockName, ...] = ("virtual", "wall")
 HORIZON_FACTOR = 5.0
 # Runs wait for servers nearly all the time; four side by side use about a third of one core, and a deadline still
 # comes to within a few milliseconds. More would begin to measure each other.
@@ -52,6 +52,7 @@ class Comparison:
     clock: ClockName = "virtual"
     corpus: str = "language_reference"
     node_colour: Colour = "own"
+    workload: str = "supervisor"
 
     def __post_init__(self) -> None:
         require_seconds("decision timeout", self.decision_timeout_s)
@@ -64,7 +65,7 @@ class Comparison:
         if self.clock not in CLOCKS:
             raise ConfigurationError(f"unknown clock {self.clock!r}; the clocks are {', '.join(CLOCKS)}")
         checked_colour(self.node_colour)
-        load_questions(self.corpus)
+        self.kind.cases(self.corpus)
         if self.side_by_side < 1:
             raise ConfigurationError(f"side_by_side must be 1 or more runs, not {self.side_by_side}")
 
@@ -73,13 +74,18 @@ class Comparison:
             " ".join(label_of(alternative.name, options_json(alternative)).split()) for alternative in self.alternatives
         )
         return (
-            f"Comparison: {self.decision_timeout_s:g} s decision timeout, {self.runs} questions × "
+            f"Comparison: {self.decision_timeout_s:g} s decision timeout, {self.runs} {self.kind.asked} × "
             f"{len(self.alternatives)} alternatives = {self.total_runs:,} runs, seed {self.seed}\n"
             f"  {named}\n  {self.profile.name} latencies, fault {self.fault}, {self.clock} clock, corpus {self.corpus}"
         )
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"
+
+    @property
+    def kind(self) -> WorkloadKind:
+        """The system under the deadline. Raises: ConfigurationError for an unknown one."""
+        return workload_kind(self.workload)
 
     @property
     def fault(self) -> str:
@@ -103,6 +109,7 @@ class Comparison:
             "clock": self.clock,
             "corpus": self.corpus,
             "node_colour": self.node_colour,
+            "workload": self.workload,
         }
 
     @functools.cached_property
@@ -114,7 +121,7 @@ class Comparison:
     def questions(self) -> list[tuple[int, Question]]:
         """(run seed, question) of each repeat: seeds count up from the study's, the order of questions from it."""
         pool = sorted(
-            load_questions(self.corpus), key=lambda question: keyed_uniform(self.seed, "question", question.id)
+            self.kind.cases(self.corpus), key=lambda question: keyed_uniform(self.seed, "question", question.id)
         )
         return [(self.seed + repeat, pool[repeat % len(pool)]) for repeat in range(self.runs)]
 
@@ -143,7 +150,7 @@ class Comparison:
         facts = RunFacts(
             study_id=self.study_id,
             run_id=f"{self.study_id}-{number}-{alternative.name}-{seed}",
-            workload="supervisor",
+            workload=self.kind.name,
             alternative=alternative.name,
             alternative_options=options_json(alternative),
             seed=seed,

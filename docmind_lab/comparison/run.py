@@ -5,16 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.batch import CellStore
-from docmind_lab.comparison.design import SIDE_BY_SIDE, ClockName, Comparison
+from docmind_lab.clocks import ClockName
+from docmind_lab.comparison.design import SIDE_BY_SIDE, Comparison
 from docmind_lab.comparison.virtual import runs_in_virtual_time
 from docmind_lab.comparison.wall import runs_on_the_wall_clock
 from docmind_lab.errors import ConfigurationError
@@ -25,6 +26,7 @@ from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.settings import Settings
 from docmind_lab.study import Study, prepare_folder
+from docmind_lab.workloads.kinds import systems_said, workload_kind
 
 Progress = Callable[[int, int], None]
 Watch = Callable[[pd.DataFrame], None]
@@ -34,22 +36,6 @@ _LOOK_EVERY_S = 0.5
 
 CELLS = "cells"
 """Where the finished cells of a comparison are while it goes on; its tables take their place."""
-
-
-@dataclass(frozen=True)
-class _Defaults:
-    """What a comparison is when nothing is said. Real waiting is dear, so the wall clock's is small."""
-
-    decision_timeout_s: float
-    runs: int
-    profile: str
-
-
-_DEFAULTS: Mapping[ClockName, _Defaults] = {
-    # In each, the budget falls among the run times: with nothing or everything in time there is nothing to compare.
-    "virtual": _Defaults(20.0, 40, "heavy_tail/3"),
-    "wall": _Defaults(2.0, 8, "typical/6"),
-}
 
 
 def compare(
@@ -63,6 +49,7 @@ def compare(
     stops_on_disconnect: bool = True,
     retries: int | None = None,
     router_injection: bool | None = None,
+    workload: str = "supervisor",
     corpus: str = "language_reference",
     clock: ClockName | None = None,
     workers: int | None = None,
@@ -84,7 +71,9 @@ def compare(
     instances; None for all. profile: a latency profile or its name; "heavy_tail/3", on the wall clock "typical/6".
     faults: as `services.faults` writes them. retries: tries after the first, of whoever retries under an alternative;
     None leaves the openai client its own 2. router_injection: retrieval asks a router engine first, as ADR-056 has it;
-    None for what the settings say. corpus: "language_reference" with its forty questions, or "handbook" with twelve,
+    None for what the settings say.
+    workload: the system under the deadline, one of `workloads.WORKLOADS`; questions and defaults here are those of
+    "supervisor", DocMind itself. corpus: "language_reference" with its forty questions, or "handbook" with twelve,
     which is the same text in every Python.
     clock: "virtual" (the same stack in simulated time: no waiting, the same tables every time) or "wall"; None for
     wall if the settings name a live endpoint, else virtual. workers: processes in virtual time; None for one on each
@@ -97,7 +86,8 @@ def compare(
     """
     settings = settings or Settings()
     on_clock = _clock_for(settings) if clock is None else clock
-    defaults = _DEFAULTS.get(on_clock, _DEFAULTS["virtual"])
+    by_clock = workload_kind(workload).defaults
+    defaults = by_clock.get(on_clock, by_clock["virtual"])
     fault_list = [faults] if isinstance(faults, str) else list(faults)
     profile = defaults.profile if profile is None else profile
     comparison = Comparison(
@@ -113,6 +103,7 @@ def compare(
         router_injection=settings.agents.enable_router_injection if router_injection is None else router_injection,
         clock=on_clock,
         corpus=corpus,
+        workload=workload,
     )
     return run_comparison(comparison, settings, workers=workers, out=out, progress=progress, watch=watch)
 
@@ -150,9 +141,7 @@ def run_comparison(
                     next_look_at = time.monotonic() + _LOOK_EVERY_S
     except KeyboardInterrupt as error:
         interrupted = error
-    study = Study.of(
-        measured, manifest_of(comparison.design(), settings, study_id=comparison.study_id, complete=interrupted is None)
-    )
+    study = Study.of(measured, comparison_manifest(comparison, settings, complete=interrupted is None))
     if folder is not None and measured:
         # Function-level: drawing is slow to import and not needed to measure.
         from docmind_lab.reports.folder import save_study  # noqa: PLC0415
@@ -162,6 +151,17 @@ def run_comparison(
     if interrupted is not None:
         raise interrupted
     return study
+
+
+def comparison_manifest(comparison: Comparison, settings: Settings, *, complete: bool) -> dict[str, Any]:
+    """The manifest of a comparison's study. complete: whether all of its runs are there."""
+    return manifest_of(
+        comparison.design(),
+        settings,
+        study_id=comparison.study_id,
+        complete=complete,
+        systems=systems_said([comparison.workload]),
+    )
 
 
 def _runs(

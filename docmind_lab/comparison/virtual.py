@@ -50,7 +50,14 @@ def simulated(comparison: Comparison, settings: Settings) -> Simulated:
         stops_on_disconnect=comparison.stops_on_disconnect,
         seed=comparison.seed,
     )
-    return Simulated(settings, options, comparison.client_retries, comparison.corpus, comparison.node_colour)
+    return Simulated(
+        settings,
+        options,
+        client_retries=comparison.client_retries,
+        corpus=comparison.corpus,
+        node_colour=comparison.node_colour,
+        workload=comparison.workload,
+    )
 
 
 def require_simulated(settings: Settings) -> None:

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from docmind_lab.alternatives import AsyncCancellation, Cooperative
 from docmind_lab.comparison.design import Comparison
 from docmind_lab.endpoints import require_endpoints
-from docmind_lab.measurement import MeasuredRun, RunOrder, measure
+from docmind_lab.measurement import MeasuredRun, RunOrder, Workload, measure
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
 from docmind_lab.settings import Settings
-from docmind_lab.system import named_corpus
-from docmind_lab.workloads import SupervisorWorkload
+from docmind_lab.workloads import Surroundings
 
 # Long enough for the first use of every code path, short enough not to be noticed.
 _WARM_UP_S = 3.0
@@ -38,7 +37,7 @@ def has_server_log(settings: Settings) -> bool:
 class WallLaboratory:
     """A system over sockets, the service's log, and a pool to run in."""
 
-    workload: SupervisorWorkload
+    workload: Workload
     log: LogClient
     pool: ThreadPoolExecutor
     is_warm: bool = False
@@ -80,12 +79,14 @@ def wall_laboratory(comparison: Comparison, settings: Settings) -> Iterator[Wall
         )
         log = LogClient(services.addresses.log_url)
         after_the_services.callback(log.close)
-        workload = SupervisorWorkload(
-            addresses,
-            settings,
-            client_retries=comparison.client_retries,
-            corpus=named_corpus(comparison.corpus),
-            node_colour=comparison.node_colour,
+        workload = comparison.kind.build(
+            Surroundings(
+                addresses,
+                settings,
+                client_retries=comparison.client_retries,
+                corpus=comparison.corpus,
+                node_colour=comparison.node_colour,
+            )
         )
         after_the_services.callback(workload.close)
         # Over nodes that block their event loop one run would hold up every other.
@@ -98,7 +99,7 @@ def wall_laboratory(comparison: Comparison, settings: Settings) -> Iterator[Wall
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _warm_up(order: RunOrder, workload: SupervisorWorkload, log: LogClient) -> None:
+def _warm_up(order: RunOrder, workload: Workload, log: LogClient) -> None:
     """Run once sync and once async, unrecorded: the first use of a code path costs what no later one does."""
     with ThreadPoolExecutor(2) as pool:
         for alternative in (Cooperative(), AsyncCancellation()):
@@ -112,7 +113,7 @@ def _warm_up(order: RunOrder, workload: SupervisorWorkload, log: LogClient) -> N
 
 
 def _measured(
-    orders: Sequence[RunOrder], workload: SupervisorWorkload, log: LogClient, pool: ThreadPoolExecutor
+    orders: Sequence[RunOrder], workload: Workload, log: LogClient, pool: ThreadPoolExecutor
 ) -> Iterator[MeasuredRun]:
     """The runs as they end. Raises what a run raises.
 

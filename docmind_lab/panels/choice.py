@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from docmind_lab.alternatives.names import VARIANTS, parse_alternatives
-from docmind_lab.comparison.design import ClockName, Comparison
+from docmind_lab.clocks import ClockName
+from docmind_lab.comparison.design import Comparison
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
@@ -38,6 +39,7 @@ class Choice:
     stops_on_disconnect: bool = True
     clock: ClockName = "virtual"
     corpus: str = "language_reference"
+    workload: str = "supervisor"
 
     def named_alternatives(self) -> tuple[str, ...]:
         """The alternatives with what the propagation control makes of them: ("A", "B:propagate").
@@ -63,6 +65,7 @@ class Choice:
             router_injection=self.router_injection,
             clock=self.clock,
             corpus=self.corpus,
+            workload=self.workload,
         )
 
     def code(self) -> str:
@@ -78,6 +81,7 @@ class Choice:
             "router_injection": repr(self.router_injection),
             "clock": json.dumps(self.clock),
             "corpus": json.dumps(self.corpus),
+            "workload": json.dumps(self.workload),
         }
         lines = "".join(f"    {name}={value},\n" for name, value in words.items())
         return f"import docmind_lab as dl\n\nstudy = dl.compare(\n{lines})\n"

@@ -8,12 +8,13 @@ import traitlets
 
 from docmind_lab.alternatives import ALTERNATIVES
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.comparison.design import CLOCKS
+from docmind_lab.clocks import CLOCKS
 from docmind_lab.deadlines import require_seconds
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.panels.choice import PROPAGATION_LEVELS, Choice
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.workloads import workload_kind
 
 LEAST_TIMEOUT_S, MOST_TIMEOUT_S = 0.1, 600.0
 """Bounds of the decision timeout, seconds: below the one no call ends, beyond the other every run has."""
@@ -31,6 +32,7 @@ SETTINGS: Final = (
     "fault",
     "stops_on_disconnect",
     "clock",
+    "workload",
 )
 
 
@@ -51,6 +53,7 @@ class ChoiceTraits(traitlets.HasTraits):
     fault = traitlets.Unicode("none")
     stops_on_disconnect = traitlets.Bool(True)
     clock = traitlets.Enum(CLOCKS, "virtual")
+    workload = traitlets.Unicode("supervisor")
 
     def __init__(self, choice: Choice) -> None:
         super().__init__()
@@ -90,6 +93,11 @@ class ChoiceTraits(traitlets.HasTraits):
     @traitlets.validate("latency_profile")
     def _check_profile(self, proposal: Any) -> str:
         LatencyProfile.named(proposal["value"])
+        return str(proposal["value"])
+
+    @traitlets.validate("workload")
+    def _check_workload(self, proposal: Any) -> str:
+        workload_kind(proposal["value"])
         return str(proposal["value"])
 
     @traitlets.validate("fault")

@@ -11,13 +11,14 @@ import traitlets
 
 from docmind_lab.alternatives import ALTERNATIVES
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.comparison.design import CLOCKS
+from docmind_lab.clocks import CLOCKS
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.findings.tables import one_line
 from docmind_lab.labels import label_of
 from docmind_lab.panels.choice import PROPAGATION_LEVELS
 from docmind_lab.panels.choice_traits import LEAST_TIMEOUT_S, MOST_RUNS, MOST_TIMEOUT_S
 from docmind_lab.services.faults import FAULT_KINDS
+from docmind_lab.workloads import WORKLOADS
 
 # A press of a key is 5 %: from one second to a hundred in as many presses as there are tones on a piano.
 _STEP_EXPONENT: Final = 0.02
@@ -53,6 +54,8 @@ class Controls:
         self._tied("runs", widgets.BoundedIntText(min=1, max=MOST_RUNS, description="Runs of each", **row))
         self._tied("seed", widgets.BoundedIntText(min=0, max=2**31 - 1, description="Seed", **row))
         self._tied("clock", widgets.Dropdown(options=CLOCKS, description="Clock", **row))
+        known = dict.fromkeys((*WORKLOADS, getattr(self._panel, "workload")))  # noqa: B009 - a trait, as above
+        self._tied("workload", widgets.Dropdown(options=list(known), description="Workload", **row))
 
     def rows(self) -> list[Any]:
         """The controls, a row for each thing that they are about."""
@@ -60,7 +63,7 @@ class Controls:
             _row([self.slider, self.typed]),
             self._boxes,
             _row([self.of(name) for name in ("deadline_propagation", "router_injection", "stops_on_disconnect")]),
-            _row([self.of(name) for name in ("latency_profile", "fault", "runs", "seed", "clock")]),
+            _row([self.of(name) for name in ("workload", "latency_profile", "fault", "runs", "seed", "clock")]),
         ]
 
     def of(self, name: str) -> Any:

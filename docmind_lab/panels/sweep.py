@@ -9,7 +9,7 @@ from typing import Literal
 import pandas as pd
 
 from docmind_lab.comparison.design import Comparison
-from docmind_lab.manifest import manifest_of
+from docmind_lab.comparison.run import comparison_manifest
 from docmind_lab.measurement import MeasuredRun
 from docmind_lab.panels.choice import Choice
 from docmind_lab.records import to_frame
@@ -69,10 +69,6 @@ class Sweep:
     def study(self) -> Study:
         """The study of the runs that are done: what `compare` returns, once all of them are."""
         tables = self.tables
-        manifest = manifest_of(
-            self.comparison.design(),
-            self.settings,
-            study_id=self.comparison.study_id,
-            complete=len(self.measured) == self.total,
-        )
+        is_complete = len(self.measured) == self.total
+        manifest = comparison_manifest(self.comparison, self.settings, complete=is_complete)
         return Study(runs=tables.runs, calls=tables.calls, events=tables.events, manifest=manifest)

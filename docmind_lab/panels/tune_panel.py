@@ -38,9 +38,9 @@ from docmind_lab.panels.page import (
 from docmind_lab.panels.study_tabs import StudyTabs
 from docmind_lab.panels.sweep import Sweep
 from docmind_lab.panels.words import asked, needs_run, status_of
-from docmind_lab.retrieval import load_questions
 from docmind_lab.settings import Settings
 from docmind_lab.study import Study
+from docmind_lab.workloads import workload_kind
 
 # Drawing takes as long as some runs: it rests three times as long as it took, so that frames do not cost the runs that
 # they wait for. And nobody looks more often than a few times a second.
@@ -251,12 +251,12 @@ def tune(
         dl.tune(8, alternatives=("A", "B"), fault="hang", router_injection=True)
 
     settings: the other traits of a panel (alternatives, deadline_propagation, router_injection, latency_profile, fault,
-    stops_on_disconnect, clock). corpus: as in `compare`. workers: a factory of who computes the runs.
+    stops_on_disconnect, clock, workload). corpus: as in `compare`. workers: a factory of who computes the runs.
     Raises: ConfigurationError for a value that cannot be used.
     """
     unknown = sorted(set(settings) - set(SETTINGS))
     if unknown:
         raise ConfigurationError(f"tune has no setting {unknown[0]!r}; the settings are {', '.join(SETTINGS)}")
-    load_questions(corpus)
+    workload_kind(settings.get("workload", "supervisor")).cases(corpus)
     values = {"decision_timeout_s": decision_timeout_s, "runs": runs, "seed": seed, "corpus": corpus, **settings}
     return TunePanel(Choice(**values), workers=workers)

@@ -34,7 +34,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.comparison.design import HORIZON_FACTOR, SIDE_BY_SIDE, ClockName, Comparison
+from docmind_lab.clocks import ClockName
+from docmind_lab.comparison.design import HORIZON_FACTOR, SIDE_BY_SIDE, Comparison
 from docmind_lab.deadlines import require_seconds
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.labels import label_of
@@ -43,6 +44,7 @@ from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.settings import Settings
 from docmind_lab.studies.combinations import Combination, Impossible, with_colour, with_propagation
 from docmind_lab.studies.study_files import explained, read_study_file
+from docmind_lab.workloads.kinds import workload_kind
 
 MOST_RUNS = 1_000_000
 MOST_REPEATS = 10_000
@@ -86,7 +88,7 @@ class Factors(BaseModel):
     stops_on_disconnect: Levels[bool] = (True,)
     node_colour: Levels[Literal["own", "sync", "async", "blocking_async"]] = ("own",)
     retries: Numbers[int | Literal["own"]] = ("own",)
-    workload: Levels[Literal["supervisor"]] = ("supervisor",)
+    workload: Levels[str] = ("supervisor",)
     clock: Levels[ClockName] = ("virtual",)
 
     @property
@@ -215,12 +217,15 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
         profiles = [_profile(item) for item in factors.latency_profile]
     with _naming("fault"):
         faults = [tuple(Fault.parse(part) for part in level.split("+")) for level in factors.fault]
+    with _naming("workload"):
+        for workload in factors.workload:
+            workload_kind(workload)
     with _naming("decision_timeout_s"):
         for level_s in factors.decision_timeout_s:
             require_seconds("decision timeout", level_s)
     # The budget varies fastest but for the arms, and what costs a worker a new system varies slowest.
     for (
-        clock,
+        (clock, workload),
         injection,
         colour,
         retries,
@@ -231,7 +236,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
         propagation,
         alternative,
     ) in itertools.product(
-        factors.clock,
+        list(itertools.product(factors.clock, factors.workload)),
         factors.router_injection,
         factors.node_colour,
         factors.retries,
@@ -267,6 +272,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
                 clock=clock,
                 corpus=design.corpus,
                 node_colour=node_colour,
+                workload=workload,
             )
         )
 

@@ -22,7 +22,6 @@ from docmind_lab.settings import Settings
 from docmind_lab.simulation import SimulatedSystem
 from docmind_lab.studies.cells import Bench, benches_of
 from docmind_lab.studies.design import StudyDesign
-from docmind_lab.system import named_corpus
 
 # One run of each arm tells what an arm costs, and a few at other budgets how that goes with the budget; more would make
 # a pilot a study.
@@ -134,8 +133,8 @@ def _bound_s(bench: Bench) -> float:
     return sum(rounds) + _START_OF_SERVICES_S
 
 
-def _system_of(cell: Cell) -> tuple[str, Settings, int | None]:
-    return cell.system.corpus, cell.system.settings, cell.system.client_retries
+def _system_of(cell: Cell) -> tuple[str, str, Settings, int | None]:
+    return cell.system.of_process
 
 
 Chosen = list[tuple[RunOrder, Simulated]]
@@ -152,8 +151,9 @@ def _pilot(cells: Sequence[Cell]) -> _Pilot:
             continue
         # CPU time: what others do on this machine meanwhile tells nothing of the runs, which never wait.
         begun = time.process_time()
-        corpus = named_corpus(system.corpus)
-        built = SimulatedSystem(system.settings, client_retries=system.client_retries, corpus=corpus)
+        built = SimulatedSystem(
+            system.settings, client_retries=system.client_retries, corpus=system.corpus, kind=system.workload
+        )
         with contextlib.closing(built):
             build_s.append(time.process_time() - begun)
             # The first run of a process pays for what every later one finds imported.
@@ -179,7 +179,7 @@ def _cell_bytes(measured: Sequence[MeasuredRun]) -> int:
 
 def _chosen(cells: Sequence[Cell]) -> list[Chosen]:
     """The pilot's runs, a list for each system that they need."""
-    by_system: dict[tuple[str, Settings, int | None], list[Cell]] = {}
+    by_system: dict[tuple[str, str, Settings, int | None], list[Cell]] = {}
     for cell in cells:
         by_system.setdefault(_system_of(cell), []).append(cell)
     systems = list(by_system.values())[:_MOST_SYSTEMS]

@@ -23,6 +23,7 @@ from docmind_lab.studies.design import StudyDesign
 from docmind_lab.studies.folder import StudyFolder
 from docmind_lab.studies.progress import progress_bar
 from docmind_lab.study import Study
+from docmind_lab.workloads import systems_said
 
 Progress = Callable[[int, int], None]
 # How long to wait before looking again for cells that another process has.
@@ -75,7 +76,13 @@ def sweep(
         finally:
             if folder is not None:
                 folder.release_all()
-    manifest = manifest_of(checked.to_dict(), settings, study_id=checked.study_id, complete=work.is_complete) | {
+    manifest = manifest_of(
+        checked.to_dict(),
+        settings,
+        study_id=checked.study_id,
+        complete=work.is_complete,
+        systems=systems_said(checked.factors.workload),
+    ) | {
         "failed_cells": [
             {"cell": name, "reason": reason} for name, reason in sorted(work.failed.items()) if name not in work.done
         ],

@@ -1,8 +1,27 @@
 """Systems under a deadline.
 
+kinds.py         what a workload is to the rest of the lab, and which there are
 supervisor.py    DocMind: a supervisor over five roles that answers questions from documents
 """
 
+from docmind_lab.workloads.kinds import (
+    WORKLOADS,
+    ExtraTable,
+    Surroundings,
+    WorkloadKind,
+    extra_table,
+    systems_said,
+    workload_kind,
+)
 from docmind_lab.workloads.supervisor import SupervisorWorkload
 
-__all__ = ["SupervisorWorkload"]
+__all__ = [
+    "WORKLOADS",
+    "ExtraTable",
+    "SupervisorWorkload",
+    "Surroundings",
+    "WorkloadKind",
+    "extra_table",
+    "systems_said",
+    "workload_kind",
+]

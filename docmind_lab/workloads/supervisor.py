@@ -9,31 +9,16 @@ from typing import Any, Self
 
 from langchain_core.messages import HumanMessage
 
-from docmind_lab.alternatives.base import Alternative, Outcome, Runnable
-from docmind_lab.graphs.colours import Colour, checked_colour, colour_that_runs
+from docmind_lab.alternatives.base import Outcome, Runnable
+from docmind_lab.graphs.colours import Colour, checked_colour
 from docmind_lab.graphs.observer import ObservedSaver
 from docmind_lab.recorder import Recorder
-from docmind_lab.retrieval import Question, RetrievedDocument, answer_score
+from docmind_lab.retrieval import Question, RetrievedDocument, answer_score, load_questions
 from docmind_lab.retrieval import source_recall as share_of_gold_topics
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.settings import Settings
 from docmind_lab.system import Corpus, DocmindSystem, language_reference
-
-# What the openai client does when nobody says otherwise; kept for every alternative that leaves retries to it.
-SDK_RETRIES = 2
-
-
-def retries_of(alternative: Alternative, client_retries: int | None = None) -> str:
-    """The level of the `retries` factor for an alternative. client_retries: of the client, None for its default."""
-    if alternative.client_retries:
-        return f"sdk:{SDK_RETRIES if client_retries is None else client_retries}"
-    policy = getattr(alternative, "policy", None)
-    return f"budgeted:{policy.retries}" if policy is not None else "none"
-
-
-def node_colour_of(alternative: Alternative, node_colour: Colour = "own") -> str:
-    """The level of the `node_colour` factor for an alternative over nodes of this colour."""
-    return colour_that_runs(alternative.node_colour, checked_colour(node_colour))
+from docmind_lab.workloads.kinds import Defaults, Surroundings, WorkloadKind
 
 
 @dataclass
@@ -102,3 +87,27 @@ class SupervisorWorkload:
 def _document(payload: Mapping[str, Any]) -> RetrievedDocument:
     known: Sequence[str] = ("id", "content", "metadata", "score")
     return RetrievedDocument(**{name: payload[name] for name in known if name in payload})
+
+
+def _built(surroundings: Surroundings) -> SupervisorWorkload:
+    return SupervisorWorkload(
+        surroundings.addresses,
+        surroundings.settings,
+        client_retries=surroundings.client_retries,
+        max_connections=surroundings.max_connections,
+        corpus=surroundings.searched(),
+        node_colour=surroundings.node_colour,
+    )
+
+
+KIND = WorkloadKind(
+    name="supervisor",
+    title="DocMind supervisor",
+    asked="questions",
+    cases=load_questions,
+    build=_built,
+    # In each, the budget falls among the run times: with nothing or everything in time there is nothing to compare.
+    defaults={"virtual": Defaults(20.0, 40, "heavy_tail/3"), "wall": Defaults(2.0, 8, "typical/6")},
+    roles=("supervisor", "router", "planner", "retrieval", "synthesis", "validation"),
+)
+"""DocMind's five roles."""

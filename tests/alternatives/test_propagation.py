@@ -14,7 +14,7 @@ from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.deadlines import PropagationPolicy
 from docmind_lab.labels import label_of
-from docmind_lab.workloads.supervisor import retries_of
+from docmind_lab.comparison.levels import retries_of
 
 PROPAGATED = ("A", "B:propagate", "C:propagate", "D:propagate", "E", "F:propagate")
 ALONE = ("A:unpropagated", "B", "C", "D", "E:unpropagated", "F")

@@ -14,9 +14,8 @@ from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.services.virtual_door import VirtualDoor
 from docmind_lab.settings import Settings
-from docmind_lab.simulation import simulate
+from docmind_lab.simulation import SimulatedSystem, simulate
 from docmind_lab.studies.load.arrivals import Constant
-from docmind_lab.studies.load.cell import CrowdedSystem
 from docmind_lab.studies.load.crowd import Attended, run_crowd
 from docmind_lab.studies.load.design import LoadDesign
 from docmind_lab.studies.load.tables import frames_of, rows_of_query
@@ -29,8 +28,8 @@ LOOK_EVERY_S = 0.05
 
 
 @pytest.fixture(scope="module")
-def system() -> Iterator[CrowdedSystem]:
-    made = CrowdedSystem(Settings(), corpus=handbook())
+def system() -> Iterator[SimulatedSystem]:
+    made = SimulatedSystem(Settings(), corpus=handbook(), max_connections=1_000)
     yield made
     made.close()
 

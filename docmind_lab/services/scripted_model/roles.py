@@ -10,9 +10,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from docmind_lab.services.scripted_model import peers, research, staged
 from docmind_lab.services.scripted_model.conversation import HANDOFF_PREFIX, Conversation, Reply, ToolCall
 from docmind_lab.services.scripted_model.extraction import NOT_FOUND, extract_answer, unsupported_statements
 
+# Those of other systems are told by a phrase of their prompts.
+_ROLE_OF_PHRASE: Mapping[str, str] = {**research.ROLES, **staged.ROLES, **peers.ROLES}
 ROLES = ("router", "planner", "retrieval", "synthesis", "validation")
 _TOOL_OF_ROLE = {
     "router": "choose_route",
@@ -45,13 +48,18 @@ MAX_CORRECTIONS = 1
 
 
 def role_of(conversation: Conversation) -> str:
-    """Which role the request is for: "supervisor", one of the five, "router_engine", or "assistant"."""
+    """Which role the request is for: "supervisor", one of the five, "router_engine", one of another system's, or
+    "assistant"."""
+    prompt = conversation.system_prompt
+    for phrase, role in _ROLE_OF_PHRASE.items():
+        if phrase in prompt:
+            return role
     if any(name.startswith(HANDOFF_PREFIX) for name in conversation.tools):
         return "supervisor"
     for role, tool in _TOOL_OF_ROLE.items():
         if tool in conversation.tools:
             return role
-    mentioned = [(conversation.system_prompt.lower().find(role), role) for role in ROLES]
+    mentioned = [(prompt.lower().find(role), role) for role in ROLES]
     return min(((at, role) for at, role in mentioned if at >= 0), default=(0, "assistant"))[1]
 
 
@@ -229,4 +237,7 @@ _PLAYED: dict[str, Callable[[Conversation], Reply]] = {
     "synthesis": _synthesis,
     "validation": _validation,
     "assistant": _assistant,
+    **research.PLAYED,
+    **staged.PLAYED,
+    **peers.PLAYED,
 }

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import pandas as pd
 
 from docmind_lab.batch import Simulated
-from docmind_lab.services.server import ServiceAddresses
-from docmind_lab.services.virtual_door import PORT
 from docmind_lab.settings import Settings
 from docmind_lab.simulation import SimulatedSystem
 from docmind_lab.studies.load.crowd import Attended, run_crowd
 from docmind_lab.studies.load.design import LoadPoint
 from docmind_lab.studies.load.tables import QueryRows, frames_of, rows_of_query
-from docmind_lab.system import named_corpus
-from docmind_lab.workloads import SupervisorWorkload
 
 # The queue under study is the provider's. A pool that ran out of connections would be a second one in front of it. The
 # openai client's own default, which is made for many conversations at once, is 1,000.
@@ -68,16 +63,6 @@ def run_load_cell(cell: LoadCell) -> LoadCellResult:
     return LoadCellResult(point.id, queries, servings, time.process_time() - begun_s)
 
 
-class CrowdedSystem(SimulatedSystem):
-    """A `SimulatedSystem` with connections for a crowd."""
-
-    def _build(self) -> Callable[[], SupervisorWorkload]:
-        addresses = ServiceAddresses.at_port(PORT)
-        return lambda: SupervisorWorkload(
-            addresses, self.settings, self.client_retries, max_connections=_CONNECTIONS, corpus=self.corpus
-        )
-
-
 @functools.lru_cache(maxsize=2)
-def _system(corpus: str, settings: Settings, client_retries: int | None) -> CrowdedSystem:
-    return CrowdedSystem(settings, client_retries=client_retries, corpus=named_corpus(corpus))
+def _system(corpus: str, settings: Settings, client_retries: int | None) -> SimulatedSystem:
+    return SimulatedSystem(settings, client_retries=client_retries, corpus=corpus, max_connections=_CONNECTIONS)

@@ -10,6 +10,7 @@ from typing import Any
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.base import options_json
+from docmind_lab.comparison.levels import retries_of
 from docmind_lab.deadlines import require_seconds
 from docmind_lab.derive import RunFacts
 from docmind_lab.errors import ConfigurationError
@@ -19,7 +20,6 @@ from docmind_lab.retrieval import Question, load_questions
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.studies.load.arrivals import Arrivals, as_json
 from docmind_lab.studies.load.crowd import Query
-from docmind_lab.workloads.supervisor import retries_of
 
 # Each query under way is some threads of this process, and a crowd's rows are in memory until it ends.
 _MOST_QUERIES = 2_000

@@ -15,6 +15,7 @@ from typing import Any, Final
 import pandas as pd
 
 from docmind_lab.errors import RecordError
+from docmind_lab.findings.tables import counted
 from docmind_lab.records import SCHEMA_VERSION
 from docmind_lab.studies.load.cell import LoadCellResult
 from docmind_lab.studies.load.measures import CountedFrom, goodput_differences, load_summary, replicate_measures
@@ -90,11 +91,12 @@ class LoadStudy:
     def title(self) -> str:
         """What was run, in a line."""
         first = self.queries.iloc[0]
-        slots = "no limit of slots" if pd.isna(first["slots"]) else f"{first['slots']} slots"
-        callers = "" if pd.isna(first["callers"]) else f" · {first['callers']} callers"
+        slots = "no limit of slots" if pd.isna(first["slots"]) else counted(int(first["slots"]), "slot")
+        callers = "" if pd.isna(first["callers"]) else f" · {counted(int(first['callers']), 'caller')}"
+        queries = "1 query" if len(self.queries) == 1 else f"{len(self.queries)} queries"
         return (
             f"{first['workload']} under load · {first['decision_timeout_s']:g} s decision timeout · "
-            f"{first['latency_profile']} latencies, {slots}{callers} · {len(self.queries)} queries"
+            f"{first['latency_profile']} latencies, {slots}{callers} · {queries}"
         )
 
     def __repr__(self) -> str:

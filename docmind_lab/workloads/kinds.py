@@ -1,0 +1,161 @@
+"""What a workload is to the rest of the lab: a kind, found by its name.
+
+    kind = workload_kind("supervisor")             # one of WORKLOADS
+    kind = workload_kind("my_package.mine:KIND")   # another's, wherever it can be imported from
+    workload = kind.build(Surroundings(addresses, Settings()))
+
+A workload is one package, or one file, that exports a `KIND`; comparison, studies, panels and the command line know no
+more of it than this.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import pandas as pd
+
+from docmind_lab.clocks import ClockName
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.graphs.colours import Colour
+from docmind_lab.measurement import Workload
+from docmind_lab.records import Column
+from docmind_lab.retrieval import Question
+from docmind_lab.services.server import ServiceAddresses
+from docmind_lab.settings import Settings
+from docmind_lab.system import Corpus, named_corpus
+
+# Imported when they are asked for: some need packages that only they use.
+_MODULES: Mapping[str, str] = MappingProxyType(
+    {
+        "supervisor": "docmind_lab.workloads.supervisor",
+    }
+)
+
+WORKLOADS: tuple[str, ...] = tuple(_MODULES)
+"""The workloads that come with the lab."""
+
+_ELSEWHERE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a workload is built on.
+
+    client_retries: of the openai client, for alternatives that leave retries to it; None for its default.
+    max_connections: of each pool of HTTP connections. corpus: what is searched, by name or itself.
+    """
+
+    addresses: ServiceAddresses
+    settings: Settings
+    client_retries: int | None = None
+    max_connections: int = 100
+    corpus: str | Corpus = "language_reference"
+    node_colour: Colour = "own"
+
+    def searched(self) -> Corpus:
+        """The corpus itself. Raises: ConfigurationError for an unknown name."""
+        return named_corpus(self.corpus) if isinstance(self.corpus, str) else self.corpus
+
+
+@dataclass(frozen=True)
+class ExtraTable:
+    """A table that a workload has beside the three.
+
+    columns: in order. derive: (events, runs, calls) of a study → the table's frame, from these alone.
+    """
+
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+    derive: Callable[[pd.DataFrame, pd.DataFrame, pd.DataFrame], pd.DataFrame]
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """A comparison when nothing is said: the budget falls among the run times, so that there is something to see."""
+
+    decision_timeout_s: float
+    runs: int
+    profile: str
+
+
+@dataclass(frozen=True)
+class WorkloadKind:
+    """A system that can be put under a deadline.
+
+    name: level in the tables. title: what a summary calls it. asked: what its runs are asked, plural. cases: name of a
+    corpus → what can be asked; runs go through them in a drawn order. defaults: of each clock. roles: in the order of
+    work, for the lanes of a timeline. events: those that only it records, and what they mean.
+    """
+
+    name: str
+    title: str
+    asked: str
+    cases: Callable[[str], tuple[Question, ...]]
+    build: Callable[[Surroundings], Workload]
+    defaults: Mapping[ClockName, Defaults]
+    roles: tuple[str, ...] = ()
+    events: Mapping[str, str] = field(default_factory=dict)
+    tables: tuple[ExtraTable, ...] = ()
+
+
+def workload_kind(name: str) -> WorkloadKind:
+    """The kind of that name: one of `WORKLOADS`, or "module:ATTRIBUTE" for one of another package.
+
+    Raises: ConfigurationError for a name that is neither, a module that cannot be imported, an attribute that is no
+    kind.
+    """
+    if name in _MODULES:
+        return _kind_in(name, _MODULES[name], "KIND")
+    if not _ELSEWHERE.fullmatch(name):
+        known = ", ".join(WORKLOADS)
+        raise ConfigurationError(
+            f"unknown workload {name!r}; the workloads are {known}, or module:ATTRIBUTE for another"
+        )
+    module, _, attribute = name.partition(":")
+    return _kind_in(name, module, attribute)
+
+
+def extra_table(names: Iterable[str], table: str) -> ExtraTable:
+    """The table of that name of one of these workloads. Raises: ConfigurationError naming those there are."""
+    there = {found.name: found for name in names for found in workload_kind(name).tables}
+    if table not in there:
+        known = f"the tables are {', '.join(there)}" if there else "its workloads have none of their own"
+        raise ConfigurationError(f"a study of these workloads has no table {table!r}; {known}")
+    return there[table]
+
+
+def systems_said(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """What a manifest says of workloads, so that a study can be read without them; by their level in the tables."""
+    kinds = [(name, workload_kind(name)) for name in names]
+    return {
+        kind.name: {"kind": name, "title": kind.title, "asked": kind.asked, "roles": list(kind.roles)}
+        for name, kind in kinds
+    }
+
+
+def _kind_in(name: str, module: str, attribute: str) -> WorkloadKind:
+    try:
+        kind = getattr(importlib.import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(_missing(name, module, error)) from error
+    except AttributeError as error:
+        raise ConfigurationError(f"workload {name!r}: module {module} has no {attribute}") from error
+    if not isinstance(kind, WorkloadKind):
+        raise ConfigurationError(f"workload {name!r} is a {type(kind).__name__}, not a WorkloadKind")
+    return kind
+
+
+def _missing(name: str, module: str, error: ModuleNotFoundError) -> str:
+    absent = error.name or ""
+    if absent and (module == absent or module.startswith(f"{absent}.")):
+        return f"workload {name!r}: no module {absent} can be imported; check the name and the Python path"
+    return (
+        f"workload {name!r} needs the package {absent.partition('.')[0]}, which is not installed; "
+        f'pip install "docmind_lab[{name}]"'
+    )

@@ -1,0 +1,62 @@
+"""What a workload is to the rest of the lab."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+import pytest
+
+from docmind_lab.comparison import Comparison
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.studies.design import StudyDesign
+from docmind_lab.workloads import WORKLOADS, WorkloadKind, systems_said, workload_kind
+from docmind_lab.workloads.supervisor import KIND
+
+
+def test_a_workload_is_found_by_its_name() -> None:
+    assert workload_kind("supervisor") is KIND
+
+
+def test_every_workload_that_comes_with_the_lab_is_one_under_its_own_name() -> None:
+    assert [workload_kind(name).name for name in WORKLOADS] == list(WORKLOADS)
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_every_workload_has_cases_and_a_budget_for_each_clock(name: str) -> None:
+    kind = workload_kind(name)
+    cases = kind.cases("handbook")
+    assert len({case.id for case in cases}) == len(cases) > 0
+    assert kind.defaults.keys() == {"virtual", "wall"}
+    assert kind.roles
+
+
+def test_a_fifth_workload_is_one_module_with_a_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("somebody_elses")
+    module.MINE = WorkloadKind("mine", "My system", "tasks", KIND.cases, KIND.build, KIND.defaults)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "somebody_elses", module)
+    comparison = Comparison(runs=2, workload="somebody_elses:MINE", corpus="handbook")
+    assert {order.facts.workload for order in comparison.orders()} == {"mine"}
+    assert "2 tasks" in repr(comparison)
+    design = StudyDesign.of({"repeats": 1, "factors": {"workload": ["supervisor", "somebody_elses:MINE"]}})
+    assert {order.facts.workload for made in design.planned.combinations for order in made.orders("s", 0)} == {
+        "supervisor",
+        "mine",
+    }
+    assert systems_said(["somebody_elses:MINE"])["mine"]["title"] == "My system"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("reserch", "unknown workload 'reserch'; the workloads are supervisor"),
+        ("no_such_module_anywhere:KIND", "no module no_such_module_anywhere can be imported"),
+        ("docmind_lab.errors:KIND", "module docmind_lab.errors has no KIND"),
+        ("docmind_lab.errors:ConfigurationError", "not a WorkloadKind"),
+    ],
+)
+def test_a_workload_that_cannot_be_found_is_named_with_the_remedy(name: str, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        workload_kind(name)
+    with pytest.raises(ConfigurationError, match=said):
+        Comparison(workload=name)
