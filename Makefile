@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 export LANGSMITH_TRACING := false
 
-.PHONY: help setup compare lab test test-all lint typecheck bench docs clean lock
+.PHONY: help setup compare lab test test-all test-browser lint typecheck bench docs clean lock
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -24,17 +24,23 @@ lab: $(READY) ## open JupyterLab on the notebooks
 	@$(BIN)/docmind-lab lab
 
 test test-all: export MPLBACKEND = Agg
-# Two at a time: most tests wait for something. A file stays with one worker, and so do its fixtures.
-SIDE_BY_SIDE := -n 2 --dist loadfile
+# Two at a time: most tests wait for something. A file stays with one worker, and so do its fixtures; the longest files
+# are begun first (tests/longest_first.py).
+SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
+# Minutes each: whoever has none left takes one over.
+NOTEBOOKS := $(BIN)/python -m pytest --nbmake -n 2 --dist worksteal -p no:cacheprovider
 test: $(READY) ## run the tests, notebooks included, and those of virtual time on every Python found
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not full and not browser" tests
-	@$(BIN)/python -m pytest --nbmake --nbmake-timeout=300 -n 2 -p no:cacheprovider notebooks
+	@$(NOTEBOOKS) --nbmake-timeout=300 notebooks
 	@sh requirements/every-python.sh kernel
 
-test-all: $(READY) ## run every test at its full counts, on every Python found
+test-all: $(READY) ## run every test at its full counts, notebooks in random order, on every Python found
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests
-	@$(BIN)/python -m pytest --nbmake --nbmake-timeout=600 -p no:cacheprovider notebooks
+	@order=$$($(BIN)/python tests/shuffled.py notebooks/*.ipynb) && $(NOTEBOOKS) --nbmake-timeout=600 $$order
 	@sh requirements/every-python.sh all
+
+test-browser: $(READY) ## run the tests of the panel in a real browser; skipped with a reason where there is none
+	@$(BIN)/python -m pytest -m browser tests/browser
 
 lint: $(READY) ## check style, formatting and that notebooks carry no outputs
 	@$(BIN)/ruff check .

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from html import escape
 from typing import ClassVar
 
 import numpy as np
@@ -171,6 +172,24 @@ class RoleTimes:
 
     seconds: Mapping[str, tuple[float, ...]]
     seeds: frozenset[int]
+
+    def __repr__(self) -> str:
+        return f"RoleTimes: {self._described()}\n{self._shown().to_string(index=False)}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>RoleTimes: {escape(self._described())}</p>{self._shown().to_html(index=False, border=0)}"
+
+    def _described(self) -> str:
+        seeds = f"seed {min(self.seeds)}" if len(self.seeds) == 1 else f"{len(self.seeds)} seeds"
+        between = f", {min(self.seeds)} to {max(self.seeds)}" if len(self.seeds) > 1 else ""
+        return f"learned from {seeds}{between}"
+
+    def _shown(self) -> pd.DataFrame:
+        """A row for each role: in how many runs it was called, and how long it took."""
+        columns = {"mean (s)": self.mean_s(), "median (s)": self.percentile_s(50), "p90 (s)": self.percentile_s(90)}
+        shown = {name: [f"{of_role[role]:.3f}" for role in self.seconds] for name, of_role in columns.items()}
+        runs = [len(values) for values in self.seconds.values()]
+        return pd.DataFrame({"role": list(self.seconds), "runs": runs, **shown})
 
     def mean_s(self) -> dict[str, float]:
         """Mean seconds of each role."""

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+from served_here import Here
+
 from docmind_lab.alternatives import Alternative
 from docmind_lab.comparison import Comparison
 from docmind_lab.measurement import MeasuredRun, RunOrder, measure
@@ -70,15 +72,23 @@ class Laboratory:
 
 @contextlib.contextmanager
 def laboratory(
-    profile: str, *faults: str, stops_on_disconnect: bool = True, max_connections: int = 100
+    profile: str,
+    *faults: str,
+    stops_on_disconnect: bool = True,
+    max_connections: int = 100,
+    own_process: bool = True,
 ) -> Iterator[Laboratory]:
-    """A laboratory of its own, warmed up; gone afterwards."""
+    """A laboratory of its own, warmed up; gone afterwards.
+
+    own_process: of the services; else a thread of this one serves, over sockets too, which takes no seconds to start
+    and shares the interpreter with what is measured.
+    """
     options = ServiceOptions(
         profile=LatencyProfile.named(profile),
         faults=tuple(Fault.parse(fault) for fault in faults),
         stops_on_disconnect=stops_on_disconnect,
     )
-    with ServiceProcess(options) as services:
+    with ServiceProcess(options) if own_process else contextlib.closing(Here(options.door())) as services:
         log = LogClient(services.addresses.log_url)
         workload = SupervisorWorkload(services.addresses, Settings(), max_connections=max_connections)
         try:

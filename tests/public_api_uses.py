@@ -17,6 +17,7 @@ from docmind_lab.graphs import (
     build_role_agents,
     create_forward_message_tool,
 )
+from docmind_lab.panels import RunBrowser, StudyPanel, TunePanel
 from docmind_lab.recorder import Recorder
 
 
@@ -27,6 +28,21 @@ def compare_and_look() -> pd.DataFrame:
     study.save("results/mine")
     again: dl.Study = dl.Study.load("results/mine")
     return again.summary()
+
+
+def look_in_a_notebook(study: dl.Study) -> dl.Study:
+    panel: TunePanel = dl.tune(decision_timeout_s=20, runs=8, alternatives=("A", "B"))
+    panel.decision_timeout_s = 8.0
+    panel.fault = "hang"
+    found: dl.Study = panel.wait(60)
+    print(panel.status, panel.code)
+    panel.close()
+    shown: StudyPanel = study.show()
+    shown.close()
+    browser: RunBrowser = dl.browse(study)
+    browser.calls_where = {"seen_from": "server", "role": "router"}
+    print(browser.calls())
+    return found
 
 
 def build(model: BaseChatModel) -> Runnable:

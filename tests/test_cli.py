@@ -1,4 +1,7 @@
-"""The command line as a person uses it: in a process of its own."""
+"""The command line as a person uses it: in a process of its own, or in this one, where the stack is imported already.
+
+Every command that computes is run as a process once; what only its words are looked at for is run here.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ import signal
 import socket
 import subprocess
 import sys
-import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -16,6 +20,8 @@ import pytest
 from docmind_lab.cli import main
 from docmind_lab.study import Study
 
+# Figures are drawn of what is done: some seconds, and many on a machine that does much else.
+CTRL_C_PATIENCE_S = 120
 COMMAND = [sys.executable, "-m", "docmind_lab"]
 # A shell that starts the tests in the background has them ignore Ctrl-C, and their children after them.
 LISTENING_TO_CTRL_C = """
@@ -35,10 +41,33 @@ FOLDER = {
 }
 
 
-def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+Done = subprocess.CompletedProcess[str]
+
+
+def run(*words: str, **environment: str) -> Done:
     return subprocess.run(
         [*COMMAND, *words], capture_output=True, text=True, timeout=120, env={**os.environ, **environment}
     )
+
+
+@pytest.fixture
+def run_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+    """As `run`, in this process. cwd: the folder to run it in."""
+
+    def here(*words: str, cwd: Path | None = None, **environment: str) -> Done:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        if cwd is not None:
+            monkeypatch.chdir(cwd)
+        # A person's first word is the command; there the program reads them from.
+        monkeypatch.setattr(sys, "argv", ["docmind-lab", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return Done(list(words), ended.value.code, said.out, said.err)
+
+    return here
 
 
 @pytest.mark.parametrize(
@@ -68,29 +97,27 @@ def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_bad_usage_is_one_line_that_names_the_thing_and_exit_code_2(
-    words: tuple[str, ...], named: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...], named: str, run_here: Callable[..., Done]
 ) -> None:
-    """In this process, where the stack is imported already."""
-    monkeypatch.setattr(sys, "argv", ["docmind-lab", *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    said = capsys.readouterr()
-    assert ended.value.code == 2
-    assert named in said.err
-    assert len([line for line in said.err.splitlines() if line.startswith("docmind-lab: ")]) == 1
-    assert said.out == ""
+    done = run_here(*words)
+    assert done.returncode == 2
+    assert named in done.stderr
+    assert len([line for line in done.stderr.splitlines() if line.startswith("docmind-lab: ")]) == 1
+    assert done.stdout == ""
 
 
-def test_a_setting_of_the_wrong_type_is_one_line_that_names_the_variable() -> None:
-    done = run("compare", DOCMIND_AGENTS__DECISION_TIMEOUT="soon")
+def test_a_setting_of_the_wrong_type_is_one_line_that_names_the_variable(run_here: Callable[..., Done]) -> None:
+    done = run_here("compare", DOCMIND_AGENTS__DECISION_TIMEOUT="soon")
     assert done.returncode == 2
     assert "DOCMIND_AGENTS__DECISION_TIMEOUT" in done.stderr
     assert done.stderr.strip().count("\n") == 0
 
 
 @pytest.mark.parametrize("words", [(), ("compare",), ("show",), ("ask",), ("index",), ("doctor",), ("serve",)])
-def test_help_is_quick_to_read_and_names_every_option_with_its_unit_or_default(words: tuple[str, ...]) -> None:
-    done = run(*words, "--help")
+def test_help_is_quick_to_read_and_names_every_option_with_its_unit_or_default(
+    words: tuple[str, ...], run_here: Callable[..., Done]
+) -> None:
+    done = run_here(*words, "--help")
     assert done.returncode == 0
     assert "Usage: " in done.stdout
     if words == ("compare",):
@@ -117,19 +144,30 @@ def test_no_command_shows_the_help() -> None:
     assert done.stderr.startswith("Usage: docmind-lab")
 
 
+@dataclass(frozen=True)
+class Compared:
+    """A folder in which A and B have been compared, the study's folder in it, and what was printed."""
+
+    place: Path
+    out: Path
+    printed: str
+
+
 @pytest.fixture(scope="module")
-def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which a comparison of A and B has been made."""
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
     place = tmp_path_factory.mktemp("compared")
     words = ["--runs", "1", "--profile", "typical/40", "--decision-timeout", "0.4", "--out", "results/first"]
-    done = subprocess.run([*COMMAND, "compare", "--alternatives", "A,B", *words], cwd=place, capture_output=True)
-    assert done.returncode == 0
-    return place
+    command = [*COMMAND, "compare", "--alternatives", "A,B", *words]
+    done = subprocess.run(command, cwd=place, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return Compared(place, place / "results" / "first", done.stdout)
 
 
 @pytest.mark.wall
-def test_show_draws_the_calls_of_a_run_the_deadline_and_what_went_on(compared: Path) -> None:
-    done = subprocess.run([*COMMAND, "show", "hard_timeout-7"], cwd=compared, capture_output=True, text=True)
+def test_show_draws_the_calls_of_a_run_the_deadline_and_what_went_on(
+    compared: Compared, run_here: Callable[..., Done]
+) -> None:
+    done = subprocess.run([*COMMAND, "show", "hard_timeout-7"], cwd=compared.place, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "B hard timeout" in done.stdout
     assert "deadline 0.4 s" in done.stdout
@@ -137,18 +175,18 @@ def test_show_draws_the_calls_of_a_run_the_deadline_and_what_went_on(compared: P
     calls = [line for line in done.stdout.splitlines() if line.startswith("llm ")]
     assert calls
     assert all("━" in line or "▶" in line for line in calls)
-    as_json = subprocess.run([*COMMAND, "show", "hard_timeout-7", "--json"], cwd=compared, capture_output=True)
+    as_json = run_here("show", "hard_timeout-7", "--json", cwd=compared.place)
     assert len(json.loads(as_json.stdout)["calls"]) >= len(calls)
 
 
 @pytest.mark.wall
-def test_show_names_the_runs_there_are_when_it_does_not_find_one(compared: Path) -> None:
-    done = subprocess.run([*COMMAND, "show", "nothing-9"], cwd=compared, capture_output=True, text=True)
+def test_show_names_the_runs_there_are_when_it_does_not_find_one(
+    compared: Compared, run_here: Callable[..., Done]
+) -> None:
+    done = run_here("show", "nothing-9", cwd=compared.place)
     assert done.returncode == 1
     assert "none of the 1 studies under results/ has a run 'nothing-9'" in done.stderr
-    named = subprocess.run(
-        [*COMMAND, "show", "7", "--study", "results/first"], cwd=compared, capture_output=True, text=True
-    )
+    named = run_here("show", "7", "--study", "results/first", cwd=compared.place)
     assert "2 runs whose ids end with '7'" in named.stderr
 
 
@@ -162,8 +200,8 @@ def test_ask_prints_the_answer_its_sources_and_what_it_took() -> None:
 
 
 @pytest.mark.wall
-def test_ask_says_when_the_budget_cut_the_answer_and_exits_with_1() -> None:
-    done = run(
+def test_ask_says_when_the_budget_cut_the_answer_and_exits_with_1(run_here: Callable[..., Done]) -> None:
+    done = run_here(
         "ask",
         "What does with do?",
         "--profile",
@@ -178,33 +216,37 @@ def test_ask_says_when_the_budget_cut_the_answer_and_exits_with_1() -> None:
 
 
 @pytest.mark.wall
-def test_documents_of_ones_own_are_indexed_and_asked_and_a_broken_one_is_named(tmp_path: Path) -> None:
+def test_documents_of_ones_own_are_indexed_and_asked_and_a_broken_one_is_named(
+    tmp_path: Path, run_here: Callable[..., Done]
+) -> None:
     (tmp_path / "pumps.md").write_text("# Pumps\n\nA pump must be primed by opening the valve.\n", encoding="utf-8")
     (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.4 nothing of the kind")
     indexed = run("index", str(tmp_path))
     assert indexed.returncode == 1
     assert "1 new" in indexed.stdout
     assert indexed.stderr.count("docmind-lab: broken.pdf is") == 1
-    asked = run("ask", "How must a pump be primed?", "--documents", str(tmp_path), "--profile", "typical/40", "--json")
+    asked = run_here(
+        "ask", "How must a pump be primed?", "--documents", str(tmp_path), "--profile", "typical/40", "--json"
+    )
     assert asked.returncode == 0, asked.stderr
     assert json.loads(asked.stdout)["content"] == "A pump must be primed by opening the valve. [pumps.md#1]"
 
 
 @pytest.mark.wall
-def test_ask_without_an_index_says_how_to_make_one(tmp_path: Path) -> None:
-    done = run("ask", "How?", "--documents", str(tmp_path))
+def test_ask_without_an_index_says_how_to_make_one(tmp_path: Path, run_here: Callable[..., Done]) -> None:
+    done = run_here("ask", "How?", "--documents", str(tmp_path))
     assert done.returncode == 1
     assert f"docmind-lab index {tmp_path}" in done.stderr
 
 
 @pytest.mark.wall
-def test_doctor_checks_versions_settings_and_endpoints_and_fails_for_a_dead_one() -> None:
+def test_doctor_checks_versions_settings_and_endpoints_and_fails_for_a_dead_one(run_here: Callable[..., Done]) -> None:
     well = run("doctor", "--json")
     assert well.returncode == 0, well.stdout
     checks = {check["subject"]: check for check in json.loads(well.stdout)}
     assert checks["simulated services"]["verdict"] == "ok"
     assert checks["DOCMIND_AGENTS__DECISION_TIMEOUT"]["finding"] == "20.0 (default)"
-    dead = run("doctor", DOCMIND_LLM__BASE_URL="http://127.0.0.1:9/v1", DOCMIND_LLM__API_KEY="sk-secret")
+    dead = run_here("doctor", DOCMIND_LLM__BASE_URL="http://127.0.0.1:9/v1", DOCMIND_LLM__API_KEY="sk-secret")
     assert dead.returncode == 1
     assert "FAILED" in dead.stdout
     assert "set DOCMIND_LLM__BASE_URL" in dead.stdout
@@ -212,24 +254,20 @@ def test_doctor_checks_versions_settings_and_endpoints_and_fails_for_a_dead_one(
 
 
 @pytest.mark.wall
-def test_compare_fills_its_folder_and_prints_a_row_for_each_alternative(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    words = ["--runs", "1", "--profile", "typical/40", "--decision-timeout", "0.4", "--out", str(out)]
-    done = run("compare", "--alternatives", "A,B", *words)
-    assert done.returncode == 0, done.stderr
-    assert "A  cooperative" in done.stdout
-    assert "B  hard timeout" in done.stdout
-    assert "unguarded" not in done.stdout
-    assert {path.name for path in out.iterdir()} == FOLDER
-    study = Study.load(out)
+def test_compare_fills_its_folder_and_prints_a_row_for_each_alternative(compared: Compared) -> None:
+    assert "A  cooperative" in compared.printed
+    assert "B  hard timeout" in compared.printed
+    assert "unguarded" not in compared.printed
+    assert {path.name for path in compared.out.iterdir()} == FOLDER
+    study = Study.load(compared.out)
     assert len(study.runs) == 2
-    assert "0.4 s decision timeout" in (out / "summary.md").read_text(encoding="utf-8")
+    assert "0.4 s decision timeout" in (compared.out / "summary.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.wall
-def test_json_is_all_that_is_printed(tmp_path: Path) -> None:
+def test_json_is_all_that_is_printed(tmp_path: Path, run_here: Callable[..., Done]) -> None:
     words = ["--runs", "1", "--profile", "typical/40", "--out", str(tmp_path / "o")]
-    done = run("compare", "--alternatives", "A", "--json", *words, DOCMIND_AGENTS__DECISION_TIMEOUT="0.4")
+    done = run_here("compare", "--alternatives", "A", "--json", *words, DOCMIND_AGENTS__DECISION_TIMEOUT="0.4")
     assert Study.load(tmp_path / "o").runs["decision_timeout_s"].tolist() == [0.4], "the setting is the default"
     printed = json.loads(done.stdout)
     assert [row["alternative"] for row in printed["alternatives"]] == ["cooperative"]
@@ -247,15 +285,15 @@ def test_interrupted_it_ends_cleanly_and_keeps_the_finished_runs(tmp_path: Path)
     )
     seen = ""
     assert process.stderr is not None
-    limit_at = time.monotonic() + 60
-    while "measuring" not in seen and time.monotonic() < limit_at:
-        seen += process.stderr.read(1)
+    # Drawn with the first runs that are done. At its end a stream gives nothing, at once and for ever.
+    while "measuring" not in seen and (more := process.stderr.read(1)):
+        seen += more
     process.send_signal(signal.SIGINT)
     try:
-        _, rest = process.communicate(timeout=60)
+        _, rest = process.communicate(timeout=CTRL_C_PATIENCE_S)
     finally:
         process.kill()
-    assert process.returncode == 130
+    assert process.returncode == 130, seen + rest
     assert "interrupted; the finished runs are in" in rest
     assert "Traceback" not in rest
     study = Study.load(out)

@@ -311,6 +311,12 @@ def test_a_run_without_calls_still_has_its_lane():
     assert [text.get_text() for text in ax.get_yticklabels()] == ["A  cooperative"]
 
 
+def test_a_timeline_of_one_alternative_is_titled_by_its_name_and_not_as_a_comparison():
+    assert plots.timeline(study([run()])).get_title(loc="left") == "One question: A cooperative"
+    both = plots.timeline(study([run(), run("hard_timeout")])).get_title(loc="left")
+    assert both == "One question under each way to enforce its deadline"
+
+
 def test_variants_of_one_alternative_have_lanes_of_their_own():
     naive = run("hard_timeout", run_id="naive", alternative_options='{"naive": true}')
     labels = plots.lanes_frame(study([naive, run("hard_timeout")]))["label"].tolist()

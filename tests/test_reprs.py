@@ -13,9 +13,11 @@ from sample_runs import sample_run, sample_study
 import docmind_lab as dl
 from docmind_lab import findings, statistics
 from docmind_lab.agreement import agreement
+from docmind_lab.allocation import RoleTimes
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.comparison.design import Comparison
 from docmind_lab.findings.measured_perf import measures_of
+from docmind_lab.findings.scorecard_frames import Basis, drawn_seeds, rows_of_options
 from docmind_lab.records import to_frame
 from docmind_lab.services.latency import QuantileTable
 from docmind_lab.simulation import SimulatedSystem
@@ -95,6 +97,12 @@ def swept_runs():
     return to_frame("runs", rows)
 
 
+def basis(runs):
+    table, measures = findings.decision_table("ADR-056"), measures_of(runs)
+    draws = drawn_seeds(len(measures.seeds), 100, 7)
+    return Basis(table, measures, findings.PerfMap(), rows_of_options(table, measures), draws)
+
+
 def shown():
     """Public objects and main results, by name."""
     runs = swept_runs()
@@ -104,6 +112,7 @@ def shown():
         "AgentResponse": response(),
         "Agreement": agreement(*runs_of_two_clocks()),
         "AnswerTimes": statistics.answer_times(pairs.first),
+        "Basis": basis(one),
         "Comparison": Comparison(),
         "Deadline": dl.Deadline(100.0, 2.0),
         "DecisionTable": findings.decision_table("ADR-011"),
@@ -118,6 +127,7 @@ def shown():
         "PerfMap": findings.PerfMap(),
         "QuantileTable": dl.LatencyProfile.named("fast").first_token_s,
         "Recommendation": findings.recommend(runs),
+        "RoleTimes": RoleTimes({"router": (0.5, 1.5), "synthesis": (4.0,)}, frozenset(range(100, 120))),
         "Scorecard": findings.scorecard(one),
         "Settings": settings(),
         "SimulatedSystem": simulated_system(),
@@ -201,6 +211,25 @@ def test_a_design_tells_the_factors_that_were_given():
     assert "4 combinations × 40 repeats = 160 runs" in text
     assert "alternative: A cooperative, B hard timeout (naive)" in text
     assert "stops_on_disconnect" not in text
+
+
+def test_learned_times_tell_each_role_in_a_row_and_the_seeds_that_taught_them():
+    heading, columns, router, synthesis = repr(SHOWN["RoleTimes"]).splitlines()
+    assert heading == "RoleTimes: learned from 20 seeds, 100 to 119"
+    assert columns.split() == ["role", "runs", "mean", "(s)", "median", "(s)", "p90", "(s)"]
+    assert (router.split(), synthesis.split()[:3]) == (
+        ["router", "2", "1.000", "1.000", "1.400"],
+        ["synthesis", "1", "4.000"],
+    )
+
+
+def test_a_load_study_counts_what_it_has_in_the_singular_too():
+    assert SHOWN["LoadStudy"].title.endswith("typical/6 latencies, 2 slots · 1 query")
+
+
+def test_the_basis_of_a_scorecard_says_of_which_table_it_is():
+    said = "Basis of ADR-056: 2 of 3 arms are its options, 6 seeds drawn 100 times"
+    assert repr(SHOWN["Basis"]) == said
 
 
 def test_an_interval_that_knows_no_bound_says_so():

@@ -72,3 +72,5 @@ def test_it_shows_itself_as_text_and_as_html() -> None:
     assert "<table" in html
     assert "hard timeout" in html
     assert str(MANIFEST["design"]["seed"]) in html
+    # A heading without words is an obstacle for who hears a table.
+    assert "<th></th>" not in html

@@ -9,6 +9,8 @@ from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import dataclass, field
 
+from loky.process_executor import ShutdownExecutorError
+
 from docmind_lab.batch.cells import Cell, CellResult
 from docmind_lab.batch.worker import run_cell
 from docmind_lab.batch.workers import Workers
@@ -51,6 +53,11 @@ def run_cells(
             if queue.must_replace:
                 workers.replace()
                 queue.must_replace = False
+    except KeyboardInterrupt:
+        # Whoever is interrupted ends the pool, with all that is in it; loky's thread reports a defect of its own when
+        # it finds a cell there that was cancelled a moment before.
+        queue.under_way.clear()
+        raise
     finally:
         for future in queue.under_way:
             future.cancel()
@@ -83,7 +90,10 @@ class _Queue:
     def _submit(self, cell: Cell, workers: Workers) -> None:
         try:
             future = workers.submit(run_cell, cell, 2 if cell.id in self.lost_before else 1)
-        except BrokenExecutor as error:
+        except (BrokenExecutor, ShutdownExecutorError) as error:
+            # Alone in a pool that was replaced: the executor has an owner who ended it, and no cell would fare better.
+            if isinstance(error, ShutdownExecutorError) and cell.id in self.lost_before:
+                raise
             # The pool broke between two cells: as if it had broken in this one.
             future = Future()
             future.set_exception(error)
@@ -141,4 +151,6 @@ def _error_of(future: Future[CellResult]) -> BaseException | None:
     """What it ended with; the end of its pool, if it has not ended or was cancelled."""
     if not future.done() or future.cancelled():
         return BrokenExecutor("its pool broke")
-    return future.exception()
+    error = future.exception()
+    # Somebody else's comparison was interrupted, which ends the processes that it shares with us.
+    return BrokenExecutor(str(error)) if isinstance(error, ShutdownExecutorError) else error

@@ -7,6 +7,7 @@ import functools
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
 from typing import Any, Final
 
 import numpy as np
@@ -42,6 +43,13 @@ class Basis:
     perf_map: PerfMap
     rows: Mapping[int, int]
     draws: Matrix
+
+    def __repr__(self) -> str:
+        options = f"{len(self.rows)} of {len(self.measures.arms)} arms are its options"
+        return f"Basis of {self.table.name}: {options}, {len(self.measures.seeds)} seeds drawn {len(self.draws)} times"
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(repr(self))}</code>"
 
     @property
     def place(self) -> int:

@@ -18,7 +18,7 @@ from docmind_lab.labels import label_of
 from docmind_lab.panels.choice import PROPAGATION_LEVELS
 from docmind_lab.panels.choice_traits import LEAST_TIMEOUT_S, MOST_RUNS, MOST_TIMEOUT_S
 from docmind_lab.services.faults import FAULT_KINDS
-from docmind_lab.workloads import WORKLOADS
+from docmind_lab.workloads import WORKLOADS, workload_kind
 
 # A press of a key is 5 %: from one second to a hundred in as many presses as there are tones on a piano.
 _STEP_EXPONENT: Final = 0.02
@@ -55,7 +55,7 @@ class Controls:
         self._tied("seed", widgets.BoundedIntText(min=0, max=2**31 - 1, description="Seed", **row))
         self._tied("clock", widgets.Dropdown(options=CLOCKS, description="Clock", **row))
         known = dict.fromkeys((*WORKLOADS, getattr(self._panel, "workload")))  # noqa: B009 - a trait, as above
-        self._tied("workload", widgets.Dropdown(options=list(known), description="Workload", **row))
+        self._tied("workload", widgets.Dropdown(options=list(known), description="Workload", **row), self._defaults_of)
 
     def rows(self) -> list[Any]:
         """The controls, a row for each thing that they are about."""
@@ -70,23 +70,38 @@ class Controls:
         """The widget of a trait."""
         return getattr(self, f"_of_{name}")
 
-    def _tied(self, name: str, widget: Any) -> None:
-        """Keep the widget and the trait of this name alike; what the trait refuses is said, and taken back."""
+    def _tied(self, name: str, widget: Any, then: Callable[[Any], None] | None = None) -> None:
+        """Keep the widget and the trait of this name alike; what the trait refuses is said, and taken back.
+
+        then: called with what was chosen by hand.
+        """
         setattr(self, f"_of_{name}", widget)
         widget.value = getattr(self._panel, name)
 
         def typed(change: Any) -> None:
+            if change.new == getattr(self._panel, name):
+                return
             try:
                 setattr(self._panel, name, change.new)
             except (ConfigurationError, traitlets.TraitError) as error:
                 self._say(str(error))
                 widget.value = getattr(self._panel, name)
+                return
+            if then is not None:
+                then(change.new)
 
         def set_by_code(change: Any) -> None:
             widget.value = change.new
 
         widget.observe(typed, "value")
         self._panel.observe(set_by_code, name)
+
+    def _defaults_of(self, workload: str) -> None:
+        """Another system is done in minutes where this one takes seconds: begin with a budget that shows something."""
+        defaults = workload_kind(workload).defaults["virtual"]
+        longest_s = min(defaults.decision_timeout_s, MOST_TIMEOUT_S)
+        for name, value in (("decision_timeout_s", longest_s), ("latency_profile", defaults.profile)):
+            setattr(self._panel, name, value)
 
     def _timeouts(self) -> None:
         """The slider is logarithmic, and rounds what it is dragged to; what is typed is taken as it is."""

@@ -17,13 +17,10 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Final
 
-from loky.process_executor import ShutdownExecutorError
-
 from docmind_lab.batch import Cell, Simulated, Workers, run_cells, workers_for
-from docmind_lab.comparison.design import Comparison
+from docmind_lab.comparison.run import check_settings
 from docmind_lab.comparison.virtual import require_simulated, simulated
 from docmind_lab.comparison.wall import runs_on_the_wall_clock
-from docmind_lab.errors import ConfigurationError
 from docmind_lab.measurement import MeasuredRun, RunOrder
 from docmind_lab.panels.choice import Choice
 from docmind_lab.panels.known_runs import KnownRuns
@@ -62,7 +59,7 @@ class Engine:
         known: KnownRuns | None = None,
         settings: Settings | None = None,
     ) -> None:
-        self._listener, self._make_workers = listener, workers
+        self._listener = listener
         # Made here and kept: a pool that is kept warm belongs to the thread that asks for it, and this is the
         # notebook's own, whose comparisons use the same. Processes start with the first run.
         self._workers = workers()
@@ -123,7 +120,7 @@ class Engine:
     def _growing(self, sweep: Sweep, stop: threading.Event) -> Iterator[tuple[tuple[MeasuredRun, ...], int]]:
         """The runs that are done, more each time, and how many there will be."""
         comparison = sweep.comparison
-        _check_propagation(comparison, self.settings)
+        check_settings(comparison, self.settings)
         settings = self.settings.replaced(agents={"enable_router_injection": comparison.router_injection})
         total = comparison.total_runs
         measured: tuple[MeasuredRun, ...] = ()
@@ -145,38 +142,17 @@ class Engine:
 
     def _computed(self, orders: list[RunOrder], system: Simulated, stop: threading.Event) -> Generator[MeasuredRun]:
         """The runs as they are done. Raises: what a run raised twice."""
-        waiting = {order.facts.run_id: order for order in orders}
-        try:
-            yield from self._through_workers(waiting, system, stop)
-        except ShutdownExecutorError:
-            # Somebody else's comparison was interrupted, which ends the processes that it shares with us.
-            self._workers = self._make_workers()
-            yield from self._through_workers(waiting, system, stop)
-
-    def _through_workers(
-        self, waiting: dict[str, RunOrder], system: Simulated, stop: threading.Event
-    ) -> Generator[MeasuredRun]:
-        """The runs as they are done, taken off those that wait, by id."""
-        cells = [Cell(run_id, (order,), system) for run_id, order in waiting.items()]
+        asked = {order.facts.run_id: order for order in orders}
+        cells = [Cell(run_id, (order,), system) for run_id, order in asked.items()]
         # Not as a context: one that is left early ends its processes, and the next request would have to start them.
         for result in run_cells(cells, self._workers, stop):
             if result.error is not None:
                 raise result.error
-            order = waiting.pop(result.cell_id)
             for run in result.measured:
-                self.known.keep(order, system, run)
+                self.known.keep(asked[result.cell_id], system, run)
                 yield run
 
 
 def _question_by_question(orders: Iterable[RunOrder]) -> list[RunOrder]:
     """The orders of each question together: a figure then compares like with like from its first runs on."""
     return sorted(orders, key=lambda order: (order.facts.seed, order.facts.run_id))
-
-
-def _check_propagation(comparison: Comparison, settings: Settings) -> None:
-    propagating = [alternative.name for alternative in comparison.alternatives if alternative.propagates]
-    if propagating and not settings.agents.enable_deadline_propagation:
-        raise ConfigurationError(
-            f"agents.enable_deadline_propagation=false would make {', '.join(propagating)} another alternative; "
-            "leave it on, or leave the alternative out"
-        )

@@ -75,7 +75,8 @@ def timeline(
     ax.set_xlabel("seconds since the run's start (s)")
     legend_below(ax, _legend(lanes, bars), columns=2)
     runs = study.runs[study.runs["run_id"].isin(lanes["run_id"])]
-    dress(ax, "One question under each way to enforce its deadline", context_of(runs))
+    alone = f"One question: {' '.join(lanes['label'].iloc[0].split())}"
+    dress(ax, "One question under each way to enforce its deadline" if len(lanes) > 1 else alone, context_of(runs))
     return ax
 
 

@@ -28,7 +28,7 @@ LATE_LOOK_S = 1.0
 
 @pytest.mark.parametrize("kind", FAULT_KINDS)
 def test_under_every_alternative_a_fault_ends_in_one_typed_outcome_by_the_horizon_and_loses_no_row(kind: str) -> None:
-    with laboratory("typical/40", kind) as lab:
+    with laboratory("typical/40", kind, own_process=False) as lab:
         measured = lab.measure(
             EVERY, runs=1, decision_timeout_s=TIMEOUT_S, horizon_factor=HORIZON_FACTOR, side_by_side=len(EVERY)
         )
@@ -69,7 +69,7 @@ def _check_rows(measured: MeasuredRun, alternative: str) -> None:
 
 
 def test_a_fault_that_passes_is_cured_by_retries_within_the_budget_under_a_and_e() -> None:
-    with laboratory("typical/40", "http_500@1:*") as lab:
+    with laboratory("typical/40", "http_500@1:*", own_process=False) as lab:
         measured = lab.measure((Cooperative(), Hybrid()), runs=1, decision_timeout_s=30.0)
     for alternative, (run,) in measured.items():
         assert run.run.outcome == "answered", alternative
@@ -79,7 +79,7 @@ def test_a_fault_that_passes_is_cured_by_retries_within_the_budget_under_a_and_e
 
 @pytest.mark.parametrize("kind", ["malformed", "disconnect", "empty"])
 def test_a_broken_reply_is_tried_again_or_named_and_never_taken_for_an_answer(kind: str) -> None:
-    with laboratory("typical/40", f"{kind}:synthesis") as lab:
+    with laboratory("typical/40", f"{kind}:synthesis", own_process=False) as lab:
         measured = lab.measure((Cooperative(), Hybrid()), runs=1, decision_timeout_s=10.0)
     for alternative, (run,) in measured.items():
         broken = [c for c in run.calls if c.role == "synthesis" and c.seen_from == "client"]

@@ -12,9 +12,9 @@ from docmind_lab.alternatives import ALTERNATIVES, Alternative, Cooperative, Har
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.alternatives.propagation import Propagation
+from docmind_lab.comparison.levels import retries_of
 from docmind_lab.deadlines import PropagationPolicy
 from docmind_lab.labels import label_of
-from docmind_lab.comparison.levels import retries_of
 
 PROPAGATED = ("A", "B:propagate", "C:propagate", "D:propagate", "E", "F:propagate")
 ALONE = ("A:unpropagated", "B", "C", "D", "E:unpropagated", "F")

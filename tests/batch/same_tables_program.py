@@ -45,4 +45,5 @@ def digest(made: Study) -> str:
 
 
 if __name__ == "__main__":
-    print(digest(study(int(sys.argv[1]))))
+    workers, runs = (int(word) for word in sys.argv[1:])
+    print(digest(study(workers, runs=runs)))

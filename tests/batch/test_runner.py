@@ -9,6 +9,7 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecu
 from typing import Any
 
 import pytest
+from loky.process_executor import ShutdownExecutorError
 
 from docmind_lab.batch import Cell, CellResult, Simulated, Workers, in_this_process, run_cells
 from docmind_lab.batch.cells import cells_of
@@ -145,10 +146,6 @@ def test_a_defect_in_a_run_comes_back_after_a_second_try() -> None:
 
 
 def test_cells_of_which_nothing_is_heard_are_lost_after_a_while() -> None:
-    class Silent(Executor):
-        def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-            return Future()
-
     with Workers(Silent, window=1) as workers:
         done = list(run_cells(CELLS[:1], workers, patience_s=0.0))
     assert "no cell was done for 0 s" in str(done[0].error)
@@ -160,6 +157,77 @@ def test_somebody_elses_executor_is_neither_ended_nor_replaced() -> None:
     with Workers.of(executor, window=2) as workers:
         assert len(list(run_cells(CELLS, workers))) == len(CELLS)
     assert Scripted.made == 0
+
+
+class Ended(Executor):
+    """A pool of loky's that was shut down."""
+
+    def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        raise ShutdownExecutorError("cannot schedule new futures after shutdown")
+
+
+def test_a_pool_that_somebody_else_ended_is_replaced_and_every_cell_is_computed() -> None:
+    pools = iter([Ended(), Scripted(lambda cell: CellResult(cell.id))])
+    with Workers(lambda: next(pools), window=2) as workers:
+        done = list(run_cells(CELLS, workers))
+    assert [result.error for result in done] == [None] * len(CELLS)
+    assert sorted(result.cell_id for result in done) == [cell.id for cell in CELLS]
+
+
+def test_what_was_under_way_in_a_pool_that_somebody_else_ended_is_computed_again() -> None:
+    class EndedMeanwhile(Ended):
+        """Takes two cells, of which nothing is heard but the end."""
+
+        taken = 0
+
+        def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+            self.taken += 1
+            if self.taken > 2:
+                return super().submit(function, *args, **kwargs)
+            future: Future[Any] = Future()
+            future.set_exception(ShutdownExecutorError("was shutdown before this job could complete"))
+            return future
+
+    pools = iter([EndedMeanwhile(), Scripted(lambda cell: CellResult(cell.id))])
+    with Workers(lambda: next(pools), window=2) as workers:
+        done = list(run_cells(CELLS, workers))
+    assert [result.error for result in done] == [None] * len(CELLS)
+    assert sorted(result.cell_id for result in done) == [cell.id for cell in CELLS]
+
+
+class Silent(Executor):
+    """Takes cells and never says a word of them."""
+
+    def __init__(self) -> None:
+        self.futures: list[Future[Any]] = []
+
+    def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.futures.append(Future())
+        return self.futures[-1]
+
+
+def test_a_stop_cancels_what_waits_in_a_pool_that_goes_on() -> None:
+    silent, stop = Silent(), threading.Event()
+    stop.set()
+    assert list(run_cells(CELLS, Workers(lambda: silent, window=2), stop)) == []
+    assert [future.cancelled() for future in silent.futures] == [True, True]
+
+
+def test_an_interrupt_leaves_what_waits_to_the_end_of_its_pool() -> None:
+    def interrupted() -> Any:
+        yield from CELLS[:2]
+        raise KeyboardInterrupt
+
+    silent = Silent()
+    with pytest.raises(KeyboardInterrupt):
+        list(run_cells(interrupted(), Workers(lambda: silent, window=4)))
+    # loky ends a pool by an error in each of its futures, which one that was cancelled does not take.
+    assert [future.cancelled() for future in silent.futures] == [False, False]
+
+
+def test_an_executor_that_its_owner_ended_is_an_error_and_no_cells_fault() -> None:
+    with Workers.of(Ended(), window=2) as workers, pytest.raises(ShutdownExecutorError, match="after shutdown"):
+        list(run_cells(CELLS, workers))
 
 
 def test_a_pool_of_threads_is_refused() -> None:

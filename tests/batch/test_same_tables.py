@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -10,13 +11,15 @@ from pathlib import Path
 import pytest
 from same_tables_program import digest, study
 
+from docmind_lab.study import Study
+
 PROGRAM = Path(__file__).with_name("same_tables_program.py")
 BURN = "while True: pass"
 
 
-def computed(workers: int, hash_seed: str) -> str:
+def computed(workers: int, hash_seed: str, runs: int) -> str:
     done = subprocess.run(
-        [sys.executable, str(PROGRAM), str(workers)],
+        [sys.executable, str(PROGRAM), str(workers), str(runs)],
         capture_output=True,
         text=True,
         timeout=300,
@@ -26,19 +29,23 @@ def computed(workers: int, hash_seed: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.fixture(scope="module")
-def reference() -> str:
-    return digest(study(0))
+@functools.cache
+def together(runs: int) -> Study:
+    """So many runs of each alternative, in this process."""
+    return study(0, runs=runs)
 
 
-def test_again_in_the_same_process(reference: str) -> None:
-    assert digest(study(0)) == reference
+def test_again_in_the_same_process() -> None:
+    assert digest(study(0, runs=1)) == digest(together(1))
 
 
-def test_in_two_processes_with_other_hash_seeds_and_a_busy_cpu(reference: str) -> None:
-    burners = [subprocess.Popen([sys.executable, "-c", BURN]) for _ in range(2)]
+# Whoever burns takes from everybody on the machine, as long as it is computed: few runs say as much.
+@pytest.mark.parametrize(("runs", "busy"), [(1, 1), pytest.param(2, 2, marks=pytest.mark.full)])
+def test_in_two_processes_with_other_hash_seeds_and_a_busy_cpu(runs: int, busy: int) -> None:
+    expected = digest(together(runs))
+    burners = [subprocess.Popen([sys.executable, "-c", BURN]) for _ in range(busy)]
     try:
-        assert computed(workers=2, hash_seed="4242") == reference
+        assert computed(workers=2, hash_seed="4242", runs=runs) == expected
     finally:
         for burner in burners:
             burner.kill()
@@ -47,17 +54,16 @@ def test_in_two_processes_with_other_hash_seeds_and_a_busy_cpu(reference: str) -
 
 @pytest.mark.full
 @pytest.mark.parametrize("workers", [1, 3])
-def test_with_any_number_of_workers(workers: int, reference: str) -> None:
-    assert computed(workers=workers, hash_seed="7") == reference
+def test_with_any_number_of_workers(workers: int) -> None:
+    assert computed(workers=workers, hash_seed="7", runs=2) == digest(together(2))
 
 
-def test_a_run_is_the_same_alone_and_among_others(reference: str) -> None:
+def test_a_run_is_the_same_alone_and_among_others() -> None:
     """Common random numbers: what other alternatives do has no part in a run."""
-    together, alone = study(0), study(0, alternatives="A")
+    alone = study(0, alternatives="A", runs=1)
     ids = alone.runs["question_id"].tolist()
-    mine = together.runs[
-        (together.runs["alternative"] == "cooperative") & (together.runs["alternative_options"] == "{}")
-    ]
+    runs = together(1).runs
+    mine = runs[(runs["alternative"] == "cooperative") & (runs["alternative_options"] == "{}")]
     for column in ("returned_at_s", "outcome", "llm_calls", "source_recall"):
         assert mine[column].tolist() == alone.runs[column].tolist(), column
     assert mine["question_id"].tolist() == ids

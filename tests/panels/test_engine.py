@@ -10,6 +10,7 @@ from scripted_runs import PATIENCE_S, SMALL, Scripted
 from docmind_lab.batch import Workers
 from docmind_lab.panels.engine import Engine
 from docmind_lab.panels.sweep import Sweep
+from docmind_lab.settings import Settings
 
 
 def _engine(executor: Scripted) -> tuple[Engine, list[Sweep]]:
@@ -118,6 +119,18 @@ def test_processes_that_somebody_else_ended_are_replaced() -> None:
     engine.request(SMALL)
     assert engine.wait(PATIENCE_S)
     assert (heard[-1].state, len(heard[-1].measured)) == ("done", 6)
+
+
+def test_settings_that_a_comparison_refuses_are_refused_here_too() -> None:
+    executor = Scripted()
+    heard: list[Sweep] = []
+    local = Settings(database={"qdrant_path": "a-local-store"})
+    engine = Engine(heard.append, workers=executor.workers, settings=local)
+    engine.request(SMALL)
+    assert engine.wait(PATIENCE_S)
+    assert heard[-1].state == "failed"
+    assert "database.qdrant_path" in str(heard[-1].error)
+    assert executor.asked == []
 
 
 def test_closing_ends_the_thread_within_one_run() -> None:

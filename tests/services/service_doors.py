@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import threading
 import uuid
 from collections.abc import Iterator
 from typing import Any
 
 import openai
-import uvicorn
+from served_here import Here as Here
 
 from docmind_lab.network import Attempt
 from docmind_lab.services.latency import LatencyProfile, QuantileTable
-from docmind_lab.services.log import RequestRow
-from docmind_lab.services.server import LogClient, ServiceAddresses, bind
-from docmind_lab.services.wall_door import WallDoor
+from docmind_lab.services.server import ServiceAddresses
 
 MODEL = "docmind-scripted"
 QUESTION: Any = [{"role": "user", "content": "When does the quoll hunt in the forest?"}]
@@ -40,29 +36,6 @@ def new_run() -> str:
 def tags(run_id: str, call_id: str = "llm/router/1.0.1", role: str = "router") -> dict[str, str]:
     values = {"run-id": run_id, "call-id": call_id, "attempt": "1", "role": role, "step": "1.0.1", "seed": "7"}
     return {f"x-docmind-{name}": value for name, value in values.items()}
-
-
-class Here:
-    """A door served by a thread of this process: quicker to start than a process of its own."""
-
-    def __init__(self, door: WallDoor) -> None:
-        self.door, listener = door, bind(0)
-        self.port = listener.getsockname()[1]
-        self.addresses = ServiceAddresses.at_port(self.port)
-        config = uvicorn.Config(door, log_level="critical", lifespan="off", timeout_graceful_shutdown=1)
-        self.server = uvicorn.Server(config)
-        self.thread = threading.Thread(target=lambda: asyncio.run(self.server.serve(sockets=[listener])), daemon=True)
-        self.thread.start()
-        self.log = LogClient(self.addresses.log_url)
-
-    def row(self, run_id: str, wait_quiet_s: float = 5.0) -> RequestRow:
-        (row,) = self.log.rows(run_id, wait_quiet_s=wait_quiet_s)
-        return row
-
-    def close(self) -> None:
-        self.log.close()
-        self.server.should_exit = True
-        self.thread.join(10)
 
 
 @contextlib.contextmanager
