@@ -3,11 +3,12 @@ query a collection, with qdrant-client's own local engine behind it.
 
 Searches take the profile's retrieval latency; everything else answers at once. Errors have Qdrant's shape. Faults
 strike searches that could be served, and nothing else, so that a collection is always set up. Searches take none of
-the model's slots.
+the model's slots. A collection whose metadata has a `pace` takes so many times as long to search.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections.abc import Callable
@@ -46,7 +47,8 @@ class VectorService:
     """The vector store. The engine is one for the whole service and is used from one thread at a time.
 
     known: answers to searches, by path and body: they depend on nothing but what is stored, so alternatives that ask
-    the same are not searched for anew. Any write forgets them. Services over one engine share it.
+    the same are not searched for anew. Any write forgets them. paces: of collections that have one. Services over one
+    engine share both.
     """
 
     profile: LatencyProfile
@@ -54,6 +56,7 @@ class VectorService:
     engine: QdrantClient = field(default_factory=_local_engine)
     faults: tuple[Fault, ...] = ()
     known: dict[tuple[str, bytes], Any] = field(default_factory=dict, repr=False)
+    paces: dict[str, float] = field(default_factory=dict, repr=False)
 
     def plan(self, request: ServiceRequest) -> Plan:
         """The plan for a request; what cannot be served gets a Qdrant-shaped error at once."""
@@ -65,7 +68,7 @@ class VectorService:
             plan = Plan(json_steps(200, payload), "retrieval")
             match = _COLLECTION.match(request.path)
             if match is not None and (request.method, match["rest"]) in _SEARCHES:
-                return self._search(plan, request)
+                return self._search(plan, request, self.paces.get(match["name"], 1.0))
             return plan
         except _Refusal as error:
             reply = json_steps(error.status, {"status": {"error": str(error)}, "time": 0.0})
@@ -78,14 +81,14 @@ class VectorService:
             reply = json_steps(400, {"status": {"error": str(error)}, "time": 0.0})
         return Plan(reply, "retrieval")
 
-    def _search(self, found: Plan, request: ServiceRequest) -> Plan:
+    def _search(self, found: Plan, request: ServiceRequest, pace: float) -> Plan:
         """The plan of a search whose answer is known: when it comes, and what a fault makes of it."""
         key = request.draw_key("retrieval", "0", self.default_seed)
         fault = first_that_strikes(self.faults, "retrieval", key)
         if fault is not None and fault.kind == "retrieval_503":
             message = "Service unavailable: the search could not be done, try again later"
             return Plan(json_steps(503, {"status": {"error": message}, "time": 0.0}), "retrieval", fault=fault.kind)
-        plan = replace(found, steps=(Wait(self.profile.draw_retrieval(key)), *found.steps))
+        plan = replace(found, steps=(Wait(pace * self.profile.draw_retrieval(key)), *found.steps))
         return plan if fault is None else under_fault(plan, fault)
 
     def _payload(self, request: ServiceRequest) -> Any:
@@ -136,8 +139,15 @@ class VectorService:
         body = models.CreateCollection.model_validate_json(request.body)
         if self.engine.collection_exists(name):
             raise _Refusal(409, f"Wrong input: Collection `{name}` already exists!")
+        pace = (body.metadata or {}).get("pace", 1.0)
+        if isinstance(pace, bool) or not isinstance(pace, int | float) or not 0 < pace < math.inf:
+            raise _Refusal(400, f"Wrong input: metadata.pace must be a finite number above 0, not {pace!r}")
+        self.paces[name] = float(pace)
         return self.engine.create_collection(
-            name, vectors_config=body.vectors, sparse_vectors_config=body.sparse_vectors
+            name,
+            vectors_config=body.vectors,
+            sparse_vectors_config=body.sparse_vectors,
+            metadata=body.metadata,
         )
 
     def _upsert(self, name: str, request: ServiceRequest) -> Any:

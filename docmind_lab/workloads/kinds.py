@@ -2,6 +2,7 @@
 
     kind = workload_kind("supervisor")             # one of WORKLOADS
     kind = workload_kind("my_package.mine:KIND")   # another's, wherever it can be imported from
+    kind = workload_kind("own:my_app:graph")       # a graph that was not made for the lab
     workload = kind.build(Surroundings(addresses, Settings()))
 
 A workload is one package, or one file, that exports a `KIND`; comparison, studies, panels and the command line know no
@@ -33,11 +34,18 @@ from docmind_lab.system import Corpus, named_corpus
 _MODULES: Mapping[str, str] = MappingProxyType(
     {
         "supervisor": "docmind_lab.workloads.supervisor",
+        "research": "docmind_lab.workloads.research",
     }
 )
 
 WORKLOADS: tuple[str, ...] = tuple(_MODULES)
 """The workloads that come with the lab."""
+
+OWN_PREFIX = "own:"
+"""Before the reference of a graph that was not made for the lab; see `workloads/own`."""
+
+# Those that need an extra of their own name.
+_EXTRAS = frozenset({"peers"})
 
 _ELSEWHERE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
@@ -90,7 +98,8 @@ class WorkloadKind:
 
     name: level in the tables. title: what a summary calls it. asked: what its runs are asked, plural. cases: name of a
     corpus → what can be asked; runs go through them in a drawn order. defaults: of each clock. roles: in the order of
-    work, for the lanes of a timeline. events: those that only it records, and what they mean.
+    work, for the lanes of a timeline. events: those that only it records, and what they mean. in_this_process: no other
+    process can find it. has_server_log: the servers that it asks are ours, and tell what they did.
     """
 
     name: str
@@ -102,6 +111,8 @@ class WorkloadKind:
     roles: tuple[str, ...] = ()
     events: Mapping[str, str] = field(default_factory=dict)
     tables: tuple[ExtraTable, ...] = ()
+    in_this_process: bool = False
+    has_server_log: bool = True
 
 
 def workload_kind(name: str) -> WorkloadKind:
@@ -112,6 +123,11 @@ def workload_kind(name: str) -> WorkloadKind:
     """
     if name in _MODULES:
         return _kind_in(name, _MODULES[name], "KIND")
+    if name.startswith(OWN_PREFIX):
+        # Function-level: it is made of this module's kinds.
+        from docmind_lab.workloads.own import own_kind  # noqa: PLC0415
+
+        return own_kind(name)
     if not _ELSEWHERE.fullmatch(name):
         known = ", ".join(WORKLOADS)
         raise ConfigurationError(
@@ -155,7 +171,5 @@ def _missing(name: str, module: str, error: ModuleNotFoundError) -> str:
     absent = error.name or ""
     if absent and (module == absent or module.startswith(f"{absent}.")):
         return f"workload {name!r}: no module {absent} can be imported; check the name and the Python path"
-    return (
-        f"workload {name!r} needs the package {absent.partition('.')[0]}, which is not installed; "
-        f'pip install "docmind_lab[{name}]"'
-    )
+    remedy = f'pip install "docmind_lab[{name}]"' if name in _EXTRAS else "install it"
+    return f"workload {name!r} needs the package {absent.partition('.')[0]}, which is not installed; {remedy}"

@@ -1,8 +1,8 @@
 """The roles of the research loop, as the scripted model plays them.
 
 The query writer asks in the hypothesis's own words first, and then with words that stand in what was kept. The filter
-accepts what has a sentence with enough of those words. The judge calls a source saturated when its last query brought
-nothing new, or little beside what is there.
+accepts what has a sentence with enough of those words. The judge calls a source saturated when its last two queries
+brought nothing new, or little beside what is there.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LONGEST_QUERY = 8
 _WORDS_OF_HYPOTHESIS, _WORDS_OF_EXCERPTS = 3, 3
 # A sentence bears on a hypothesis with two of its words, and with more where it has many.
 _LEAST_SHARED, _SHARE_OF_WORDS = 2, 0.3
-# Less than a fifth of what is there already: another query would hardly pay.
+# Of what is there: with less than a fifth from two queries, another one would hardly pay.
 _LITTLE = 0.2
 
 
@@ -92,15 +92,13 @@ def _bears_on(result: Mapping[str, Any], wanted: set[str], needed: int) -> bool:
 def _judge(conversation: Conversation) -> Reply:
     given = _given(conversation)
     history, kept = given.get("history") or [{}], int(given.get("kept") or 0)
-    last = history[-1]
-    new = int(last.get("new") or 0)
-    if last.get("error"):
+    if history[-1].get("error"):
         return _json(decision="CONTINUE", reasoning="The last query failed, which says nothing of the source.")
-    if new == 0:
-        return _json(decision="SATURATED", reasoning=f"The last query brought nothing new to the {kept} there are.")
-    if new < _LITTLE * kept:
-        return _json(decision="SATURATED", reasoning=f"The last query brought only {new} new of now {kept}.")
-    return _json(decision="CONTINUE", reasoning=f"The last query brought {new} new of now {kept}.")
+    # One dry query may have been a bad one; two in a row are a dry source.
+    new = sum(int(attempt.get("new") or 0) for attempt in history[-2:])
+    if len(history) > 1 and new < max(1, _LITTLE * kept):
+        return _json(decision="SATURATED", reasoning=f"The last two queries brought {new} new of now {kept}.")
+    return _json(decision="CONTINUE", reasoning=f"The last two queries brought {new} new of now {kept}.")
 
 
 def _findings(conversation: Conversation) -> Reply:

@@ -1,0 +1,220 @@
+"""The research as a graph: hypotheses in turn, the sources of each side by side, then the findings.
+
+    begin → source × n → gather → source × n → gather → … → report
+
+Which limit is whose: `max_time_minutes` is the research's own budget and holds under every alternative; it starts with
+`begin`, is looked at before everything that would start, and cuts nothing. A deadline in the state (alternatives that
+propagate) is looked at in the same places, and the call path cuts what is under way at it. The earlier one counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, TypedDict
+
+from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.channels import UntrackedValue
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.errors import GraphBubbleUp
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.message import add_messages
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Send
+
+from docmind_lab.deadlines import DEADLINE_KEY, Deadline
+from docmind_lab.errors import DeadlineError, GraphError
+from docmind_lab.graphs.state import Merged, keep_reason
+from docmind_lab.graphs.two_colours import Steps, StepsNode, Waiting
+from docmind_lab.recorder import current_recorder
+from docmind_lab.workloads.research import prompts
+from docmind_lab.workloads.research.exits import Completion
+from docmind_lab.workloads.research.ledger import Ledger
+from docmind_lab.workloads.research.loop import SourceLoop
+from docmind_lab.workloads.research.model_asking import Place, reply_of
+from docmind_lab.workloads.research.report import digest
+from docmind_lab.workloads.research.source_run import SourceRun
+from docmind_lab.workloads.research.sources import Source
+from docmind_lab.workloads.research.tasks import ResearchTask
+
+LEDGER_KEY = "research_ledger"
+"""Where a run's configuration holds its ledger."""
+
+# Two hundred queries to a source take a thousand steps; nobody waits for a hundred thousand.
+_MOST_STEPS = 100_000
+
+Compiled = CompiledStateGraph[Any, Any, Any, Any]
+
+
+class ResearchState(TypedDict, total=False):
+    """State of the research.
+
+    task: what is researched. documents: what was kept, seen through the run's ledger. jobs: hypothesis and source, by
+    place, of what is to be started next. following: place of the first hypothesis after those. deadline_ts: as in
+    `graphs/state.py`. Neither task, documents nor deadline is in a checkpoint: the ledger has what must outlive one.
+    """
+
+    messages: Annotated[list[AnyMessage], add_messages]
+    task: Annotated[ResearchTask, UntrackedValue]
+    documents: Annotated[Sequence[Mapping[str, Any]], UntrackedValue]
+    deadline_ts: Annotated[float, UntrackedValue]
+    jobs: list[list[int]]
+    following: int
+    stop_reason: Annotated[str, Merged(str, keep_reason)]
+
+
+@dataclass(frozen=True)
+class ResearchGraph:
+    """What the nodes of the graph need. sources: by name. loop: what a source is worked on by."""
+
+    loop: SourceLoop
+    sources: Mapping[str, Source]
+
+    def compile(self, checkpointer: BaseCheckpointSaver[Any] | None = None) -> Compiled:
+        """The compiled graph. Its runs have a ledger under `LEDGER_KEY` in their configuration."""
+        worker = SourceNode(self.sources, self.loop.graph())
+        graph = StateGraph(ResearchState)
+        graph.add_node("begin", StepsNode("begin", self.begin))
+        graph.add_node("source", StepsNode("source", worker.steps))
+        graph.add_node("gather", StepsNode("gather", self.gather))
+        graph.add_node("report", StepsNode("report", self.report))
+        graph.add_edge(START, "begin")
+        graph.add_conditional_edges("begin", _dispatch, ["source", "report"])
+        graph.add_edge("source", "gather")
+        graph.add_conditional_edges("gather", _dispatch, ["source", "report"])
+        graph.add_edge("report", END)
+        return graph.compile(checkpointer=checkpointer)
+
+    def begin(self, state: ResearchState, config: RunnableConfig) -> Steps[dict[str, Any]]:
+        """The research begins, with the sources of the first hypotheses."""
+        yield from ()  # steps, though there is nothing to wait for
+        ledger = ledger_of(config)
+        ledger.begin(state["task"])
+        return {"documents": ledger.documents, **_next_jobs(0, _place(state, config))}
+
+    def gather(self, state: ResearchState, config: RunnableConfig) -> Steps[dict[str, Any]]:
+        """All sources of some hypotheses have ended; those of the next ones follow, if there is time."""
+        yield from ()  # steps, though there is nothing to wait for
+        place = _place(state, config)
+        return {"documents": place.ledger.documents, **_next_jobs(state["following"], place)}
+
+    def report(self, state: ResearchState, config: RunnableConfig) -> Steps[dict[str, Any]]:
+        """The findings; without budget or anything kept, what can be said without asking a model."""
+        place = _place(state, config)
+        ledger = place.ledger
+        task, kept = _task(ledger), ledger.kept()
+        if place.budget_over():
+            deadline = Deadline.from_state(place.state)
+            by_deadline = deadline is not None and deadline.remaining() <= ledger.budget_left_s()
+            return _ended(digest(ledger), stop_reason="deadline" if by_deadline else "budget_refused")
+        if not kept:
+            return _ended(digest(ledger))
+        asking = self.loop.askings[prompts.SYNTHESIS]
+        try:
+            given = prompts.for_synthesis(task, kept)
+            findings = yield from reply_of(asking, given, place, ledger.limits.llm_retries)
+        except DeadlineError as error:
+            return _ended(digest(ledger), stop_reason=error.stop_reason)
+        return _ended(findings)
+
+
+@dataclass(frozen=True)
+class SourceNode:
+    """Works on one source, and says how it ended, whatever ends it."""
+
+    sources: Mapping[str, Source]
+    loop: Compiled
+
+    def steps(self, state: Mapping[str, Any], config: RunnableConfig) -> Steps[dict[str, Any]]:
+        """The loop of one source; its error is its own. state: places of hypothesis and source."""
+        place = _place(state, config)
+        task = _task(place.ledger)
+        hypothesis, name = task.hypotheses[state["hypothesis"]], task.sources[state["source"]]
+        recorder = current_recorder()
+        if recorder is not None:
+            recorder.event("source_started", "source", hypothesis=hypothesis.id, source=name)
+        source = self.sources.get(name)
+        if source is None:
+            at_s = place.ledger.elapsed_s()
+            note = f"There is no source of that name; there are {', '.join(self.sources)}"
+            place.ledger.complete(
+                Completion(hypothesis.id, name, "unknown_source", note=note, started_at_s=at_s, ended_at_s=at_s)
+            )
+            return {}
+        run = SourceRun(hypothesis, source, place.ledger, place, place.ledger.limits.max_queries(name))
+        yield from worked_through(run, self.loop, config)
+        return {}
+
+
+def worked_through(run: SourceRun, loop: Compiled, config: RunnableConfig) -> Steps[None]:
+    """The loop of a source to its end, whichever that is; exactly one completion follows from it.
+
+    An error of the source ends here. A drain and a cancellation go on to whoever asked for them.
+    """
+    try:
+        yield Waiting(lambda: loop.invoke({"run": run}, config), lambda: loop.ainvoke({"run": run}, config))
+    except GraphBubbleUp:
+        run.leave("cancelled", "The run was stopped between two steps")
+        raise
+    except Exception as error:  # noqa: BLE001 - one source's error never stops another
+        run.leave("source_error", f"The loop failed: {type(error).__name__}")
+    except BaseException:
+        run.leave("cancelled", "The run was cancelled")
+        raise
+    finally:
+        run.ledger.complete(run.completion())
+
+
+def config_of(ledger: Ledger) -> RunnableConfig:
+    """The configuration that a run with this ledger has at least.
+
+    The limits of the ledger are to end a research, never LangGraph's on steps, which is there for graphs without any.
+    """
+    return {
+        "configurable": {LEDGER_KEY: ledger},
+        "max_concurrency": ledger.limits.max_concurrent_sources,
+        "recursion_limit": _MOST_STEPS,
+    }
+
+
+def ledger_of(config: RunnableConfig) -> Ledger:
+    """The ledger of the run. Raises: GraphError for a run that has none."""
+    ledger = config.get("configurable", {}).get(LEDGER_KEY)
+    if not isinstance(ledger, Ledger):
+        raise GraphError(f"a research needs its ledger: run the graph with configurable={{{LEDGER_KEY!r}: Ledger(…)}}")
+    return ledger
+
+
+def _task(ledger: Ledger) -> ResearchTask:
+    if ledger.task is None:
+        raise GraphError("the ledger has no task: a research starts with its first step")
+    return ledger.task
+
+
+def _place(state: Mapping[str, Any], config: RunnableConfig) -> Place:
+    """Where the node is in the run, with the deadline of the run under way; a checkpoint may hold an earlier one's."""
+    of_run = config.get("configurable", {}).get(DEADLINE_KEY, state.get(DEADLINE_KEY))
+    carried: dict[str, Any] = {} if of_run is None else {DEADLINE_KEY: of_run}
+    if "hypothesis" in state:
+        carried |= {"handoff_ordinal": state["hypothesis"] + 1, "fan_out_index": state["source"]}
+    return Place(carried, ledger_of(config))
+
+
+def _next_jobs(first: int, place: Place) -> dict[str, Any]:
+    """The sources of the next hypotheses; none when the budget is over."""
+    task, at_once = _task(place.ledger), place.ledger.limits.hypotheses_at_once
+    upcoming = [] if place.budget_over() else range(first, min(first + at_once, len(task.hypotheses)))
+    jobs = [[hypothesis, source] for hypothesis in upcoming for source in range(len(task.sources))]
+    return {"jobs": jobs, "following": first + at_once}
+
+
+def _dispatch(state: ResearchState) -> list[Send] | str:
+    deadline = {DEADLINE_KEY: state["deadline_ts"]} if "deadline_ts" in state else {}
+    sends = [Send("source", {"hypothesis": one, "source": other, **deadline}) for one, other in state["jobs"]]
+    return sends or "report"
+
+
+def _ended(text: str, stop_reason: str = "") -> dict[str, Any]:
+    update: dict[str, Any] = {"messages": [AIMessage(text, id="findings")]}
+    return {**update, "stop_reason": stop_reason} if stop_reason else update

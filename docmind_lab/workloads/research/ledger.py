@@ -1,0 +1,186 @@
+"""The ledger of one research: what was asked, what was kept, and how each source ended; in memory, and in a folder.
+
+    results.json    everything kept so far and every attempt, replaced as a whole after each query
+    events.jsonl    one line for each source that has ended
+
+A file takes its new content by an atomic rename, so that whoever reads it, or finds it after the process was killed,
+has all queries but the one under way. Several sources write at once; the ledger is their one point of order.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, overload
+
+from docmind_lab.clocks import WALL, Clock
+from docmind_lab.recorder import current_recorder
+from docmind_lab.workloads.research.config import ResearchLimits
+from docmind_lab.workloads.research.exits import COMPLETE, Completion
+from docmind_lab.workloads.research.items import Item
+from docmind_lab.workloads.research.queries import AskedQueries
+from docmind_lab.workloads.research.tasks import ResearchTask
+
+RESULTS, EVENTS = "results.json", "events.jsonl"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One query put to one source. found, accepted: numbers of results; unfiltered: kept without a filter's word.
+
+    new: keys of those that this source had not given for this hypothesis before. error: type of what it failed with,
+    empty if it did not. started_at_s, ended_at_s: seconds since the start of the research.
+    """
+
+    hypothesis: str
+    source: str
+    query: str
+    found: int = 0
+    accepted: int = 0
+    unfiltered: int = 0
+    new: tuple[str, ...] = ()
+    error: str = ""
+    started_at_s: float = 0.0
+    ended_at_s: float = 0.0
+
+
+class KeptDocuments(Sequence[Mapping[str, Any]]):
+    """What a ledger has kept, as documents, at the instant it is looked at.
+
+    A graph shows its state when a step is over; sources side by side are one step that may take an hour. Whoever is
+    cut in the middle of it has, through this, what the folder has. `tuple(kept)` stays as it is.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def _now(self) -> tuple[Mapping[str, Any], ...]:
+        return tuple(item.as_document() for item in self._ledger.kept())
+
+    @overload
+    def __getitem__(self, index: int) -> Mapping[str, Any]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Mapping[str, Any]]: ...
+
+    def __getitem__(self, index: int | slice) -> Any:
+        return self._now()[index]
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        return iter(self._now())
+
+    def __len__(self) -> int:
+        return len(self._ledger.kept())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A ledger belongs to its process; what leaves it is what there is now.
+        return tuple, (list(self._now()),)
+
+
+class Ledger:
+    """What one research has done so far.
+
+    folder: where it is written; made if it is not there. None for memory only. clock: what its budget is read on.
+    """
+
+    def __init__(self, limits: ResearchLimits, folder: Path | None = None, clock: Clock = WALL) -> None:
+        self.limits, self.folder, self.clock = limits, folder, clock
+        self.task: ResearchTask | None = None
+        self.started_at: float | None = None
+        self.asked = AskedQueries()
+        self.documents = KeptDocuments(self)
+        self._kept: dict[str, Item] = {}
+        self._attempts: list[Attempt] = []
+        self._completions: list[Completion] = []
+        self._lock = threading.Lock()
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / EVENTS).unlink(missing_ok=True)
+
+    # ---- time
+
+    def begin(self, task: ResearchTask) -> None:
+        """The research begins now, and its budget with it; once, whoever resumes it."""
+        if self.started_at is None:
+            self.task, self.started_at = task, self.clock.now()
+            self._flush()
+
+    def elapsed_s(self) -> float:
+        """Seconds since the start."""
+        return 0.0 if self.started_at is None else self.clock.now() - self.started_at
+
+    def budget_left_s(self) -> float:
+        """Seconds of the research budget that are left; negative afterwards."""
+        return self.limits.budget_s - self.elapsed_s()
+
+    # ---- what was done
+
+    def record(self, attempt: Attempt, items: Sequence[Item] = ()) -> None:
+        """An attempt is over, and these items are kept of it; on disk when this returns."""
+        with self._lock:
+            self._attempts.append(attempt)
+            for item in items:
+                self._kept.setdefault(item.key, item)
+        self._flush()
+        recorder = current_recorder()
+        if recorder is not None:
+            recorder.event(
+                "query_recorded",
+                "retrieval",
+                hypothesis=attempt.hypothesis,
+                source=attempt.source,
+                found=attempt.found,
+                accepted=attempt.accepted,
+                unfiltered=attempt.unfiltered,
+                new=len(attempt.new),
+                error=attempt.error,
+            )
+
+    def complete(self, completion: Completion) -> None:
+        """A source has ended: the one event that says so, here, in the folder, and without its texts in the tables."""
+        with self._lock:
+            self._completions.append(completion)
+            if self.folder is not None:
+                line = json.dumps(completion.as_event(), ensure_ascii=False) + "\n"
+                with (self.folder / EVENTS).open("a", encoding="utf-8") as events:
+                    events.write(line)
+        recorder = current_recorder()
+        if recorder is not None:
+            recorder.event(COMPLETE, "source", **completion.without_texts())
+
+    def kept(self) -> tuple[Item, ...]:
+        """Items kept so far, each once, in the order of keeping."""
+        with self._lock:
+            return tuple(self._kept.values())
+
+    def attempts(self) -> tuple[Attempt, ...]:
+        """Attempts that are over."""
+        with self._lock:
+            return tuple(self._attempts)
+
+    def completions(self) -> tuple[Completion, ...]:
+        """Sources that have ended, in the order of ending."""
+        with self._lock:
+            return tuple(self._completions)
+
+    def _flush(self) -> None:
+        if self.folder is None:
+            return
+        with self._lock:
+            content = {
+                "task": "" if self.task is None else self.task.id,
+                "items": [{"key": item.key, **asdict(item)} for item in self._kept.values()],
+                "attempts": [asdict(attempt) for attempt in self._attempts],
+            }
+            _replace(self.folder / RESULTS, json.dumps(content, ensure_ascii=False, indent=1))
+
+
+def _replace(path: Path, text: str) -> None:
+    """Give the file a new content at once: a reader sees the old one or the new one."""
+    beside = path.with_name(path.name + ".new")
+    beside.write_text(text, encoding="utf-8")
+    os.replace(beside, path)

@@ -1,0 +1,139 @@
+"""A research system on services: clients through the seam, sources filled, the model in its four roles, the graph.
+
+Everything slow is done when it is made, before any clock of a run starts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from langchain_core.runnables.config import merge_configs
+from langchain_openai import ChatOpenAI
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from qdrant_client.http.exceptions import ApiException
+
+from docmind_lab.alternatives.event_loop import shared_loop
+from docmind_lab.deadlines import Deadline
+from docmind_lab.endpoints import reason_of
+from docmind_lab.errors import ConfigurationError, ServiceError
+from docmind_lab.graphs.asking import Asking
+from docmind_lab.graphs.colours import MODELS, Colour
+from docmind_lab.graphs.model_calls import ModelCalls
+from docmind_lab.network import HttpClients
+from docmind_lab.recorder import Recorder
+from docmind_lab.services.server import ServiceAddresses
+from docmind_lab.settings import Settings
+from docmind_lab.system import Corpus, language_reference
+from docmind_lab.workloads.research import prompts
+from docmind_lab.workloads.research.config import ResearchLimits
+from docmind_lab.workloads.research.graph import Compiled, ResearchGraph, config_of
+from docmind_lab.workloads.research.ledger import Ledger
+from docmind_lab.workloads.research.loop import SourceLoop
+from docmind_lab.workloads.research.searching import Searching
+from docmind_lab.workloads.research.sources import SourceSpec, build_sources, load_sources
+from docmind_lab.workloads.research.tasks import ResearchTask
+
+_ROLES = (prompts.WRITER, prompts.FILTER, prompts.JUDGE, prompts.SYNTHESIS)
+
+
+# The recorder of a research that nobody measures only gives its calls their keys; no deadline is in force.
+_NO_DEADLINE_S = 1e9
+
+
+def recorder_of(task: ResearchTask, seed: int) -> Recorder:
+    """A recorder for a research that nobody measures: its calls have roles, places and a seed to draw by."""
+    return Recorder(f"research-{task.id}", seed, Deadline.after(_NO_DEADLINE_S))
+
+
+@dataclass
+class ResearchSystem:
+    """The system on these services.
+
+    corpus: what the sources hold parts of; the language reference when left out. sources: those that come with the lab
+    when left out. limits: of every research that does not bring its own ledger.
+
+    Raises: ConfigurationError for limits that name no source and for a local store, which has no network and so nothing
+    to wait for; ServiceError for a vector store that cannot be reached.
+    """
+
+    addresses: ServiceAddresses
+    settings: Settings
+    limits: ResearchLimits = field(default_factory=ResearchLimits)
+    corpus: Corpus | None = None
+    specs: Sequence[SourceSpec] = field(default_factory=load_sources)
+    max_connections: int = 100
+
+    def __post_init__(self) -> None:
+        self.limits.check_sources(spec.name for spec in self.specs)
+        database = self.settings.database
+        if database.qdrant_path:
+            raise ConfigurationError("database.qdrant_path has no network; set database.qdrant_url, or leave both out")
+        self.http = HttpClients(admit=self.settings.admit, max_connections=self.max_connections)
+        # qdrant-client takes whole seconds only; the seam holds the deadline to the millisecond.
+        backstop_s, url = math.ceil(database.qdrant_timeout), self.addresses.qdrant_url
+        self.qdrant = self.http.qdrant(url, backstop_s)
+        self.qdrant_async = self.http.qdrant_async(url, backstop_s)
+        chunks = (self.corpus or language_reference()).chunks
+        with contextlib.ExitStack() as unless_built:
+            unless_built.callback(self.close)
+            try:
+                self.sources = build_sources(self.qdrant, self.specs, chunks)
+            except ApiException as error:
+                remedy = "start Qdrant, or set DOCMIND_DATABASE__QDRANT_URL to where it is"
+                reason = reason_of(getattr(error, "source", error))
+                raise ServiceError(f"vector store at {url} cannot be used ({reason}); {remedy}") from error
+            unless_built.pop_all()
+
+    def loop(self, colour: Colour = "own") -> SourceLoop:
+        """What a source is worked on by, over nodes of this colour."""
+        model = self._model(colour)
+        calls = {role: ModelCalls(role, request_timeout_s=self.limits.llm_timeout_seconds) for role in _ROLES}
+        return SourceLoop(
+            askings={role: Asking(model, calls[role]) for role in _ROLES},
+            searching=Searching(self.qdrant, self.qdrant_async, colour),
+        )
+
+    def graph(self, checkpointer: BaseCheckpointSaver[Any] | None = None, colour: Colour = "own") -> Compiled:
+        """The compiled graph; `configured` binds it to a ledger."""
+        return ResearchGraph(self.loop(colour), self.sources).compile(checkpointer)
+
+    def configured(self, graph: Compiled, ledger: Ledger, thread_id: str) -> Compiled:
+        """The graph as one research uses it."""
+        return graph.with_config(merge_configs(config_of(ledger), {"configurable": {"thread_id": thread_id}}))
+
+    def ledger(self, folder: Path | None = None, limits: ResearchLimits | None = None) -> Ledger:
+        """A ledger for one research under these limits, the system's own when left out.
+
+        Raises: ConfigurationError for limits that name no source.
+        """
+        if limits is not None:
+            limits.check_sources(self.sources)
+        return Ledger(limits or self.limits, folder)
+
+    def _model(self, colour: Colour) -> ChatOpenAI:
+        llm = self.settings.llm
+        return MODELS[colour](
+            model=llm.model,
+            base_url=self.addresses.openai_base_url,
+            api_key=llm.api_key,
+            timeout=self.limits.llm_timeout_seconds,
+            # The loop tries again by itself, and never past its budget, which a client knows nothing of.
+            max_retries=0,
+            http_client=self.http.openai,
+            http_async_client=self.http.openai_async,
+        )
+
+    def close(self) -> None:
+        """Close the clients, the async ones on the loop they were used on."""
+        self.qdrant.close()
+        self.http.close()
+        shared_loop().run(self._close_async())
+
+    async def _close_async(self) -> None:
+        await self.qdrant_async.close()
+        await self.http.aclose()

@@ -1,0 +1,154 @@
+"""The workload `research`: a research task under a deadline that somebody else enforces.
+
+A run's decision timeout is a deadline from outside. Alternatives that propagate it make it a second research budget,
+at which calls are cut; the others stop the graph their own way. `ResearchLimits` are the research's own and hold under
+all of them, `unguarded` included.
+"""
+
+from __future__ import annotations
+
+import copy
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Self
+
+from langchain_core.messages import HumanMessage
+
+from docmind_lab.alternatives.base import Outcome, Runnable
+from docmind_lab.graphs.colours import Colour, checked_colour
+from docmind_lab.graphs.observer import ObservedSaver, RunCallbacks
+from docmind_lab.recorder import Recorder
+from docmind_lab.retrieval import Question, RetrievedDocument, answer_score
+from docmind_lab.retrieval import source_recall as share_of_gold_topics
+from docmind_lab.services.server import ServiceAddresses
+from docmind_lab.settings import Settings
+from docmind_lab.system import Corpus
+from docmind_lab.workloads.kinds import Defaults, Surroundings, WorkloadKind
+from docmind_lab.workloads.research import prompts, searching
+from docmind_lab.workloads.research.config import ResearchLimits
+from docmind_lab.workloads.research.exits import COMPLETE
+from docmind_lab.workloads.research.source_table import SOURCES
+from docmind_lab.workloads.research.system import ResearchSystem
+from docmind_lab.workloads.research.tasks import as_task, load_tasks
+
+LIMITS: Mapping[str, int] = MappingProxyType({"manual": 5, "archive": 4, "forum": 3})
+"""Queries that a measured run may put to each source: more where a source is rich, fewer where it is noisy."""
+
+
+@dataclass
+class ResearchWorkload:
+    """The research system, built once and run many times.
+
+    client_retries: attempts of a model call after the first, in place of `limits.llm_retries`; the client itself makes
+    none, since it would not know of the research budget. Results of a run are flushed to a temporary folder of its own,
+    gone when the run is forgotten.
+    """
+
+    addresses: ServiceAddresses
+    settings: Settings
+    client_retries: int | None = None
+    max_connections: int = 100
+    corpus: Corpus | None = None
+    node_colour: Colour = "own"
+    limits: ResearchLimits = field(default_factory=lambda: ResearchLimits(max_queries_per_source=LIMITS))
+
+    name = "research"
+
+    def __post_init__(self) -> None:
+        checked_colour(self.node_colour)
+        if self.client_retries is not None:
+            self.limits = replace(self.limits, llm_retries=self.client_retries)
+        self.system = ResearchSystem(
+            self.addresses, self.settings, self.limits, self.corpus, max_connections=self.max_connections
+        )
+        self.saver = ObservedSaver()
+        self.graph = self.system.graph(self.saver, self.node_colour)
+        self.folder = Path(tempfile.mkdtemp(prefix="docmind-research-"))
+        # For a process that ends without closing what it has built, as the workers of a batch do.
+        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+
+    def coloured(self, node_colour: Colour) -> Self:
+        """The same system under a graph whose nodes have this colour."""
+        if checked_colour(node_colour) == self.node_colour:
+            return self
+        made = copy.copy(self)
+        made.node_colour, made.graph = node_colour, self.system.graph(self.saver, node_colour)
+        return made
+
+    def runnable(self, recorder: Recorder) -> Runnable:
+        """The graph with a ledger of its own, observed by the run's recorder."""
+        ledger = self.system.ledger(self.results(recorder.run_id))
+        configured = self.system.configured(self.graph, ledger, recorder.run_id)
+        return configured.with_config({"callbacks": [RunCallbacks(recorder)]})
+
+    def results(self, run_id: str) -> Path:
+        """The folder that a run's results are in while it lasts."""
+        return self.folder / run_id.replace("/", "_")
+
+    def inputs(self, question: Question) -> dict[str, Any]:
+        """The graph's input for a task; any other question is a task of one hypothesis."""
+        return {"messages": [HumanMessage(question.text, id="question")], "task": as_task(question)}
+
+    def scores(self, question: Question, outcome: Outcome) -> tuple[float, float]:
+        """Source recall and answer score, as `KIND` says."""
+        documents = [RetrievedDocument(**document) for document in outcome.documents]
+        recall = share_of_gold_topics(question, [document.topic for document in documents])
+        return recall, answer_score(question, outcome.answer, documents)
+
+    def forget(self, run_id: str) -> None:
+        """Drop a run's checkpoints and its results."""
+        self.saver.delete_thread(run_id)
+        shutil.rmtree(self.results(run_id), ignore_errors=True)
+
+    def close(self) -> None:
+        """Close the clients and drop what is left of the results."""
+        self.system.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _built(surroundings: Surroundings) -> ResearchWorkload:
+    return ResearchWorkload(
+        surroundings.addresses,
+        surroundings.settings,
+        client_retries=surroundings.client_retries,
+        max_connections=surroundings.max_connections,
+        corpus=surroundings.searched(),
+        node_colour=surroundings.node_colour,
+    )
+
+
+KIND = WorkloadKind(
+    name="research",
+    title="Saturation-driven research",
+    asked="tasks",
+    cases=load_tasks,
+    build=_built,
+    # The budget falls among the run times of the tasks, which have two or three hypotheses.
+    defaults={"virtual": Defaults(35.0, 8, "typical"), "wall": Defaults(3.5, 4, "typical/10")},
+    roles=(prompts.WRITER, searching.ROLE, prompts.FILTER, prompts.JUDGE, prompts.SYNTHESIS),
+    events={
+        "source_started": "Work on a source began. detail: hypothesis, source.",
+        "query_recorded": (
+            "A query to a source was over and what it brought was flushed. "
+            "detail: hypothesis, source, found, accepted, unfiltered, new, error."
+        ),
+        "malformed_decision": "A model's decision had no usable shape; it is asked once more.",
+        COMPLETE: (
+            "Work on a source ended; once for each that began. detail: hypothesis, source, exit_reason, "
+            "queries_executed, queries_failed, results_found, results_accepted, results_unfiltered, "
+            "saturation_decision, started_at_s, ended_at_s (since the research began)."
+        ),
+    },
+    tables=(SOURCES,),
+)
+"""Research of tasks at several sources until they are saturated.
+
+documents_count: results kept, each once. source_recall: share of the task's gold topics among the pages that kept
+results come from; it is read off what was kept when the caller returned, findings or not. answer_score: share of the
+task's gold facts that the findings state with a citation that bears them out; 0 for a run that came to no findings.
+"""

@@ -1,0 +1,173 @@
+"""Exactly one completion for every source that was started, whatever ends it; and what a killed process leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from research_fakes import CONTINUE, FakeSearching, fake_model, run, source, task, two_items
+
+from docmind_lab.graphs.two_colours import finish
+from docmind_lab.workloads.research import ledger as ledger_module
+from docmind_lab.workloads.research.config import ResearchLimits
+from docmind_lab.workloads.research.exits import COMPLETE, EXIT_REASONS
+from docmind_lab.workloads.research.graph import worked_through
+from docmind_lab.workloads.research.ledger import Ledger
+from docmind_lab.workloads.research.model_asking import Place
+from docmind_lab.workloads.research.source_run import SourceRun
+
+BOTH = ("one", "two")
+
+
+def logged(folder: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (folder / "events.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def once_each(done) -> bool:
+    started = {(c.hypothesis, c.source) for c in done.ledger.completions()}
+    return len(started) == len(done.ledger.completions())
+
+
+def test_a_completion_has_the_fields_that_people_debug_by(tmp_path):
+    run(limits=ResearchLimits(max_queries_per_source=2), folder=tmp_path)
+    (event,) = logged(tmp_path)
+    told = {name: event[name] for name in ("event", "source", "exit_reason", "queries_executed", "results_found")}
+    assert told == {
+        "event": COMPLETE,
+        "source": "one",
+        "exit_reason": "max_queries_reached",
+        "queries_executed": 2,
+        "results_found": 4,
+    }
+    assert (event["results_accepted"], event["saturation_decision"], event["reasoning"]) == (
+        4,
+        "CONTINUE",
+        "more may come",
+    )
+    assert event["note"] == "Reached max_queries_per_source (2) before saturation"
+
+
+def test_without_any_decision_the_event_says_null(tmp_path):
+    run(limits=ResearchLimits(max_queries_per_source=1), folder=tmp_path)
+    assert logged(tmp_path)[0]["saturation_decision"] is None
+
+
+@pytest.mark.parametrize("cancel_after_s", [0.5, 1.5, 2.5, 4.5, 7.5, 12.5])
+def test_a_cancelled_run_completes_each_source_that_was_under_way_once(cancel_after_s, tmp_path):
+    limits = ResearchLimits(max_queries_per_source=99)
+    done = run(asked=task(2, BOTH), limits=limits, colour="async", cancel_after_s=cancel_after_s, folder=tmp_path)
+    assert isinstance(done.error, TimeoutError)
+    assert done.reasons() == {"h1 one": "cancelled", "h1 two": "cancelled"}
+    assert [event["exit_reason"] for event in logged(tmp_path)] == ["cancelled", "cancelled"]
+    assert done.ended_at_s == cancel_after_s
+    # What was kept until then is what the run has shown.
+    assert tuple(done.state["documents"]) == tuple(item.as_document() for item in done.ledger.kept())
+    assert len(done.ledger.kept()) == 4 * len([a for a in done.ledger.attempts() if a.source == "one"])
+
+
+@pytest.mark.parametrize("colour", ["sync", "async"])
+@pytest.mark.parametrize("drain_after_s", [0.5, 2.5, 6.5])
+def test_a_drained_run_completes_each_source_once_at_its_next_step(colour, drain_after_s):
+    limits = ResearchLimits(max_queries_per_source=99)
+    done = run(asked=task(2, BOTH), limits=limits, colour=colour, drain_after_s=drain_after_s)
+    assert type(done.error).__name__ == "GraphDrained"
+    assert done.reasons() == {"h1 one": "cancelled", "h1 two": "cancelled"}
+    assert once_each(done)
+    assert done.ended_at_s == drain_after_s + 0.5
+
+
+@pytest.mark.parametrize("where", ["write", "filter", "judge", "find"])
+def test_an_exception_of_any_phase_completes_the_source_once(where):
+    def broken(*given):
+        raise RuntimeError("a defect")
+
+    model = fake_model(**({} if where == "find" else {where: broken}))
+    searching = FakeSearching(broken if where == "find" else two_items)
+    done = run(model, searching, asked=task(1, BOTH))
+    assert set(done.reasons().values()) == {"source_error"}
+    assert (len(done.ledger.completions()), done.error) == (2, None)
+
+
+class Interrupted:
+    """A loop that the user's Ctrl-C arrives in."""
+
+    def invoke(self, state, config):
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_of_the_interpreter_goes_on_and_leaves_a_completion():
+    ledger = Ledger(ResearchLimits())
+    ledger.begin(task())
+    work = SourceRun(task().hypotheses[0], source("one"), ledger, Place({}, ledger), 3)
+    with pytest.raises(KeyboardInterrupt):
+        finish(worked_through(work, Interrupted(), {}))  # type: ignore[arg-type]
+    assert [c.exit_reason for c in ledger.completions()] == ["cancelled"]
+
+
+def test_every_reason_that_a_completion_gives_is_in_the_list():
+    seen: Counter[str] = Counter()
+    for judge in (lambda given: CONTINUE, lambda given: "no"):
+        done = run(fake_model(judge=judge), asked=task(1, ("one", "nowhere")))
+        seen.update(done.reasons().values())
+    assert set(seen) == {"max_queries_reached", "unknown_source", "query_generation_error"} < set(EXIT_REASONS)
+
+
+# ---- 12: what is on disk
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from langchain_core.messages import HumanMessage
+from research_fakes import *
+
+class Gate(FakeSearching):
+    def search(self, source, query, hypothesis, state):
+        def blocking():
+            self.asked.append((source.spec.name, query))
+            if len(self.asked) == 3:
+                print("under way", flush=True)
+                signal.pause()
+            return tuple(two_items(source.spec.name, query))
+        return Waiting(blocking, None)
+
+model = fake_model(seconds=dict.fromkeys(("query_writer", "filter", "judge"), 0.0))
+ledger = Ledger(ResearchLimits(max_queries_per_source=9), Path(sys.argv[1]))
+graph = graph_of(model, Gate(two_items), ("one",))
+inputs = {"messages": [HumanMessage("What?")], "task": task()}
+graph.invoke(inputs, config_of(ledger))
+"""
+
+
+def test_a_killed_process_loses_at_most_the_query_in_flight(tmp_path):
+    here = str(Path(__file__).parent)
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path), here], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    with process.stdout:
+        assert process.stdout.readline() == "under way\n"
+        os.kill(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    kept = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    assert [attempt["accepted"] for attempt in kept["attempts"]] == [2, 2]
+    assert len(kept["items"]) == 4
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["results.json"]
+
+
+def test_results_are_on_disk_after_each_query_and_never_half(tmp_path, monkeypatch):
+    seen = []
+    replace = os.replace
+
+    def watched(beside, path):
+        seen.append(len(json.loads(Path(beside).read_text(encoding="utf-8"))["attempts"]))
+        replace(beside, path)
+        json.loads(Path(path).read_text(encoding="utf-8"))
+
+    monkeypatch.setattr(ledger_module.os, "replace", watched)
+    run(limits=ResearchLimits(max_queries_per_source=3), folder=tmp_path)
+    assert seen == [0, 1, 2, 3]

@@ -1,0 +1,183 @@
+"""Units that the loop rests on: limits, exit precedence, near-duplicates, keys of items, decisions."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.workloads.research.config import DEFAULT_MAX_QUERIES, ResearchLimits
+from docmind_lab.workloads.research.decisions import MalformedDecision, accepted, next_query, saturation
+from docmind_lab.workloads.research.exits import CUT_SHORT, EXIT_REASONS, exit_after_attempt
+from docmind_lab.workloads.research.items import Item, unseen
+from docmind_lab.workloads.research.queries import AskedQueries, word_jaccard, words_of
+
+# ---- limits
+
+
+def test_the_defaults_are_those_of_the_architecture():
+    limits = ResearchLimits()
+    times = (limits.llm_timeout_seconds, limits.max_time_per_source_seconds, limits.max_time_minutes)
+    assert times == (180.0, 300.0, 120.0)
+    assert not any("task" in name for name in vars(limits))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("max_queries_per_source", -1),
+        ("max_queries_per_source", 2.5),
+        ("max_queries_per_source", True),
+        ("max_queries_per_source", {"manual": -1}),
+        ("max_time_per_source_seconds", -1),
+        ("max_time_per_source_seconds", float("nan")),
+        ("max_time_minutes", "an hour"),
+        ("max_time_minutes", float("inf")),
+        ("llm_timeout_seconds", 0),
+        ("llm_retries", -1),
+        ("max_concurrent_sources", 0),
+        ("hypotheses_at_once", 0),
+    ],
+)
+def test_a_limit_that_cannot_hold_is_refused_by_name_with_a_remedy(field, value):
+    with pytest.raises(ConfigurationError, match=rf"^{field}.*; try \d"):
+        ResearchLimits(**{field: value})
+
+
+def test_a_limit_for_a_source_that_does_not_exist_is_refused():
+    limits = ResearchLimits(max_queries_per_source={"manaul": 3})
+    with pytest.raises(ConfigurationError, match=r"manaul.*manual, forum"):
+        limits.check_sources(["manual", "forum"])
+
+
+def test_a_source_that_a_mapping_leaves_out_has_the_default_number_of_queries():
+    given = {"manual": 9}
+    limits = ResearchLimits(max_queries_per_source=given)
+    given["forum"] = 1
+    assert (limits.max_queries("manual"), limits.max_queries("forum")) == (9, DEFAULT_MAX_QUERIES)
+
+
+# ---- exits
+
+
+def test_saturation_comes_before_the_number_before_the_time_before_the_budget():
+    names = ("llm_saturated", "max_queries_reached", "time_limit_reached", "research_budget_exhausted")
+    for held in product((False, True), repeat=4):
+        saturated, counted, late, spent = held
+        reason = exit_after_attempt(
+            saturated=saturated,
+            attempts=3,
+            max_queries=3 if counted else 4,
+            source_time_over=late,
+            budget_over=spent,
+        )
+        assert reason == next((name for name, holds in zip(names, held, strict=True) if holds), None), held
+
+
+def test_there_are_ten_reasons_and_seven_of_them_leave_a_source_partial():
+    assert len(EXIT_REASONS) == 10
+    assert set(EXIT_REASONS) - CUT_SHORT == {"llm_saturated", "empty_query_suggestion", "duplicate_query_skipped"}
+
+
+# ---- near-duplicates
+
+
+def test_queries_that_share_four_words_of_five_are_one():
+    one, other = words_of("How are generators closed?"), words_of("how are GENERATORS closed early")
+    assert word_jaccard(one, other) == 0.8
+    asked = AskedQueries()
+    assert asked.add("manual", "How are generators closed?")
+    assert not asked.add("manual", "how are GENERATORS closed early")
+    assert asked.add("manual", "how are generators closed early today")
+    assert asked.add("forum", "How are generators closed?"), "another source knows nothing of it"
+
+
+def test_of_hypotheses_that_ask_the_same_at_once_exactly_one_gets_through():
+    for _ in range(20):
+        asked, gate = AskedQueries(), threading.Barrier(8)
+
+        def ask(_: int, asked: AskedQueries = asked, gate: threading.Barrier = gate) -> bool:
+            gate.wait()
+            return asked.add("manual", "the very same query")
+
+        with ThreadPoolExecutor(8) as pool:
+            assert sum(pool.map(ask, range(8))) == 1
+
+
+# ---- items
+
+
+def test_an_item_without_address_and_id_is_kept_under_a_hash_of_its_content():
+    bare = Item("Some  `remark`\nof a person", source="forum")
+    assert bare.key.startswith("content:")
+    assert bare.key == Item("some remark of a PERSON", source="elsewhere").key
+    assert bare.key != Item("another remark", source="forum").key
+    assert unseen([bare, Item("another remark")], []) == (bare, Item("another remark"))
+
+
+def test_an_address_tells_items_apart_before_an_id_and_an_id_only_within_its_source():
+    assert Item("x", url="urn:a", id="1", source="s").key == Item("y", url="urn:a", source="t").key
+    assert Item("x", id="1", source="s").key != Item("x", id="1", source="t").key
+
+
+def test_of_items_with_one_key_the_first_is_kept():
+    first, again = Item("one", url="urn:a"), Item("two", url="urn:a")
+    assert unseen([first, again], []) == (first,)
+    assert unseen([first, again], ["urn:a"]) == ()
+
+
+# ---- decisions
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "SATURATED",
+        "",
+        '["SATURATED"]',
+        '{"decision": "SATURATED"}',
+        '{"decision": "SATURATED", "reasoning": "  "}',
+        '{"decision": "SATURATED", "reasoning": 3}',
+        '{"decision": "saturated enough", "reasoning": "so"}',
+        '{"decision": true, "reasoning": "so"}',
+        '{"decision": ["SATURATED"], "reasoning": "so"}',
+    ],
+)
+def test_a_decision_of_another_shape_or_without_reasoning_is_malformed(reply):
+    with pytest.raises(MalformedDecision):
+        saturation(reply)
+
+
+def test_a_decision_in_a_code_fence_is_read():
+    fenced = '```json\n{"decision": "CONTINUE", "reasoning": "more\\nto come"}\n```'
+    assert (saturation(fenced).decision, saturation(fenced).reasoning) == ("CONTINUE", "more to come")
+
+
+def test_a_query_needs_its_reasoning_too_and_may_be_empty():
+    assert next_query('{"query": " ", "reasoning": "none left"}').query == ""
+    with pytest.raises(MalformedDecision):
+        next_query('{"query": "x"}')
+    with pytest.raises(MalformedDecision):
+        next_query('{"query": null, "reasoning": "so"}')
+
+
+@pytest.mark.parametrize("numbers", [[0], [4], ["1"], [True], 1, None])
+def test_a_filter_may_only_accept_what_was_there(numbers):
+    with pytest.raises(MalformedDecision):
+        accepted(json.dumps({"accepted": numbers, "reasoning": "so"}), of=3)
+
+
+def test_accepted_places_are_in_order_and_once():
+    assert accepted('{"accepted": [3, 1, 3], "reasoning": "so"}', of=3) == (0, 2)
+
+
+def test_the_documentation_names_every_reason_and_every_limit():
+    text = (Path(__file__).resolve().parents[3] / "docs" / "research-loop.md").read_text(encoding="utf-8")
+    limits = [field.name for field in dataclasses.fields(ResearchLimits)]
+    assert [name for name in (*EXIT_REASONS, *limits) if f"`{name}" not in text.replace("=", "`")] == []
