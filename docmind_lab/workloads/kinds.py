@@ -35,6 +35,7 @@ _MODULES: Mapping[str, str] = MappingProxyType(
     {
         "supervisor": "docmind_lab.workloads.supervisor",
         "research": "docmind_lab.workloads.research",
+        "staged": "docmind_lab.workloads.staged",
     }
 )
 

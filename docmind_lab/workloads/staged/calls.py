@@ -1,0 +1,230 @@
+"""What may be written, as tools: their schemas, how a call becomes a write, and the order in which calls are run.
+
+ordered([relation, entity, observation])             # [observation, entity, relation]
+write_of(ToolCall("create_relation", {"from": {"name": "Oslo"}, "to": "Bergen", "type": "near"}))
+# Relation(subject="Oslo", predicate="near", object="Bergen")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+
+from docmind_lab.workloads.staged.graph_store import GraphWriter, Written, key_of
+from docmind_lab.workloads.staged.parsing import ToolCall
+
+CallOrder = Literal["observations_first", "entities_first"]
+MOST_CHARACTERS_OF_A_NAME = 120
+
+
+def _name(value: Any) -> Any:
+    """An end of a relation may be an object that has the name."""
+    if isinstance(value, Mapping):
+        return next((value[key] for key in ("name", "entity", "id") if isinstance(value.get(key), str)), None)
+    return value
+
+
+_TRIMMED = StringConstraints(strip_whitespace=True, min_length=1)
+Name = Annotated[
+    str,
+    BeforeValidator(_name),
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_CHARACTERS_OF_A_NAME),
+]
+Words = Annotated[str, _TRIMMED]
+
+
+class Write(BaseModel):
+    """A write that a call asks for; its kind, and how it is made."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    kind: ClassVar[str]
+
+    def apply(self, store: GraphWriter, written: Written) -> object:
+        """Make the write; what the store says of it."""
+        raise NotImplementedError
+
+    @property
+    def key(self) -> str:
+        """The same for two writes that come to the same."""
+        fields = type(self).model_fields
+        return ":".join([self.kind, "|".join(key_of(str(getattr(self, field))) for field in fields)])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that the write is about."""
+        raise NotImplementedError
+
+    @property
+    def counts_as(self) -> tuple[str, ...]:
+        """What of a gold list the write is, if it is there; nothing for what no list has."""
+        return ()
+
+
+def gold_entity(name: str) -> str:
+    """What a name counts as: whoever writes the entity, or an observation of it, has found it."""
+    return f"entity:{key_of(name)}"
+
+
+def gold_relation(subject: str, target: str) -> str:
+    """What two related names count as, in this direction, by whatever predicate."""
+    return f"relation:{key_of(subject)}|{key_of(target)}"
+
+
+class Entity(Write):
+    """An entity."""
+
+    kind: ClassVar[str] = "entity"
+    name: Name = Field(validation_alias=AliasChoices("name", "entity"))
+    type: str = Field("", validation_alias=AliasChoices("type", "entity_type"))
+
+    def apply(self, store: GraphWriter, written: Written) -> object:
+        """Make the write."""
+        return store.add_entity(self.name, self.type, written)
+
+    @property
+    def key(self) -> str:
+        """An entity is its name, whatever its type."""
+        return f"{self.kind}:{key_of(self.name)}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its name."""
+        return (self.name,)
+
+    @property
+    def counts_as(self) -> tuple[str, ...]:
+        """The entity."""
+        return (gold_entity(self.name),)
+
+
+class Observation(Write):
+    """What the text says of an entity."""
+
+    kind: ClassVar[str] = "observation"
+    entity: Name = Field(validation_alias=AliasChoices("entity", "name", "subject"))
+    text: Words = Field(validation_alias=AliasChoices("text", "observation", "content"))
+
+    def apply(self, store: GraphWriter, written: Written) -> object:
+        """Make the write."""
+        return store.add_observation(self.entity, self.text, written)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its entity."""
+        return (self.entity,)
+
+    @property
+    def counts_as(self) -> tuple[str, ...]:
+        """Its entity."""
+        return (gold_entity(self.entity),)
+
+
+class TypeOfEntity(Write):
+    """A type for an entity that is there."""
+
+    kind: ClassVar[str] = "type"
+    name: Name = Field(validation_alias=AliasChoices("name", "entity"))
+    type: Words = Field(validation_alias=AliasChoices("type", "entity_type"))
+
+    def apply(self, store: GraphWriter, written: Written) -> object:
+        """Make the write."""
+        return store.set_type(self.name, self.type, written)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its entity."""
+        return (self.name,)
+
+
+class Relation(Write):
+    """A relation of two entities."""
+
+    kind: ClassVar[str] = "relation"
+    subject: Name = Field(validation_alias=AliasChoices("subject", "source", "from"))
+    predicate: Words = Field(validation_alias=AliasChoices("predicate", "relation", "type", "label"))
+    object: Name = Field(validation_alias=AliasChoices("object", "target", "to"))
+
+    def apply(self, store: GraphWriter, written: Written) -> Any:
+        """Make the write."""
+        return store.relate(self.subject, self.predicate, self.object, written)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its two ends."""
+        return (self.subject, self.object)
+
+    @property
+    def counts_as(self) -> tuple[str, ...]:
+        """The pair of names."""
+        return (gold_relation(self.subject, self.object),)
+
+
+class Evidence(Write):
+    """The node that stands for a chunk; no tool of a model writes it."""
+
+    kind: ClassVar[str] = "evidence"
+    name: Words
+
+    def apply(self, store: GraphWriter, written: Written) -> Any:
+        """Make the write."""
+        return store.add_evidence(self.name, written)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """None: it is linked to what the others are about, and never to itself."""
+        return ()
+
+
+KINDS: Mapping[str, type[Write]] = {
+    "add_observation": Observation,
+    "create_entity": Entity,
+    "set_entity_type": TypeOfEntity,
+    "create_relation": Relation,
+}
+"""Tool → what a call of it writes."""
+
+_DESCRIPTIONS = {
+    "add_observation": "Write what the text says of an entity, as one sentence of it.",
+    "create_entity": "Write an entity that the text is about.",
+    "set_entity_type": "Change the type of an entity that is there.",
+    "create_relation": "Write a relation of two entities that are there.",
+}
+
+
+def _tool(name: str, kind: type[Write]) -> dict[str, Any]:
+    properties = {field: {"type": "string"} for field in kind.model_fields}
+    parameters = {"type": "object", "properties": properties, "required": list(properties)}
+    return {
+        "type": "function",
+        "function": {"name": name, "description": _DESCRIPTIONS[name], "parameters": parameters},
+    }
+
+
+TOOLS: tuple[dict[str, Any], ...] = tuple(_tool(name, kind) for name, kind in KINDS.items())
+"""The tools as they are offered to a model. They have no code of their own: the ladder runs calls in its own order."""
+
+_OBSERVATIONS_FIRST = {"add_observation": 0, "create_entity": 1, "create_relation": 3}
+_ENTITIES_FIRST = {"create_entity": 0, "add_observation": 1, "create_relation": 3}
+_OTHER = 2
+
+Called = TypeVar("Called", bound=ToolCall)
+
+
+def ordered(calls: Sequence[Called], order: CallOrder = "observations_first") -> list[Called]:
+    """The calls in the order in which they are run: observations, entities, others, relations; each kind as it came."""
+    ranks = _ENTITIES_FIRST if order == "entities_first" else _OBSERVATIONS_FIRST
+    return sorted(calls, key=lambda call: ranks.get(call.name, _OTHER))
+
+
+def write_of(call: ToolCall) -> Write | None:
+    """What the call asks to write; None for an unknown tool or arguments that will not do."""
+    kind = KINDS.get(call.name)
+    if kind is None:
+        return None
+    try:
+        return kind.model_validate(dict(call.arguments))
+    except ValidationError:
+        return None

@@ -1,0 +1,90 @@
+"""What runs are asked: passages of the handbook, with the entities and relations that a reader finds in them.
+
+The list was written by reading the passages, before anything that extracts was run on them, and was not tuned since.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from docmind_lab.libraries import load_project_docs
+from docmind_lab.records import NAN
+from docmind_lab.retrieval import Question
+from docmind_lab.workloads.staged.calls import gold_entity, gold_relation
+from docmind_lab.workloads.staged.telling import digest
+
+
+@dataclass(frozen=True)
+class StagedChunk(Question):
+    """A passage. source, chunk: the document, and which part of it. gold: what counts as found, in full.
+
+    gold_topics has the same as digests, as events name it.
+    """
+
+    source: str = "text"
+    chunk: str = "1"
+    gold: tuple[str, ...] = ()
+
+
+def staged_chunks(corpus: str = "handbook") -> tuple[StagedChunk, ...]:
+    """The passages, in file order; the same object on every call.
+
+    They are the handbook's whatever the corpus: nothing is searched, and its text is the same in every Python.
+    """
+    return _shipped()
+
+
+@functools.cache
+def _shipped() -> tuple[StagedChunk, ...]:
+    file = importlib.resources.files("docmind_lab.data").joinpath("staged_chunks.json")
+    passages = {chunk.id: chunk for chunk in load_project_docs().chunks}
+    made = []
+    for entry in json.loads(file.read_text(encoding="utf-8")):
+        passage = passages[entry["chunk"]]
+        source, _, part = entry["chunk"].partition("#")
+        gold = _gold(entry)
+        made.append(
+            StagedChunk(
+                id=entry["chunk"],
+                text=f"{passage.section}\n\n{passage.text}",
+                gold_topics=tuple(digest(counted) for counted in gold),
+                source=source.removesuffix(".md"),
+                chunk=part,
+                gold=gold,
+            )
+        )
+    return tuple(made)
+
+
+def _gold(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    entities = [gold_entity(name) for name in entry["entities"]]
+    return (*entities, *(gold_relation(made["subject"], made["object"]) for made in entry["relations"]))
+
+
+def found_in(documents: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """What the documents of a run, its confirmed writes, count as; each once."""
+    found = (counted for document in documents for counted in document["metadata"].get("counts_as", ()))
+    return tuple(dict.fromkeys(found))
+
+
+def recall_and_f1(gold: Iterable[str], found: Iterable[str]) -> tuple[float, float]:
+    """Share of the gold that was found, and the harmonic mean of that with the share of what was found that is gold.
+
+    Both are NaN without gold; 0 when nothing of it was found.
+    """
+    wanted, had = set(gold), set(found)
+    if not wanted:
+        return NAN, NAN
+    hits = len(wanted & had)
+    if not hits:
+        return 0.0, 0.0
+    recall, precision = hits / len(wanted), hits / len(had)
+    f1 = 2 * recall * precision / (recall + precision)
+    assert math.isfinite(f1)
+    return recall, f1

@@ -1,0 +1,203 @@
+"""An embedded store of a graph: entities, observations, relations, evidence, and what could not be written at all.
+
+    store = GraphStore()                                         # in memory; a path for a file
+    store.add_entity("Oslo", "city", Written("agent", "notes", "3"))
+    # {"status": "ok", "kind": "entity", "id": "entity:oslo", "names": ["Oslo"], "created": True}
+
+Every write has an origin, and writing the same thing again changes nothing and says so (`created`). A name is the same
+name whatever its case and spaces. What a write returns is an object with "status"; only "ok" confirms it.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from docmind_lab.errors import ConfigurationError
+
+Origin = Literal["agent", "suggested", "generated", "forced"]
+ORIGINS: tuple[Origin, ...] = ("agent", "suggested", "generated", "forced")
+UNTYPED = "Unknown"
+TABLES = ("entities", "observations", "relations", "evidence", "evidence_links", "dead_letters")
+
+_ORIGIN = "origin TEXT NOT NULL CHECK (origin IN ('agent', 'suggested', 'generated', 'forced'))"
+_WHENCE = f"{_ORIGIN}, source TEXT NOT NULL, chunk TEXT NOT NULL"
+_SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS entities (key TEXT PRIMARY KEY, name TEXT NOT NULL, type TEXT NOT NULL, {_WHENCE});
+CREATE TABLE IF NOT EXISTS observations (
+    entity TEXT NOT NULL, key TEXT NOT NULL, text TEXT NOT NULL, {_WHENCE}, PRIMARY KEY (entity, key));
+CREATE TABLE IF NOT EXISTS relations (
+    subject TEXT NOT NULL, predicate TEXT NOT NULL, object TEXT NOT NULL, {_WHENCE},
+    PRIMARY KEY (subject, predicate, object));
+CREATE TABLE IF NOT EXISTS evidence (key TEXT PRIMARY KEY, name TEXT NOT NULL, {_WHENCE});
+CREATE TABLE IF NOT EXISTS evidence_links (
+    evidence TEXT NOT NULL, name TEXT NOT NULL, {_ORIGIN}, PRIMARY KEY (evidence, name));
+CREATE TABLE IF NOT EXISTS dead_letters (source TEXT NOT NULL, chunk TEXT NOT NULL, record TEXT NOT NULL,
+    PRIMARY KEY (source, chunk));
+"""
+
+
+@dataclass(frozen=True)
+class Written:
+    """Whence a write comes. origin: the rung that made it. source, chunk: the document, and which part of it."""
+
+    origin: Origin
+    source: str
+    chunk: str
+
+    def __post_init__(self) -> None:
+        if self.origin not in ORIGINS:
+            raise ConfigurationError(f"origin must be one of {', '.join(ORIGINS)}, not {self.origin!r}")
+
+
+class GraphWriter(Protocol):
+    """Where the ladder writes: this store, or another's. What a method returns confirms the write, or does not."""
+
+    def add_entity(self, name: str, kind: str, written: Written) -> object:
+        """Write an entity."""
+
+    def add_observation(self, entity: str, text: str, written: Written) -> object:
+        """Write what is said of an entity."""
+
+    def set_type(self, name: str, kind: str, written: Written) -> object:
+        """Change the type of an entity that is there."""
+
+    def relate(self, subject: str, predicate: str, target: str, written: Written) -> object:
+        """Write a relation between two entities that are there."""
+
+    def add_evidence(self, name: str, written: Written) -> object:
+        """Write the node that stands for a chunk."""
+
+    def link_evidence(self, evidence: str, name: str, written: Written) -> object:
+        """Link a node of evidence to a name."""
+
+    def add_dead_letter(self, source: str, chunk: str, record: Mapping[str, Any]) -> object:
+        """Keep what is known of a chunk of which nothing could be written."""
+
+
+def key_of(name: str) -> str:
+    """What two names have in common that mean the same: neither case nor spaces count."""
+    return " ".join(name.split()).casefold()
+
+
+def is_confirmed(result: object) -> bool:
+    """Whether a write's result confirms it: an object that says "ok", names what it is about, and tells of no error.
+
+    Text confirms nothing, whatever it says; nor does an exception, or nothing at all.
+    """
+    return (
+        isinstance(result, Mapping)
+        and result.get("status") == "ok"
+        and bool(result.get("id"))
+        and not result.get("error")
+        and not result.get("error_type")
+    )
+
+
+class GraphStore:
+    """A graph in SQLite. Any thread may use it; each write is one transaction.
+
+    Raises: sqlite3.Error where the file cannot be written, at the making or at a write.
+    """
+
+    def __init__(self, path: str = ":memory:") -> None:
+        self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self._lock = threading.Lock()
+        self._connection.executescript(_SCHEMA)
+
+    def add_entity(self, name: str, kind: str, written: Written) -> dict[str, Any]:
+        """Write an entity; one that is there untyped gets the type."""
+        with self._lock:
+            created = self._put("entities", (key_of(name), name, kind or UNTYPED, *_whence(written)))
+            if not created and kind and kind != UNTYPED:
+                typed = "UPDATE entities SET type = ? WHERE key = ? AND type = ?"
+                self._connection.execute(typed, (kind, key_of(name), UNTYPED))
+        return _ok("entity", key_of(name), [name], created)
+
+    def add_observation(self, entity: str, text: str, written: Written) -> dict[str, Any]:
+        """Write an observation, and its entity, untyped, if it is not there."""
+        with self._lock, self._connection:
+            self._connection.execute("BEGIN")
+            self._put("entities", (key_of(entity), entity, UNTYPED, *_whence(written)))
+            created = self._put("observations", (key_of(entity), key_of(text), text, *_whence(written)))
+        return _ok("observation", f"{key_of(entity)}|{key_of(text)}", [entity], created)
+
+    def set_type(self, name: str, kind: str, written: Written) -> dict[str, Any]:
+        """Change the type of an entity; an error if there is none of the name."""
+        with self._lock:
+            changed = self._connection.execute("UPDATE entities SET type = ? WHERE key = ?", (kind, key_of(name)))
+        if not changed.rowcount:
+            return _error("unknown_entity")
+        return _ok("type", f"{key_of(name)}|{key_of(kind)}", [name], created=False)
+
+    def relate(self, subject: str, predicate: str, target: str, written: Written) -> dict[str, Any]:
+        """Write a relation; an error if one of its ends is no entity yet, or both are the same."""
+        ends = (key_of(subject), key_of(target))
+        with self._lock:
+            if ends[0] == ends[1]:
+                return _error("same_ends")
+            known = "SELECT COUNT(*) FROM entities WHERE key IN (?, ?)"
+            if self._connection.execute(known, ends).fetchone()[0] < 2:
+                return _error("unknown_endpoint")
+            created = self._put("relations", (ends[0], key_of(predicate), ends[1], *_whence(written)))
+        return _ok("relation", f"{ends[0]}|{key_of(predicate)}|{ends[1]}", [subject, target], created)
+
+    def add_evidence(self, name: str, written: Written) -> dict[str, Any]:
+        """Write a node of evidence."""
+        with self._lock:
+            created = self._put("evidence", (key_of(name), name, *_whence(written)))
+        return _ok("evidence", key_of(name), [name], created)
+
+    def link_evidence(self, evidence: str, name: str, written: Written) -> dict[str, Any]:
+        """Link a node of evidence to a name; an error for a link to itself."""
+        if key_of(evidence) == key_of(name):
+            return _error("same_ends")
+        with self._lock:
+            created = self._put("evidence_links", (key_of(evidence), key_of(name), written.origin))
+        return _ok("evidence_link", f"{key_of(evidence)}|{key_of(name)}", [name], created)
+
+    def add_dead_letter(self, source: str, chunk: str, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Keep a record of a failed chunk; a later one of the same chunk takes its place."""
+        statement = "INSERT OR REPLACE INTO dead_letters VALUES (?, ?, ?)"
+        with self._lock:
+            self._connection.execute(statement, (source, chunk, json.dumps(record, sort_keys=True)))
+        return _ok("dead_letter", f"{source}|{chunk}", [], created=True)
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """All rows of one of `TABLES`, in the order of their keys. Raises: ConfigurationError for another table."""
+        if table not in TABLES:
+            raise ConfigurationError(f"table must be one of {', '.join(TABLES)}, not {table!r}")
+        with self._lock:
+            found = self._connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3")
+            names = [column[0] for column in found.description]
+            return [dict(zip(names, row, strict=True)) for row in found]
+
+    def count(self) -> int:
+        """How many rows there are, dead letters left out."""
+        return sum(len(self.rows(table)) for table in TABLES if table != "dead_letters")
+
+    def close(self) -> None:
+        """Close the connection; a store in memory is gone then."""
+        self._connection.close()
+
+    def _put(self, table: str, values: tuple[str, ...]) -> bool:
+        """Whether the row is new."""
+        places = ", ".join("?" * len(values))
+        statement = f"INSERT INTO {table} VALUES ({places}) ON CONFLICT DO NOTHING"
+        return self._connection.execute(statement, values).rowcount > 0
+
+
+def _whence(written: Written) -> tuple[str, str, str]:
+    return written.origin, written.source, written.chunk
+
+
+def _ok(kind: str, key: str, names: list[str], created: bool) -> dict[str, Any]:
+    return {"status": "ok", "kind": kind, "id": f"{kind}:{key}", "names": names, "created": created}
+
+
+def _error(error_type: str) -> dict[str, Any]:
+    return {"status": "error", "error_type": error_type}

@@ -1,0 +1,219 @@
+"""Tool calls out of what a model says: native ones, and those that it wrote into its text.
+
+    parse_tool_calls('I call {"name": "create_entity", "args": "{\\"name\\": \\"Oslo\\"}"} now')
+    # [ToolCall(name="create_entity", arguments={"name": "Oslo"}, repaired=False)]
+
+Strict JSON first; what is damaged is repaired (json_repair) only if its brackets close. A repair at the end of a text
+invents what is missing there: it has turned a city that was cut off after two letters into "Os". So a call whose end is
+not whole is dropped, and with it the last call of whatever encloses it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from json_repair import repair_json
+from langchain_core.messages import AIMessage
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+
+from docmind_lab.workloads.staged.brackets import closing_of, looks_like_json
+
+_FENCE = re.compile(r"^[ \t]*```[\w+-]*[ \t]*$", re.MULTILINE)
+_BRACKET = re.compile(r"[{\[]")
+_WRAPPERS = ("tool_calls", "tool_call", "function", "calls")
+_CUT = "length"
+# Brackets that never close are looked into one after the other, each to the end of the text: noise must not cost
+# the square of its length.
+_MOST_OPEN = 40
+_DECODER = json.JSONDecoder()
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A tool that the model asks for.
+
+    repaired: its text was damaged, and was mended before it was read. id: of a native call, to which a result is owed.
+    """
+
+    name: str
+    arguments: Mapping[str, Any]
+    repaired: bool = False
+    id: str = field(default="", compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """What was read. dropped_last: a last call was left out since its end is not whole. invalid: no usable calls."""
+
+    calls: tuple[ToolCall, ...] = ()
+    dropped_last: bool = False
+    invalid: int = 0
+
+
+def parse_tool_calls(text: str, finish_reason: str = "stop") -> list[ToolCall]:
+    """The calls in a model's text, in order; never one whose end was cut off.
+
+    finish_reason: as the model's server gives it; "length" means that the text was cut.
+    """
+    return list(parse_text(text, finish_reason).calls)
+
+
+def parse_text(text: str, finish_reason: str = "stop") -> Parsed:
+    """`parse_tool_calls`, with what was left out."""
+    reading = _Reading()
+    whole = _strict(text.strip())
+    if whole is not None:
+        value = _strict(whole) if isinstance(whole, str) else whole
+        reading.take(value, 0)
+    else:
+        for segment in _FENCE.split(text):
+            reading.read(segment)
+    if finish_reason == _CUT and not reading.ends_open:
+        reading.drop_last()
+    return reading.parsed()
+
+
+def parse_message(message: AIMessage) -> Parsed:
+    """The native calls of a message, with their ids; without any, those in its text.
+
+    Native calls whose arguments are damaged are mended; of a message that was cut, the last one is left out.
+    """
+    cut = message.response_metadata.get("finish_reason") == _CUT
+    if not message.tool_calls and not message.invalid_tool_calls:
+        return parse_text(message.text, _CUT if cut else "stop")
+    reading = _Reading()
+    reading.calls = [(0, ToolCall(call["name"], call["args"], id=call["id"] or "")) for call in message.tool_calls]
+    for damaged in message.invalid_tool_calls:
+        before = len(reading.calls)
+        reading.take({"name": damaged.get("name"), "arguments": damaged.get("args") or ""}, 0)
+        reading.calls[before:] = [
+            (begin, replace(call, id=damaged.get("id") or "")) for begin, call in reading.calls[before:]
+        ]
+    if cut:
+        reading.drop_last()
+    return reading.parsed()
+
+
+class _Reading:
+    """What has been read so far: calls with the place where each begins in its segment."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[int, ToolCall]] = []
+        self.dropped_last = self.ends_open = False
+        self.invalid = 0
+
+    def read(self, segment: str) -> None:
+        """Read a text between two fences."""
+        before = len(self.calls)
+        opened: list[int] = []
+        position = 0
+        while (bracket := _BRACKET.search(segment, position)) is not None and len(opened) < _MOST_OPEN:
+            begin = bracket.start()
+            found = _value_at(segment, begin)
+            if found is not None:
+                value, end, repaired = found
+                self.take(value, begin, repaired)
+                position = end
+            else:
+                position = begin + 1
+                if looks_like_json(segment, begin):
+                    opened.append(begin)
+        if segment.strip():
+            self.ends_open = bool(opened)
+        # Where a call had begun after the last whole one, that one is the last, and it is not among the calls.
+        if opened and len(self.calls) > before and opened[-1] < self.calls[-1][0]:
+            self.drop_last()
+        self.dropped_last = self.dropped_last or bool(opened)
+
+    def take(self, value: Any, begin: int, repaired: bool = False) -> None:
+        """Take the calls that a JSON value holds."""
+        for entry in _entries(value):
+            context = {"repaired": repaired}
+            try:
+                call = _Call.model_validate(entry, context=context)
+            except ValidationError:
+                self.invalid += any(alias in entry for alias in _ARGUMENTS.choices)
+            else:
+                self.calls.append((begin, ToolCall(call.name, call.arguments, context["repaired"])))
+
+    def parsed(self) -> Parsed:
+        """What has been read."""
+        return Parsed(tuple(call for _, call in self.calls), self.dropped_last, self.invalid)
+
+    def drop_last(self) -> None:
+        """Leave out the last call."""
+        self.dropped_last = True
+        if self.calls:
+            self.calls.pop()
+
+
+def _strict(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _value_at(text: str, begin: int) -> tuple[Any, int, bool] | None:
+    """The value that begins at a bracket, where it ends, and whether it was repaired; None if it does not close."""
+    try:
+        value, end = _DECODER.raw_decode(text, begin)
+    except (ValueError, RecursionError):
+        pass
+    else:
+        return value, end, False
+    closed = closing_of(text, begin)
+    if closed is None or not looks_like_json(text, begin):
+        return None
+    return _repaired(text[begin:closed]), closed, True
+
+
+def _repaired(text: str) -> Any:
+    try:
+        return repair_json(text, return_objects=True, skip_json_loads=True)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _entries(value: Any) -> Iterator[Mapping[str, Any]]:
+    """The objects that may be calls, out of lists and wrappers."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _entries(item)
+    elif isinstance(value, dict):
+        inner = next((value[key] for key in _WRAPPERS if isinstance(value.get(key), dict | list)), None)
+        if inner is None:
+            yield value
+        else:
+            yield from _entries(inner)
+
+
+_ARGUMENTS = AliasChoices("arguments", "args", "input", "parameters")
+
+
+class _Call(BaseModel):
+    """The one shape that every call is brought into."""
+
+    model_config = ConfigDict(extra="ignore", str_strip_whitespace=True)
+
+    name: str = Field(min_length=1, validation_alias=AliasChoices("name", "tool", "tool_name", "function"))
+    arguments: dict[str, Any] = Field(validation_alias=_ARGUMENTS)
+
+    @field_validator("arguments", mode="before")
+    @classmethod
+    def _decoded(cls, value: Any, info: ValidationInfo) -> Any:
+        if not isinstance(value, str):
+            return value
+        decoded = _strict(value)
+        if decoded is not None:
+            return decoded
+        text = value.strip()
+        if closing_of(text, 0) != len(text):
+            raise ValueError("the text of the arguments does not end where it should")
+        if info.context is not None:
+            info.context["repaired"] = True
+        return _repaired(text)

@@ -1,0 +1,144 @@
+"""The first rung: an agent with tools, in as many rounds as it likes, all of them within one timeout.
+
+The timeout is an earlier deadline for its model calls: the smaller of the ladder's own and what is left of the run's,
+if that is known here, less a reserve for the rungs below. What was written and said until then is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphBubbleUp
+from langgraph.types import Command
+
+from docmind_lab.deadlines import DEADLINE_KEY, Deadline, current_policy
+from docmind_lab.errors import DeadlineError
+from docmind_lab.graphs.asking import Asking
+from docmind_lab.graphs.two_colours import Steps, StepsNode, Waiting
+from docmind_lab.workloads.staged.calls import TOOLS
+from docmind_lab.workloads.staged.ledger import Ledger
+from docmind_lab.workloads.staged.parsing import parse_message
+from docmind_lab.workloads.staged.state import Ladder, last_said, text_of
+
+STAGE = "primary"
+PROMPT = (
+    "You turn a passage of a document into a knowledge graph. Write the entities that it is about, what it says of "
+    "them, and how they are related, by calling the tools. Write only what the passage says. When all is written, say "
+    "so in one sentence."
+)
+# Models whose client takes no part in deadlines are cut by the event loop, after those that do have cut themselves.
+_BACKSTOP_S = 0.05
+
+
+@dataclass(frozen=True)
+class Primary:
+    """The two nodes of the agent: `ask` asks its model, `tools` runs what it called."""
+
+    ladder: Ladder
+    asking: Asking
+
+    def ask(self) -> StepsNode:
+        """The node that asks the model."""
+
+        def ask(state: Mapping[str, Any], config: RunnableConfig) -> Steps[Command[Any]]:
+            under_way = state.get("primary") or self._begun(state)
+            said = [message for message in state["messages"] if isinstance(message, AIMessage)]
+            if len(said) >= self.ladder.options.max_rounds:
+                return self._over(state, under_way, "rounds")
+            until: dict[str, Any] = {**state, DEADLINE_KEY: under_way["until_at"]}
+            try:
+                asked = self.asking.ask(state["messages"], until, system=PROMPT, tools=TOOLS)
+                message = yield _bounded(asked, under_way["until_at"], self.ladder)
+            except GraphBubbleUp:
+                raise
+            except TimeoutError as error:
+                reason = error.stop_reason if isinstance(error, DeadlineError) else "deadline"
+                return self._over(state, under_way, "timeout", stop_reason=reason)
+            except Exception as error:  # noqa: BLE001 - the rungs below are there for whatever an agent fails with
+                return self._over(state, under_way, "error", error_type=type(error).__name__)
+            if message.tool_calls or message.invalid_tool_calls:
+                return Command(goto="tools", update={"messages": [message], "primary": under_way})
+            return self._over({**state, "messages": [*state["messages"], message]}, under_way, "done", [message])
+
+        return StepsNode(STAGE, ask)
+
+    def tools(self) -> StepsNode:
+        """The node that runs the calls of the last message."""
+
+        def run(state: Mapping[str, Any], config: RunnableConfig) -> Steps[Command[Any]]:
+            yield from ()  # nothing to wait for: the store is local
+            message, ledger = last_said(state["messages"]), Ledger.of(state)
+            if message is None:
+                return Command(goto=STAGE)
+            parsed = parse_message(message)
+            ledger.skipped += parsed.invalid
+            results = self.ladder.desk(state, config).run(STAGE, "agent", parsed.calls, ledger)
+            asked = [call["id"] or "" for call in (*message.tool_calls, *message.invalid_tool_calls)]
+            left_out = {"status": "error", "error_type": "invalid_call"}
+            told = [_told(name, results.get(name, left_out)) for name in asked]
+            return Command(goto=STAGE, update={"messages": told, **ledger.update()})
+
+        return StepsNode("tools", run)
+
+    def _begun(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """When the agent began, and until when it may go on."""
+        options = self.ladder.options
+        begun_at = self.ladder.telling.started(STAGE)
+        timeout_s = options.primary_timeout.timeout_s(len(text_of(state)))
+        until_at, by_deadline = begun_at + timeout_s, False
+        deadline = Deadline.from_state(state, self.ladder.telling.clock)
+        if deadline is not None:
+            reserved = deadline.child(max(options.reserve_s, current_policy().reserve_s))
+            if reserved.at_s < until_at:
+                until_at, by_deadline = reserved.at_s, True
+        return {"begun_at": begun_at, "until_at": until_at, "by_deadline": by_deadline}
+
+    def _over(
+        self,
+        state: Mapping[str, Any],
+        under_way: Mapping[str, Any],
+        outcome: str,
+        messages: list[AIMessage] | None = None,
+        *,
+        stop_reason: str = "",
+        error_type: str = "",
+    ) -> Command[Any]:
+        """The agent is done, or cut: on to the end if it has written, else to the next rung."""
+        telling, ledger, begun_at = self.ladder.telling, Ledger.of(state), under_way["begun_at"]
+        took_s = telling.clock.now() - begun_at
+        limit_s = max(0.0, under_way["until_at"] - begun_at)
+        if not under_way["by_deadline"]:
+            # What a deadline cut says nothing of how long such a chunk takes.
+            timeout = self.ladder.options.primary_timeout
+            timeout.observe(len(text_of(state)), took_s, ended=outcome != "timeout")
+        detail = {**ledger.counts(), "timeout_s": limit_s, "error_type": error_type, "took_s": took_s}
+        telling.ended(STAGE, begun_at, outcome, detail)
+        goto = "finalize" if ledger.confirmed else "suggested"
+        if not ledger.confirmed:
+            telling.fell_back(STAGE, goto, outcome)
+        update: dict[str, Any] = {"messages": messages or [], "primary": dict(under_way)}
+        if under_way["by_deadline"] and stop_reason:
+            update["stop_reason"] = stop_reason
+        return Command(goto=goto, update=update)
+
+
+def _told(call_id: str, result: Mapping[str, Any]) -> ToolMessage:
+    failed = result.get("status") != "ok"
+    return ToolMessage(json.dumps(result), tool_call_id=call_id, status="error" if failed else "success")
+
+
+def _bounded(asked: Waiting, until_at: float, ladder: Ladder) -> Waiting:
+    """The wait, which an event loop ends by itself if the model's client does not."""
+
+    async def awaited() -> Any:
+        remaining_s = max(0.0, until_at - ladder.telling.clock.now())
+        async with asyncio.timeout(remaining_s + _BACKSTOP_S):
+            return await asked.awaited()
+
+    return Waiting(asked.blocking, awaited)

@@ -1,0 +1,142 @@
+"""The workload `staged`: a chunk of text into a graph, by an agent and the ladder below it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from langchain_core.messages import HumanMessage
+
+from docmind_lab.alternatives.base import Outcome, Runnable
+from docmind_lab.alternatives.event_loop import shared_loop
+from docmind_lab.graphs.colours import MODELS, Colour, checked_colour
+from docmind_lab.graphs.observer import ObservedSaver, RunCallbacks
+from docmind_lab.network import HttpClients
+from docmind_lab.recorder import Recorder
+from docmind_lab.retrieval import Question
+from docmind_lab.workloads.kinds import Defaults, ExtraTable, Surroundings, WorkloadKind
+from docmind_lab.workloads.staged import stage_table
+from docmind_lab.workloads.staged.chunks import StagedChunk, found_in, recall_and_f1, staged_chunks
+from docmind_lab.workloads.staged.graph import Compiled, build_staged_graph
+from docmind_lab.workloads.staged.graph_store import GraphStore
+from docmind_lab.workloads.staged.metrics import LadderMetrics
+from docmind_lab.workloads.staged.state import STORE_KEY, StagedOptions
+from docmind_lab.workloads.staged.telling import EVENTS, STAGES
+
+# The agent's replies are cut there, as servers do: a reply that is longer ends in the middle of a call.
+MAX_REPLY_TOKENS = 320
+_MOST_STEPS = 100
+
+
+@dataclass
+class StagedWorkload:
+    """The ladder on one model, built once and run many times; each run has a store of its own, in memory.
+
+    The store is the run's and not the caller's: whoever goes on after the caller has left goes on writing to it.
+    options: of the ladder. An adaptive timeout learns from run to run, so its tables depend on what was run before.
+    metrics: none unless given.
+    """
+
+    surroundings: Surroundings
+    options: StagedOptions = field(default_factory=StagedOptions)
+    metrics: LadderMetrics | None = None
+
+    name = "staged"
+
+    def __post_init__(self) -> None:
+        self.node_colour = checked_colour(self.surroundings.node_colour)
+        settings = self.surroundings.settings
+        self.http = HttpClients(admit=settings.admit, max_connections=self.surroundings.max_connections)
+        self.saver = ObservedSaver()
+        self.graph = self._graph(self.node_colour)
+        self._stores: dict[str, GraphStore] = {}
+
+    def _graph(self, colour: Colour) -> Compiled:
+        llm = self.surroundings.settings.llm
+        model = MODELS[colour](
+            model=llm.model,
+            base_url=self.surroundings.addresses.openai_base_url,
+            api_key=llm.api_key,
+            max_retries=self.surroundings.client_retries,
+            max_completion_tokens=MAX_REPLY_TOKENS,
+            http_client=self.http.openai,
+            http_async_client=self.http.openai_async,
+        )
+        return build_staged_graph(
+            model,
+            self.options,
+            metrics=self.metrics,
+            request_timeout_s=llm.request_timeout_seconds,
+            checkpointer=self.saver,
+        )
+
+    def coloured(self, node_colour: Colour) -> Self:
+        """The same clients and checkpointer under a graph whose model has this colour."""
+        if checked_colour(node_colour) == self.node_colour:
+            return self
+        made = copy.copy(self)
+        made.node_colour, made.graph = node_colour, self._graph(node_colour)
+        return made
+
+    def runnable(self, recorder: Recorder) -> Runnable:
+        """The graph, observed by the run's recorder, with a thread and a store of its own."""
+        store = self._stores[recorder.run_id] = GraphStore()
+        return self.graph.with_config(
+            {
+                "configurable": {"thread_id": recorder.run_id, STORE_KEY: store},
+                "callbacks": [RunCallbacks(recorder)],
+                "recursion_limit": _MOST_STEPS,
+            }
+        )
+
+    def store_of(self, run_id: str) -> GraphStore:
+        """The store of a run that has not been forgotten. Raises: KeyError for another."""
+        return self._stores[run_id]
+
+    def inputs(self, question: Question) -> dict[str, Any]:
+        """The graph's input for a chunk."""
+        named: Mapping[str, str] = (
+            {"source": question.source, "chunk": question.chunk} if isinstance(question, StagedChunk) else {}
+        )
+        return {"messages": [HumanMessage(question.text, id="question")], "source": "text", "chunk": "1", **named}
+
+    def scores(self, question: Question, outcome: Outcome) -> tuple[float, float]:
+        """Recall and F1 of what the caller was told is written; see `KIND`."""
+        gold = question.gold if isinstance(question, StagedChunk) else ()
+        return recall_and_f1(gold, found_in(outcome.documents))
+
+    def forget(self, run_id: str) -> None:
+        """Drop a run's checkpoints, and its store; an orphan that still writes to it keeps it until it ends."""
+        self.saver.delete_thread(run_id)
+        self._stores.pop(run_id, None)
+
+    def close(self) -> None:
+        """Close the clients, the async ones on the loop they were used on."""
+        self.http.close()
+        shared_loop().run(self.http.aclose())
+
+
+KIND = WorkloadKind(
+    name="staged",
+    title="Staged orchestrator",
+    asked="chunks",
+    cases=staged_chunks,
+    build=StagedWorkload,
+    defaults={
+        "virtual": Defaults(decision_timeout_s=8.0, runs=48, profile="typical"),
+        "wall": Defaults(decision_timeout_s=2.0, runs=12, profile="typical/4"),
+    },
+    roles=("primary", "tools", *STAGES[1:]),
+    events=EVENTS,
+    tables=(ExtraTable(stage_table.NAME, stage_table.MEANING, stage_table.COLUMNS, stage_table.stages_table),),
+)
+"""Chunks of text into a graph.
+
+documents_count: confirmed writes that the caller was told of, evidence included. source_recall: share of the gold
+entities and relations among them; an entity counts that was written itself or was given an observation, a relation if
+its two ends were joined in this direction, whatever the predicate. answer_score: F1, the harmonic mean of that with the
+share of written entities and relations that are gold. Both are 0 for a caller who was told of nothing, whatever was
+written behind its back.
+"""

@@ -1,0 +1,111 @@
+"""A chat model that says what a test gives it, a store that fails when told to, and one chunk through a ladder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from pydantic import Field
+
+from docmind_lab.workloads.staged.graph import build_staged_graph
+from docmind_lab.workloads.staged.graph_store import GraphStore, Written
+from docmind_lab.workloads.staged.processing import ChunkResult, process_chunk
+from docmind_lab.workloads.staged.state import StagedOptions
+
+TEXT = "The railway joins Oslo and Bergen. A checkpoint is the state of a graph."
+
+
+class SaidModel(BaseChatModel):
+    """Says the given things in turn, then "Done."; an exception among them is raised."""
+
+    says: list[Any] = Field(default_factory=list)
+    before: Callable[[], None] | None = None
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        if self.before is not None:
+            self.before()
+        rounds = sum(isinstance(message, AIMessage) for message in messages)
+        said = self.says[rounds] if rounds < len(self.says) else "Done."
+        if isinstance(said, BaseException):
+            raise said
+        message = AIMessage(said) if isinstance(said, str) else said
+        return ChatResult(generations=[ChatGeneration(message=message.model_copy())])
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
+        return self
+
+    @property
+    def _llm_type(self) -> str:
+        return "said"
+
+
+def calling(*calls: tuple[str, dict[str, Any]]) -> AIMessage:
+    """A message with native calls."""
+    native = [
+        {"name": name, "args": arguments, "id": f"{name}-{n}", "type": "tool_call"}
+        for n, (name, arguments) in enumerate(calls)
+    ]
+    return AIMessage("", tool_calls=native)
+
+
+def in_text(*calls: tuple[str, dict[str, Any]], finish_reason: str = "stop") -> AIMessage:
+    """A message with calls in its text."""
+    text = json.dumps([{"name": name, "arguments": arguments} for name, arguments in calls])
+    return AIMessage(text, response_metadata={"finish_reason": finish_reason})
+
+
+def entity(name: str) -> tuple[str, dict[str, Any]]:
+    return "create_entity", {"name": name, "type": "city"}
+
+
+def relation(subject: str, target: str) -> tuple[str, dict[str, Any]]:
+    return "create_relation", {"subject": subject, "predicate": "near", "object": target}
+
+
+class FailingStore(GraphStore):
+    """A store that answers some writes with what a test says: by the name of its method, "*" for all others."""
+
+    def __init__(self, answers: Mapping[str, Callable[[], object]]) -> None:
+        super().__init__()
+        self.answers = answers
+        self.tried: list[str] = []
+
+    def _answered(self, method: str, write: Callable[[], object]) -> Any:
+        self.tried.append(method)
+        answer = self.answers.get(method, self.answers.get("*"))
+        return write() if answer is None else answer()
+
+    def add_entity(self, name: str, kind: str, written: Written) -> Any:
+        return self._answered("add_entity", lambda: GraphStore.add_entity(self, name, kind, written))
+
+    def add_observation(self, entity: str, text: str, written: Written) -> Any:
+        return self._answered("add_observation", lambda: GraphStore.add_observation(self, entity, text, written))
+
+    def relate(self, subject: str, predicate: str, target: str, written: Written) -> Any:
+        return self._answered("relate", lambda: GraphStore.relate(self, subject, predicate, target, written))
+
+    def add_evidence(self, name: str, written: Written) -> Any:
+        return self._answered("add_evidence", lambda: GraphStore.add_evidence(self, name, written))
+
+    def link_evidence(self, evidence: str, name: str, written: Written) -> Any:
+        return self._answered("link_evidence", lambda: GraphStore.link_evidence(self, evidence, name, written))
+
+
+def climbed(
+    *says: Any, text: str = TEXT, store: GraphStore | None = None, options: StagedOptions | None = None, **how: Any
+) -> tuple[ChunkResult, GraphStore]:
+    """What came of a chunk under a model that says this, and the store."""
+    used = store or GraphStore()
+    graph = build_staged_graph(SaidModel(says=list(says)), options, **how)
+    return process_chunk(text, graph, used, source="src", chunk="7"), used

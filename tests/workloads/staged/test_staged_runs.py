@@ -1,0 +1,247 @@
+"""Whole runs of the ladder in virtual time: every alternative, and the guarantee that some of them break."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pandas as pd
+import pytest
+
+from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.comparison import Comparison
+from docmind_lab.measurement import MeasuredRun, RunOrder
+from docmind_lab.records import to_frame
+from docmind_lab.services.faults import Fault
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.services.scripted_model.staged import MANNERS, manner_of
+from docmind_lab.services.server import ServiceOptions
+from docmind_lab.settings import Settings
+from docmind_lab.simulation import SimulatedSystem
+from docmind_lab.workloads.kinds import workload_kind
+from docmind_lab.workloads.staged import AdaptiveTimeout, FixedTimeout, staged_chunks
+from docmind_lab.workloads.staged.chunks import recall_and_f1
+from docmind_lab.workloads.staged.stage_table import COLUMNS, stages_table
+from docmind_lab.workloads.staged.timeout_study import compare_timeouts, timeouts_summary
+
+EVERYONE = "control,A,B,C,D,E,F"
+
+
+@dataclass
+class Ladders:
+    """Runs of one chunk."""
+
+    system: SimulatedSystem
+
+    def orders(self, alternatives: str, chunk: str, *faults: str, timeout_s: float) -> dict[str, RunOrder]:
+        comparison = Comparison(
+            decision_timeout_s=timeout_s,
+            runs=len(staged_chunks()),
+            alternatives=parse_alternatives(alternatives),
+            profile=LatencyProfile.named("typical"),
+            faults=tuple(Fault.parse(fault) for fault in faults),
+            workload="staged",
+        )
+        return {o.alternative.letter: o for o in comparison.orders() if o.question.id == chunk}
+
+    def measured(
+        self, alternatives: str, chunk: str, *faults: str, timeout_s: float, colour: str = "own"
+    ) -> dict[str, MeasuredRun]:
+        """Letter → run."""
+        parsed = tuple(Fault.parse(fault) for fault in faults)
+        options = ServiceOptions(LatencyProfile.named("typical"), parsed)
+        orders = self.orders(alternatives, chunk, *faults, timeout_s=timeout_s)
+        return {
+            letter: self.system.measure(order, options, node_colour=colour)  # type: ignore[arg-type]
+            for letter, order in orders.items()
+        }
+
+
+@pytest.fixture(scope="module")
+def ladders() -> Iterator[Ladders]:
+    system = SimulatedSystem(Settings(), kind="staged")
+    yield Ladders(system)
+    system.close()
+
+
+def events_of(run: MeasuredRun, name: str) -> list[tuple[float, dict]]:
+    return [(event.at_s, json.loads(event.detail)) for event in run.events if event.event == name]
+
+
+def confirmed_at(run: MeasuredRun) -> list[float]:
+    return [at_s for at_s, detail in events_of(run, "graph_write") if detail["confirmed"]]
+
+
+def stages_of(*runs: MeasuredRun) -> pd.DataFrame:
+    frames = (
+        to_frame("events", [event for run in runs for event in run.events]),
+        to_frame("runs", [run.run for run in runs]),
+        to_frame("calls", [call for run in runs for call in run.calls]),
+    )
+    return stages_table(*frames)
+
+
+# ---- every alternative
+
+
+def test_every_alternative_runs_the_ladder_and_says_the_same_when_there_is_time(ladders):
+    runs = ladders.measured(EVERYONE, "retry-after.md#1", timeout_s=60.0)
+    assert {run.run.outcome for run in runs.values()} == {"answered"}
+    assert len({(run.run.source_recall, run.run.answer_score, run.run.documents_count) for run in runs.values()}) == 1
+    assert len({run.run.returned_at_s for run in runs.values()}) == 1
+    assert all(run.run.workload == "staged" and run.run.source_recall > 0 for run in runs.values())
+    assert all(run.run.recall_at_deadline == run.run.source_recall for run in runs.values())
+
+
+def test_who_knows_the_deadline_keeps_the_last_write_and_who_is_cancelled_loses_it(ladders):
+    """The guarantee: a chunk leaves something behind. The agent hangs, and the rungs below it are there for that."""
+    runs = ladders.measured(EVERYONE, "retry-after.md#1", "hang:primary", timeout_s=8.0)
+    for letter in "AE":
+        assert confirmed_at(runs[letter]), letter
+        assert max(confirmed_at(runs[letter])) <= runs[letter].run.returned_at_s < 8.0, letter
+        assert runs[letter].run.documents_count > 0, letter
+    for letter in "CF":
+        assert (runs[letter].run.outcome, confirmed_at(runs[letter])) == ("timed_out", []), letter
+        assert not events_of(runs[letter], "stage_ended"), letter
+    # B's caller is told of nothing, and the ladder goes on behind its back and writes.
+    b = runs["B"]
+    assert (b.run.outcome, b.run.documents_count, b.run.source_recall) == ("timed_out", 0, 0.0)
+    assert min(confirmed_at(b)) > b.run.returned_at_s == pytest.approx(8.0, abs=1e-9)
+    # D's flag is seen when the agent's step is over, and keeps the rungs below it from ever being climbed.
+    assert (runs["D"].run.stop_reason, confirmed_at(runs["D"])) == ("stop_flag", [])
+    assert runs["D"].run.returned_at_s > 8.0
+    # The control waits for the agent's own timeout, and then has the same as A.
+    assert runs["control"].run.returned_at_s == pytest.approx(12.0, abs=1e-6)
+    assert confirmed_at(runs["control"])
+
+
+def test_cancellation_that_knows_the_deadline_keeps_the_last_write_too(ladders):
+    (run,) = ladders.measured("C:propagate", "retry-after.md#1", "hang:primary", timeout_s=8.0).values()
+    assert run.run.outcome == "partial"
+    assert confirmed_at(run)
+
+
+def test_the_timeout_of_the_agent_is_the_smaller_of_its_own_and_what_is_left_less_the_reserve(ladders):
+    for timeout_s, expected_s, reason in ((8.0, 7.75, "deadline"), (40.0, 12.0, "")):
+        (run,) = ladders.measured("A", "retry-after.md#1", "hang:primary", timeout_s=timeout_s).values()
+        (ended,) = [detail for _, detail in events_of(run, "stage_ended") if detail["stage"] == "primary"]
+        assert (ended["outcome"], ended["timeout_s"]) == ("timeout", pytest.approx(expected_s, abs=1e-6))
+        assert ended["took_s"] == pytest.approx(expected_s, abs=1e-6)
+        assert (run.run.stop_reason, run.run.outcome) == (reason, "partial" if reason else "answered")
+
+
+def test_a_sync_model_under_cancellation_goes_on_after_the_return_and_nobody_writes_its_reply(ladders):
+    own = ladders.measured("C", "budget.md#3", timeout_s=8.0)["C"]
+    sync = ladders.measured("C", "budget.md#3", timeout_s=8.0, colour="sync")["C"]
+    assert own.run.quiescent_at_s == pytest.approx(8.0, abs=1e-6)
+    assert sync.run.returned_at_s == pytest.approx(8.0, abs=1e-6)
+    assert sync.run.quiescent_at_s > 8.5
+    assert max(confirmed_at(sync)) < 8.0
+
+
+def test_a_service_that_answers_nothing_leaves_the_rungs_without_a_model(ladders):
+    runs = ladders.measured("A", "retry-after.md#1", "empty:primary", timeout_s=20.0)
+    outcome = [detail["outcome"] for _, detail in events_of(runs["A"], "stage_ended") if detail["stage"] == "finalize"]
+    assert outcome == ["generated"]
+
+
+def test_a_service_that_fails_is_an_error_of_the_agent_and_not_of_the_run(ladders):
+    (run,) = ladders.measured("A", "retry-after.md#1", "http_500:primary", timeout_s=30.0).values()
+    (ended,) = [detail for _, detail in events_of(run, "stage_ended") if detail["stage"] == "primary"]
+    assert (ended["outcome"], ended["error_type"]) == ("error", "OpenAIAPIError")
+    assert (run.run.outcome, run.run.stop_reason) == ("answered", "")
+
+
+# ---- the table, and equal tables
+
+
+def test_the_stages_table_has_each_rung_that_began_and_counts_writes_after_the_return(ladders):
+    runs = ladders.measured("A,B,C", "retry-after.md#1", "hang:primary", timeout_s=8.0)
+    table = stages_of(*runs.values()).set_index(["alternative", "stage"])
+    assert list(stages_of().columns) == [column.name for column in COLUMNS]
+    assert list(table.loc["cooperative"].index) == ["primary", "suggested", "generated", "finalize"]
+    assert list(table.loc["async_cancellation"].index) == ["primary"]
+    cut = table.loc[("async_cancellation", "primary")]
+    assert (cut["outcome"], cut["writes_confirmed"]) == ("cut", 0)
+    assert math.isnan(cut["ended_at_s"])
+    late = table.loc["hard_timeout"]
+    assert late["writes_after_return"].sum() == late["writes_confirmed"].sum() == len(confirmed_at(runs["B"])) > 0
+    assert table.loc["cooperative", "writes_after_return"].sum() == 0
+    assert table.loc[("cooperative", "primary"), "timeout_s"] == pytest.approx(7.75)
+    assert table.loc["cooperative", "fell_back"].tolist() == [True, True, False, False]
+
+
+def test_the_same_order_gives_the_same_tables_whatever_was_measured_before(ladders):
+    faults = ("http_500@1:*:0.4", "hang:*:0.1")
+    options = ServiceOptions(LatencyProfile.named("typical"), tuple(Fault.parse(fault) for fault in faults))
+    orders = list(ladders.orders("A,B,C", "timeouts.md#3", *faults, timeout_s=6.0).values())
+
+    def tables(order: RunOrder) -> str:
+        run = ladders.system.measure(order, options)
+        return repr((run.run, run.calls, run.events))
+
+    first = {order.facts.run_id: tables(order) for order in orders}
+    random.Random(2).shuffle(orders)
+    assert {order.facts.run_id: tables(order) for order in orders} == first
+    other = replace(orders[0], facts=replace(orders[0].facts, seed=12_345))
+    assert tables(other) != first[orders[0].facts.run_id]
+
+
+def test_events_hold_no_text_of_a_chunk_and_all_of_them_are_known(ladders):
+    kind = workload_kind("staged")
+    (run,) = ladders.measured("A", "fallbacks.md#1", timeout_s=30.0).values()
+    told = " ".join(event.detail for event in run.events)
+    assert "intended" not in told
+    assert "fallback_used" not in told
+    assert {event.event for event in run.events} >= {"stage_started", "graph_write", "stage_ended", "retrieved"}
+    assert set(kind.events) >= {"stage_started", "graph_write", "stage_ended", "fallback", "calls_dropped"}
+
+
+def test_a_run_that_is_forgotten_leaves_no_store_behind(ladders):
+    ladders.measured("B", "retry-after.md#1", "hang:primary", timeout_s=8.0)
+    assert ladders.system.workload._stores == {}  # type: ignore[attr-defined]
+
+
+# ---- what runs are asked
+
+
+def test_gold_stands_in_the_passages_word_for_word_and_relations_join_gold_entities():
+    chunks = staged_chunks()
+    assert len({chunk.id for chunk in chunks}) == len(chunks) >= 20
+    for chunk in chunks:
+        folded = " ".join(chunk.text.split()).casefold()
+        entities = [gold.removeprefix("entity:") for gold in chunk.gold if gold.startswith("entity:")]
+        related = [gold.removeprefix("relation:").split("|") for gold in chunk.gold if gold.startswith("relation:")]
+        assert [name for name in entities if name not in folded] == [], chunk.id
+        assert all(end in entities for pair in related for end in pair), chunk.id
+        assert len(chunk.gold_topics) == len(chunk.gold) > 1
+
+
+def test_the_passages_meet_every_manner_of_the_simulated_model():
+    assert {manner_of(chunk.text) for chunk in staged_chunks()} == set(MANNERS)
+
+
+@pytest.mark.parametrize(
+    ("gold", "found", "recall", "f1"),
+    [("ab", "ab", 1.0, 1.0), ("ab", "ax", 0.5, 0.5), ("ab", "", 0.0, 0.0), ("abcd", "abxyzw", 0.5, 0.4)],
+)
+def test_recall_is_the_share_of_gold_and_f1_weighs_it_against_what_is_not(gold, found, recall, f1):
+    assert recall_and_f1(gold, found) == (recall, pytest.approx(f1))
+    assert all(math.isnan(value) for value in recall_and_f1("", found))
+
+
+# ---- adaptive timeouts
+
+
+def test_fixed_and_adaptive_timeouts_are_compared_on_the_same_chunks():
+    compared = compare_timeouts([FixedTimeout(3.0), AdaptiveTimeout(warm_up=2)], chunks=6, profile="typical")
+    summary = timeouts_summary(compared)
+    fixed, adaptive = (compared[compared["policy"].str.endswith(name)] for name in ("fixed 3 s", "adaptive"))
+    assert fixed["chunk"].tolist() == adaptive["chunk"].tolist()
+    assert fixed["primary_s"].max() == pytest.approx(3.0, abs=1e-6)
+    assert adaptive["timeout_s"].head(2).tolist() == [12.0, 12.0]
+    assert adaptive["timeout_s"].nunique() > 2
+    assert summary["cut_share"].iloc[0] > summary["cut_share"].iloc[1]
