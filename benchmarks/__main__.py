@@ -20,6 +20,7 @@ NAMES = (
     "load",
     "tables",
     "panel",
+    "workloads",
 )
 
 

@@ -31,6 +31,7 @@ from docmind_lab.plots.selection import StudyTables, context_of, rows_of
 
 _HATCHES: Final = {"late": "//////", "abandoned": "xxxxxx"}
 _HEADER, _FOOTER = 1.0, 0.9  # rows of a lane above and below its roles: for what the caller saw, and the end of work
+_LEAST_ROWS = 4.6  # of a lane: four lines of its note
 _LEGEND: Final = {
     "llm": "LLM call (as the client saw it)",
     "retrieval": "retrieval call",
@@ -62,7 +63,7 @@ def timeline(
     roles = [str(role) for role in bars["role"].cat.categories]
     if ax is None:
         ax = new_axes(*timeline_size(len(lanes), len(roles)))
-    height = _HEADER + len(roles) + _FOOTER
+    height = _lane_rows(len(roles))
     for lane in rows_of(lanes):
         _draw_lane(ax, lane, height)
     for bar in rows_of(bars):
@@ -82,7 +83,11 @@ def timeline(
 
 def timeline_size(lanes: int, roles: int) -> tuple[float, float]:
     """Width and height, inches, at which rows of 8 pt text do not touch."""
-    return 10.0, 1.9 + 0.145 * lanes * (_HEADER + roles + _FOOTER)
+    return 10.0, 1.9 + 0.145 * lanes * _lane_rows(roles)
+
+
+def _lane_rows(roles: int) -> float:
+    return max(_LEAST_ROWS, _HEADER + roles + _FOOTER)
 
 
 def _draw_lane(ax: Axes, lane: Any, height: float) -> None:
@@ -138,7 +143,7 @@ def _label_rows(ax: Axes, lanes: pd.DataFrame, roles: Sequence[str], height: flo
     places, texts = [], []
     for lane, label in zip(lanes["lane"], lanes["label"], strict=True):
         places += [lane * height + 0.5, *(lane * height + _HEADER + row + 0.5 for row in range(len(roles)))]
-        texts += [label, *roles]
+        texts += [label, *(role.replace("_", " ") for role in roles)]
     ax.set_yticks(places, texts)
     ax.tick_params(axis="y", length=0)
     for text in ax.get_yticklabels()[:: 1 + len(roles)]:
