@@ -19,6 +19,7 @@ from docmind_lab.panels.study_tabs import VIEWS, StudyTabs
 from docmind_lab.panels.tune_panel import TunePanel, tune
 from docmind_lab.settings import Settings
 from docmind_lab.study import Study
+from docmind_lab.workloads import workload_kind
 
 
 @pytest.fixture
@@ -74,6 +75,7 @@ def test_the_study_on_screen_is_that_of_the_code(make: Any) -> None:
         ("latency_profile", "typical", "of_latency_profile"),
         ("fault", "stall=5@1", "of_fault"),
         ("stops_on_disconnect", False, "of_stops_on_disconnect"),
+        ("workload", "research", "of_workload"),
     ],
 )
 def test_every_setting_moves_its_control_and_the_control_moves_it(
@@ -90,6 +92,17 @@ def test_every_setting_moves_its_control_and_the_control_moves_it(
     panel.wait(PATIENCE_S)
     assert getattr(panel._sweep.choice, name) == value
     assert repr(value) in panel.code or f'"{value}"' in panel.code or name == "deadline_propagation"
+
+
+def test_choosing_another_workload_begins_with_its_own_budget_and_latencies(make: Any) -> None:
+    panel = make()
+    panel.controls.of("workload").value = "research"
+    defaults = workload_kind("research").defaults["virtual"]
+    assert (panel.decision_timeout_s, panel.latency_profile) == (defaults.decision_timeout_s, defaults.profile)
+    panel.decision_timeout_s = 9.0
+    panel.workload = "supervisor"  # by code: nothing else changes
+    assert panel.decision_timeout_s == 9.0
+    assert panel.controls.of("workload").value == "supervisor"
 
 
 def test_the_slider_is_logarithmic_and_rounds_what_is_dragged_and_not_what_is_set(make: Any) -> None:
@@ -124,6 +137,7 @@ def test_checkboxes_choose_alternatives_and_a_variant_gets_one(make: Any) -> Non
         ("latency_profile", "fastest"),
         ("fault", "hangs"),
         ("clock", "sundial"),
+        ("workload", "reserch"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_refused_and_nothing_changes(make: Any, name: str, value: object) -> None:
