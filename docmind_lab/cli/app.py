@@ -15,6 +15,7 @@ from docmind_lab.cli.doctor import doctor
 from docmind_lab.cli.export import export
 from docmind_lab.cli.index import index
 from docmind_lab.cli.lab import lab
+from docmind_lab.cli.profile import profile
 from docmind_lab.cli.report import report
 from docmind_lab.cli.serve import serve
 from docmind_lab.cli.show import show
@@ -38,6 +39,7 @@ for command, short_help in (
     (show, "What happened in one run, on a line of time."),
     (ask, "Answer one question within the budget."),
     (index, "Index a folder of documents, or bring its index up to date."),
+    (profile, "Make a latency profile of calls that were measured."),
     (doctor, "Check versions, settings and endpoints."),
     (lab, "Open JupyterLab on the notebooks."),
     (serve, "Serve the simulated model and vector store."),

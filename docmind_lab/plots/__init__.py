@@ -11,13 +11,14 @@
     dl.plots.abandoned_share(load)       what the provider spent on work that nobody waited for
     dl.plots.fault_matrix(a, b, c)       what became of each fault under each alternative; one study for each fault
     dl.plots.agreement(found)            how much later the same runs were on the wall clock than in virtual time
+    dl.plots.latency_fit(profile)        how well a profile fits what was measured; profile: of `LatencyProfile.fit`
     dl.plots.save_figures(study, "out")  timeline.png and overrun.png
 
 look.py         one fixed colour for each alternative; paper and ink
 selection.py    which runs are drawn together, and how they are called
 lanes.py        what a timeline shows, as frames; timelines.py draws them
 overruns.py, completions.py, fault_matrices.py, agreements.py, frontiers.py, budgets.py, goodputs.py, scorecards.py,
-weight_maps.py  a frame that says what is drawn, and a function that draws it
+weight_maps.py, latency_fits.py  a frame that says what is drawn, and a function that draws it
 files.py        figures in files
 
 A study is any object with the DataFrames `runs`, `calls` and `events`; `found` is what `docmind_lab.agreement` makes of
@@ -33,6 +34,7 @@ from docmind_lab.plots.files import save_figures, save_load_figures
 from docmind_lab.plots.frontiers import frontier, frontier_frame
 from docmind_lab.plots.goodputs import abandoned_share, goodput, goodput_frame
 from docmind_lab.plots.lanes import lanes_frame, timeline_frame
+from docmind_lab.plots.latency_fits import latency_fit, latency_fit_frame, save_latency_fit
 from docmind_lab.plots.look import COLOURS
 from docmind_lab.plots.overruns import overrun, overrun_frame, overrun_summary
 from docmind_lab.plots.scorecards import scorecard_totals
@@ -56,10 +58,13 @@ __all__ = [
     "goodput",
     "goodput_frame",
     "lanes_frame",
+    "latency_fit",
+    "latency_fit_frame",
     "overrun",
     "overrun_frame",
     "overrun_summary",
     "save_figures",
+    "save_latency_fit",
     "save_load_figures",
     "scorecard_totals",
     "scorecard_weights",

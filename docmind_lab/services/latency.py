@@ -16,17 +16,22 @@ import difflib
 import functools
 import json
 import math
+import re
 from bisect import bisect_right
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from html import escape
 from importlib import resources
 from itertools import pairwise
 from statistics import NormalDist
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.randomness import DrawKey
+
+if TYPE_CHECKING:
+    from docmind_lab.latencies import LatencyEvidence
+    from docmind_lab.latencies.sources import Source
 
 PROFILE_NAMES: tuple[str, ...] = ("fast", "typical", "heavy_tail", "local_gpu", "typical/10")
 """The built-in profiles, for `LatencyProfile.named`."""
@@ -115,6 +120,8 @@ class LatencyProfile:
     time_scale: the factor that `scaled` has already applied to the tables; 1 is as measured. Draws ignore it.
     rank_correlation: Spearman's rho between first-token and inter-token latency, in [-1, 1]; 0 draws them
     independently.
+    evidence: what a fitted profile rests on, None for others. It is no part of what the profile is: equal profiles may
+    differ in it, and manifests leave it out.
 
     Raises ConfigurationError for values out of range.
     """
@@ -129,6 +136,7 @@ class LatencyProfile:
     slots: int | None = None
     time_scale: float = 1.0
     rank_correlation: float = 0.0
+    evidence: LatencyEvidence | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -188,29 +196,56 @@ class LatencyProfile:
             inter_token_s=self.inter_token_s.scaled(factor),
             retrieval_s=self.retrieval_s.scaled(factor),
             time_scale=time_scale,
+            evidence=None,
         )
 
     @classmethod
     def named(cls, name: str) -> LatencyProfile:
-        """A built-in profile, or one with every duration divided by a number: "typical/10" for a tenth of the budget.
+        """A built-in profile, or that of a file: "typical", "mine.json" (as `docmind-lab profile` writes it).
 
-        Raises ConfigurationError with the known names and the nearest one.
+        A number after a slash divides every duration: "typical/10", "mine.json/10", for a tenth of the budget.
+        Raises ConfigurationError with the known names and the nearest one, or with what is wrong with the file.
         """
+        if file := re.fullmatch(r"(.+\.json)(?:/([1-9][0-9]*))?", name):
+            found = _in_file(file[1])
+            return found.scaled(1 / int(file[2])) if file[2] else found
         base, slash, divisor = name.partition("/")
         if slash and base in PROFILE_NAMES and divisor.isdecimal() and int(divisor) > 1:
             return cls.named(base).scaled(1 / int(divisor))
         if name not in PROFILE_NAMES:
             nearest = difflib.get_close_matches(name, PROFILE_NAMES, n=1, cutoff=0.4)
             hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
-            raise ConfigurationError(f"no latency profile is named {name!r}.{hint} Known: {', '.join(PROFILE_NAMES)}")
+            known = f"{', '.join(PROFILE_NAMES)}, and files that end in .json"
+            raise ConfigurationError(f"no latency profile is named {name!r}.{hint} Known: {known}")
         data = _shipped()
         stored = data["profiles"][name]["profile"]
-        tables = {field: {"levels": data["levels"], "values_s": stored[field]} for field in _TABLE_FIELDS}
+        tables = {column: {"levels": data["levels"], "values_s": stored[column]} for column in _TABLE_FIELDS}
         return cls.from_dict(stored | tables)
 
+    @classmethod
+    def fit(
+        cls, source: Source, columns: Mapping[str, str] | None = None, *, ok: Sequence[str] = (), **options: Any
+    ) -> LatencyProfile:
+        """The profile of calls that were measured: `latencies.fit_profile`; docs/own-latencies.md.
+
+        source: a DataFrame, a CSV, JSON lines, Parquet or OTLP JSON file, a study or its folder. columns: for each
+        field its column and unit, {"latency_s": "duration_ms:ms"}. ok: the outcomes that mean a complete answer; other
+        calls were cut, and count as longer than that. options: the fields of `latencies.FitOptions`.
+        `evidence` of the profile has the observed quantiles; `plots.latency_fit` shows where it fits badly.
+        Raises ConfigurationError naming the file, the column and the remedy.
+        """
+        # Function-level: readers and fits import pandas and scipy, and are a layer above this one.
+        from docmind_lab.latencies import FitOptions, fit_profile  # noqa: PLC0415 - as above
+
+        unknown = sorted(options.keys() - {item.name for item in fields(FitOptions)})
+        if unknown:
+            known = ", ".join(item.name for item in fields(FitOptions))
+            raise ConfigurationError(f"fit has no option {unknown[0]!r}: there are {known}")
+        return fit_profile(source, columns, ok=ok, options=FitOptions(**options))
+
     def to_dict(self) -> dict[str, Any]:
-        """The profile as JSON types, for manifests; `from_dict` reads it back equal."""
-        out = {field.name: getattr(self, field.name) for field in fields(self)}
+        """The profile as JSON types, for manifests; `from_dict` reads it back equal. Without the evidence."""
+        out = {item.name: getattr(self, item.name) for item in fields(self) if item.compare}
         for name in _TABLE_FIELDS:
             out[name] = {"levels": list(out[name].levels), "values_s": list(out[name].values_s)}
         return out
@@ -255,6 +290,12 @@ def _shipped() -> dict[str, Any]:
     file = resources.files("docmind_lab.data") / "latency_profiles.json"
     data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return data
+
+
+def _in_file(path: str) -> LatencyProfile:
+    from docmind_lab.latencies import load_profile  # noqa: PLC0415 - imports pandas, and built-in profiles need none
+
+    return load_profile(path)
 
 
 def _table_from(name: str, data: Mapping[str, Any]) -> QuantileTable:

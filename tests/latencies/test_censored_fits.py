@@ -1,0 +1,154 @@
+"""Fits recover what the rows were drawn from, with a fifth of the rows cut, and say what they do not know."""
+
+import numpy as np
+import pytest
+from made_up_calls import CUT, LEVELS, TIMEOUTS, TRUTHS, durations
+from scipy import stats
+
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.latencies.durations import DurationFit, Sample, fit_durations
+from docmind_lab.latencies.families import best_family, fit_family
+
+# A second mode that one limit hides cannot be known beyond the limit: there the mixture is held to what was seen.
+CASES = [(name, how) for name in TRUTHS for how in TIMEOUTS]
+
+
+def levels_of(name, how):
+    return LEVELS[LEVELS < 1 - CUT - 0.01] if (name, how) == ("mixture", "fixed") else LEVELS
+
+
+def errors(name, how, seed):
+    """Relative errors of the table's quantiles up to p95."""
+    levels = levels_of(name, how)
+    fit = fit_durations(durations(TRUTHS[name], seed, TIMEOUTS[how]), "x")
+    return np.array([fit.table.at(level) for level in levels]) / TRUTHS[name].ppf(levels) - 1
+
+
+@pytest.mark.parametrize(("name", "how"), CASES)
+def test_known_distributions_are_recovered_within_5_percent_with_a_fifth_cut(name, how):
+    found = np.array([errors(name, how, seed) for seed in range(3)])
+    assert np.abs(found).max() < 0.05
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("name", "how"), CASES)
+def test_known_distributions_are_recovered_by_many_samples_without_a_bias(name, how):
+    found = np.array([errors(name, how, seed) for seed in range(1000, 1100)])
+    # The standard error of a p95 is 2 %, so some 1 in 50 of the samples may be off by more than 5 % somewhere.
+    assert (np.abs(found).max(axis=1) < 0.05).mean() >= 0.9
+    assert np.abs(found.mean(axis=0)).max() < 0.015
+
+
+def test_taking_cut_rows_as_latencies_or_leaving_them_out_would_miss_the_truth_by_far():
+    truth = TRUTHS["lognormal"]
+    sample = durations(truth, 1, TIMEOUTS["fixed"])
+    p95_s = float(truth.ppf(0.95))
+    as_latencies = np.quantile(np.concatenate([sample.observed_s, sample.cut_s]), 0.95)
+    left_out = np.quantile(sample.observed_s, 0.95)
+    assert max(as_latencies, left_out) < 0.85 * p95_s
+    assert fit_durations(sample, "x").table.at(0.95) == pytest.approx(p95_s, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("name", "scipys"), [("lognormal", stats.lognorm), ("gamma", stats.gamma), ("weibull", stats.weibull_min)]
+)
+def test_one_family_is_what_scipy_fits_to_censored_data(name, scipys):
+    sample = durations(TRUTHS["gamma"], 3, TIMEOUTS["independent"])
+    ours = fit_family(name, sample.observed_s, sample.cut_s)
+    theirs = scipys(*scipys.fit(stats.CensoredData(uncensored=sample.observed_s, right=sample.cut_s), floc=0))
+    assert ours.quantile(LEVELS) == pytest.approx(theirs.ppf(LEVELS), rel=1e-3)
+
+
+def test_two_lognormals_are_chosen_only_where_one_is_much_less_likely():
+    one = durations(TRUTHS["lognormal"], 5, TIMEOUTS["independent"])
+    two = Sample(np.concatenate([one.observed_s, 3 * one.observed_s]), np.concatenate([one.cut_s, 3 * one.cut_s]))
+    assert best_family(one.observed_s, one.cut_s).family == "lognormal"
+    assert best_family(two.observed_s, two.cut_s).family == "two lognormals"
+
+
+def test_an_unobserved_tail_is_called_an_extrapolation():
+    fit = fit_durations(durations(TRUTHS["lognormal"], 2, TIMEOUTS["fixed"]), "x")
+    assert fit.known_to == pytest.approx(1 - CUT, abs=0.03)
+    assert fit.known_to_s < TRUTHS["lognormal"].ppf(1 - CUT)
+    assert f"the tail of the lognormal fit, up to {fit.table.at(1.0):.3g} s: an extrapolation" in fit.in_words()
+    assert max(fit.levels) <= fit.known_to
+
+
+def test_with_too_few_rows_for_a_family_the_table_ends_at_the_longest_time_seen_and_says_so():
+    fit = fit_durations(Sample(np.array([1.0, 2.0, 3.0]), np.array([9.0, 9.0])), "x")
+    assert (fit.family, fit.used, fit.table.at(0.99)) == ("", "empirical", 9.0)
+    assert "the true durations are longer" in fit.in_words()
+
+
+def test_without_any_cut_row_everything_up_to_the_longest_is_known():
+    fit = fit_durations(durations(TRUTHS["lognormal"], 2), "x")
+    assert (fit.known_to, fit.cut) == (1.0, 0)
+    assert "extrapolation" not in fit.in_words()
+
+
+def test_where_no_family_fits_the_table_holds_the_observed_quantiles():
+    rng = np.random.default_rng(4)
+    three = np.exp(0.1 * rng.standard_normal(3000)) * rng.choice([1.0, 3.0, 9.0], 3000)
+    fit, insisted = (fit_durations(Sample(three, np.empty(0)), "x", tables) for tables in ("auto", "fitted"))
+    assert (fit.used, insisted.used, fit.fits) == ("empirical", "fitted", False)
+    assert "fits badly" in fit.in_words()
+    for level in (0.1, 0.5, 0.9):
+        assert fit.table.at(level) == pytest.approx(np.quantile(three, level), rel=0.01)
+    assert abs(insisted.table.at(0.65) / np.quantile(three, 0.65) - 1) > 0.1
+
+
+def test_the_empirical_table_goes_on_from_the_last_event_with_the_tail_of_the_family():
+    truth = TRUTHS["lognormal"]
+    fit = fit_durations(durations(truth, 2, TIMEOUTS["fixed"]), "x", "empirical")
+    assert fit.used == "empirical"
+    assert fit.table.at(0.5) == pytest.approx(fit.empirical_s[50])
+    assert fit.table.at(0.95) == pytest.approx(truth.ppf(0.95), rel=0.07)
+    assert fit.table.at(fit.known_to) >= fit.empirical_s[-1]
+
+
+def test_hangs_that_are_told_do_not_stretch_the_latencies_of_the_others():
+    truth = TRUTHS["lognormal"]
+    answered = truth.rvs(900, random_state=np.random.default_rng(8))
+    sample = Sample(answered, np.full(100, 60.0))
+    told, untold = (fit_durations(sample, "x", "fitted", hangs).table.at(0.95) for hangs in (0.1, 0.0))
+    assert told == pytest.approx(truth.ppf(0.95), rel=0.05)
+    assert untold > 1.3 * told
+
+
+def test_equal_durations_are_one_duration():
+    fit = fit_durations(Sample(np.full(50, 0.25), np.empty(0)), "x")
+    assert (fit.table.at(0.0), fit.table.at(1.0), fit.family) == (0.25, 0.25, "")
+
+
+def test_durations_rounded_down_to_zero_are_kept():
+    seconds = np.round(TRUTHS["lognormal"].rvs(200, random_state=np.random.default_rng(1)) * 0.0005, 3)
+    fit = fit_durations(Sample(seconds, np.empty(0)), "x")
+    assert (seconds == 0).any()
+    assert fit.table.at(0.0) >= 0.0
+
+
+def test_many_rows_are_fitted_by_an_even_choice_of_them():
+    fit = fit_durations(durations(TRUTHS["gamma"], 1, TIMEOUTS["independent"], rows=60_000), "x")
+    assert fit.observed + fit.cut == 60_000
+    assert fit.table.at(0.95) == pytest.approx(TRUTHS["gamma"].ppf(0.95), rel=0.02)
+
+
+def test_evidence_survives_a_file():
+    fit = fit_durations(durations(TRUTHS["mixture"], 2, TIMEOUTS["fixed"]), "x")
+    few = fit_durations(Sample(np.array([1.0, 2.0]), np.empty(0)), "x")
+    assert DurationFit.from_dict(fit.to_dict()) == fit
+    assert DurationFit.from_dict(few.to_dict()).to_dict() == few.to_dict()
+    with pytest.raises(ConfigurationError, match="fit the profile again"):
+        DurationFit.from_dict({"table": {}})
+
+
+@pytest.mark.parametrize(
+    ("sample", "tables", "words"),
+    [
+        (Sample(np.empty(0), np.ones(5)), "auto", "all 5 rows were cut.*longer timeout"),
+        (Sample(np.ones(5), np.empty(0)), "best", "tables is 'best': choose auto"),
+    ],
+)
+def test_what_cannot_be_fitted_is_said_in_one_line(sample, tables, words):
+    with pytest.raises(ConfigurationError, match=words):
+        fit_durations(sample, "first_token_s", tables)

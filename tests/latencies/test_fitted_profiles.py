@@ -1,0 +1,272 @@
+"""A profile of calls: what it draws, what it says of itself, and the way through files and the command line."""
+
+import json
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+import typer
+from sample_calls import call
+from sample_runs import sample_run
+
+from docmind_lab import plots
+from docmind_lab.cli.profile import profile as profile_command
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.latencies import read_calls, save_profile
+from docmind_lab.latencies.parts import split_calls
+from docmind_lab.plots.latency_fits import latency_fit, latency_fit_frame, save_latency_fit
+from docmind_lab.randomness import DrawKey
+from docmind_lab.records import EventRecord, to_frame
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.study import Study
+
+MAPPED = {"latency_s": "duration_ms:ms", "output_tokens": "tokens", "outcome": "status"}
+
+
+def table(rows=1500, seed=3, first_tokens=False, cut=0.15):
+    """Calls with 0.8 s to the first token and 20 ms a token, drawn apart; the longest ones timed out."""
+    rng = np.random.default_rng(seed)
+    tokens = rng.integers(20, 400, rows)
+    first_s, each_s = rng.lognormal(np.log(0.8), 0.3, rows), rng.lognormal(np.log(0.02), 0.3, rows)
+    whole_s = first_s + tokens * each_s
+    limit_s = np.quantile(whole_s, 1 - cut)
+    late = whole_s > limit_s
+    frame = pd.DataFrame(
+        {
+            "duration_ms": np.minimum(whole_s, limit_s) * 1000,
+            "tokens": np.where(late, np.nan, tokens),
+            "status": np.where(late, "timeout", "ok"),
+            "true_s": whole_s,
+            "true_tokens": tokens,
+        }
+    )
+    return (
+        frame.assign(ttft=np.where(first_s < frame["duration_ms"] / 1000, first_s, np.nan)) if first_tokens else frame
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Of calls without first tokens, drawn and fitted once."""
+    return LatencyProfile.fit(table(), MAPPED, name="mine", hang_probability=0.02, slots=4)
+
+
+@pytest.fixture(autouse=True)
+def no_figure_left():
+    yield
+    plt.close("all")
+
+
+def test_whole_latencies_are_kept_where_no_first_token_is_recorded(fitted):
+    made = table()
+    told = LatencyProfile.fit(made, MAPPED)
+    keys = [DrawKey(1, "any", str(place)) for place in range(len(made))]
+    drawn_s = [told.draw_llm(key).service_s(tokens) for key, tokens in zip(keys, made["true_tokens"], strict=True)]
+    # Two samples of 1,500: the standard error of the ratio of their p90 is 3 %.
+    for level in (0.25, 0.5, 0.75, 0.9):
+        assert np.quantile(drawn_s, level) == pytest.approx(made["true_s"].quantile(level), rel=0.08)
+    assert told.rank_correlation == 1.0
+    assert "No first tokens are recorded." in told.description
+
+
+def test_recorded_first_tokens_are_told_apart_from_the_tokens():
+    found = LatencyProfile.fit(table(first_tokens=True), MAPPED | {"first_token_s": "ttft"})
+    assert found.first_token_s.at(0.5) == pytest.approx(0.8, rel=0.05)
+    assert found.first_token_s.at(0.95) == pytest.approx(0.8 * np.exp(0.3 * 1.645), rel=0.05)
+    assert found.rank_correlation == pytest.approx(0.0, abs=0.1)
+    assert "225 calls were cut after their first token" in found.description
+
+
+def test_without_tokens_the_whole_latency_is_the_time_to_the_first_token():
+    found = LatencyProfile.fit(table()[["duration_ms", "status"]], {"latency_s": "duration_ms:ms", "outcome": "status"})
+    assert found.inter_token_s.at(1.0) == 0.0
+    assert "the tokens after it as taking no time" in found.description
+
+
+def test_a_profile_says_what_was_not_measured(fitted):
+    for words in (
+        "1275 durations observed, 225 cut",
+        "right-censored",
+        "hang_probability is 0.02, as given.",
+        "No search was observed: retrieval_s is that of the profile 'typical'.",
+    ):
+        assert words in fitted.description
+    assert (fitted.hang_probability, fitted.slots, fitted.name) == (0.02, 4, "mine")
+
+
+def test_hangs_that_were_never_logged_do_not_shift_the_quantiles_of_the_calls_that_were():
+    ended = pd.DataFrame({"latency_s": np.random.default_rng(1).lognormal(0, 0.3, 500)})
+    told, untold = (LatencyProfile.fit(ended, hang_probability=hangs) for hangs in (0.1, 0.0))
+    assert told.first_token_s == untold.first_token_s
+    assert (told.hang_probability, untold.hang_probability) == (0.1, 0.0)
+    assert "the hung ones are taken to be missing from the data" in told.description
+
+
+def test_searches_have_a_fit_of_their_own():
+    seconds = np.random.default_rng(1).lognormal(-3, 0.2, 300)
+    frame = pd.DataFrame({"latency_s": [*seconds, *(10 * seconds)], "kind": ["retrieval"] * 300 + ["llm"] * 300})
+    found = LatencyProfile.fit(frame)
+    assert found.retrieval_s.at(0.5) == pytest.approx(np.exp(-3), rel=0.03)
+    assert "No search was observed" not in found.description
+
+
+def test_options_that_are_not_there_and_impossible_ones_are_refused():
+    with pytest.raises(ConfigurationError, match="fit has no option 'hangs': there are name"):
+        LatencyProfile.fit(table(), MAPPED, hangs=0.1)
+    with pytest.raises(ConfigurationError, match=r"hang_probability must lie in \[0, 1\)"):
+        LatencyProfile.fit(table(), MAPPED, hang_probability=1.0)
+
+
+def test_the_calls_of_a_known_profile_give_that_profile_back():
+    truth = LatencyProfile.named("heavy_tail")
+    calls, events = [], []
+    for place in range(600):
+        role, step = "planner", f"{place}.0.1"
+        drawn, tokens = truth.draw_llm(DrawKey(7, role, step)), 5 + place % 60
+        began_s, wait_s = 40.0 * place, 0.3 * (place % 2)
+        first_at_s = began_s + wait_s + drawn.first_token_s
+        ended_s = began_s + wait_s + drawn.service_s(tokens)
+        row = {"queue_wait_s": wait_s, "first_byte_at_s": ended_s, "output_tokens": float(tokens)}
+        calls.append(call("r", role, began_s, ended_s, step, seen_from="server", **row))
+        detail = {"begun_at_s": first_at_s, "tokens": tokens, "call_id": f"{role}/{step}", "attempt": 1}
+        events.append(EventRecord("made-up", "r", ended_s, "tokens_generated", role, json.dumps(detail)))
+    runs = to_frame("runs", [sample_run("cooperative", 7, run_id="r", horizon_s=1e6)])
+    made = Study(runs, to_frame("calls", calls), to_frame("events", events))
+    parts, found = split_calls(read_calls(made)), LatencyProfile.fit(made)
+    latencies = [truth.draw_llm(DrawKey(7, "planner", f"{place}.0.1")) for place in range(600)]
+    # Instants of 24,000 s are told apart to some 1e-12 s.
+    assert parts.first_token.observed_s == pytest.approx([drawn.first_token_s for drawn in latencies], abs=1e-9)
+    assert parts.inter_token.observed_s == pytest.approx([drawn.inter_token_s for drawn in latencies], abs=1e-9)
+    for level in (0.25, 0.5, 0.75):
+        assert found.first_token_s.at(level) == pytest.approx(truth.first_token_s.at(level), rel=0.1)
+
+
+def test_a_profile_in_a_file_is_named_by_its_path(fitted, tmp_path):
+    path = save_profile(fitted, tmp_path / "deep" / "mine.json")
+    again = LatencyProfile.named(str(path))
+    assert again == fitted
+    assert again.evidence == fitted.evidence
+    tenth = LatencyProfile.named(f"{path}/10")
+    assert (tenth.name, tenth.evidence) == ("mine/10", None)
+    assert tenth.first_token_s.at(0.5) == pytest.approx(fitted.first_token_s.at(0.5) / 10)
+
+
+def test_what_to_dict_gives_is_a_profiles_file_too(tmp_path):
+    path = tmp_path / "plain.json"
+    path.write_text(json.dumps(LatencyProfile.named("fast").to_dict()))
+    assert LatencyProfile.named(str(path)) == LatencyProfile.named("fast")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "cannot be read: No such file"),
+        ("{", "is not JSON"),
+        ("3", "is not a JSON object"),
+        ("{}", "missing .*docmind-lab profile makes one"),
+        ('{"schema_version": 9}', "has schema_version 9, known is 1"),
+        ('{"profile": 3}', "docmind-lab profile makes one"),
+    ],
+)
+def test_a_profiles_file_that_does_not_fit_is_one_clear_line(tmp_path, content, words):
+    path = tmp_path / "mine.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(ConfigurationError, match=words):
+        LatencyProfile.named(str(path))
+
+
+def test_evidence_is_no_part_of_what_a_profile_is(fitted):
+    assert "evidence" not in fitted.to_dict()
+    assert LatencyProfile.from_dict(fitted.to_dict()) == fitted
+    assert fitted.scaled(0.5).evidence is None
+
+
+def test_the_plot_draws_what_was_observed_what_fits_and_what_the_profile_draws(fitted):
+    frame, ax = latency_fit_frame(fitted), plots.latency_fit(fitted)
+    drawn = {line.get_gid(): line for line in ax.lines}
+    assert drawn["observed"].get_xdata().tolist() == frame["observed_s"].tolist()
+    assert drawn["fitted"].get_ydata().tolist() == frame["level"].tolist()
+    assert drawn["profile"].get_xdata().tolist() == list(fitted.first_token_s.values_s)
+    assert {"mine: time to the first token"} == {ax.get_title(loc="left")}
+
+
+def test_the_plot_shades_where_the_family_fits_badly_and_nowhere_else():
+    rng = np.random.default_rng(4)
+    one = np.exp(0.1 * rng.standard_normal(3000))
+    three = one * rng.choice([1.0, 3.0, 9.0], 3000)
+    bad, good = (LatencyProfile.fit(pd.DataFrame({"latency_s": seconds})) for seconds in (three, one))
+    shaded = [patch for patch in latency_fit(bad).patches if str(patch.get_gid()).startswith("misfit")]
+    assert shaded
+    # Pointwise bands of 95 %: a fitted family leaves them seldom, and then for a stretch.
+    frame = latency_fit_frame(bad)
+    assert latency_fit_frame(good)["outside"].mean() < 0.1 < frame["outside"].mean()
+    # The family is too slow here, and too fast there.
+    for too in (frame["off"] > 0.1, frame["off"] < -0.1):
+        assert frame.loc[too & frame["level"].between(0.05, 0.95), "outside"].mean() > 0.5
+
+
+def test_the_plot_says_from_where_on_nothing_was_observed():
+    seconds = np.minimum(np.random.default_rng(2).lognormal(0, 0.4, 500), 1.3)
+    frame = pd.DataFrame({"latency_s": seconds, "outcome": np.where(seconds == 1.3, "timeout", "ok")})
+    found = LatencyProfile.fit(frame)
+    ax = latency_fit(found)
+    (known,) = [line for line in ax.lines if line.get_gid() == "known"]
+    assert known.get_xdata()[0] == found.evidence.fits["first_token_s"].known_to_s
+    assert any("nothing observed" in text.get_text() for text in ax.texts)
+
+
+def test_a_profile_without_evidence_has_no_plot(fitted):
+    with pytest.raises(ConfigurationError, match="'typical' has no observed durations for 'first_token_s'"):
+        latency_fit(LatencyProfile.named("typical"))
+    with pytest.raises(ConfigurationError, match="for 'retrieval_s'; there are first_token_s, inter_token_s"):
+        latency_fit(fitted, "retrieval_s")
+
+
+def test_a_saved_plot_is_a_picture_and_leaves_no_figure_open(fitted, tmp_path):
+    path = save_latency_fit(fitted, tmp_path / "fit.png", "inter_token_s")
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert not plt.get_fignums()
+
+
+@pytest.fixture
+def run_command():
+    """The command on an application of its own; returns what it prints."""
+    from typer.testing import CliRunner
+
+    app = typer.Typer()
+    app.command()(profile_command)
+    return lambda *words: CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=True)
+
+
+def test_the_command_writes_a_profile_and_a_plot_and_says_how_to_use_them(run_command, tmp_path):
+    table().to_csv(tmp_path / "calls.csv", index=False)
+    mapped = [word for field, column in MAPPED.items() for word in ("--map", f"{field}={column}")]
+    out, plot = tmp_path / "mine.json", tmp_path / "fit.png"
+    done = run_command(tmp_path / "calls.csv", "--out", out, *mapped, "--plot", plot, "--hang-probability", "0.01")
+    assert done.exit_code == 0, done.output
+    assert f"use it as --profile {out}" in done.output
+    assert LatencyProfile.named(str(out)).name == "calls"
+    assert plot.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--map", "latency_s"], "is not FIELD=COLUMN"),
+        (["--map", "latency_s=a", "--map", "latency_s=b"], "names latency_s twice"),
+        (["--plot", "fit.pdf"], "--plot must end in .png"),
+        (["--map", "latency_s=nowhere"], "has no column 'nowhere'"),
+        (["--map", "latency_s=duration_ms:ms", "--out", "x.txt"], "must end in .json"),
+    ],
+)
+def test_bad_usage_of_the_command_is_one_clear_line(run_command, tmp_path, words, said):
+    table(rows=30).to_csv(tmp_path / "calls.csv", index=False)
+    done = run_command(tmp_path / "calls.csv", *words)
+    assert isinstance(done.exception, ConfigurationError)
+    assert said in str(done.exception)

@@ -1,0 +1,262 @@
+"""What is read from tables, spans and studies, and the one clear line for each thing that cannot be."""
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from sample_calls import call
+from sample_runs import sample_run
+
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.latencies.parts import split_calls
+from docmind_lab.latencies.sources import read_calls
+from docmind_lab.records import EventRecord, to_frame
+from docmind_lab.study import Study
+
+ROWS = [
+    {"duration_ms": 900.0, "ttft_ms": 400.0, "tokens": 25, "status": "ok", "type": "llm"},
+    {"duration_ms": 2000.0, "ttft_ms": None, "tokens": None, "status": "timeout", "type": "llm"},
+    {"duration_ms": 50.0, "ttft_ms": None, "tokens": None, "status": "ok", "type": "retrieval"},
+    {"duration_ms": 1.0, "ttft_ms": None, "tokens": None, "status": "ok", "type": "tool"},
+]
+COLUMNS = {
+    "latency_s": "duration_ms:ms",
+    "first_token_s": "ttft_ms:ms",
+    "output_tokens": "tokens",
+    "outcome": "status",
+    "kind": "type",
+}
+
+
+def written(folder, suffix, rows=ROWS):
+    path, frame = folder / f"calls{suffix}", pd.DataFrame(rows)
+    if suffix == ".csv":
+        frame.to_csv(path, index=False)
+    elif suffix == ".parquet":
+        frame.to_parquet(path)
+    elif suffix == ".json":
+        path.write_text(json.dumps(rows))
+    else:
+        path.write_text("\n".join(json.dumps(row) for row in rows))
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".jsonl", ".ndjson", ".json"])
+def test_every_kind_of_file_gives_the_same_calls_in_seconds(tmp_path, suffix):
+    found = read_calls(written(tmp_path, suffix), COLUMNS)
+    assert found.frame["kind"].tolist() == ["llm", "llm", "retrieval"]
+    assert found.frame["complete"].tolist() == [True, False, True]
+    assert found.frame["latency_s"].tolist() == pytest.approx([0.9, 2.0, 0.05])
+    assert found.frame["first_token_s"].iloc[0] == pytest.approx(0.4)
+    assert "1 rows are neither llm nor retrieval" in " ".join(found.notes)
+
+
+def test_columns_with_our_names_need_no_mapping():
+    found = read_calls(pd.DataFrame({"latency_s": [1.0, 2.0], "error": ["", "ReadTimeout"]}))
+    assert found.frame["complete"].tolist() == [True, False]
+
+
+def test_without_an_outcome_every_call_counts_as_complete_and_that_is_said():
+    found = read_calls(pd.DataFrame({"latency_s": [1.0]}))
+    assert "No column says how a call ended" in found.notes[0]
+
+
+def test_outcomes_in_the_words_of_the_user_are_told_by_ok():
+    frame = pd.DataFrame({"latency_s": [1.0, 2.0], "outcome": ["finished", "gave up"]})
+    with pytest.raises(ConfigurationError, match=r"'finished', which may mean.*--ok finished"):
+        read_calls(frame)
+    assert read_calls(frame, ok=["finished"]).frame["complete"].tolist() == [True, False]
+
+
+def test_models_are_told_apart_or_said_to_be_mixed():
+    frame = pd.DataFrame({"latency_s": [1.0, 2.0], "model": ["small", "large"]})
+    assert len(read_calls(frame).of_model("large").frame) == 1
+    assert "Several models are mixed: large, small." in read_calls(frame).of_model(None).notes
+    with pytest.raises(ConfigurationError, match="no call is of the model 'huge'; there are large, small"):
+        read_calls(frame).of_model("huge")
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "words"),
+    [
+        ({"a": [1.0]}, {"latency_s": "b:ms"}, r"calls.csv has no column 'b:ms' \(mapped to latency_s\); it has a"),
+        ({"a": [1.0]}, {}, "calls.csv has no column for latency_s; it has a: name it"),
+        ({"a": [1.0]}, {"ttft": "a"}, "no field is called 'ttft': columns can be mapped to latency_s"),
+        ({"latency_s": [1.0, -2.0]}, {}, r"column 'latency_s' is negative in 1 of 2 rows \(first: -2\)"),
+        (
+            {"latency_s": ["1.0", "fast"]},
+            {},
+            r"column 'latency_s' has 'fast' where a number is expected \(1 of 2 rows\)",
+        ),
+        ({"latency_s": [1.0, math.inf]}, {}, "latency_s is inf in 1 of 2 rows"),
+        ({"latency_s": [1.0], "first_token_s": [2.0]}, {}, "first_token_s .2 s. is longer than latency_s"),
+    ],
+)
+def test_a_table_that_does_not_fit_is_refused_with_its_column(tmp_path, rows, columns, words):
+    path = tmp_path / "calls.csv"
+    pd.DataFrame(rows).to_csv(path, index=False)
+    with pytest.raises(ConfigurationError, match=words):
+        read_calls(path, columns)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("calls.csv", "", "calls.csv is empty: give a file with a row for each call"),
+        ("calls.csv", "latency_s\n", "calls.csv has no rows"),
+        ("calls.txt", "x", "its name must end in one of .csv"),
+        ("calls.parquet", "x", "cannot be read as .parquet.*save it again"),
+        ("calls.jsonl", '{"latency_s": 1}\n{oops\n', "line 2 is not JSON"),
+        ("calls.jsonl", '{"latency_s": 1}\n3\n', "value 2 is not an object"),
+        ("calls.json", "[]", "calls.json has no rows"),
+        (
+            "calls.json",
+            '{"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "GET"}]}]}]}',
+            "no span of a model call",
+        ),
+        ("calls.json", '{"resourceSpans": [{"scopeSpans": 3}]}', "is not OTLP JSON"),
+        ("missing.csv", None, "cannot be read: there is no such file or folder"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_one_clear_line(tmp_path, name, content, words):
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    with pytest.raises(ConfigurationError, match=words) as error:
+        read_calls(tmp_path / name)
+    assert "\n" not in str(error.value)
+
+
+def test_bytes_that_are_no_text_are_one_clear_line(tmp_path):
+    (tmp_path / "calls.csv").write_bytes(b"latency_s\n\xff\xfe\n")
+    with pytest.raises(ConfigurationError, match=r"cannot be read as \.csv"):
+        read_calls(tmp_path / "calls.csv")
+
+
+def test_a_source_of_another_type_is_refused():
+    with pytest.raises(ConfigurationError, match="source is a int: give a DataFrame"):
+        read_calls(3)
+
+
+def span(op, begun_s, ended_s, attributes=(), **more):
+    pairs = {
+        "gen_ai.operation.name": {"stringValue": op},
+        "gen_ai.request.model": {"stringValue": "m"},
+        **dict(attributes),
+    }
+    return {
+        "traceId": "t",
+        "spanId": more.pop("span_id", str(begun_s)),
+        "name": op,
+        "startTimeUnixNano": str(int(begun_s * 1e9)),
+        "endTimeUnixNano": str(int(ended_s * 1e9)),
+        "attributes": [{"key": key, "value": value} for key, value in pairs.items()],
+        **more,
+    }
+
+
+SPANS = [
+    span("chat", 1.0, 2.5, {"gen_ai.usage.output_tokens": {"intValue": "50"}}.items()),
+    span("chat", 2.0, 3.0, {"gen_ai.response.time_to_first_chunk": {"doubleValue": 0.25}}.items()),
+    span("generate_content", 3.0, 5.0, events=[{"name": "First token", "timeUnixNano": "3500000000"}]),
+    span("text_completion", 4.0, 34.0, {"error.type": {"stringValue": "timeout"}}.items(), status={"code": 2}),
+    span("retrieval", 5.0, 5.125),
+    span("embeddings", 6.0, 6.5),
+    # A framework's span around the request of its client.
+    span("chat", 7.0, 8.5, span_id="outer"),
+    span("chat", 7.25, 8.25, span_id="inner", parentSpanId="outer"),
+]
+
+
+def otlp(spans):
+    return {"resourceSpans": [{"resource": {}, "scopeSpans": [{"scope": {}, "spans": spans}]}]}
+
+
+@pytest.mark.parametrize("lines", [False, True])
+def test_spans_with_the_gen_ai_conventions_are_calls(tmp_path, lines):
+    path = tmp_path / "traces.jsonl"
+    documents = [otlp([item]) for item in SPANS] if lines else [otlp(SPANS)]
+    path.write_text("\n".join(json.dumps(document) for document in documents))
+    frame = read_calls(path).frame
+    assert frame["latency_s"].tolist() == pytest.approx([1.5, 1.0, 2.0, 30.0, 0.125, 1.0])
+    assert frame["kind"].tolist() == ["llm"] * 4 + ["retrieval", "llm"]
+    assert frame["complete"].tolist() == [True, True, True, False, True, True]
+    assert frame["first_token_s"].tolist() == pytest.approx([math.nan, 0.25, 0.5] + [math.nan] * 3, nan_ok=True)
+    assert frame["output_tokens"].iloc[0] == 50
+    assert set(frame["model"]) == {"m"}
+
+
+def test_the_span_around_another_one_of_the_same_call_is_left_out(tmp_path):
+    path = tmp_path / "traces.json"
+    path.write_text(json.dumps(otlp(SPANS)))
+    assert "1 spans around another span of the same call were left out." in read_calls(path).notes
+
+
+def test_a_span_without_its_instants_is_named(tmp_path):
+    broken = {name: value for name, value in SPANS[0].items() if name != "endTimeUnixNano"}
+    (tmp_path / "traces.json").write_text(json.dumps(otlp([broken])))
+    with pytest.raises(ConfigurationError, match=r"traces\.json: span 'chat' cannot be read.*endTimeUnixNano"):
+        read_calls(tmp_path / "traces.json")
+
+
+def study(*calls, events=()):
+    return Study(
+        runs=to_frame("runs", [sample_run("cooperative", 1, run_id="r", horizon_s=10.0)]),
+        calls=to_frame("calls", calls),
+        events=to_frame("events", events),
+    )
+
+
+def generated(role, begun_at_s):
+    detail = {"begun_at_s": begun_at_s, "tokens": 3, "call_id": f"{role}/1.0.1", "attempt": 1}
+    return EventRecord("made-up", "r", begun_at_s, "tokens_generated", role, json.dumps(detail))
+
+
+def test_of_a_study_the_servers_rows_are_taken_without_their_queue_wait():
+    server = {"seen_from": "server", "output_tokens": 20.0}
+    made = study(
+        call("r", "planner", 1.0, 9.0),
+        call("r", "planner", 1.5, 4.0, queue_wait_s=0.5, first_byte_at_s=4.0, **server),
+        call("r", "router", 2.0, 5.0, outcome="cancelled", **server),
+        call("r", "writer", 2.0, math.nan, outcome="abandoned", **server),
+        call("r", "judge", 2.0, 2.0, outcome="refused", **server),
+        events=[generated("planner", 2.5)],
+    )
+    frame = read_calls(made).frame
+    assert frame["latency_s"].tolist() == pytest.approx([2.0, 3.0, 8.0])
+    assert frame["complete"].tolist() == [True, False, False]
+    assert frame["first_token_s"].iloc[0] == pytest.approx(0.5)
+
+
+def test_a_study_of_live_endpoints_has_the_clients_rows(tmp_path):
+    made = study(call("r", "planner", 1.0, 3.0, queue_wait_s=0.25, first_byte_at_s=1.75, output_tokens=5.0))
+    for name in ("runs", "calls", "events"):
+        getattr(made, name).to_parquet(tmp_path / f"{name}.parquet")
+    frame = read_calls(tmp_path).frame
+    assert frame[["latency_s", "first_token_s"]].to_numpy().tolist() == [[1.75, 0.5]]
+    assert read_calls(made.calls).frame.equals(frame)
+
+
+def test_a_folder_that_is_no_study_and_columns_for_a_study_are_refused(tmp_path):
+    with pytest.raises(ConfigurationError, match=r"has no runs.parquet: give the folder of a finished study"):
+        read_calls(tmp_path)
+    with pytest.raises(ConfigurationError, match="columns are for tables of your own"):
+        read_calls(study(call("r", "planner", 1.0, 3.0)), {"latency_s": "x"})
+
+
+def test_all_rows_of_a_kind_cut_and_no_model_call_are_refused():
+    for frame, words in (
+        ({"latency_s": [30.0] * 3, "outcome": "timeout"}, "all 3 calls of kind llm were cut"),
+        ({"latency_s": [1.0], "kind": "retrieval"}, "has no model call"),
+    ):
+        with pytest.raises(ConfigurationError, match=words):
+            split_calls(read_calls(pd.DataFrame(frame)))
+
+
+def test_a_first_byte_at_the_end_is_no_first_token():
+    tokens = np.arange(20, 60)
+    frame = {"latency_s": 1 + 0.1 * tokens, "first_token_s": 1 + 0.1 * tokens, "output_tokens": tokens}
+    parts = split_calls(read_calls(pd.DataFrame(frame)))
+    assert np.median(parts.first_token.observed_s) == pytest.approx(1.0, rel=0.01)
+    assert np.median(parts.inter_token.observed_s) == pytest.approx(0.1, rel=0.01)
