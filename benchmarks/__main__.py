@@ -21,6 +21,7 @@ NAMES = (
     "tables",
     "panel",
     "workloads",
+    "peers",
 )
 
 

@@ -140,10 +140,15 @@ def _server_record(facts: RunFacts, recorder: Recorder, row: RequestRow, observe
     if ended_at is not None and ended_at > observed_until:
         ended_at = None
     late = _ended_after_return(recorder, ended_at)
-    outcomes: dict[str, CallOutcome] = {"ok": "ok", "client_gone": "cancelled", "error": "error"}
+    outcomes: dict[str, CallOutcome] = {
+        "ok": "ok",
+        "client_gone": "cancelled",
+        "cancelled": "cancelled",
+        "error": "error",
+    }
     outcome: CallOutcome = "abandoned" if late or ended_at is None else outcomes[row.outcome]
     started_at_s = row.received_at - recorder.started_at
-    kind = "llm" if row.kind == "llm" else "retrieval"
+    kind = row.kind
     return CallRecord(
         **_shared_columns(facts, started_at_s, _since(recorder.started_at, ended_at)),
         call_id=row.call_id,

@@ -1,4 +1,4 @@
-"""HTTP clients for the openai and qdrant libraries, all through the seam.
+"""HTTP clients for the openai, qdrant and A2A libraries, all through the seam.
 
 An async client belongs to the event loop it was first used on; keep one `HttpClients` for one long-lived loop.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import httpx
 import httpx2
 from qdrant_client import AsyncQdrantClient, QdrantClient
 
@@ -71,6 +72,14 @@ class HttpClients:
             check_compatibility=False,
             trust_env=False,
             transport=AsyncHttpxTransport(admit=self.admit, max_connections=self.max_connections),
+        )
+
+    def a2a(self) -> httpx.AsyncClient:
+        """A client for peer agents; whoever asks for it closes it, on the loop that it was used on."""
+        return httpx.AsyncClient(
+            transport=AsyncHttpxTransport(admit=self.admit, max_connections=self.max_connections),
+            trust_env=False,
+            timeout=None,
         )
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Simulated services as plans: what a model server or a vector store sends, and when.
+"""Simulated services: what a model server or a vector store sends, and when, as plans; and peer agents.
 
 plan.py             what is done with one request, as data
 latency.py          how long a model or a search takes, drawn by key
@@ -7,6 +7,7 @@ fault_plans.py      what a fault makes of a plan
 scripted_model/     what the model says
 openai_service.py   the model server's plans
 vector_service.py   the vector store's plans
+peers/              peer agents: the A2A SDK's own server behind either door
 slots.py            who is served at once, and who waits
 log.py              the service's own log
 wall_door.py        plays plans over sockets

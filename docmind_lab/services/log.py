@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from docmind_lab.services.plan import Plan, ServiceRequest
 
-RowOutcome = Literal["open", "ok", "client_gone", "error", "ended"]
+RowOutcome = Literal["open", "ok", "client_gone", "cancelled", "error", "ended"]
 
 # Requests without a run (a person with curl) are kept for a look, not for ever.
 _UNCLAIMED_ROWS = 10_000
@@ -24,8 +24,10 @@ class RequestRow:
     (so far, when it is open). status: the one that was sent; a request without one sent no byte.
     token_spans: (begun_at, ended_at, tokens) of each stretch of generation, tokens evenly spread.
     fault: the kind of the fault that struck, empty for none.
-    outcome: ok (played to the end), client_gone (stopped because the client left), error (a status ≥ 400, or the
-    service closed the connection), ended (cut by the service when its run was over), open (queued or at work).
+    outcome: ok (played to the end), client_gone (stopped because the client left), cancelled (a peer's task that was
+    asked to stop and did), error (a status ≥ 400, or the service closed the connection), ended (cut by the service when
+    its run was over), open (queued or at work). A row of kind "peer" ends with the work on its task, which may go on
+    long after its client has left.
     """
 
     kind: str

@@ -20,7 +20,7 @@ from typing import Any, Literal, Protocol
 from docmind_lab.network.attempts import HEADER_PREFIX
 from docmind_lab.randomness import DrawKey
 
-ServiceKind = Literal["llm", "retrieval"]
+ServiceKind = Literal["llm", "retrieval", "peer"]
 
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,30}")
 

@@ -28,6 +28,7 @@ from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.log import RequestRow, rows_from_json
 from docmind_lab.services.openai_service import OpenAIService
+from docmind_lab.services.peers import DEFAULT_HABITS, PeerBehaviour, PeerHabits
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.wall_door import WallDoor
 
@@ -38,12 +39,13 @@ _START_LIMIT_S = 60.0
 
 @dataclass(frozen=True)
 class ServiceOptions:
-    """What the services do. seed: for clients that do not say which run they belong to."""
+    """What the services do. seed: for clients that do not say which run they belong to. peers: what peer agents do."""
 
     profile: LatencyProfile = field(default_factory=lambda: LatencyProfile.named("typical"))
     faults: tuple[Fault, ...] = ()
     stops_on_disconnect: bool = True
     seed: int = 0
+    peers: PeerHabits = DEFAULT_HABITS
 
     def door(self) -> WallDoor:
         """The services behind sockets."""
@@ -52,7 +54,12 @@ class ServiceOptions:
             vectors=VectorService(self.profile, self.seed, faults=self.faults),
             stops_on_disconnect=self.stops_on_disconnect,
             slots=self.profile.slots,
+            peers=self.peer_behaviour(),
         )
+
+    def peer_behaviour(self) -> PeerBehaviour:
+        """How the peer agents behave, for a door."""
+        return PeerBehaviour(self.profile, self.peers, self.seed)
 
     def as_json(self) -> str:
         """The options as one line of JSON, for another process; `from_json` reads it back equal."""
@@ -62,6 +69,7 @@ class ServiceOptions:
                 "faults": [str(fault) for fault in self.faults],
                 "stops_on_disconnect": self.stops_on_disconnect,
                 "seed": self.seed,
+                "peers": self.peers.to_dict(),
             }
         )
 
@@ -72,10 +80,18 @@ class ServiceOptions:
             data = json.loads(text)
         except ValueError as error:
             raise ConfigurationError(f"service options must be one JSON object: {error}") from error
-        expected = {field.name for field in fields(cls)}
-        if not isinstance(data, dict) or data.keys() != expected:
+        # Whoever says nothing of peers has those that are assumed.
+        expected = {field.name for field in fields(cls)} - {"peers"}
+        if not isinstance(data, dict) or data.keys() - {"peers"} != expected:
             raise ConfigurationError(f"service options must be a JSON object of {', '.join(sorted(expected))}")
-        for name, kind in (("profile", dict), ("faults", list), ("stops_on_disconnect", bool), ("seed", int)):
+        data = {"peers": DEFAULT_HABITS.to_dict(), **data}
+        for name, kind in (
+            ("profile", dict),
+            ("faults", list),
+            ("stops_on_disconnect", bool),
+            ("seed", int),
+            ("peers", dict),
+        ):
             if not isinstance(data[name], kind):
                 raise ConfigurationError(f"service options: {name} cannot be {data[name]!r}")
         return cls(
@@ -83,6 +99,7 @@ class ServiceOptions:
             faults=tuple(Fault.parse(str(fault)) for fault in data["faults"]),
             stops_on_disconnect=data["stops_on_disconnect"],
             seed=data["seed"],
+            peers=PeerHabits.from_dict(data["peers"]),
         )
 
 
@@ -99,6 +116,11 @@ class ServiceAddresses:
         """The addresses on loopback at a port."""
         root = f"http://{HOST}:{port}"
         return cls(openai_base_url=f"{root}/v1", qdrant_url=root, log_url=f"{root}/log")
+
+    @property
+    def peers_url(self) -> str:
+        """Where the peer agents are: each at its name below this."""
+        return f"{self.log_url.removesuffix('/log')}/a2a"
 
     def as_json(self) -> str:
         """The one line that `docmind-lab serve` prints when it is ready."""
@@ -196,6 +218,12 @@ class ServiceProcess:
         except (ValueError, TypeError) as error:
             self.__exit__()
             raise ServiceError(f"the simulated services said {line.strip()!r} instead of their addresses") from error
+
+    def kill(self) -> None:
+        """End the process at once, as a crash would: connections break, and whatever it was doing is lost."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
 
     def __exit__(self, *exc_info: object) -> None:
         process, self._process = self._process, None

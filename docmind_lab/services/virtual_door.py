@@ -6,7 +6,8 @@
 
 Requests come over a network without sockets (network/virtual_network.py), so clients, pools, timeouts and retries are
 the real ones. A request's plan is written at the instant it is received, and takes no virtual time; its steps are
-played without a thread. What is said of clients that leave, slots, queues and runs that are over is what the wall
+played without a thread. Requests for a peer agent go to the A2A SDK's own server instead, which runs on an event loop
+of the run (services/peers). What is said of clients that leave, slots, queues and runs that are over is what the wall
 door's module says, except that here nothing needs time to be noticed.
 """
 
@@ -17,16 +18,22 @@ import contextvars
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from docmind_lab.clocks.virtual import VirtualClock
 from docmind_lab.errors import SimulationError
 from docmind_lab.network.virtual_network import Address, virtual_network
 from docmind_lab.network.virtual_wire import Wire
 from docmind_lab.services.log import RequestRow, ServiceLog
+from docmind_lab.services.openai_service import OpenAIService
+from docmind_lab.services.peers import PEERS_PATH, PeerBehaviour
 from docmind_lab.services.plan import RUN_IS_OVER, Service, ServiceRequest
 from docmind_lab.services.slots import SlotQueue, Turn
 from docmind_lab.services.virtual_http import HttpConnection
 from docmind_lab.services.virtual_playing import Playing
+
+if TYPE_CHECKING:
+    from docmind_lab.services.peers.virtual import VirtualPeers
 
 # Loopback, so that requests carry the tags of their call. Nothing listens at port 1 of any ordinary machine: a client
 # that is used outside a run is refused, and reaches no stranger.
@@ -35,10 +42,11 @@ HOST, PORT = "127.0.0.1", 1
 
 @dataclass
 class VirtualDoor:
-    """The two services, for runs of virtual clocks, one run at a time.
+    """The services, for runs of virtual clocks, one run at a time.
 
     slots: model calls worked on at once; None for no limit. addresses: host and port pairs at which the services are.
-    connect_s: virtual seconds until a connection is made; inf for a server that never takes one in.
+    connect_s: virtual seconds until a connection is made; inf for a server that never takes one in. peers: how the peer
+    agents behave; left out, by the habits that are assumed and as fast as the model is.
     """
 
     llm: Service
@@ -47,6 +55,7 @@ class VirtualDoor:
     slots: int | None = None
     addresses: Sequence[tuple[str, int]] = ((HOST, PORT),)
     connect_s: float = 0.0
+    peers: PeerBehaviour | None = None
     log: ServiceLog = field(default_factory=ServiceLog)
     _clock: VirtualClock | None = field(default=None, init=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
@@ -57,6 +66,9 @@ class VirtualDoor:
     def __post_init__(self) -> None:
         self._queue: SlotQueue[Playing] = SlotQueue(self.slots)
         self._changed = threading.Condition()
+        self._peers: VirtualPeers | None = None
+        if self.peers is None and isinstance(self.llm, OpenAIService):
+            self.peers = PeerBehaviour(self.llm.profile, default_seed=self.llm.default_seed)
 
     # ---- a run
 
@@ -80,7 +92,7 @@ class VirtualDoor:
         finally:
             self._playing.clear()
             self._over.clear()
-            self._queue, self._clock = SlotQueue(self.slots), None
+            self._queue, self._clock, self._peers = SlotQueue(self.slots), None, None
 
     def _accepted(self, wire: Wire) -> HttpConnection:
         return HttpConnection(wire, self._serve)
@@ -90,6 +102,9 @@ class VirtualDoor:
         assert clock is not None, "there is a network only while there is a run"
         if request.tag("run-id") in self._over:
             connection.reply(RUN_IS_OVER)
+            return
+        if request.path.startswith(PEERS_PATH) and self.peers is not None:
+            self._peers_of(clock, self.peers).serve(request, connection)
             return
         service = self.llm if request.path.startswith("/v1/") else self.vectors
         try:
@@ -109,6 +124,14 @@ class VirtualDoor:
         else:
             playing.begin(received_at)
 
+    def _peers_of(self, clock: VirtualClock, behaviour: PeerBehaviour) -> VirtualPeers:
+        # Function-level: the A2A SDK takes a second to load, and only what has peers needs it installed.
+        from docmind_lab.services.peers.virtual import VirtualPeers  # noqa: PLC0415
+
+        if self._peers is None:
+            self._peers = VirtualPeers(behaviour, self.log, clock, self._tell_changed)
+        return self._peers
+
     def _let_start(self, turns: Iterable[Turn[Playing]]) -> None:
         for turn in turns:
             turn.request.row.queue_wait_s = turn.starts_at - turn.request.row.received_at
@@ -120,6 +143,9 @@ class VirtualDoor:
         self._note_queue_wait(playing, clock)
         del self._playing[playing]
         self._let_start(self._queue.leave(playing, clock.now()))
+        self._tell_changed()
+
+    def _tell_changed(self) -> None:
         with self._changed:
             self._changed.notify_all()
 
@@ -147,6 +173,8 @@ class VirtualDoor:
             for playing in list(self._playing):
                 if playing.row.run_id == run_id:
                     playing.cut()
+            if self._peers is not None:
+                self._peers.end_run(run_id)
         self.log.forget(run_id)
 
 

@@ -2,6 +2,7 @@
 
     /v1/…                          the model server
     /collections…                  the vector store
+    /a2a/<peer>                    a peer agent: the A2A SDK's own server (services/peers)
     GET    /log?run_id=R           rows of the service's own log; wait_quiet_s=S waits until the run has no open request
     DELETE /log?run_id=R           the run is over: cut what is open, forget its rows, refuse its orphans
 
@@ -21,11 +22,13 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from docmind_lab.clocks import WALL, Clock
 from docmind_lab.services.log import RequestRow, ServiceLog, rows_as_json
+from docmind_lab.services.openai_service import OpenAIService
+from docmind_lab.services.peers import PEERS_PATH, PeerBehaviour
 from docmind_lab.services.plan import (
     RUN_IS_OVER,
     Chunk,
@@ -39,6 +42,10 @@ from docmind_lab.services.plan import (
     json_steps,
 )
 from docmind_lab.services.slots import SlotQueue, Turn
+
+if TYPE_CHECKING:
+    from docmind_lab.services.peers.exchange import PeerExchange
+    from docmind_lab.services.peers.host import PeerHost
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -67,12 +74,17 @@ class _Playing:
 
 @dataclass
 class WallDoor:
-    """An ASGI application in front of the two services. slots: model calls worked on at once; None for no limit."""
+    """An ASGI application in front of the services.
+
+    slots: model calls worked on at once; None for no limit. peers: how the peer agents behave; left out, by the habits
+    that are assumed and as fast as the model is.
+    """
 
     llm: Service
     vectors: Service
     stops_on_disconnect: bool = True
     slots: int | None = None
+    peers: PeerBehaviour | None = None
     clock: Clock = WALL
     log: ServiceLog = field(default_factory=ServiceLog)
     _queue: SlotQueue[_Playing] = field(init=False)
@@ -84,6 +96,10 @@ class WallDoor:
 
     def __post_init__(self) -> None:
         self._queue = SlotQueue(self.slots)
+        self._host: PeerHost | None = None
+        self._telling: set[asyncio.Task[None]] = set()
+        if self.peers is None and isinstance(self.llm, OpenAIService):
+            self.peers = PeerBehaviour(self.llm.profile, default_seed=self.llm.default_seed)
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Serve one HTTP request."""
@@ -98,6 +114,9 @@ class WallDoor:
             return
         if request.tag("run-id") in self._over:
             await _send_steps(send, RUN_IS_OVER)
+            return
+        if request.path.startswith(PEERS_PATH) and self.peers is not None:
+            await self._serve_peer(request, received_at, receive, send, self.peers)
             return
         service = self.llm if request.path.startswith("/v1/") else self.vectors
         plan = await asyncio.get_running_loop().run_in_executor(self._planner, service.plan, request)
@@ -117,8 +136,32 @@ class WallDoor:
             self._close(playing, "error")
             self._playing.discard(playing)
             self._let_start(self._queue.leave(playing, self.clock.now()))
-            async with self._changed:
-                self._changed.notify_all()
+            await self._tell_changed()
+
+    async def _tell_changed(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def _serve_peer(
+        self, request: ServiceRequest, received_at: float, receive: Receive, send: Send, behaviour: PeerBehaviour
+    ) -> None:
+        if self._host is None:
+            # In the planner's thread: loading the A2A SDK takes a second, and the loop's timers stay exact meanwhile.
+            made = await asyncio.get_running_loop().run_in_executor(self._planner, _peer_host)
+            self._host = self._host or made(behaviour, self.log, self.clock, self._peer_ended)
+        exchange = self._host.received(request, received_at)
+        watcher = asyncio.create_task(_until_left(receive, exchange))
+        try:
+            await self._host.serve(request, exchange, send)
+        finally:
+            watcher.cancel()
+        if exchange.cut:
+            raise _ConnectionDropped
+
+    def _peer_ended(self) -> None:
+        telling = asyncio.ensure_future(self._tell_changed())
+        self._telling.add(telling)
+        telling.add_done_callback(self._telling.discard)
 
     async def _has_slot(self, playing: _Playing) -> bool:
         """Whether the request got a slot, after waiting for it; False when the request was ended before."""
@@ -223,7 +266,11 @@ class WallDoor:
             for playing in self._playing:
                 if playing.row.run_id == run_id:
                     playing.ended.set()
+            if self._host is not None:
+                self._host.end_run(run_id)
             await self._until_quiet(run_id, 5.0)
+            if self._host is not None:
+                await self._host.forget(run_id)
             self.log.forget(run_id)
             await _reply(send, 200, {"run_id": run_id, "forgotten": True})
             return
@@ -243,6 +290,19 @@ class WallDoor:
                 await self._changed.wait_for(lambda: self.log.open_rows(run_id) == 0)
         except TimeoutError:
             pass
+
+
+def _peer_host() -> type[PeerHost]:
+    # Function-level: only a service whose peers are asked needs the A2A SDK installed.
+    from docmind_lab.services.peers.host import PeerHost  # noqa: PLC0415
+
+    return PeerHost
+
+
+async def _until_left(receive: Receive, exchange: PeerExchange) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    exchange.client_left()
 
 
 def _seconds(text: str) -> float | None:

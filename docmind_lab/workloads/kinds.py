@@ -36,6 +36,7 @@ _MODULES: Mapping[str, str] = MappingProxyType(
         "supervisor": "docmind_lab.workloads.supervisor",
         "research": "docmind_lab.workloads.research",
         "staged": "docmind_lab.workloads.staged",
+        "peers": "docmind_lab.workloads.peers",
     }
 )
 

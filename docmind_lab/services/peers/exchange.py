@@ -1,0 +1,88 @@
+"""One request to a peer, as the service's log sees it: open until its reply is over and nothing works for it any more.
+
+A task outlives the request that asked for it. So a row of kind "peer" ends with the work, not with the connection, and
+what a peer does after a deadline stands in the log whoever still listens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from docmind_lab.clocks import Clock
+from docmind_lab.randomness import DrawKey
+from docmind_lab.services.log import RequestRow, RowOutcome
+
+
+@dataclass(eq=False)
+class PeerExchange:
+    """A request and the work that it began. ended: told once, when both are over.
+
+    cut: whether its run is over, so that nothing may go on. task_id: of the task that it began, empty for none.
+    """
+
+    row: RequestRow
+    key: DrawKey
+    clock: Clock
+    ended: Callable[[PeerExchange], None]
+    is_replied: bool = False
+    cut: bool = False
+    task_id: str = ""
+    work: asyncio.Task[object] | None = None
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+    _outcome: RowOutcome | None = None
+
+    def client_left(self) -> None:
+        """Nobody listens any more; the work goes on."""
+        if self.row.outcome == "open" and not self.is_replied:
+            self.row.client_gone_at = self.clock.now()
+        self.gone.set()
+
+    def sent(self, status: int | None, *, body: bool) -> None:
+        """Note bytes of the reply: its head when there is a status, a part of its body."""
+        now = self.clock.now()
+        if status is not None:
+            self.row.status, self.row.first_byte_at = status, now
+        if body:
+            self.row.last_byte_at = now
+
+    def replied(self) -> None:
+        """The reply is over, complete or not."""
+        self.is_replied = True
+        self._end_if_over()
+
+    def begin_work(self, task_id: str) -> None:
+        """The running task works for this request from now on."""
+        self.task_id, self.work = task_id, asyncio.current_task()
+
+    def end_work(self, outcome: RowOutcome) -> None:
+        """The work is over."""
+        self._outcome, self.work = "ended" if self.cut else outcome, None
+        self._end_if_over()
+
+    def end_with_its_run(self) -> None:
+        """Its run is over: the client is as good as gone, and the work stops where it is."""
+        self.cut = True
+        self.gone.set()
+        if self.work is not None:
+            self.work.cancel()
+
+    def _end_if_over(self) -> None:
+        if self.work is not None or not self.is_replied or self.row.outcome != "open":
+            return
+        self.row.outcome = self._outcome or self._outcome_of_reply()
+        self.row.ended_at = self.clock.now()
+        self.ended(self)
+
+    def _outcome_of_reply(self) -> RowOutcome:
+        if self.cut:
+            return "ended"
+        if self.row.client_gone_at is not None:
+            return "client_gone"
+        return "error" if self.row.status is None or self.row.status >= 400 else "ok"
+
+
+CURRENT_EXCHANGE: ContextVar[PeerExchange] = ContextVar("docmind_lab_peer_exchange")
+"""The request that the running code of a peer belongs to."""

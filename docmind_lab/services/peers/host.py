@@ -1,0 +1,181 @@
+"""The A2A SDK's own server for all peers of a service: `/a2a/<peer>` over JSON-RPC, streams included.
+
+It is used by a door, which reads a request, says when the client leaves, and sends what comes back. Each peer has its
+own card at `/a2a/<peer>/.well-known/agent-card.json`; all of them work alike and differ by what their keys draw.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from a2a.server.agent_execution import SimpleRequestContextBuilder
+from a2a.server.context import ServerCallContext
+from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
+from a2a.server.tasks import InMemoryTaskStore
+from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+from docmind_lab.clocks import Clock
+from docmind_lab.services.log import ServiceLog
+from docmind_lab.services.peers.behaviour import PEERS_PATH, PeerBehaviour
+from docmind_lab.services.peers.exchange import CURRENT_EXCHANGE, PeerExchange
+from docmind_lab.services.peers.executor import PeerExecutor
+from docmind_lab.services.plan import Plan, ServiceRequest
+
+Message = MutableMapping[str, Any]
+Send = Callable[[Message], Awaitable[None]]
+
+_ROW = Plan((), "peer")
+
+
+def agent_card(peer: str, url: str) -> AgentCard:
+    """The card of a peer: who it is and where it is reached."""
+    skill = AgentSkill(id="read", name="Read passages", description="Says what answers a question.", tags=["reading"])
+    return AgentCard(
+        name=peer,
+        description="Reads the passages that it is sent, and says what in them answers a question.",
+        version="1",
+        capabilities=AgentCapabilities(streaming=True),
+        supported_interfaces=[AgentInterface(protocol_binding="JSONRPC", url=url, protocol_version="1.0")],
+        default_input_modes=["application/json"],
+        default_output_modes=["application/json"],
+        skills=[skill],
+    )
+
+
+class PeerHost:
+    """The peers of one service. changed: called whenever a row of the log has ended."""
+
+    def __init__(
+        self, behaviour: PeerBehaviour, log: ServiceLog, clock: Clock, changed: Callable[[], None] = lambda: None
+    ) -> None:
+        self._behaviour, self._log, self._clock, self._changed = behaviour, log, clock, changed
+        self._executor = PeerExecutor(behaviour)
+        self._store = InMemoryTaskStore()
+        self._apps: dict[str, Starlette] = {}
+        self._handlers: list[DefaultRequestHandler] = []
+        # In order of arrival, so that whatever is done to all of them has one order.
+        self._open: dict[PeerExchange, None] = {}
+        self._tasks_of_runs: dict[str, list[str]] = {}
+
+    def received(self, request: ServiceRequest, received_at: float) -> PeerExchange:
+        """The exchange of a request, its row begun."""
+        row = self._log.received(request, _ROW, received_at)
+        key = request.draw_key(_peer_of(request.path), "0", self._behaviour.default_seed)
+        exchange = PeerExchange(row, key, self._clock, self._ended)
+        self._open[exchange] = None
+        return exchange
+
+    async def serve(self, request: ServiceRequest, exchange: PeerExchange, send: Send) -> None:
+        """Answer a request, until its reply is over or its client has left."""
+        CURRENT_EXCHANGE.set(exchange)
+        try:
+            if _is_cancel(request) and self._behaviour.loses_cancel(exchange.key):
+                await exchange.gone.wait()
+            else:
+                await self._reply(request, exchange, send)
+        finally:
+            exchange.replied()
+
+    async def _reply(self, request: ServiceRequest, exchange: PeerExchange, send: Send) -> None:
+        body = [{"type": "http.request", "body": request.body, "more_body": False}]
+
+        async def receive() -> Message:
+            if body:
+                return body.pop()
+            await exchange.gone.wait()
+            return {"type": "http.disconnect"}
+
+        async def noted(message: Message) -> None:
+            if exchange.gone.is_set():
+                return
+            exchange.sent(message.get("status"), body=bool(message.get("body")))
+            await send(message)
+
+        app = asyncio.ensure_future(self._app(_peer_of(request.path))(_scope(request), receive, noted))
+        gone = asyncio.ensure_future(exchange.gone.wait())
+        try:
+            await asyncio.wait((app, gone), return_when=asyncio.FIRST_COMPLETED)
+            if app.done():
+                app.result()
+        finally:
+            # Who waits for a reply that nobody reads any more is at no work.
+            for task in (app, gone):
+                task.cancel()
+            await asyncio.wait((app, gone))
+
+    def end_run(self, run_id: str) -> None:
+        """A run is over: stop what the peers still do for it."""
+        for exchange in [exchange for exchange in self._open if exchange.row.run_id == run_id]:
+            exchange.end_with_its_run()
+
+    async def forget(self, run_id: str) -> None:
+        """Drop the tasks of a run."""
+        for task_id in self._tasks_of_runs.pop(run_id, ()):
+            await self._store.delete(task_id, ServerCallContext())
+
+    async def aclose(self) -> None:
+        """Stop whatever the peers still do, for whomever."""
+        for exchange in list(self._open):
+            exchange.end_with_its_run()
+        for handler in self._handlers:
+            await handler.aclose()
+
+    def _ended(self, exchange: PeerExchange) -> None:
+        self._open.pop(exchange, None)
+        if exchange.task_id:
+            self._tasks_of_runs.setdefault(exchange.row.run_id, []).append(exchange.task_id)
+        self._changed()
+
+    def _app(self, peer: str) -> Starlette:
+        if peer not in self._apps:
+            self._apps[peer] = self._made(peer)
+        return self._apps[peer]
+
+    def _made(self, peer: str) -> Starlette:
+        # Clients keep to the address that they were given, whatever is said here of where this is.
+        card = agent_card(peer, f"{PEERS_PATH}{peer}")
+        handler = DefaultRequestHandler(
+            agent_executor=self._executor,
+            task_store=self._store,
+            agent_card=card,
+            request_context_builder=SimpleRequestContextBuilder(),
+        )
+        self._handlers.append(handler)
+        routes = create_jsonrpc_routes(handler, "/") + create_agent_card_routes(card)
+        return Starlette(routes=[Mount(f"{PEERS_PATH}{peer}", routes=routes)])
+
+
+def _peer_of(path: str) -> str:
+    return path.removeprefix(PEERS_PATH).partition("/")[0]
+
+
+def _is_cancel(request: ServiceRequest) -> bool:
+    try:
+        payload = request.json()
+    except ValueError:
+        return False
+    return isinstance(payload, dict) and payload.get("method") == "CancelTask"
+
+
+def _scope(request: ServiceRequest) -> Message:
+    # The trailing slash, since a mount's own root has one.
+    path = request.path if request.path.count("/") > 2 else f"{request.path}/"
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": request.method,
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "root_path": "",
+        "query_string": request.query.encode(),
+        "headers": [(name.encode(), value.encode("latin-1")) for name, value in request.headers.items()],
+        "client": ("127.0.0.1", 0),
+        "server": ("127.0.0.1", 0),
+    }

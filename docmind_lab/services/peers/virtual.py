@@ -1,0 +1,109 @@
+"""The peers in virtual time: the SDK's server on an event loop of the run, behind the virtual door.
+
+The loop is a thread of the run like any other, so its waits are virtual; requests are handed to it, and what it sends
+goes over the connection that the request came by. It begins with the first request for a peer and ends with the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable
+from functools import partial
+
+from docmind_lab.clocks.virtual import VirtualClock
+from docmind_lab.services.log import ServiceLog
+from docmind_lab.services.peers.behaviour import PeerBehaviour
+from docmind_lab.services.peers.exchange import PeerExchange
+from docmind_lab.services.peers.host import Message, PeerHost, Send
+from docmind_lab.services.plan import Chunk, Headers, ServiceRequest
+from docmind_lab.services.virtual_http import HttpConnection
+
+
+class VirtualPeers:
+    """The peers of one run. Made, and its methods called, by actors of the run. changed: as of `PeerHost`."""
+
+    def __init__(
+        self, behaviour: PeerBehaviour, log: ServiceLog, clock: VirtualClock, changed: Callable[[], None]
+    ) -> None:
+        self._clock = clock
+        self._host = PeerHost(behaviour, log, clock, changed)
+        self._loop = asyncio.new_event_loop()
+        self._serving: dict[asyncio.Task[None], None] = {}
+        threading.Thread(target=self._serve_until_the_end, name="docmind-peers", daemon=True).start()
+
+    def _serve_until_the_end(self) -> None:
+        try:
+            self._loop.run_forever()
+        finally:
+            # The SDK's queues take locks of their own when their coroutines are thrown away, and would wait for them
+            # in real time; cancelled, they let go of everything. Nothing in this waits for an instant.
+            self._loop.run_until_complete(self._close())
+
+    async def _close(self) -> None:
+        await self._host.aclose()
+        rest = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
+
+    def serve(self, request: ServiceRequest, connection: HttpConnection) -> None:
+        """Have a request answered; returns at once."""
+        exchange = self._host.received(request, self._clock.now())
+        connection.attend(_Leaving(exchange, self._on_loop))
+        self._on_loop(partial(self._begin, request, exchange, connection))
+
+    def end_run(self, run_id: str) -> None:
+        """A run is over: stop what the peers still do for it."""
+        self._on_loop(partial(self._host.end_run, run_id))
+
+    def _on_loop(self, function: Callable[[], None]) -> None:
+        # A loop that ended with its run has nobody to serve. In no context of the client's: what is in force around
+        # its call is no business of a server's.
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(function, context=contextvars.Context())
+
+    def _begin(self, request: ServiceRequest, exchange: PeerExchange, connection: HttpConnection) -> None:
+        task = self._loop.create_task(self._host.serve(request, exchange, _sending(connection, self._clock)))
+        self._serving[task] = None
+        task.add_done_callback(partial(self._served, exchange, connection))
+
+    def _served(self, exchange: PeerExchange, connection: HttpConnection, task: asyncio.Task[None]) -> None:
+        del self._serving[task]
+        self._clock.note_effect()
+        if exchange.cut:
+            connection.drop()
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            # A defect of the service; its client would take it for a failed call and hide it.
+            self._clock.call_at(self._clock.now(), partial(_fail, error))
+
+
+def _fail(error: BaseException) -> None:
+    raise error
+
+
+class _Leaving:
+    """Tells an exchange, on the loop that it belongs to, that its client has left."""
+
+    def __init__(self, exchange: PeerExchange, on_loop: Callable[[Callable[[], None]], None]) -> None:
+        self._exchange, self._on_loop = exchange, on_loop
+
+    def client_left(self) -> None:
+        self._on_loop(self._exchange.client_left)
+
+
+def _sending(connection: HttpConnection, clock: VirtualClock) -> Send:
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = ((name.decode(), value.decode("latin-1")) for name, value in message["headers"])
+            connection.send(Headers(message["status"], tuple(headers)))
+        elif message["type"] == "http.response.body":
+            if message.get("body"):
+                connection.send(Chunk(message["body"]))
+            if not message.get("more_body"):
+                connection.finish()
+        clock.note_effect()
+
+    return send

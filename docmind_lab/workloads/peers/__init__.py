@@ -1,0 +1,45 @@
+"""The workload `peers`: a parent that delegates to peer agents over A2A, and what becomes of calls that take too long.
+
+correlation.py   a pending call, and the four ways in which it can be decided
+stores.py        where pending calls are kept; the one atomic claim that decides each
+correlator.py    who decides: an answer, a timeout, a cancel, a failure, whoever claims first
+timeouts.py      which of several limits ends a call
+client.py        A2A clients through the network seam
+caller.py        calls side by side, their timers, signs of life, cancels
+noting.py        what the recorder is told
+shelves.py       the corpus in parts, one for each peer
+graph.py         the parent agent
+workload.py      the parent as a system under a deadline
+tables.py        the table `peer_tasks`
+races.py         every order of what can happen to one call
+chaos.py         peers that misbehave, and what each way of it costs
+
+The peers themselves are in docmind_lab/services/peers. The package needs a2a-sdk (extra "peers").
+"""
+
+import logging
+
+from docmind_lab.retrieval import load_questions
+from docmind_lab.workloads.kinds import Defaults, WorkloadKind
+from docmind_lab.workloads.peers.noting import EVENTS
+from docmind_lab.workloads.peers.tables import PEER_TASKS
+from docmind_lab.workloads.peers.workload import PEERS, PeersWorkload
+
+# Late answers and failed cancels are what is studied here: they are logged, and printed where somebody asks for it.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
+
+KIND = WorkloadKind(
+    name="peers",
+    title="Parent of four A2A peers",
+    asked="questions",
+    cases=load_questions,
+    build=PeersWorkload,
+    # In each, the budget falls among the run times: with nothing or everything in time there is nothing to compare.
+    defaults={"virtual": Defaults(20.0, 40, "heavy_tail/3"), "wall": Defaults(2.0, 8, "typical/5")},
+    roles=("delegate", *PEERS, "conclude"),
+    events=EVENTS,
+    tables=(PEER_TASKS,),
+)
+"""A parent agent that delegates each question to four peers."""
+
+__all__ = ["KIND", "PeersWorkload"]

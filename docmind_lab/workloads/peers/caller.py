@@ -1,0 +1,246 @@
+"""Calls to peers side by side, each under its own timeout: the async half of a parent.
+
+    caller = PeerCaller(PeerClients(url, http), Correlator())
+    results = await caller.call(calls, step="0", logical_task_id="run 7")     # in call order
+
+All calls are registered before the first is sent. Cancels and late answers are nobody's critical path: they go on in
+tasks of their own after `call` has returned, each bounded, and `idle` waits for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import math
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from docmind_lab.clocks import WALL, Clock
+from docmind_lab.recorder import current_recorder
+from docmind_lab.workloads.peers.client import FAILURES, PeerClients, PeerNews
+from docmind_lab.workloads.peers.correlation import CorrelationEntry, PeerResult
+from docmind_lab.workloads.peers.correlator import Correlator
+from docmind_lab.workloads.peers.noting import Noting
+from docmind_lab.workloads.peers.timeouts import Limit, PeerTimeouts, words_of
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class PeerCall:
+    """What the model asks of a peer.
+
+    function_call_id: of its tool call. task: what the peer is sent. topics: of the passages in it, by their ids.
+    """
+
+    function_call_id: str
+    tool_name: str
+    peer: str
+    task: Mapping[str, Any]
+    topics: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class _Child:
+    """One call under way. left_s: what the run's deadline leaves to it; inf for all the time there is."""
+
+    entry: CorrelationEntry
+    call: PeerCall
+    noting: Noting
+    left_s: float
+    started_at: float = 0.0
+    due_s: float = math.inf
+    limit: Limit = "peer_timeout"
+    timer: asyncio.TimerHandle | None = None
+    stream: asyncio.Task[None] | None = None
+    task_id: str = ""
+    is_working: bool = False
+    extensions: int = 0
+    is_decided: bool = False
+    wants_cancel: bool = False
+
+
+@dataclass
+class PeerCaller:
+    """Calls peers for one parent process, on one event loop. clock: of the loop."""
+
+    clients: PeerClients
+    correlator: Correlator = field(default_factory=Correlator)
+    timeouts: PeerTimeouts = field(default_factory=PeerTimeouts)
+    clock: Clock = WALL
+    _background: dict[asyncio.Task[None], None] = field(default_factory=dict, init=False, repr=False)
+
+    async def call(
+        self, calls: Sequence[PeerCall], *, step: str, logical_task_id: str, left_s: float = math.inf
+    ) -> tuple[PeerResult, ...]:
+        """What became of each call, in call order, as soon as all of them are decided.
+
+        step: ordinal of the parent's step within its task; calls are told apart below it. left_s: what the run's
+        deadline leaves to each of them. Cancelled, it claims and cancels what is pending, and raises; then nothing
+        retriggers.
+        """
+        if not calls:
+            return ()
+        loop = asyncio.get_running_loop()
+        # What a loop that ended with its run has left behind will never be over.
+        self._background = {task: None for task in self._background if not task.get_loop().is_closed()}
+        decided: asyncio.Future[tuple[PeerResult, ...]] = loop.create_future()
+        invocation_id = f"{logical_task_id}/{step}"
+        children = [
+            self._child(call, f"{step}.{index}", logical_task_id, invocation_id, left_s)
+            for index, call in enumerate(calls)
+        ]
+
+        def retrigger(results: tuple[PeerResult, ...]) -> None:
+            children[0].noting.retriggered(results)
+            if not decided.done():
+                decided.set_result(results)
+
+        self.correlator.begin([child.entry for child in children], retrigger)
+        for child in children:
+            self._start(child)
+        try:
+            return await decided
+        except asyncio.CancelledError:
+            self._parent_cancelled(children)
+            raise
+        finally:
+            self._later(self._forget_when_over(invocation_id, children))
+
+    def _child(self, call: PeerCall, position: str, logical_task_id: str, invocation_id: str, left_s: float) -> _Child:
+        entry = CorrelationEntry(
+            sub_task_id=f"{invocation_id}/{call.function_call_id}",
+            function_call_id=call.function_call_id,
+            original_task_context={"position": position},
+            peer_tool_name=call.tool_name,
+            peer_agent_name=call.peer,
+            logical_task_id=logical_task_id,
+            invocation_id=invocation_id,
+            timeout_s=self.timeouts.due(0.0, left_s)[0],
+        )
+        return _Child(entry, call, Noting(call.peer, position, current_recorder()), left_s)
+
+    # ---- one call
+
+    def _start(self, child: _Child) -> None:
+        child.started_at = asyncio.get_running_loop().time()
+        child.stream = asyncio.create_task(self._listen(child))
+        self._set_timer(child, *self.timeouts.due(0.0, child.left_s))
+
+    def _set_timer(self, child: _Child, due_s: float, limit: Limit) -> None:
+        if child.timer is not None:
+            child.timer.cancel()
+        child.due_s, child.limit = due_s, limit
+        loop = asyncio.get_running_loop()
+        child.timer = loop.call_at(child.started_at + due_s, self._timeout_fired, child)
+
+    async def _listen(self, child: _Child) -> None:
+        """Send the call and hear what comes of it, to the end of its stream."""
+        why_not = "no answer"
+        try:
+            with child.noting.sent(child.entry.timeout_s):
+                async for news in self.clients.send(child.call.peer, child.call.task, child.entry.timeout_s):
+                    if news.kind == "ended":
+                        why_not = f"the peer's task was {news.state}"
+                    self._heard(child, news)
+        except FAILURES as error:
+            why_not = type(error).__name__
+        # After a stream that gave its answer this finds the call decided.
+        if self.correlator.send_failed(child.entry, why_not):
+            self._decided(child, "send_failed")
+
+    def _heard(self, child: _Child, news: PeerNews) -> None:
+        if news.kind == "known":
+            child.task_id = news.task_id
+            child.noting.task_known()
+            if child.wants_cancel:
+                self._later(self._cancel(child))
+        elif news.kind == "working":
+            self._sign_of_life(child)
+        elif news.kind == "answer":
+            payload = dict(news.payload or {})
+            too_late = self.correlator.answered(child.entry, payload)
+            if too_late is None:
+                self._decided(child, "completed")
+                child.noting.found(payload.get("ids", ()), child.call.topics)
+            else:
+                child.noting.too_late(too_late)
+
+    def _sign_of_life(self, child: _Child) -> None:
+        if not child.is_working:
+            child.is_working = True  # the first says that work has begun, at once; there is nothing to put off yet
+            return
+        since_s = asyncio.get_running_loop().time() - child.started_at
+        due_s, limit = self.timeouts.due(since_s, child.left_s)
+        if child.is_decided or due_s <= child.due_s:
+            return
+        if self.correlator.sign_of_life(child.entry, child.extensions):
+            child.extensions += 1
+            child.noting.extended(child.extensions, due_s)
+            self._set_timer(child, due_s, limit)
+
+    def _timeout_fired(self, child: _Child) -> None:
+        claimed = self.correlator.timed_out(child.entry)
+        if claimed is None:
+            return
+        self._decided(child, "timed_out", child.limit)
+        self._want_cancel(child, self.timeouts.listen_s)
+        error = words_of(child.limit, child.due_s)
+        result = PeerResult(claimed.function_call_id, claimed.peer_agent_name, "timed_out", error=error)
+        self.correlator.deliver(result, claimed)
+
+    def _parent_cancelled(self, children: Sequence[_Child]) -> None:
+        claimed = {entry.sub_task_id for entry in self.correlator.parent_cancelled([c.entry for c in children])}
+        for child in children:
+            if child.entry.sub_task_id in claimed:
+                self._decided(child, "cancelled")
+                # As long as a cancel needs: nobody is left who would count a late answer.
+                self._want_cancel(child, self.timeouts.cancel_s)
+
+    def _decided(self, child: _Child, outcome: str, limit: str = "") -> None:
+        child.is_decided = True
+        if child.timer is not None:
+            child.timer.cancel()
+        child.noting.decided(outcome, limit, asyncio.get_running_loop().time() - child.started_at)
+
+    # ---- off the critical path
+
+    def _want_cancel(self, child: _Child, listens_s: float) -> None:
+        child.wants_cancel = bool(child.entry.peer_agent_name)
+        if child.stream is not None:
+            limit = asyncio.get_running_loop().call_later(listens_s, child.stream.cancel)
+            child.stream.add_done_callback(lambda _: limit.cancel())
+        if child.wants_cancel and child.task_id:
+            self._later(self._cancel(child))
+
+    async def _cancel(self, child: _Child) -> None:
+        """Ask the peer to stop, within `cancel_s`; whatever comes of it changes nothing here."""
+        peer, name = child.entry.peer_agent_name, child.entry.sub_task_id
+        with child.noting.cancelling() as ended:
+            try:
+                async with asyncio.timeout(self.timeouts.cancel_s):
+                    ended.append(await self.clients.cancel(peer, child.task_id))
+            except (*FAILURES, TimeoutError) as error:
+                ended.append("failed")
+                log.error("The cancel of call %s to peer %s failed: %s", name, peer, type(error).__name__)
+        if ended != ["failed"]:
+            log.info("The cancel of call %s to peer %s: %s", name, peer, ended[0])
+
+    async def _forget_when_over(self, invocation_id: str, children: Sequence[_Child]) -> None:
+        """Keep what lateness is told from for as long as an answer may come."""
+        streams = [child.stream for child in children if child.stream is not None]
+        await asyncio.wait(streams)
+        self.correlator.forget(invocation_id)
+
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        # In no deadline's scope: a cancel that is due when nothing is left of the budget is sent all the same.
+        task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
+        self._background[task] = None
+        task.add_done_callback(lambda done: self._background.pop(done, None))
+
+    async def idle(self) -> None:
+        """Wait until nothing of any call goes on."""
+        while self._background:
+            await asyncio.wait(list(self._background))

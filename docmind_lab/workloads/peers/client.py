@@ -1,0 +1,115 @@
+"""A2A clients of the peers at one address, over one pool of connections through the network seam.
+
+A client belongs to the event loop it was first used on; whoever makes `PeerClients` closes it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import httpx
+from a2a.client import Client, ClientConfig, ClientFactory
+from a2a.client.errors import A2AClientError
+from a2a.helpers.proto_helpers import get_data_parts, new_data_message
+from a2a.types import (
+    AgentCapabilities,
+    AgentCard,
+    AgentInterface,
+    CancelTaskRequest,
+    Role,
+    SendMessageRequest,
+    StreamResponse,
+    TaskState,
+)
+from a2a.utils.errors import A2AError, TaskNotCancelableError, TaskNotFoundError
+
+from docmind_lab.network import HttpClients
+
+FAILURES = (A2AError, A2AClientError, httpx.HTTPError)
+"""What a call to a peer fails with."""
+
+_ENDED_WITHOUT_ANSWER = {
+    TaskState.TASK_STATE_FAILED: "failed",
+    TaskState.TASK_STATE_REJECTED: "rejected",
+    TaskState.TASK_STATE_CANCELED: "canceled",
+}
+
+CancelAnswer = Literal["accepted", "already_terminal", "not_found"]
+
+
+@dataclass(frozen=True)
+class PeerNews:
+    """One thing that a peer's stream says.
+
+    kind: known (its server's id of the task), working, answer (with a payload), ended (without one; state says how).
+    """
+
+    kind: Literal["known", "working", "answer", "ended"]
+    task_id: str = ""
+    payload: Mapping[str, Any] | None = None
+    state: str = ""
+
+
+class PeerClients:
+    """Clients for the peers below `url`, each at its name. Their cards are known: nothing is asked before a task.
+
+    elsewhere: whole addresses of peers that are not there.
+    """
+
+    def __init__(self, url: str, http: HttpClients, elsewhere: Mapping[str, str] | None = None) -> None:
+        self._url, self._http, self._elsewhere = url, http.a2a(), dict(elsewhere or {})
+        self._factory = ClientFactory(ClientConfig(httpx_client=self._http, streaming=True))
+        self._clients: dict[str, Client] = {}
+
+    async def send(self, peer: str, task: Mapping[str, Any], timeout_s: float) -> AsyncIterator[PeerNews]:
+        """What a peer says of a task, from its submission on. timeout_s: for the peer to know; a duration.
+
+        Raises: one of `FAILURES`.
+        """
+        request = SendMessageRequest(message=new_data_message(dict(task), role=Role.ROLE_USER))
+        request.metadata.update({"timeout_s": timeout_s})
+        async for said in self._client(peer).send_message(request):
+            news = _news(said)
+            if news is not None:
+                yield news
+
+    async def cancel(self, peer: str, task_id: str) -> CancelAnswer:
+        """What became of a cancel. Raises: one of `FAILURES` that is none of the normal answers."""
+        try:
+            await self._client(peer).cancel_task(CancelTaskRequest(id=task_id))
+        except TaskNotCancelableError:
+            return "already_terminal"
+        except TaskNotFoundError:
+            return "not_found"
+        return "accepted"
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    def _client(self, peer: str) -> Client:
+        if peer not in self._clients:
+            url = self._elsewhere.get(peer, f"{self._url}/{peer}")
+            at = AgentInterface(protocol_binding="JSONRPC", url=url, protocol_version="1.0")
+            card = AgentCard(
+                name=peer, capabilities=AgentCapabilities(streaming=True), supported_interfaces=[at], version="1"
+            )
+            self._clients[peer] = self._factory.create(card)
+        return self._clients[peer]
+
+
+def _news(said: StreamResponse) -> PeerNews | None:
+    if said.HasField("task"):
+        return PeerNews("known", task_id=said.task.id)
+    if said.HasField("artifact_update"):
+        found = get_data_parts(said.artifact_update.artifact.parts)
+        return PeerNews("answer", payload=found[0] if found and isinstance(found[0], Mapping) else {})
+    if said.HasField("status_update"):
+        state = said.status_update.status.state
+        if state == TaskState.TASK_STATE_WORKING:
+            return PeerNews("working")
+        if state in _ENDED_WITHOUT_ANSWER:
+            return PeerNews("ended", state=_ENDED_WITHOUT_ANSWER[state])
+    return None

@@ -1,0 +1,246 @@
+"""The parent agent as a graph: it delegates to peers, waits until each call is decided, and concludes.
+
+    START → delegate → peers → conclude → END
+
+What a peer found is kept in `documents` when all calls of the step are decided. So whoever is cut while peers are at
+work has nothing, and whoever lets each call time out in time has what the others found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import json
+import math
+import threading
+from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Annotated, Any, NotRequired
+
+from langchain.agents import AgentState
+from langchain_core.messages import AIMessage, ToolCall, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.channels import UntrackedValue
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START, StateGraph
+
+from docmind_lab.alternatives.event_loop import shared_loop
+from docmind_lab.clocks import WALL, Clock
+from docmind_lab.deadlines import Deadline, current_policy, deadline_scope
+from docmind_lab.graphs.asking import Asking
+from docmind_lab.graphs.colours import Colour
+from docmind_lab.graphs.state import Merged, merge_documents
+from docmind_lab.graphs.two_colours import Steps, StepsNode, Waiting
+from docmind_lab.network import HttpClients
+from docmind_lab.recorder import current_recorder
+from docmind_lab.services.scripted_model.peers import PEER_TOOL_PREFIX
+from docmind_lab.system import Runnable
+from docmind_lab.workloads.peers.caller import PeerCall, PeerCaller
+from docmind_lab.workloads.peers.client import PeerClients
+from docmind_lab.workloads.peers.correlation import PeerResult
+from docmind_lab.workloads.peers.correlator import Correlator
+from docmind_lab.workloads.peers.shelves import Shelf, task_for
+from docmind_lab.workloads.peers.timeouts import PeerTimeouts
+
+DELEGATE_PROMPT = (
+    "You delegate to peer agents. Each of them has read a part of the documents. Ask every peer that may know "
+    "something of the question; do not answer yourself."
+)
+CONCLUDE_PROMPT = (
+    "You conclude from what peer agents found. Answer the question from their passages, and cite each by its id in "
+    "brackets. A peer may have failed or timed out: say nothing of what you do not have."
+)
+_STEP = "0"
+
+
+class ParentState(AgentState[Any]):
+    """State of the parent. documents: what peers found. deadline_ts: as in `graphs/state.py`, in no checkpoint."""
+
+    deadline_ts: NotRequired[Annotated[float, UntrackedValue]]
+    documents: NotRequired[Annotated[list[Mapping[str, Any]], Merged(list, merge_documents)]]
+
+
+@dataclass(frozen=True)
+class Parent:
+    """What the parent's nodes work with.
+
+    timeouts: of each call. concluding_share: of what is left of a propagated deadline, kept for the conclusion, in
+    [0, 1). colour: of the async side, see `graphs/colours.py`.
+    """
+
+    delegating: Asking
+    concluding: Asking
+    shelves: tuple[Shelf, ...]
+    url: str
+    http: HttpClients
+    caller: PeerCaller
+    timeouts: PeerTimeouts
+    concluding_share: float = 0.25
+    colour: Colour = "own"
+    clock: Clock = WALL
+
+    def graph(self, checkpointer: BaseCheckpointSaver[Any]) -> Runnable:
+        """The compiled graph."""
+        built = StateGraph(ParentState)
+        built.add_node("delegate", StepsNode("delegate", self._delegate))
+        built.add_node("peers", StepsNode("peers", self._peers))
+        built.add_node("conclude", StepsNode("conclude", self._conclude))
+        built.add_edge(START, "delegate")
+        built.add_conditional_edges("delegate", _next, ["peers", END])
+        built.add_edge("peers", "conclude")
+        built.add_edge("conclude", END)
+        return built.compile(checkpointer=checkpointer)
+
+    # ---- the nodes
+
+    def _delegate(self, state: Mapping[str, Any], config: RunnableConfig) -> Steps[dict[str, Any]]:
+        tools = [_tool_of(shelf) for shelf in self.shelves]
+        said = yield self.delegating.ask(state["messages"], state, system=DELEGATE_PROMPT, tools=tools)
+        return {"messages": [said]}
+
+    def _peers(self, state: Mapping[str, Any], config: RunnableConfig) -> Steps[dict[str, Any]]:
+        by_tool = {_tool_name(shelf.peer): shelf for shelf in self.shelves}
+        asked = [call for call in _tool_calls(state) if call["name"] in by_tool]
+        calls = [_peer_call(call, by_tool[call["name"]]) for call in asked]
+        results: Sequence[PeerResult] = yield self._calling(calls, state, config)
+        documents = [document for result in results for document in self._found(result)]
+        return {"messages": [self._told(result, call) for result, call in zip(results, asked, strict=True)]} | {
+            "documents": documents
+        }
+
+    def _conclude(self, state: Mapping[str, Any], config: RunnableConfig) -> Steps[dict[str, Any]]:
+        said = yield self.concluding.ask(state["messages"], state, system=CONCLUDE_PROMPT)
+        return {"messages": [said]}
+
+    # ---- calling
+
+    def _calling(self, calls: Sequence[PeerCall], state: Mapping[str, Any], config: RunnableConfig) -> Waiting:
+        task = str(config.get("configurable", {}).get("thread_id", "task"))
+
+        async def call(caller: PeerCaller) -> Sequence[PeerResult]:
+            deadline, policy = Deadline.from_state(state, self.clock), current_policy()
+            left_s = math.inf
+            if deadline is not None:
+                left_s = deadline.remaining() * (1 - self.concluding_share)
+                if left_s <= policy.floor_s:
+                    self._refuse(calls)
+                    raise deadline.refused("peers", "graph")
+            with deadline_scope(deadline if policy.cap == "total" else None):
+                return await caller.call(calls, step=_STEP, logical_task_id=task, left_s=left_s)
+
+        def on_shared_loop() -> Sequence[PeerResult]:
+            return shared_loop().run(call(self.caller))
+
+        async def own() -> Sequence[PeerResult]:
+            return await call(self.caller)
+
+        async def in_thread() -> Sequence[PeerResult]:
+            return await asyncio.to_thread(_as_work, on_shared_loop)
+
+        async def blocking() -> Sequence[PeerResult]:
+            return self._elsewhere(call)
+
+        awaited: dict[Colour, Any] = {"own": own, "sync": in_thread, "blocking_async": blocking}
+        return Waiting(blocking=on_shared_loop, awaited=awaited[self.colour])
+
+    def _elsewhere(self, call: Any) -> Sequence[PeerResult]:
+        """What `call` gives on a loop of its own, while the calling thread waits: a loop cannot wait for itself."""
+        results: Future[Sequence[PeerResult]] = Future()
+
+        async def main() -> None:
+            clients = PeerClients(self.url, self.http)
+            caller = PeerCaller(clients, Correlator(clock=self.clock), self.timeouts, self.clock)
+            try:
+                results.set_result(await call(caller))
+            except Exception as error:  # noqa: BLE001 - handed to the thread that waits
+                results.set_exception(error)
+            await caller.idle()
+            await clients.aclose()
+
+        run = contextvars.copy_context().run
+        threading.Thread(target=lambda: run(_run, main()), name="docmind-peer-caller", daemon=True).start()
+        return results.result()
+
+    def _refuse(self, calls: Sequence[PeerCall]) -> None:
+        recorder = current_recorder()
+        if recorder is not None:
+            for index, call in enumerate(calls):
+                recorder.refuse("peer", call.peer, f"{_STEP}.{index}")
+
+    # ---- results
+
+    def _found(self, result: PeerResult) -> list[dict[str, Any]]:
+        """The passages that a peer cites, as documents that are kept."""
+        shelf = next(shelf for shelf in self.shelves if shelf.peer == result.peer)
+        by_id = {chunk.id: chunk for chunk in shelf.chunks}
+        cited = [by_id[found] for found in result.payload.get("ids", ()) if found in by_id]
+        return [
+            {
+                "id": chunk.id,
+                "content": chunk.text,
+                "metadata": {"topic": chunk.topic, "section": chunk.section, "peer": result.peer},
+                "score": 1.0 / rank,
+            }
+            for rank, chunk in enumerate(cited, start=1)
+        ]
+
+    def _told(self, result: PeerResult, call: ToolCall) -> ToolMessage:
+        """The result as the model reads it, under the id of its call."""
+        documents = [{"id": found["id"], "content": found["content"]} for found in self._found(result)]
+        told = {"peer": result.peer, "outcome": result.outcome, "documents": documents}
+        if result.error:
+            told["error"] = result.error
+        return ToolMessage(
+            json.dumps(told, ensure_ascii=False),
+            tool_call_id=result.function_call_id,
+            name=call["name"],
+            status="success" if result.outcome == "completed" else "error",
+        )
+
+
+def _run(main: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(main)
+
+
+def _as_work(function: Any) -> Any:
+    recorder = current_recorder()
+    if recorder is None:
+        return function()
+    with recorder.work("worker thread"):
+        return function()
+
+
+def _next(state: Mapping[str, Any]) -> str:
+    return "peers" if _tool_calls(state) else END
+
+
+def _tool_calls(state: Mapping[str, Any]) -> Sequence[ToolCall]:
+    last = state["messages"][-1]
+    return last.tool_calls if isinstance(last, AIMessage) else ()
+
+
+def _tool_name(peer: str) -> str:
+    return f"{PEER_TOOL_PREFIX}{peer}"
+
+
+def _peer_call(call: ToolCall, shelf: Shelf) -> PeerCall:
+    question = str(call["args"].get("question", ""))
+    task = task_for(shelf, question)
+    given = {passage["id"] for passage in task["passages"]}
+    topics = {chunk.id: chunk.topic for chunk in shelf.chunks if chunk.id in given}
+    return PeerCall(str(call["id"]), call["name"], shelf.peer, task, topics)
+
+
+def _tool_of(shelf: Shelf) -> dict[str, Any]:
+    """The tool that asks a peer, as OpenAI's interface describes one."""
+    question = {"type": "string", "description": "What to look for, in words."}
+    about = ", ".join(shelf.topics[:3])
+    return {
+        "type": "function",
+        "function": {
+            "name": _tool_name(shelf.peer),
+            "description": f"Ask the peer that has read about {about} and {max(0, len(shelf.topics) - 3)} more topics.",
+            "parameters": {"type": "object", "properties": {"question": question}, "required": ["question"]},
+        },
+    }

@@ -1,0 +1,137 @@
+"""The workload `peers`: a parent agent that delegates each question to peer agents over the A2A protocol.
+
+`source_recall` is the share of the question's gold topics among the passages that peers gave back in time,
+`answer_score` the share of its gold facts that the conclusion states with a citation, `documents_count` the number of
+those passages. A call that timed out has none: what a peer costs when it is late shows in all three.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from langchain_core.messages import HumanMessage
+
+from docmind_lab.alternatives.base import Outcome
+from docmind_lab.alternatives.event_loop import shared_loop
+from docmind_lab.graphs.asking import Asking
+from docmind_lab.graphs.colours import MODELS, Colour, checked_colour
+from docmind_lab.graphs.model_calls import ModelCalls
+from docmind_lab.graphs.observer import ObservedSaver, RunCallbacks
+from docmind_lab.network import HttpClients
+from docmind_lab.recorder import Recorder
+from docmind_lab.retrieval import Question, RetrievedDocument, answer_score
+from docmind_lab.retrieval import source_recall as share_of_gold_topics
+from docmind_lab.system import Runnable
+from docmind_lab.workloads.kinds import Surroundings
+from docmind_lab.workloads.peers.caller import PeerCaller
+from docmind_lab.workloads.peers.client import PeerClients
+from docmind_lab.workloads.peers.correlator import Correlator
+from docmind_lab.workloads.peers.graph import Parent
+from docmind_lab.workloads.peers.shelves import shelves
+from docmind_lab.workloads.peers.stores import CorrelationStore
+from docmind_lab.workloads.peers.timeouts import PeerTimeouts
+
+PEERS = ("reader_1", "reader_2", "reader_3", "reader_4")
+"""The peers that a parent has, each with its part of the corpus."""
+
+
+@dataclass
+class PeersWorkload:
+    """The parent and its clients, built once and run many times.
+
+    surroundings: see `kinds.py`. timeouts: of each call to a peer. store: of pending calls; in this process when left
+    out. concluding_share: of what is left of a propagated deadline, kept for the conclusion.
+    """
+
+    surroundings: Surroundings
+    timeouts: PeerTimeouts = field(default_factory=PeerTimeouts)
+    store: CorrelationStore | None = None
+    concluding_share: float = 0.25
+
+    name = "peers"
+
+    def __post_init__(self) -> None:
+        settings = self.surroundings.settings
+        self.http = HttpClients(admit=settings.admit, max_connections=self.surroundings.max_connections)
+        self.shelves = shelves(self.surroundings.searched().chunks, PEERS)
+        self.saver = ObservedSaver()
+        self.correlator = Correlator(self.store)
+        self.clients = PeerClients(self.surroundings.addresses.peers_url, self.http)
+        self.caller = PeerCaller(self.clients, self.correlator, self.timeouts)
+        self.graph = self._graph(self.surroundings.node_colour)
+
+    def _graph(self, colour: Colour) -> Runnable:
+        llm = self.surroundings.settings.llm
+        model = MODELS[checked_colour(colour)](
+            model=llm.model,
+            base_url=self.surroundings.addresses.openai_base_url,
+            api_key=llm.api_key,
+            max_retries=self.surroundings.client_retries,
+            http_client=self.http.openai,
+            http_async_client=self.http.openai_async,
+        )
+
+        def asking(role: str) -> Asking:
+            return Asking(model, ModelCalls(role, request_timeout_s=llm.request_timeout_seconds))
+
+        parent = Parent(
+            delegating=asking("delegate"),
+            concluding=asking("conclude"),
+            shelves=self.shelves,
+            url=self.surroundings.addresses.peers_url,
+            http=self.http,
+            caller=self.caller,
+            timeouts=self.timeouts,
+            concluding_share=self.concluding_share,
+            colour=colour,
+        )
+        return parent.graph(self.saver)
+
+    def coloured(self, node_colour: Colour) -> Self:
+        """The same clients and peers under a graph whose nodes have this colour."""
+        made = copy.copy(self)
+        made.graph = self._graph(node_colour)
+        return made
+
+    def runnable(self, recorder: Recorder) -> Runnable:
+        """The graph, observed by the run's recorder and with a thread of its own in the checkpointer."""
+        agents = self.surroundings.settings.agents
+        return self.graph.with_config(
+            {
+                "configurable": {"thread_id": recorder.run_id},
+                "callbacks": [RunCallbacks(recorder)],
+                "recursion_limit": agents.max_workflow_depth,
+            }
+        )
+
+    def inputs(self, question: Question) -> dict[str, Any]:
+        """The graph's input for a question."""
+        return {"messages": [HumanMessage(question.text, id="question")]}
+
+    def scores(self, question: Question, outcome: Outcome) -> tuple[float, float]:
+        """Source recall and answer score of what the caller got."""
+        documents = [_document(payload) for payload in outcome.documents]
+        recall = share_of_gold_topics(question, [document.topic for document in documents])
+        return recall, answer_score(question, outcome.answer, documents)
+
+    def forget(self, run_id: str) -> None:
+        """Drop a run's checkpoints, and what is still pending of it."""
+        self.saver.delete_thread(run_id)
+        self.correlator.drop(run_id)
+
+    def close(self) -> None:
+        """Close the clients, the async ones on the loop they were used on."""
+        self.http.close()
+        shared_loop().run(self._close_async())
+
+    async def _close_async(self) -> None:
+        await self.clients.aclose()
+        await self.http.aclose()
+
+
+def _document(payload: Mapping[str, Any]) -> RetrievedDocument:
+    known: Sequence[str] = ("id", "content", "metadata", "score")
+    return RetrievedDocument(**{name: payload[name] for name in known if name in payload})

@@ -1,0 +1,197 @@
+"""The parent of four peers under every alternative, measured in virtual time."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from docmind_lab.alternatives import ALTERNATIVES, Alternative, AsyncCancellation, Cooperative, HardTimeout, Unguarded
+from docmind_lab.comparison import Comparison
+from docmind_lab.measurement import MeasuredRun
+from docmind_lab.records import to_frame
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.services.peers import PeerHabits
+from docmind_lab.services.server import ServiceOptions
+from docmind_lab.settings import Settings
+from docmind_lab.simulation import SimulatedSystem, simulate
+from docmind_lab.workloads import workload_kind
+from docmind_lab.workloads.peers import KIND
+from docmind_lab.workloads.peers.tables import PEER_TASKS
+
+# With this profile and seed the model has delegated at 3.6 s, and the peers are at work until 6.2 to 6.7 s.
+PROFILE = LatencyProfile.named("typical")
+AT_WORK_S = 5.0
+OBEDIENT = ServiceOptions(PROFILE, peers=PeerHabits())
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[SimulatedSystem]:
+    made = SimulatedSystem(Settings(), kind="peers")
+    yield made
+    made.close()
+
+
+def measured(
+    system: SimulatedSystem,
+    alternative: Alternative,
+    timeout_s: float,
+    options: ServiceOptions = OBEDIENT,
+    *,
+    colour: Any = "own",
+) -> MeasuredRun:
+    comparison = Comparison(
+        decision_timeout_s=timeout_s, runs=1, alternatives=(alternative,), profile=options.profile, workload="peers"
+    )
+    (order,) = comparison.orders()
+    door = replace(system.door(options), peers=options.peer_behaviour())
+    return simulate(order, system.workload.coloured(colour), door)
+
+
+def told(run: MeasuredRun, event: str) -> list[dict[str, Any]]:
+    return [{"at_s": each.at_s, **json.loads(each.detail)} for each in run.events if each.event == event]
+
+
+def frames(runs: Sequence[MeasuredRun]) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    return (
+        to_frame("events", [event for run in runs for event in run.events]),
+        to_frame("runs", [run.run for run in runs]),
+        to_frame("calls", [call for run in runs for call in run.calls]),
+    )
+
+
+@pytest.mark.parametrize("kind", ALTERNATIVES.values(), ids=list(ALTERNATIVES))
+def test_every_alternative_runs_it_and_those_with_time_enough_answer(kind: type[Any], system: SimulatedSystem) -> None:
+    run = measured(system, kind(), 60.0).run
+    assert (run.outcome, run.stop_reason, run.llm_calls) == ("answered", "", 2)
+    assert run.documents_count > 0
+    assert run.work_overrun_s == 0.0
+    assert not run.work_censored
+
+
+@pytest.mark.parametrize("kind", ALTERNATIVES.values(), ids=list(ALTERNATIVES))
+def test_every_alternative_is_measured_to_its_end_when_the_deadline_falls_among_the_peers(
+    kind: type[Any], system: SimulatedSystem
+) -> None:
+    run = measured(system, kind(), AT_WORK_S)
+    by_deadline = run.run.returned_at_s <= AT_WORK_S + 0.2
+    assert by_deadline == (kind.letter not in ("control", "D"))  # the control and the flag between steps are late
+    assert not run.run.work_censored
+    assert run.run.threads_left == 0
+    assert system.workload.correlator.store.pending() == ()  # type: ignore[attr-defined]
+    assert system.workload.correlator.known() == ()  # type: ignore[attr-defined]
+
+
+def test_cancelling_the_graph_reaches_the_children(system: SimulatedSystem) -> None:
+    run = measured(system, AsyncCancellation(), AT_WORK_S)
+    assert [each["outcome"] for each in told(run, "peer_decided")] == ["cancelled"] * 4
+    assert told(run, "peer_retriggered") == []
+    tasks = [call for call in run.calls if call.kind == "peer" and call.seen_from == "server" and call.step[-1] == "1"]
+    assert [task.ended_at_s for task in tasks] == pytest.approx([AT_WORK_S] * 4)
+    assert run.run.busy_after_deadline_s == pytest.approx(0.0)
+
+
+def test_a_hard_timeout_leaves_the_children_at_work(system: SimulatedSystem) -> None:
+    run = measured(system, HardTimeout(), AT_WORK_S)
+    assert run.run.outcome == "timed_out"
+    assert [each["outcome"] for each in told(run, "peer_decided")] == ["completed"] * 4
+    assert run.run.busy_after_deadline_s > 4 * 1.0
+
+
+def test_a_propagated_deadline_ends_calls_early_enough_to_conclude(system: SimulatedSystem) -> None:
+    run = measured(system, Cooperative(), 6.5)
+    decided = told(run, "peer_decided")
+    assert {each["limit"] for each in decided} == {"deadline"}
+    # Three quarters of what was left when the peers were asked.
+    (sent_at_s,) = {each["at_s"] for each in told(run, "peer_sent")}
+    assert [each["at_s"] for each in decided] == pytest.approx([sent_at_s + 0.75 * (6.5 - sent_at_s)] * 4)
+    assert len(told(run, "peer_retriggered")) == 1
+    assert run.run.llm_calls == 2
+
+
+def test_the_control_knows_of_no_deadline(system: SimulatedSystem) -> None:
+    run = measured(system, Unguarded(), AT_WORK_S)
+    assert {each["limit"] for each in told(run, "peer_decided")} == {""}
+    assert run.run.outcome == "answered"
+
+
+@pytest.mark.parametrize(("colour", "is_cut"), [("own", True), ("sync", False), ("blocking_async", False)])
+def test_the_children_are_cancelled_only_through_nodes_that_can_be(
+    colour: str, is_cut: bool, system: SimulatedSystem
+) -> None:
+    run = measured(system, AsyncCancellation(), AT_WORK_S, colour=colour)
+    outcomes = {each["outcome"] for each in told(run, "peer_decided")}
+    assert outcomes == ({"cancelled"} if is_cut else {"completed"})
+    assert (run.run.returned_at_s <= AT_WORK_S + 0.2) == (colour != "blocking_async")
+
+
+def test_what_is_kept_is_what_peers_found_in_time(system: SimulatedSystem) -> None:
+    whole = measured(system, Unguarded(), 60.0)
+    found = {document["id"] for document in whole.outcome.documents}
+    ids = {name for each in told(whole, "retrieved") for name in each["ids"]}
+    assert found == ids
+    assert whole.run.recall_at_deadline == whole.run.source_recall > 0
+    assert measured(system, Cooperative(), 2.0).run.documents_count == 0
+
+
+def test_peers_that_misbehave_change_no_outcome_but_waste_time(system: SimulatedSystem) -> None:
+    odd = replace(OBEDIENT, peers=PeerHabits(ignores_cancel=1.0, twice=1.0))
+    good, bad = (measured(system, AsyncCancellation(), AT_WORK_S, options) for options in (OBEDIENT, odd))
+    assert (good.run.outcome, good.run.returned_at_s) == (bad.run.outcome, bad.run.returned_at_s)
+    assert good.run.busy_after_deadline_s == pytest.approx(0.0)
+    assert bad.run.busy_after_deadline_s > 4 * 1.0
+
+
+def test_a_peer_that_is_lost_keeps_nobody_waiting_and_is_seen_at_the_horizon(system: SimulatedSystem) -> None:
+    lost = replace(OBEDIENT, peers=PeerHabits(lost=1.0, ignores_cancel=1.0))
+    run = measured(system, Unguarded(), AT_WORK_S, lost)
+    assert {each["outcome"] for each in told(run, "peer_decided")} == {"timed_out"}
+    assert run.run.work_censored
+    assert run.run.quiescent_at_s == run.run.horizon_s
+
+
+def test_the_table_has_one_row_for_each_call_and_says_what_was_wasted(system: SimulatedSystem) -> None:
+    runs = [measured(system, AsyncCancellation(), AT_WORK_S), measured(system, Unguarded(), AT_WORK_S)]
+    table = PEER_TASKS.derive(*frames(runs))
+    assert list(table.columns) == [column.name for column in PEER_TASKS.columns]
+    assert table.groupby("run_id").size().tolist() == [4, 4]
+    cut, whole = table[table["outcome"] == "cancelled"], table[table["outcome"] == "completed"]
+    assert len(cut) == len(whole) == 4
+    assert (cut["peer_wasted_s"] == cut["peer_worked_s"]).all()
+    assert (cut["peer_worked_s"] > 0).all()
+    assert (whole["peer_wasted_s"] == 0).all()
+    assert set(cut["cancel_outcome"]) == {"accepted"}
+    assert (cut["cancel_delivered_s"] < 0.05).all()
+    for column in PEER_TASKS.columns:
+        if column.levels:
+            assert set(table[column.name]) <= set(column.levels), column.name
+
+
+def test_a_table_of_no_events_has_its_columns(system: SimulatedSystem) -> None:
+    table = PEER_TASKS.derive(*(to_frame(name, []) for name in ("events", "runs", "calls")))
+    assert list(table.columns) == [column.name for column in PEER_TASKS.columns]
+
+
+def test_equal_runs_are_equal_bit_for_bit(system: SimulatedSystem) -> None:
+    odd = replace(OBEDIENT, peers=PeerHabits(heartbeats=0.5, ignores_cancel=0.5, twice=0.5, late=0.5))
+    first, again = (measured(system, Cooperative(), AT_WORK_S, odd) for _ in range(2))
+    # As text, since NaN is not equal to itself.
+    assert repr((first.run, first.calls, first.events)) == repr((again.run, again.calls, again.events))
+
+
+def test_what_events_say_is_names_and_numbers(system: SimulatedSystem) -> None:
+    run = measured(system, Unguarded(), 60.0)
+    question = " ".join(next(q for q in KIND.cases("language_reference") if q.id == run.run.question_id).text.split())
+    assert {event.event for event in run.events if event.event.startswith("peer_")} <= set(KIND.events)
+    assert not any(question in event.detail for event in run.events)
+
+
+def test_it_is_found_by_its_name_and_its_cases_can_be_sent_to_workers() -> None:
+    assert workload_kind("peers") is KIND
+    cases = KIND.cases("language_reference")
+    assert pickle.loads(pickle.dumps(cases)) == cases
