@@ -8,7 +8,7 @@ own=$(.venv/bin/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 kept=$(mktemp -d)
 trap 'rm -rf "$kept"' EXIT
 
-# Tests of one Python, and the digest of one study's tables in $kept/tables-VERSION.
+# Tests of one Python, and the digests of some studies' tables in $kept/tables-VERSION.
 check() {
   version=$1
   shift
@@ -17,7 +17,7 @@ check() {
 }
 
 tables_of() {
-  "$1/bin/python" tests/batch/same_tables_program.py 0 2 >"$kept/tables-$2"
+  "$1/bin/python" tests/batch/same_tables_program.py 0 2 research staged peers >"$kept/tables-$2"
 }
 
 found=
@@ -62,10 +62,10 @@ for version in $found; do
     echo "every-python: tests failed on python$version" >&2
     failed=yes
   elif ! cmp -s "$kept/tables-$version" "$kept/tables-$own"; then
-    echo "every-python: one study has other tables on Python $version than on $own" >&2
+    echo "every-python: studies have other tables on Python $version than on $own" >&2
     failed=yes
   else
-    echo "every-python: one study has equal tables on Python $own and $version"
+    echo "every-python: studies have equal tables on Python $own and $version"
   fi
 done
 [ -z "$failed" ]

@@ -14,20 +14,22 @@ from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.settings import Settings
 from docmind_lab.study import Study
+from docmind_lab.workloads import workload_kind
 
 ALTERNATIVES = "unguarded,A,B,C,D,E,F,A:per_read,B:drain,D:interrupt,F:per_step"
 
 
-def study(workers: int, alternatives: str = ALTERNATIVES, runs: int = 2) -> Study:
+def study(workers: int, alternatives: str = ALTERNATIVES, runs: int = 2, workload: str = "supervisor") -> Study:
     """The study, computed by so many processes; 0 for none but this one."""
     comparison = Comparison(
-        decision_timeout_s=20.0,
+        decision_timeout_s=workload_kind(workload).defaults["virtual"].decision_timeout_s,
         runs=runs,
         seed=11,
         alternatives=parse_alternatives(alternatives),
         profile=LatencyProfile.named("heavy_tail/3"),
         faults=(Fault.parse("http_500@1:*:0.2"), Fault.parse("retrieval_slow=2:*:0.3")),
         corpus="handbook",
+        workload=workload,
     )
     if workers:
         return run_comparison(comparison, Settings(), workers=workers)
@@ -44,6 +46,13 @@ def digest(made: Study) -> str:
     return text.hexdigest()
 
 
+def other_study(workers: int, workload: str) -> Study:
+    """A run of another workload under each of some alternatives."""
+    return study(workers, "A,B,C,D", 1, workload)
+
+
 if __name__ == "__main__":
-    workers, runs = (int(word) for word in sys.argv[1:])
+    workers, runs = (int(word) for word in sys.argv[1:3])
     print(digest(study(workers, runs=runs)))
+    for name in sys.argv[3:]:
+        print(digest(other_study(workers, name)))

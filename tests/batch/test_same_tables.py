@@ -9,17 +9,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from same_tables_program import digest, study
+from same_tables_program import digest, other_study, study
 
 from docmind_lab.study import Study
+from docmind_lab.workloads import WORKLOADS
 
 PROGRAM = Path(__file__).with_name("same_tables_program.py")
 BURN = "while True: pass"
 
 
-def computed(workers: int, hash_seed: str, runs: int) -> str:
+def computed(workers: int, hash_seed: str, runs: int, *others: str) -> str:
     done = subprocess.run(
-        [sys.executable, str(PROGRAM), str(workers), str(runs)],
+        [sys.executable, str(PROGRAM), str(workers), str(runs), *others],
         capture_output=True,
         text=True,
         timeout=300,
@@ -37,6 +38,20 @@ def together(runs: int) -> Study:
 
 def test_again_in_the_same_process() -> None:
     assert digest(study(0, runs=1)) == digest(together(1))
+
+
+OTHERS = [name for name in WORKLOADS if name != "supervisor"]
+
+
+@pytest.mark.parametrize("workload", OTHERS)
+def test_another_workload_again_in_the_same_process(workload: str) -> None:
+    assert digest(other_study(0, workload)) == digest(other_study(0, workload))
+
+
+@pytest.mark.full
+def test_other_workloads_in_two_processes_with_other_hash_seeds() -> None:
+    expected = [digest(study(0, runs=1)), *(digest(other_study(0, workload)) for workload in OTHERS)]
+    assert computed(2, "4242", 1, *OTHERS).split() == expected
 
 
 # Whoever burns takes from everybody on the machine, as long as it is computed: few runs say as much.
