@@ -10,8 +10,11 @@ DocmindLabError
 ├── ServiceError                           a simulated or real service did not start, answer or keep its word
 ├── SimulationError                        a run in virtual time that cannot begin or go on
 │   ├── SimulatedDeadlock                  every thread of it waits, and nothing will ever wake one
-│   └── SimulationStalled                  one of its threads waits for, or computes in, real time for too long
+│   ├── SimulationStalled                  one of its threads waits for, or computes in, real time for too long
+│   └── NotSimulated                       a graph asked for something that has no simulated counterpart
 └── RecordError                            tables that cannot be read, or do not fit this version
+
+RunCut (a BaseException)                   ends a run from within, past code that catches whatever it can
 """
 
 from __future__ import annotations
@@ -79,5 +82,20 @@ class SimulationStalled(SimulationError):
     """
 
 
+class NotSimulated(SimulationError):
+    """A graph asked for something that has no simulated counterpart. The message says what, by whom, and the remedy."""
+
+
 class RecordError(DocmindLabError):
     """Tables that cannot be read, or were written by a version that this one does not know."""
+
+
+class RunCut(BaseException):
+    """The end of a run, raised inside it. error: what it means; whoever runs the graph turns it into that.
+
+    No `Exception`, as a cancellation is none: a client or a loop that catches those would wait and try again.
+    """
+
+    def __init__(self, error: DocmindLabError) -> None:
+        super().__init__(str(error))
+        self.error = error

@@ -222,7 +222,9 @@ _RUN_COLUMNS: Final = (
     Column(
         "router_injection", "bool", "Whether an injected router engine was to be asked first; events tell what it gave."
     ),
-    Column("retries", "level", "Who retries: sdk:N (the clients), budgeted:N (ours, within the budget)."),
+    Column(
+        "retries", "level", "Who retries: sdk:N (the clients), budgeted:N (ours, within the budget), own (your graph)."
+    ),
     Column("latency_profile", "level", "Where the latencies of the simulated services come from; empty for live ones."),
     Column("fault", "level", "The faults injected; none without."),
     Column("stops_on_disconnect", "bool", "Whether the model server stops generating when its client goes away."),

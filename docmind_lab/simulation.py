@@ -22,6 +22,7 @@ from docmind_lab.clocks.virtual import VirtualClock
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.graphs.colours import Colour
 from docmind_lab.measurement import MeasuredRun, RunOrder, Workload, measure
+from docmind_lab.recordings.replay import ReplayOptions
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions
@@ -146,7 +147,10 @@ class SimulatedSystem:
         node_colour: Colour = "own",
     ) -> MeasuredRun:
         """The order measured under these options over nodes of this colour; see `simulate`."""
-        return simulate(order, self._coloured(node_colour), self.door(options), schedule=schedule)
+        door = self.door(options)
+        if isinstance(options, ReplayOptions):
+            door = options.replaying(door, order.facts)
+        return simulate(order, self._coloured(node_colour), door, schedule=schedule)
 
     def close(self) -> None:
         """Close the clients and the store."""

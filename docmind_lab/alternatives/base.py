@@ -13,7 +13,7 @@ from langgraph.errors import GraphBubbleUp, GraphDrained, GraphRecursionError
 from langgraph.graph.state import CompiledStateGraph
 
 from docmind_lab.deadlines import Deadline
-from docmind_lab.errors import DeadlineError
+from docmind_lab.errors import DeadlineError, RunCut
 from docmind_lab.recorder import Recorder
 from docmind_lab.records import RunOutcome
 
@@ -88,6 +88,13 @@ def _changed_options(record: Any) -> dict[str, Any]:
     return changed
 
 
+class FreeState(dict[str, Any]):
+    """What a graph that was not made for the lab has shown: `messages` and `documents`, if it has any.
+
+    Such a graph has answered when it came to its end, whatever it says or keeps.
+    """
+
+
 @dataclass
 class Progress:
     """The latest state that a run has shown, for what can be returned when it stops short."""
@@ -117,7 +124,7 @@ class Progress:
             return self.stopped(reason)
         said = self._said()
         answer = said[-1].text if said and isinstance(said[-1], AIMessage) and not said[-1].tool_calls else ""
-        if not answer:
+        if not answer and not isinstance(self.state, FreeState):
             return self.stopped("error", error_type="NoAnswer")
         # Only a supervisor's state counts visits; another graph may well answer without any.
         stop_reason = "no_agent" if "visits" in self.state and not self.state["visits"] else ""
@@ -142,10 +149,21 @@ TimeOut = Callable[[Exception], str]
 def run_to_outcome(progress: Progress, work: Callable[[], None], time_out: TimeOut = lambda error: "") -> Outcome:
     """Do the work, which shows its progress, and turn any way it can end into an outcome.
 
-    Cancellation and interrupts of the interpreter are not ends of a run and go on.
+    Cancellation and interrupts of the interpreter are not ends of a run and go on. Raises: what a `RunCut` means, when
+    that is no end of a run either.
     """
     try:
         work()
+    except RunCut as cut:
+        return _cut(progress, cut)
+    except BaseExceptionGroup as group:
+        # A task group has what its tasks raised under one roof.
+        cut_inside = group.subgroup(RunCut)
+        if cut_inside is not None:
+            return _cut(progress, _first_cut(cut_inside))
+        if not isinstance(group, Exception):
+            raise
+        return progress.stopped(time_out(group) or "error", type(group).__name__)
     except DeadlineError as error:
         return progress.stopped(error.stop_reason, type(error).__name__)
     except GraphDrained as error:
@@ -159,14 +177,25 @@ def run_to_outcome(progress: Progress, work: Callable[[], None], time_out: TimeO
     return progress.finished()
 
 
+def _first_cut(group: BaseExceptionGroup[RunCut]) -> RunCut:
+    first = group.exceptions[0]
+    return _first_cut(first) if isinstance(first, BaseExceptionGroup) else first
+
+
+def _cut(progress: Progress, cut: RunCut) -> Outcome:
+    if isinstance(cut.error, DeadlineError):
+        return progress.stopped(cut.error.stop_reason, type(cut.error).__name__)
+    raise cut.error from cut
+
+
 async def run_to_outcome_async(
     progress: Progress, work: Callable[[], Awaitable[None]], time_out: TimeOut = lambda error: ""
 ) -> Outcome:
     """`run_to_outcome` for async work."""
-    failure: list[Exception] = []
+    failure: list[BaseException] = []
     try:
         await work()
-    except Exception as error:  # noqa: BLE001 - raised again below, where outcomes are told apart
+    except (RunCut, BaseExceptionGroup, Exception) as error:  # noqa: BLE001 - raised below, where ends are told apart
         failure.append(error)
 
     def end() -> None:

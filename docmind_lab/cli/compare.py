@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from docmind_lab.cli import sending
 from docmind_lab.cli.console import INTERRUPTED, ProgressBar, console, load_settings
 from docmind_lab.cli.printing import print_study, study_as_json, table_of
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from docmind_lab.clocks import ClockName
+    from docmind_lab.workloads.own import Services
 
 TIMEOUT_VARIABLE = "DOCMIND_AGENTS__DECISION_TIMEOUT"
 FAULT_HELP = (
@@ -25,7 +27,7 @@ FAULT_HELP = (
     "trickle:synthesis:0.5; may be repeated."
 )
 WORKLOAD_HELP = "System under the deadline: supervisor, research, staged or peers; module:ATTRIBUTE for another's."
-PROFILE_HELP = "Latency profile: fast, typical, heavy_tail, local_gpu; NAME/N divides every latency by N."
+PROFILE_HELP = "Latency profile: fast, typical, heavy_tail, local_gpu or a file of docmind-lab profile; /N divides it."
 
 
 def compare(
@@ -60,6 +62,21 @@ def compare(
         ),
     ] = None,
     workload: Annotated[str, typer.Option(help=WORKLOAD_HELP)] = "supervisor",
+    graph: Annotated[
+        str, typer.Option(help="Your own LangGraph graph, or a function that makes one, as module:attribute.")
+    ] = "",
+    inputs: Annotated[
+        str, typer.Option(help="File of the graph's inputs: one JSON object, or text, in each line.")
+    ] = "",
+    deadline_key: Annotated[
+        str, typer.Option(help="Key of the graph's input that takes the deadline, if it has one.")
+    ] = "deadline_ts",
+    services: Annotated[
+        str,
+        typer.Option(
+            help="What answers your graph: simulated, or own (wall clock): its endpoints, which cost what they cost."
+        ),
+    ] = "simulated",
     clock: Annotated[
         str, typer.Option(help="virtual (simulated time) or wall (sockets, real time); wall for live endpoints.")
     ] = "",
@@ -67,11 +84,21 @@ def compare(
         int | None, typer.Option(help="Processes in virtual time; one on each core when left out.")
     ] = None,
     side_by_side: Annotated[
-        int, typer.Option(help="Runs under way at once on the wall clock; 1 also measures coordination overhead.")
-    ] = 4,
+        int | None,
+        typer.Option(
+            help="Runs under way at once on the wall clock; 4 when left out, 1 for your own graph. 1 also measures "
+            "coordination overhead."
+        ),
+    ] = None,
     out: Annotated[
         str, typer.Option(help="Folder for tables, plots and report; results/<UTC time>-compare when left out.")
     ] = "",
+    record: Annotated[str, typer.Option(help=sending.RECORD_HELP)] = "",
+    record_text: Annotated[bool, typer.Option("--record-text", help=sending.RECORD_TEXT_HELP)] = False,
+    replay: Annotated[str, typer.Option(help=sending.REPLAY_HELP)] = "",
+    max_requests: Annotated[int | None, typer.Option(help=sending.MAX_REQUESTS_HELP)] = None,
+    max_tokens: Annotated[int | None, typer.Option(help=sending.MAX_TOKENS_HELP)] = None,
+    yes: Annotated[bool, typer.Option("--yes", help=sending.YES_HELP)] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON and nothing else.")] = False,
 ) -> None:
     """Ask the same questions under every alternative; show what each did to the caller, and what went on afterwards."""
@@ -97,6 +124,10 @@ def compare(
             retries=retries,
             router_injection=router_injection,
             workload=workload,
+            graph=graph or None,
+            inputs=inputs or None,
+            deadline_key=deadline_key,
+            services=cast("Services", services),
             clock=cast("ClockName | None", clock or None),
             workers=workers,
             side_by_side=side_by_side,
@@ -104,6 +135,12 @@ def compare(
             out=folder,
             progress=shown.show,
             watch=shown.watch if isinstance(shown, _GrowingTable) else None,
+            record=record or None,
+            record_text=record_text,
+            replay=replay or None,
+            max_requests=max_requests,
+            max_tokens=max_tokens,
+            before_sending=sending.asking(yes=yes, drawn=shown if isinstance(shown, _GrowingTable) else None),
         )
     except KeyboardInterrupt:
         kept = f"; the finished runs are in {folder}" if (folder / "runs.parquet").exists() else ""
@@ -111,6 +148,8 @@ def compare(
         raise typer.Exit(INTERRUPTED) from None
     finally:
         shown.close()
+    for note in sending.notes(study.manifest, len(study.runs)):
+        typer.echo(note, err=True)
     if as_json:
         typer.echo(json.dumps(study_as_json(study, folder), indent=2))
     else:
@@ -141,6 +180,14 @@ class _GrowingTable:
 
         self._table, _ = table_of(summarise(runs, {}).display_table(), self._live.console.width)
         self._draw()
+
+    def pause(self) -> None:
+        """Take it off the screen for a while."""
+        self._live.stop()
+
+    def go_on(self) -> None:
+        """Put it back."""
+        self._live.start()
 
     def close(self) -> None:
         """Take it off the screen."""

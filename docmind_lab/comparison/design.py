@@ -34,7 +34,10 @@ _MOST_RUNS = 10_000
 
 @dataclass(frozen=True)
 class Comparison:
-    """What to compare. Durations in seconds. Raises: ConfigurationError for a value that cannot be used, by name."""
+    """What to compare. Durations in seconds. replay: id of the live study whose recording is replayed; empty for none.
+
+    Raises: ConfigurationError for a value that cannot be used, by name.
+    """
 
     decision_timeout_s: float = 20.0
     runs: int = 40
@@ -53,6 +56,7 @@ class Comparison:
     corpus: str = "language_reference"
     node_colour: Colour = "own"
     workload: str = "supervisor"
+    replay: str = ""
 
     def __post_init__(self) -> None:
         require_seconds("decision timeout", self.decision_timeout_s)
@@ -94,7 +98,9 @@ class Comparison:
 
     def design(self) -> dict[str, Any]:
         """What determines the runs, as JSON."""
-        return {
+        # Only of a replay, so that the ids of other studies stay what they were.
+        replayed = {"replay": self.replay} if self.replay else {}
+        return replayed | {
             "decision_timeout_s": self.decision_timeout_s,
             "runs": self.runs,
             "seed": self.seed,
@@ -159,7 +165,7 @@ class Comparison:
             horizon_s=self.horizon_factor * self.decision_timeout_s,
             deadline_propagation=alternative.propagates,
             router_injection=self.router_injection,
-            retries=retries_of(alternative, self.client_retries),
+            retries=self.kind.retries or retries_of(alternative, self.client_retries),
             latency_profile=self.profile.name if has_server_log else "",
             fault=self.fault,
             stops_on_disconnect=self.stops_on_disconnect,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Generator, Sequence
 from pathlib import Path
 
-from docmind_lab.batch import CellStore, Simulated, run_cells, workers_for
+from docmind_lab.batch import CellStore, Simulated, Workers, in_this_process, run_cells, workers_for
 from docmind_lab.batch.cells import cells_of
 from docmind_lab.comparison.design import Comparison
 from docmind_lab.errors import ConfigurationError, SimulationStalled
 from docmind_lab.measurement import MeasuredRun
+from docmind_lab.recordings.replay import replay_options
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.settings import Settings
 
@@ -18,18 +20,27 @@ _RUNS_PER_CELL = 5
 
 
 def runs_in_virtual_time(
-    comparison: Comparison, settings: Settings, *, workers: int | None = None, keep_in: Path | None = None
+    comparison: Comparison,
+    settings: Settings,
+    *,
+    workers: int | None = None,
+    keep_in: Path | None = None,
+    replay: Path | None = None,
 ) -> Generator[Sequence[MeasuredRun]]:
     """The runs, a cell at a time, as they are done.
 
     workers: processes; None for one on each core, and none at all for a few runs. keep_in: a folder for the finished
-    cells, so that a killed process loses no more than those under way.
+    cells, so that a killed process loses no more than those under way. replay: the folder of the recording that the
+    services answer from.
     Raises: ConfigurationError for live endpoints; SimulationStalled naming a run that left virtual time.
     """
     require_simulated(settings)
     system = simulated(comparison, settings)
+    if replay is not None:
+        options = replay_options(system.options, str(replay.resolve()), settings.llm.model)
+        system = dataclasses.replace(system, options=options)
     store = None if keep_in is None else CellStore(keep_in)
-    with workers_for(comparison.total_runs, workers) as crew:
+    with _workers(comparison, workers) as crew:
         for result in run_cells(cells_of(comparison.orders(), system, _RUNS_PER_CELL), crew):
             if isinstance(result.error, SimulationStalled):
                 raise SimulationStalled(
@@ -40,6 +51,12 @@ def runs_in_virtual_time(
             if store is not None:
                 store.write(result.cell_id, result.measured)
             yield result.measured
+
+
+def _workers(comparison: Comparison, count: int | None) -> Workers:
+    if comparison.kind.in_this_process:
+        return Workers(in_this_process())
+    return workers_for(comparison.total_runs, count)
 
 
 def simulated(comparison: Comparison, settings: Settings) -> Simulated:

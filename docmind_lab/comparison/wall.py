@@ -14,6 +14,8 @@ from docmind_lab.alternatives import AsyncCancellation, Cooperative
 from docmind_lab.comparison.design import Comparison
 from docmind_lab.endpoints import require_endpoints
 from docmind_lab.measurement import MeasuredRun, RunOrder, Workload, measure
+from docmind_lab.network.taps import Tap, tapped
+from docmind_lab.recordings.caps import CapReached
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
 from docmind_lab.settings import Settings
 from docmind_lab.workloads import Surroundings
@@ -22,10 +24,16 @@ from docmind_lab.workloads import Surroundings
 _WARM_UP_S = 3.0
 
 
-def runs_on_the_wall_clock(comparison: Comparison, settings: Settings) -> Generator[MeasuredRun]:
-    """The runs as they end. Raises: ServiceError if an endpoint or a service is not there; what a run raises."""
-    with wall_laboratory(comparison, settings) as laboratory:
-        yield from laboratory.measured(comparison.orders(has_server_log=has_server_log(settings)))
+def runs_on_the_wall_clock(
+    comparison: Comparison, settings: Settings, taps: Sequence[Tap] = ()
+) -> Generator[MeasuredRun]:
+    """The runs as they end. taps: told of every request; what one of them keeps back ends its run and begins no other.
+
+    Raises: ServiceError if an endpoint or a service is not there; what a run raises.
+    """
+    with wall_laboratory(comparison, settings) as laboratory, tapped(*taps):
+        is_ours = has_server_log(settings) and comparison.kind.has_server_log
+        yield from laboratory.measured(comparison.orders(has_server_log=is_ours))
 
 
 def has_server_log(settings: Settings) -> bool:
@@ -121,10 +129,19 @@ def _measured(
     Ctrl-C in the middle of that would leave some of them taken for ever.
     """
     ended: queue.SimpleQueue[Future[MeasuredRun]] = queue.SimpleQueue()
-    for order in orders:
-        pool.submit(measure, order, workload, log).add_done_callback(ended.put)
+    begun = [pool.submit(measure, order, workload, log) for order in orders]
+    for future in begun:
+        future.add_done_callback(ended.put)
     for _ in orders:
-        yield _next_end(ended).result()
+        future = _next_end(ended)
+        if future.cancelled():
+            continue
+        try:
+            yield future.result()
+        except CapReached:
+            # Its run is no measurement, and no other begins; those under way may still come to their end.
+            for waiting in begun:
+                waiting.cancel()
 
 
 def _next_end(ended: queue.SimpleQueue[Future[MeasuredRun]]) -> Future[MeasuredRun]:

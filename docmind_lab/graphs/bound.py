@@ -7,12 +7,39 @@ neither the context nor when a step begins, so a graph that is bound carries bot
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from typing import Any, Protocol
 
 from langgraph.graph.state import CompiledStateGraph
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
+
+
+class Doorway(Protocol):
+    """What stands between whoever runs a graph and the graph: sees what goes in, and what comes out.
+
+    Each method is given the graph's own, the configuration that the graph carries, and the caller's arguments.
+    """
+
+    def stream(
+        self, inner: Callable[..., Iterator[Any]], config: Any, *arguments: Any, **options: Any
+    ) -> Iterator[Any]:
+        """In place of the graph's `stream`."""
+        ...
+
+    def astream(
+        self, inner: Callable[..., AsyncIterator[Any]], config: Any, *arguments: Any, **options: Any
+    ) -> AsyncIterator[Any]:
+        """In place of the graph's `astream`."""
+        ...
+
+    def invoke(self, inner: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """In place of the graph's `invoke`, which streams."""
+        ...
+
+    def ainvoke(self, inner: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Awaitable[Any]:
+        """In place of the graph's `ainvoke`, which streams."""
+        ...
 
 
 def bound(
@@ -20,18 +47,20 @@ def bound(
     *,
     context: Any = None,
     step_limit_s: Callable[[], float] | None = None,
+    doorway: Doorway | None = None,
 ) -> Compiled:
     """A copy of the graph that runs with this context and these limits.
 
     context: given to the run when its caller gives none. step_limit_s: asked before each step for the seconds it may
     take; LangGraph's `step_timeout` is a number that starts anew with each step, which bounds no run. The limit
-    surfaces as `TimeoutError` in async runs; a sync run waits for its step all the same.
+    surfaces as `TimeoutError` in async runs; a sync run waits for its step all the same. doorway: what the graph is
+    reached through.
     """
     kind = _bound_kind(type(runnable))
     given = {name: value for name, value in vars(runnable).items() if name != "__orig_class__"}
     made: Any = kind(**given)
     earlier: Mapping[str, Any] = getattr(runnable, "binding", {})
-    made.binding = {**earlier, **_given(context=context, step_limit_s=step_limit_s)}
+    made.binding = {**earlier, **_given(context=context, step_limit_s=step_limit_s, doorway=doorway)}
     return made  # type: ignore[no-any-return]
 
 
@@ -65,10 +94,28 @@ def _bound_kind(kind: type[Any]) -> type[Any]:
             self.__dict__["step_timeout"] = value
 
         def stream(self, *arguments: Any, context: Any = None, **options: Any) -> Iterator[Any]:
-            return super().stream(*arguments, context=self._context(context), **options)  # type: ignore[no-any-return]
+            options["context"], doorway = self._context(context), self.binding.get("doorway")
+            if doorway is None:
+                return super().stream(*arguments, **options)  # type: ignore[no-any-return]
+            return doorway.stream(super().stream, self.config, *arguments, **options)  # type: ignore[no-any-return]
 
         def astream(self, *arguments: Any, context: Any = None, **options: Any) -> AsyncIterator[Any]:
-            return super().astream(*arguments, context=self._context(context), **options)  # type: ignore[no-any-return]
+            options["context"], doorway = self._context(context), self.binding.get("doorway")
+            if doorway is None:
+                return super().astream(*arguments, **options)  # type: ignore[no-any-return]
+            return doorway.astream(super().astream, self.config, *arguments, **options)  # type: ignore[no-any-return]
+
+        def invoke(self, *arguments: Any, **options: Any) -> Any:
+            doorway = self.binding.get("doorway")
+            if doorway is None:
+                return super().invoke(*arguments, **options)
+            return doorway.invoke(super().invoke, *arguments, **options)
+
+        async def ainvoke(self, *arguments: Any, **options: Any) -> Any:
+            doorway = self.binding.get("doorway")
+            if doorway is None:
+                return await super().ainvoke(*arguments, **options)
+            return await doorway.ainvoke(super().ainvoke, *arguments, **options)
 
         def _context(self, given: Any) -> Any:
             return self.binding.get("context") if given is None else given

@@ -3,6 +3,7 @@
 attempts.py         a logical call and its attempts on the wire; who watches them
 streams.py          network backends that observe bytes and hold every operation to the deadline
 exchange.py         one request under way: what it is allowed, what is noted, how it ends
+taps.py             who is told of each request before it goes out, and of what came back
 transports.py       httpx and httpx2 transports over pools with that backend
 clients.py          HTTP clients for the openai and qdrant libraries
 virtual_wire.py     one connection inside a process, in virtual time

@@ -5,21 +5,30 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
 import httpcore
 import httpcore2
+import httpx
+import httpx2
 
-from docmind_lab.deadlines import current_deadline, deadline_scope
+from docmind_lab.deadlines import Deadline, current_deadline, deadline_scope
 from docmind_lab.network.attempts import HEADER_PREFIX, Attempt, AttemptOutcome, attempt_scope, current_call
+from docmind_lab.network.taps import Tapping
 from docmind_lab.settings import is_loopback
 
 _TIMEOUT_NAMES = ("connect", "read", "write", "pool")
 _SSE_END = b"data: [DONE]"
 
+_TIMEOUTS = (httpcore.TimeoutException, httpcore2.TimeoutException, httpx.TimeoutException, httpx2.TimeoutException)
+# A read that the deadline bounds ends at it, or a little before it, as a system's clock ticks.
+_AT_THE_DEADLINE_S = 0.005
+
 Admission = Callable[[str], None]  # raises for a URL that may not be reached
+Surfacing = Callable[[Attempt, Deadline], BaseException]
+"""What is raised when the deadline cuts an attempt."""
 
 
 def admit_all(url: str) -> None:
@@ -50,10 +59,14 @@ def _smaller(timeout_s: float | None, bound_s: float) -> float:
 
 
 class Exchange:
-    """One request under way: its attempt, and how the attempt ends."""
+    """One request under way: its attempt, and how the attempt ends.
 
-    def __init__(self, request: Any, admit: Admission) -> None:
+    surfacing: what a cut by the deadline is raised as; left out, the library's own timeout.
+    """
+
+    def __init__(self, request: Any, admit: Admission, surfacing: Surfacing | None = None) -> None:
         admit(str(request.url))
+        self._surfacing = surfacing
         self.timeouts: dict[str, float | None] = dict(request.extensions.get("timeout", {}))
         self.deadline = deadline = current_deadline()
         if deadline is not None:
@@ -66,7 +79,9 @@ class Exchange:
             del request.headers[name]
         self.attempt: Attempt | None = None
         self.tail = b""
+        self._tapping: Tapping | None = None
         if call is not None:
+            self._tapping = Tapping.of(call, request)
             call.attempts += 1
             read_s = self.timeouts.get("read")
             self.attempt = Attempt(
@@ -98,14 +113,20 @@ class Exchange:
             extensions=extensions,
         )
 
-    def answered(self, status: int) -> None:
-        """Note the status line."""
+    def answered(self, status: int, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
+        """Note the status line, and the headers for those who want them."""
         if self.attempt is not None:
             self.attempt.status = status
+        if self._tapping is not None:
+            self._tapping.traffic.headers = {
+                name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers
+            }
 
     def received(self, part: bytes) -> None:
         """Note bytes of the body."""
         self.tail = (self.tail + part)[-64:]
+        if self._tapping is not None:
+            self._tapping.traffic.received.append(part)
 
     def complete(self) -> None:
         """The body has been read to its end."""
@@ -113,7 +134,7 @@ class Exchange:
             failed = self.attempt.status is not None and self.attempt.status >= 400
             if failed:
                 self.attempt.error_type = f"HTTP {self.attempt.status}"
-            self.attempt.end("error" if failed else "ok")
+            self._ended("error" if failed else "ok")
 
     def closed(self) -> None:
         """The client closed the response.
@@ -126,7 +147,7 @@ class Exchange:
         if _SSE_END in self.tail or (self.attempt.status or 0) >= 400:
             self.complete()
         else:
-            self.attempt.end("cancelled")
+            self._ended("cancelled")
 
     @contextlib.contextmanager
     def failing(self) -> Iterator[None]:
@@ -135,9 +156,11 @@ class Exchange:
             # A body may be read where another deadline, or none, is in force: the request's own goes with it.
             with attempt_scope(self.attempt), deadline_scope(self.deadline):
                 yield
-        except (httpcore.TimeoutException, httpcore2.TimeoutException) as error:
+        except _TIMEOUTS as error:
             self._end("timeout", error)
-            raise
+            if self._surfacing is None or self.attempt is None or not self._cut():
+                raise
+            raise self._surfacing(self.attempt, self.deadline) from error  # type: ignore[arg-type]
         except (asyncio.CancelledError, GeneratorExit) as error:
             self._end("cancelled", error)
             raise
@@ -147,6 +170,15 @@ class Exchange:
             self._end("error", error)
             raise
 
+    def _cut(self) -> bool:
+        return self.deadline is not None and self.deadline.remaining() <= _AT_THE_DEADLINE_S
+
     def _end(self, outcome: AttemptOutcome, error: BaseException) -> None:
         if self.attempt is not None:
-            self.attempt.end(outcome, error)
+            self._ended(outcome, error)
+
+    def _ended(self, outcome: AttemptOutcome, error: BaseException | None = None) -> None:
+        assert self.attempt is not None, "only an attempt ends"
+        self.attempt.end(outcome, error)
+        if self._tapping is not None:
+            self._tapping.ended(self.attempt)

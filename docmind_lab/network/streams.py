@@ -146,8 +146,8 @@ class _SyncBackend:
     core: ModuleType
     stream: type[_SyncStream]
 
-    def __init__(self) -> None:
-        self.inner = self.core.SyncBackend()
+    def __init__(self, inner: Any = None) -> None:
+        self.inner = self.core.SyncBackend() if inner is None else inner
 
     def connect_tcp(
         self,
@@ -188,8 +188,8 @@ class _AsyncBackend:
     core: ModuleType
     stream: type[_AsyncStream]
 
-    def __init__(self) -> None:
-        self.inner = self.core.AnyIOBackend()
+    def __init__(self, inner: Any = None) -> None:
+        self.inner = self.core.AnyIOBackend() if inner is None else inner
 
     async def connect_tcp(
         self,

@@ -90,7 +90,7 @@ class _SyncTransport:
         exchange = Exchange(request, self._admit)
         with library_errors(self.core, self.web), exchange.failing():
             response = self._pool.handle_request(exchange.core_request(self.core, request, request.stream))
-        exchange.answered(response.status)
+        exchange.answered(response.status, response.headers)
         return self.web.Response(
             status_code=response.status,
             headers=response.headers,
@@ -122,7 +122,7 @@ class _AsyncTransport:
         exchange = Exchange(request, self._admit)
         with library_errors(self.core, self.web), exchange.failing():
             response = await self._pool.handle_async_request(exchange.core_request(self.core, request, request.stream))
-        exchange.answered(response.status)
+        exchange.answered(response.status, response.headers)
         return self.web.Response(
             status_code=response.status,
             headers=response.headers,
@@ -134,41 +134,49 @@ class _AsyncTransport:
         await self._pool.aclose()
 
 
-class _HttpxBody(_SyncBody, httpx.SyncByteStream):
+class HttpxBody(_SyncBody, httpx.SyncByteStream):
+    """The body of a response of httpx, read under its exchange."""
+
     core, web = httpcore, httpx
 
 
-class _Httpx2Body(_SyncBody, httpx2.SyncByteStream):
+class Httpx2Body(_SyncBody, httpx2.SyncByteStream):
+    """The body of a response of httpx2, read under its exchange."""
+
     core, web = httpcore2, httpx2
 
 
-class _AsyncHttpxBody(_AsyncBody, httpx.AsyncByteStream):
+class AsyncHttpxBody(_AsyncBody, httpx.AsyncByteStream):
+    """`HttpxBody`, async."""
+
     core, web = httpcore, httpx
 
 
-class _AsyncHttpx2Body(_AsyncBody, httpx2.AsyncByteStream):
+class AsyncHttpx2Body(_AsyncBody, httpx2.AsyncByteStream):
+    """`Httpx2Body`, async."""
+
     core, web = httpcore2, httpx2
 
 
 class HttpxTransport(_SyncTransport, httpx.BaseTransport):
     """For `httpx.Client`, and so for QdrantClient."""
 
-    core, web, backend, body = httpcore, httpx, SyncBackend, _HttpxBody
+    core, web, backend, body = httpcore, httpx, SyncBackend, HttpxBody
 
 
 class Httpx2Transport(_SyncTransport, httpx2.BaseTransport):
     """For `httpx2.Client`, and so for openai and ChatOpenAI."""
 
-    core, web, backend, body = httpcore2, httpx2, SyncBackend2, _Httpx2Body
+    core, web, backend, body = httpcore2, httpx2, SyncBackend2, Httpx2Body
 
 
 class AsyncHttpxTransport(_AsyncTransport, httpx.AsyncBaseTransport):
     """For `httpx.AsyncClient`, and so for AsyncQdrantClient."""
 
-    core, web, backend, body = httpcore, httpx, AsyncBackend, _AsyncHttpxBody
+    core, web, backend, body = httpcore, httpx, AsyncBackend, AsyncHttpxBody
 
 
 class AsyncHttpx2Transport(_AsyncTransport, httpx2.AsyncBaseTransport):
     """For `httpx2.AsyncClient`, and so for AsyncOpenAI and ChatOpenAI."""
 
-    core, web, backend, body = httpcore2, httpx2, AsyncBackend2, _AsyncHttpx2Body
+    core, web, backend, body = httpcore2, httpx2, AsyncBackend2, AsyncHttpx2Body

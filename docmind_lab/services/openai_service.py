@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from docmind_lab.network.attempts import HEADER_PREFIX
 from docmind_lab.randomness import DrawKey
 from docmind_lab.services.fault_plans import under_fault
 from docmind_lab.services.faults import Fault, first_that_strikes
@@ -29,6 +30,9 @@ from docmind_lab.services.scripted_model.conversation import message_text
 from docmind_lab.services.scripted_model.roles import role_of
 
 MODEL_NAME = "docmind-scripted"
+ANY_MODEL = "any-model"
+ANY_MODEL_HEADER = HEADER_PREFIX + ANY_MODEL
+"""Set by a client whose model has a name of its own: the simulated model answers to it."""
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _CREATED = 0  # not the time: the same request gets the same bytes
 
@@ -119,7 +123,7 @@ class OpenAIService:
         answer = _Answer(
             reply=reply,
             finish_reason=finish_reason,
-            model=self.model,
+            model=str(payload["model"]),
             id="chatcmpl-" + hashlib.blake2b(request.body + str(key).encode(), digest_size=12).hexdigest(),
             usage={
                 "prompt_tokens": input_tokens,
@@ -146,7 +150,8 @@ class OpenAIService:
         if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
             raise _BadRequest(400, "'messages' must be a non-empty array of objects.", param="messages")
         _check_optional_fields(payload)
-        if payload.get("model") != self.model:
+        named = payload.get("model")
+        if named != self.model and not (request.tag(ANY_MODEL) and isinstance(named, str)):
             message = f"The model '{payload.get('model')}' does not exist; this server has '{self.model}'."
             raise _BadRequest(404, message, param="model", code="model_not_found")
         return payload

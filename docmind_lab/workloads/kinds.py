@@ -101,7 +101,8 @@ class WorkloadKind:
     name: level in the tables. title: what a summary calls it. asked: what its runs are asked, plural. cases: name of a
     corpus → what can be asked; runs go through them in a drawn order. defaults: of each clock. roles: in the order of
     work, for the lanes of a timeline. events: those that only it records, and what they mean. in_this_process: no other
-    process can find it. has_server_log: the servers that it asks are ours, and tell what they did.
+    process can find it. has_server_log: the servers that it asks are ours, and tell what they did. retries: who tries
+    again, where that is the same under every alternative; empty where the alternative says it.
     """
 
     name: str
@@ -115,6 +116,7 @@ class WorkloadKind:
     tables: tuple[ExtraTable, ...] = ()
     in_this_process: bool = False
     has_server_log: bool = True
+    retries: str = ""
 
 
 def workload_kind(name: str) -> WorkloadKind:

@@ -1,0 +1,37 @@
+"""What a live comparison is expected to send, said before it sends anything."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from docmind_lab.comparison.design import Comparison
+from docmind_lab.comparison.replays import simulated_name
+from docmind_lab.comparison.virtual import simulated
+from docmind_lab.errors import DocmindLabError
+from docmind_lab.settings import Settings
+
+
+def expected_to_send(comparison: Comparison, settings: Settings) -> str:
+    """A sentence with the requests and tokens of a comparison, from a few of its runs in virtual time.
+
+    Takes some seconds, and sends nothing. A graph that simulated services cannot answer has no pilot; the sentence says
+    why.
+    """
+    # Function-level: a pilot needs the whole simulation, which a comparison without endpoints does not.
+    from docmind_lab.recordings.pilot import (  # noqa: PLC0415
+        PILOT_QUESTIONS,
+        request_estimate,
+        without_endpoints,
+    )
+
+    pilot = dataclasses.replace(
+        comparison,
+        clock="virtual",
+        runs=min(PILOT_QUESTIONS, comparison.runs),
+        workload=simulated_name(comparison.workload),
+    )
+    system = without_endpoints(simulated(pilot, settings))
+    try:
+        return str(request_estimate(pilot.orders(), system, comparison.runs))
+    except DocmindLabError as error:
+        return f"{comparison.total_runs} runs; how many requests is not known, since no pilot can be run: {error}"

@@ -1,0 +1,263 @@
+"""HTTP clients that are not the lab's own, seen and held at the seam while runs of somebody's graph go on.
+
+    hooks = GuestHooks(watch_of_the_calling_code)
+    hooks.install()
+    ...                  # requests through httpx and httpx2, whoever built the client, are attempts of the run's calls
+    hooks.remove()
+
+The public methods of the two libraries' transports, of httpcore's backends and of its pools are replaced, and put back.
+Where no run is watched, each calls the original with what it was given. A connection that was made before, or where
+nothing is watched, is not used by a watched request: nobody would hold its reads to the deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import weakref
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import httpcore
+import httpcore2
+import httpx
+import httpx2
+
+from docmind_lab.deadlines import Deadline, deadline_scope
+from docmind_lab.network.attempts import Attempt, LogicalCall, call_scope
+from docmind_lab.network.exchange import Exchange, admit_all
+from docmind_lab.network.streams import AsyncBackend, AsyncBackend2, SyncBackend, SyncBackend2
+from docmind_lab.network.transports import AsyncHttpx2Body, AsyncHttpxBody, Httpx2Body, HttpxBody
+
+# How the openai and anthropic clients count the tries of one call.
+_RETRY_COUNT = "x-stainless-retry-count"
+# Meant for the endpoint that the client was built for, and for no other.
+_SECRETS = ("authorization", "api-key", "x-api-key", "cookie")
+
+
+@dataclass(frozen=True)
+class Passage:
+    """What a request is let through with.
+
+    to: the URL that takes the place of its own; None for its own. deadline: bounds everything that the request does.
+    read_timeout_s: bounds each single wait. headers: added to it.
+    """
+
+    call: LogicalCall
+    to: str | None = None
+    deadline: Deadline | None = None
+    read_timeout_s: float | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+class Watch(Protocol):
+    """A run whose requests are seen."""
+
+    def passage(self, method: str, url: str, is_retry: bool) -> Passage:
+        """What a request of the calling code is let through with; raises for one that must not be sent."""
+        ...
+
+    def cut(self, attempt: Attempt, deadline: Deadline) -> BaseException:
+        """What is raised in the client when the deadline has cut an attempt."""
+        ...
+
+    def noted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that is handed to a thread, as work of the run."""
+        ...
+
+
+Find = Callable[[], Watch | None]
+"""The watch that the calling code belongs to; None for code of no run."""
+
+_under_way: ContextVar[bool] = ContextVar("docmind_lab_guest_request", default=False)
+
+
+@contextlib.contextmanager
+def _request_under_way() -> Iterator[None]:
+    token = _under_way.set(True)
+    try:
+        yield
+    finally:
+        _under_way.reset(token)
+
+
+class GuestHooks:
+    """The replacements, in place between `install` and `remove`. find: asked at every request."""
+
+    def __init__(self, find: Find) -> None:
+        self._find = find
+        self._seen: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._put_back: list[tuple[Any, str, Any, Any]] = []
+
+    def install(self) -> None:
+        """Put them in place."""
+        for web, sync_body, async_body in ((httpx, HttpxBody, AsyncHttpxBody), (httpx2, Httpx2Body, AsyncHttpx2Body)):
+            self.replace(web.HTTPTransport, "handle_request", self._handling(web, sync_body))
+            self.replace(web.AsyncHTTPTransport, "handle_async_request", self._handling_async(web, async_body))
+        for core, seam, async_seam in ((httpcore, SyncBackend, AsyncBackend), (httpcore2, SyncBackend2, AsyncBackend2)):
+            self.replace(core.SyncBackend, "connect_tcp", _connecting(seam))
+            self.replace(core.AnyIOBackend, "connect_tcp", _connecting(async_seam))
+            for pool, kind in (
+                (core.ConnectionPool, core.HTTPConnection),
+                (core.AsyncConnectionPool, core.AsyncHTTPConnection),
+            ):
+                self.replace(pool, "create_connection", self._creating)
+                self.replace(kind, "can_handle_request", self._can_handle)
+        self.replace(asyncio.BaseEventLoop, "run_in_executor", self._in_executor)
+
+    def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+        """Have `owner.name` be what `make` makes of it, until `remove`. owner: a module or class."""
+        previous, is_own = getattr(owner, name), name in vars(owner)
+        made = make(previous)
+        setattr(owner, name, made)
+        self._put_back.append((owner, name, made, previous if is_own else None))
+
+    def remove(self) -> None:
+        """Put back what was there. What somebody else has replaced since is left to them; ours then passes through."""
+        while self._put_back:
+            owner, name, made, previous = self._put_back.pop()
+            if vars(owner).get(name) is not made:
+                continue
+            if previous is None:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, previous)
+
+    def close_idle(self) -> None:
+        """Close connections that were made for watched requests and wait for another one.
+
+        A client keeps them in its pool, and an async one belongs to the event loop that the runs had; they are closed
+        in that loop with `aclose_idle`.
+        """
+        for connection in [connection for connection in self._seen if hasattr(connection, "close")]:
+            if connection.is_idle():
+                connection.close()
+
+    async def aclose_idle(self) -> None:
+        """`close_idle` for async connections."""
+        for connection in [connection for connection in self._seen if hasattr(connection, "aclose")]:
+            if connection.is_idle():
+                await connection.aclose()
+
+    # ---- requests
+
+    def _watch(self) -> Watch | None:
+        # A request of a request's own (a proxy's, a nested hook's) is the same one.
+        return None if _under_way.get() else self._find()
+
+    def _handling(self, web: Any, body: Any) -> Callable[[Any], Any]:
+        def make(previous: Any) -> Any:
+            def handle_request(transport: Any, request: Any) -> Any:
+                watch = self._watch()
+                if watch is None:
+                    return previous(transport, request)
+                made, exchange = _let_through(web, request, watch)
+                with _request_under_way(), exchange.failing():
+                    response = previous(transport, made)
+                exchange.answered(response.status_code, response.headers.raw)
+                response.stream = body(response.stream, exchange)
+                return response
+
+            return handle_request
+
+        return make
+
+    def _handling_async(self, web: Any, body: Any) -> Callable[[Any], Any]:
+        def make(previous: Any) -> Any:
+            async def handle_async_request(transport: Any, request: Any) -> Any:
+                watch = self._watch()
+                if watch is None:
+                    return await previous(transport, request)
+                made, exchange = _let_through(web, request, watch)
+                with _request_under_way(), exchange.failing():
+                    response = await previous(transport, made)
+                exchange.answered(response.status_code, response.headers.raw)
+                response.stream = body(response.stream, exchange)
+                return response
+
+            return handle_async_request
+
+        return make
+
+    # ---- connections
+
+    def _creating(self, previous: Any) -> Any:
+        def create_connection(pool: Any, origin: Any) -> Any:
+            connection = previous(pool, origin)
+            if _under_way.get():
+                self._seen.add(connection)
+            return connection
+
+        return create_connection
+
+    def _can_handle(self, previous: Any) -> Any:
+        def can_handle_request(connection: Any, origin: Any) -> Any:
+            if _under_way.get() and connection not in self._seen:
+                return False
+            return previous(connection, origin)
+
+        return can_handle_request
+
+    # ---- threads
+
+    def _in_executor(self, previous: Any) -> Any:
+        def run_in_executor(loop: Any, executor: Any, function: Any, *arguments: Any) -> Any:
+            watch = self._find()
+            return previous(loop, executor, function if watch is None else watch.noted(function), *arguments)
+
+        return run_in_executor
+
+
+def _let_through(web: Any, request: Any, watch: Watch) -> tuple[Any, Exchange]:
+    """The request as it goes out, and its exchange. Raises what the watch raises for one that must not."""
+    is_retry = request.headers.get(_RETRY_COUNT, "0") != "0"
+    passage = watch.passage(request.method, str(request.url), is_retry)
+    headers = httpx.Headers(request.headers.raw)
+    if passage.to is not None:
+        for name in _SECRETS:
+            headers.pop(name, None)
+        headers["host"] = httpx.URL(passage.to).netloc.decode("ascii")
+    extensions = dict(request.extensions)
+    if passage.read_timeout_s is not None:
+        bound_s = passage.read_timeout_s
+        given = extensions.get("timeout", {})
+        own = {name: given.get(name) for name in ("connect", "read", "write", "pool")}
+        extensions["timeout"] = {n: bound_s if own_s is None else min(own_s, bound_s) for n, own_s in own.items()}
+    made = web.Request(
+        request.method, passage.to or request.url, headers=headers.raw, stream=request.stream, extensions=extensions
+    )
+    with contextlib.suppress(web.RequestNotRead):
+        # What can be read again, whoever looks on may read too; a body that is a stream is for the server alone.
+        assert request.content is not None
+        made.read()
+    with call_scope(passage.call), deadline_scope(passage.deadline):
+        exchange = Exchange(made, admit_all, watch.cut)
+    if exchange.timeouts:
+        made.extensions["timeout"] = exchange.timeouts
+    made.headers.update(passage.headers)
+    return made, exchange
+
+
+@dataclass(frozen=True)
+class _Below:
+    """A client's own backend, as it is without hooks."""
+
+    backend: Any
+    connect: Any
+
+    def connect_tcp(self, *arguments: Any) -> Any:
+        return self.connect(self.backend, *arguments)
+
+
+def _connecting(seam: Any) -> Callable[[Any], Any]:
+    def make(previous: Any) -> Any:
+        def connect_tcp(backend: Any, *arguments: Any, **options: Any) -> Any:
+            if not _under_way.get():
+                return previous(backend, *arguments, **options)
+            return seam(_Below(backend, previous)).connect_tcp(*arguments, **options)
+
+        return connect_tcp
+
+    return make

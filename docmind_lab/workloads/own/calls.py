@@ -1,0 +1,185 @@
+"""The calls of a user's graph while they are under way: whose they are, what they happen in, when they are over.
+
+A model's or retriever's attempts are the requests that are sent while it is under way; where none is seen (a model in
+this process, a client that is not httpx's), one attempt spans the call. A tool's call is one attempt from its start to
+its end; requests inside it are calls of their own, below it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import threading
+from collections.abc import Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+from uuid import UUID
+
+from docmind_lab.deadlines import Deadline, PropagationPolicy
+from docmind_lab.errors import RunCut
+from docmind_lab.network.attempts import Attempt, AttemptOutcome, CallKind, LogicalCall
+from docmind_lab.recorder import Recorder
+from docmind_lab.workloads.own.nodes import Place, RunTree
+
+
+@dataclass
+class OpenCall:
+    """A call under way.
+
+    above: the one it happens in. begun_by, below: the run of callbacks that it is, and the one that this belongs to.
+    threads: that work on it. is_left: whoever waited for it does so no more, and a thread goes on.
+    """
+
+    call: LogicalCall
+    above: OpenCall | None
+    begun_by: UUID | None
+    below: UUID | None
+    context: contextvars.Context
+    scope: contextlib.AbstractContextManager[LogicalCall]
+    begun_at: float
+    span: Attempt | None = None
+    threads: int = 0
+    is_left: bool = False
+    is_over: bool = False
+
+
+_innermost: ContextVar[OpenCall | None] = ContextVar("docmind_lab_own_call", default=None)
+# Which calls the calling thread works on, if it is one that a loop has handed work to.
+_worker = threading.local()
+
+
+def innermost_call() -> OpenCall | None:
+    """The call under way that the calling code belongs to."""
+    # What ended in another task than it began in is still there.
+    found = _innermost.get()
+    while found is not None and found.is_over:
+        found = found.above
+    return found
+
+
+class RunCalls:
+    """The calls of one run: begun and ended by callbacks and by requests, refused where no budget is left.
+
+    deadline, policy: of the run, once it is known that they travel with it; a call then ends the run (`RunCut`) when
+    nothing is left. tree: which node is whose.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder, self.tree = recorder, RunTree()
+        self.deadline: Deadline | None = None
+        self.policy = PropagationPolicy()
+        self._open: dict[UUID, OpenCall] = {}
+
+    def refuse_if_spent(self, kind: CallKind, place: Place) -> None:
+        """Return if there is budget for a call. Raises: RunCut after recording the refusal."""
+        deadline = self.deadline
+        if deadline is not None and deadline.remaining() <= self.policy.floor_s:
+            self.recorder.refuse(kind, place.role, place.position)
+            raise RunCut(deadline.refused(place.role, "graph"))
+
+    def begin(
+        self, kind: CallKind, place: Place, *, begun_by: UUID | None = None, below: UUID | None = None
+    ) -> OpenCall:
+        """A call that begins now, not in force yet."""
+        # In a context of its own, where its scope can be left again from any thread or task.
+        context = contextvars.copy_context()
+        scope = self.recorder.call(kind, place.role, place.position, cap_from_deadline=self.deadline is not None)
+        call = context.run(scope.__enter__)
+        above = innermost_call()
+        call.parent_call_id = "" if above is None else above.call.call_id
+        opened = OpenCall(call, above, begun_by, below, context, scope, self.recorder.clock.now())
+        self._worked_on(opened)
+        return opened
+
+    def end(self, opened: OpenCall, outcome: AttemptOutcome, error: BaseException | None = None) -> None:
+        """The call is over; once."""
+        if opened.is_over:
+            return
+        opened.is_over = True
+        if opened.begun_by is not None:
+            self._open.pop(opened.begun_by, None)
+        if opened.span is None and opened.call.attempts == 0:
+            self._span(opened)
+        if opened.span is not None:
+            opened.span.end(outcome, error)
+        opened.context.run(opened.scope.__exit__, None, None, None)
+
+    def _span(self, opened: OpenCall) -> None:
+        deadline = self.deadline
+        opened.call.attempts += 1
+        opened.span = Attempt(
+            opened.call, 1, opened.begun_at, deadline=deadline, capped=deadline is not None, acquired_at=opened.begun_at
+        )
+        self.recorder.attempt_started(opened.span)
+
+    def cut(self, error: BaseException | None = None) -> None:
+        """The deadline has cut what is under way: LangChain tells of no end that is not an `Exception`."""
+        opened = innermost_call()
+        while opened is not None:
+            if opened.span is not None or opened.call.kind != "tool":
+                self.end(opened, "timeout", error)
+            opened = opened.above
+
+    @contextlib.contextmanager
+    def in_a_thread(self, opened: OpenCall | None) -> Iterator[None]:
+        """Work in a thread that nobody can cancel, on a call and those that begin in it.
+
+        A call that was left is over when its threads are done.
+        """
+        worked_on: list[OpenCall] = []
+        _worker.calls = worked_on
+        if opened is not None:
+            self._worked_on(opened)
+        try:
+            yield
+        finally:
+            _worker.calls = None
+            for call in worked_on:
+                call.threads -= 1
+                if call.is_left and not call.threads:
+                    self.end(call, "ok")
+
+    @staticmethod
+    def _worked_on(opened: OpenCall) -> None:
+        calls = getattr(_worker, "calls", None)
+        if calls is not None:
+            opened.threads += 1
+            calls.append(opened)
+
+    # ---- calls that LangChain tells of
+
+    def started(self, kind: CallKind, run_id: UUID, above: UUID | None) -> None:
+        """A call of LangChain's began, in force from now on. Raises: RunCut if there is no budget for it."""
+        place = self.tree.place_of(above)
+        self.tree.begun(run_id, above, None, None)
+        self.refuse_if_spent(kind, place)
+        opened = self.begin(kind, place, begun_by=run_id, below=above)
+        if kind == "tool":
+            self._span(opened)
+        self._open[run_id] = opened
+        _innermost.set(opened)
+
+    def ended(self, run_id: UUID, error: BaseException | None = None) -> OpenCall | None:
+        """It ended, with an error or well; the call, if it is known."""
+        opened = self._open.get(run_id)
+        if opened is not None:
+            self.end(opened, _outcome(error), error)
+            if _innermost.get() is opened:
+                _innermost.set(opened.above)
+        return opened
+
+    def ended_above(self, run_id: UUID, error: BaseException) -> None:
+        """A run ended with an error, and with it what it left under way, but for what a thread still works on."""
+        for opened in [opened for opened in list(self._open.values()) if opened.below == run_id]:
+            opened.is_left = opened.threads > 0
+            if not opened.is_left:
+                self.end(opened, _outcome(error), error)
+
+
+def _outcome(error: BaseException | None) -> AttemptOutcome:
+    if error is None:
+        return "ok"
+    if isinstance(error, RunCut | TimeoutError):
+        return "timeout"
+    return "cancelled" if isinstance(error, asyncio.CancelledError | GeneratorExit) else "error"

@@ -1,0 +1,118 @@
+"""What stands between an alternative and a graph that was not made for the lab.
+
+In: the deadline, which an alternative puts into input and configuration, is taken out of the input, where a foreign
+schema knows nothing of it, and put in force as context; a key of the graph's own that asks for it gets it. Out: states
+in the shape in which alternatives read them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.messages import convert_to_messages
+from langgraph.types import Command
+
+from docmind_lab.alternatives.base import FreeState
+from docmind_lab.deadlines import DEADLINE_KEY, Deadline, current_policy, deadline_scope
+from docmind_lab.workloads.own.watch import RunWatch
+
+
+class RunDoorway:
+    """The doorway of one run. state_key: the key of the graph's input that takes the deadline; empty for none."""
+
+    def __init__(self, watch: RunWatch, state_key: str = "") -> None:
+        self.watch, self.state_key = watch, state_key
+
+    def stream(
+        self, inner: Callable[..., Iterator[Any]], config: Any, given: Any, *rest: Any, **options: Any
+    ) -> Iterator[Any]:
+        """The graph's states, with the deadline in force around it."""
+        seen = free_state if options.get("stream_mode") == "values" else _as_it_is
+        with self._in_force(config, rest, options):
+            for state in inner(self._input(given), *rest, **options):
+                yield seen(state)
+
+    async def astream(
+        self, inner: Callable[..., AsyncIterator[Any]], config: Any, given: Any, *rest: Any, **options: Any
+    ) -> AsyncIterator[Any]:
+        """`stream`, async."""
+        seen = free_state if options.get("stream_mode") == "values" else _as_it_is
+        with self._in_force(config, rest, options):
+            async for state in inner(self._input(given), *rest, **options):
+                yield seen(state)
+
+    def invoke(self, inner: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """The last state; the graph's own `invoke` comes by `stream`."""
+        return free_state(inner(*arguments, **options))
+
+    async def ainvoke(self, inner: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Any:
+        """`invoke`, async."""
+        return free_state(await inner(*arguments, **options))
+
+    @contextlib.contextmanager
+    def _in_force(self, config: Any, rest: tuple[Any, ...], options: Mapping[str, Any]) -> Iterator[None]:
+        given = options.get("config") or (rest[0] if rest else None)
+        at_s = next((found for found in map(_instant, (given, config)) if found is not None), None)
+        if at_s is None:
+            yield
+            return
+        recorder, calls = self.watch.recorder, self.watch.calls
+        deadline = Deadline(at_s, recorder.deadline.limit_s, recorder.clock)
+        calls.deadline, calls.policy = deadline, current_policy()
+        scope = deadline_scope(deadline if calls.policy.cap == "total" else None)
+        scope.__enter__()
+        try:
+            yield
+        finally:
+            # Whoever lets go of a stream half way has it ended in a context that this was never set in.
+            with contextlib.suppress(ValueError):
+                scope.__exit__(None, None, None)
+
+    def _input(self, given: Any) -> Any:
+        """What goes into the graph: without the lab's key, and with its own."""
+        if isinstance(given, Command) and isinstance(given.update, Mapping) and DEADLINE_KEY in given.update:
+            update = self._keyed(given.update)
+            return Command(update=update) if update else None
+        return self._keyed(given) if isinstance(given, Mapping) and DEADLINE_KEY in given else given
+
+    def _keyed(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        rest = {name: value for name, value in values.items() if name != DEADLINE_KEY}
+        return {**rest, self.state_key: values[DEADLINE_KEY]} if self.state_key else rest
+
+
+def _instant(config: Any) -> float | None:
+    at_s = (config or {}).get("configurable", {}).get(DEADLINE_KEY)
+    return None if at_s is None else float(at_s)
+
+
+def _as_it_is(state: Any) -> Any:
+    return state
+
+
+def free_state(state: Any) -> FreeState:
+    """A graph's state as alternatives read it: what was said, and what was found."""
+    values = state if isinstance(state, Mapping) else getattr(state, "__dict__", {})
+    found = values.get("documents", ())
+    documents = found if isinstance(found, list | tuple) else ()
+    return FreeState(
+        messages=_messages(values.get("messages")),
+        documents=[document for document in map(_document, documents) if document is not None],
+    )
+
+
+def _messages(said: Any) -> list[Any]:
+    if not isinstance(said, list | tuple):
+        return []
+    try:
+        return convert_to_messages(said)
+    except (ValueError, TypeError, NotImplementedError):
+        return []  # somebody's own kind of message
+
+
+def _document(found: Any) -> Mapping[str, Any] | None:
+    if isinstance(found, Document):
+        return {"id": found.id or "", "content": found.page_content, "metadata": found.metadata, "score": 0.0}
+    return found if isinstance(found, Mapping) else None

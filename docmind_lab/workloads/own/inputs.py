@@ -1,0 +1,176 @@
+"""What a user's graph is asked: one input for each line of a JSON-lines file, or for each item of a list.
+
+    {"messages": [{"role": "user", "content": "…"}]}      the graph's input
+    "What does a with statement do?"                       a text, where the input has `messages`
+    {"input": {…} or "…", "gold": ["…"], "id": "q1"}       with what a good answer states, and a name
+
+The last form is read as such where the graph's own input has no key `input`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from langchain_core.messages import HumanMessage
+from langgraph.pregel import Pregel
+from pydantic import BaseModel, ValidationError
+
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.retrieval import Question
+
+Inputs = str | os.PathLike[str] | Iterable[Any]
+"""A file, or the items themselves."""
+
+_WRAPPED = {"input", "gold", "id"}
+_JSON_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list, tuple, set, frozenset),
+    "object": (dict,),
+}
+
+
+@dataclass(frozen=True)
+class GraphInput(Question):
+    """One input. given: what goes into the graph. gold_facts: what a good answer states."""
+
+    given: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+
+def read_inputs(graph: Pregel[Any, Any, Any, Any], inputs: Inputs) -> tuple[GraphInput, ...]:
+    """The inputs, each checked against the graph's schema.
+
+    Raises: ConfigurationError naming the line (or item) and the key that does not fit.
+    """
+    schema = _Schema(graph)
+    is_file = isinstance(inputs, str | os.PathLike)
+    items = _lines(Path(inputs)) if is_file else enumerate(_listed(inputs), 1)  # type: ignore[arg-type]
+    named = f"{Path(inputs).name} line" if is_file else "inputs item"  # type: ignore[arg-type]
+    made = tuple(_one(schema, item, f"{named} {number}", number) for number, item in items)
+    if not made:
+        raise ConfigurationError(f"{named.rpartition(' ')[0]}: there are no inputs; give one at least")
+    ids = [one.id for one in made]
+    twice = next((one for one in ids if ids.count(one) > 1), None)
+    if twice is not None:
+        raise ConfigurationError(f"{named.rpartition(' ')[0]}: two inputs have the id {twice!r}")
+    return made
+
+
+def fingerprint(inputs: Sequence[GraphInput]) -> str:
+    """A short name that inputs which are equal share."""
+    said = json.dumps([[one.id, one.given, one.gold_facts] for one in inputs], sort_keys=True, default=repr)
+    return hashlib.blake2b(said.encode(), digest_size=4).hexdigest()
+
+
+def input_keys(graph: Pregel[Any, Any, Any, Any]) -> Mapping[str, Mapping[str, Any]]:
+    """The keys of a graph's input with their JSON schemas, {} where that cannot be said; no keys if none are known."""
+    schema = _json_schema(graph)
+    if "$ref" in schema:
+        schema = schema.get("$defs", {}).get(str(schema["$ref"]).rpartition("/")[2], {})
+    described: Mapping[str, Mapping[str, Any]] = schema.get("properties", {})
+    builder = getattr(graph, "builder", None)
+    declared = getattr(builder, "schemas", {}).get(getattr(builder, "input_schema", None))
+    if declared is not None:
+        return {name: described.get(name, {}) for name in declared}
+    names = graph.input_channels
+    return described if isinstance(names, str) else {name: described.get(name, {}) for name in names}
+
+
+def _json_schema(graph: Pregel[Any, Any, Any, Any]) -> Mapping[str, Any]:
+    try:
+        return graph.get_input_jsonschema()
+    except Exception:  # noqa: BLE001 - a state may hold what has no JSON schema, and pydantic says so in many ways
+        return {}
+
+
+class _Schema:
+    """What a graph takes in."""
+
+    def __init__(self, graph: Pregel[Any, Any, Any, Any]) -> None:
+        self.keys = input_keys(graph)
+        declared = getattr(getattr(graph, "builder", None), "input_schema", None)
+        self.model = declared if isinstance(declared, type) and issubclass(declared, BaseModel) else None
+
+    def taken(self, item: Any, where: str) -> Mapping[str, Any]:
+        """The item as the graph's input. Raises: ConfigurationError."""
+        if isinstance(item, str):
+            if "messages" not in self.keys:
+                raise ConfigurationError(
+                    f"{where}: a text fits an input with messages; this graph's has {self._known()}"
+                )
+            return {"messages": [HumanMessage(item, id="input")]}
+        if not isinstance(item, Mapping):
+            raise ConfigurationError(f"{where}: an input is a JSON object or a text, not a {type(item).__name__}")
+        for key, value in item.items():
+            if self.keys and key not in self.keys:
+                raise ConfigurationError(f"{where}: the graph's input has no key {key!r}; it has {self._known()}")
+            wanted = str(self.keys.get(key, {}).get("type"))
+            if key != "messages" and wanted in _JSON_TYPES and not _is_a(value, wanted):
+                raise ConfigurationError(
+                    f"{where}: {key} must be {_article(wanted)}, not {json.dumps(value, default=repr)}"
+                )
+        self._checked_by_model(item, where)
+        return dict(item)
+
+    def _checked_by_model(self, item: Mapping[str, Any], where: str) -> None:
+        if self.model is None:
+            return
+        try:
+            self.model.model_validate(dict(item))
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise ConfigurationError(f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+
+    def _known(self) -> str:
+        return ", ".join(self.keys) or "none that can be told"
+
+
+def _one(schema: _Schema, item: Any, where: str, number: int) -> GraphInput:
+    is_wrapped = (
+        isinstance(item, Mapping) and "input" in item and item.keys() <= _WRAPPED and "input" not in schema.keys
+    )
+    gold = item.get("gold", ()) if is_wrapped else ()
+    if not isinstance(gold, list | tuple) or not all(isinstance(fact, str) and fact for fact in gold):
+        raise ConfigurationError(f"{where}: gold must be a list of texts, each something that a good answer states")
+    given = schema.taken(item["input"] if is_wrapped else item, where)
+    name = str(item.get("id", "")) if is_wrapped else ""
+    return GraphInput(id=name or f"{number:03}", text="", gold_facts=tuple(gold), given=given)
+
+
+def _listed(inputs: Iterable[Any]) -> Iterable[Any]:
+    if isinstance(inputs, Mapping):
+        raise ConfigurationError("inputs is a list of inputs; put the one into brackets: inputs=[{…}]")
+    return inputs
+
+
+def _lines(path: Path) -> Iterator[tuple[int, Any]]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            f"inputs {path.name} cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from error
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            yield number, json.loads(line)
+        except ValueError as error:
+            raise ConfigurationError(f"{path.name} line {number}: not JSON: {error}") from error
+
+
+def _is_a(value: Any, wanted: str) -> bool:
+    is_bool_for_number = isinstance(value, bool) and wanted in ("integer", "number")
+    return isinstance(value, _JSON_TYPES[wanted]) and not is_bool_for_number
+
+
+def _article(wanted: str) -> str:
+    return f"{'an' if wanted[0] in 'aio' else 'a'} {wanted}"

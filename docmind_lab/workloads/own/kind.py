@@ -1,0 +1,131 @@
+"""The kind of a user's graph: by reference, so that worker processes find it, or a live object of this process.
+
+    kind, corpus = own_kind("my_app:graph", "inputs.jsonl")        # kind.name is how comparisons name it
+    workload_kind("own:my_app:graph")                              # the same, in any process
+
+Inputs are kept under a name derived from them, which stands where other workloads have a corpus.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+from urllib.parse import parse_qs, urlencode
+
+from langgraph.graph import START
+from langgraph.pregel import Pregel
+
+from docmind_lab.clocks import ClockName
+from docmind_lab.deadlines import DEADLINE_KEY
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.workloads.kinds import OWN_PREFIX, Defaults, Surroundings, WorkloadKind
+from docmind_lab.workloads.own.destinations import Own, Services, Simulated
+from docmind_lab.workloads.own.inputs import GraphInput, Inputs, fingerprint, read_inputs
+from docmind_lab.workloads.own.nodes import role_of
+from docmind_lab.workloads.own.reference import compiled, load_graph
+from docmind_lab.workloads.own.workload import OwnWorkload
+
+# Nobody knows how long somebody's graph takes; these are those of DocMind itself.
+DEFAULTS: Mapping[ClockName, Defaults] = {
+    "virtual": Defaults(20.0, 40, "heavy_tail/3"),
+    "wall": Defaults(2.0, 8, "typical/6"),
+}
+
+_live: dict[str, Pregel[Any, Any, Any, Any]] = {}
+_inputs: dict[str, tuple[GraphInput, ...]] = {}
+
+
+@dataclass(frozen=True)
+class OwnGraph:
+    """What `compare` is told of a user's graph.
+
+    workload: its name as `workload_kind` takes it. corpus: the name of its inputs. questions: how many there are.
+    """
+
+    workload: str
+    corpus: str
+    questions: int
+
+
+def own_graph(
+    graph: Any,
+    inputs: Inputs,
+    *,
+    deadline_key: str = DEADLINE_KEY,
+    services: Services = "simulated",
+) -> OwnGraph:
+    """A graph and its inputs, checked, under names by which comparisons find them.
+
+    graph: "module:attribute", a compiled graph, or a factory. Raises: ConfigurationError for any of it that cannot be
+    used, in one line.
+    """
+    if services not in get_args(Services):
+        raise ConfigurationError(f"services must be one of {', '.join(get_args(Services))}, not {services!r}")
+    options = {"deadline_key": deadline_key} if deadline_key != DEADLINE_KEY else {}
+    if services != "simulated":
+        options["services"] = services
+    said = f"?{urlencode(options)}" if options else ""
+    if isinstance(graph, str):
+        name, found = graph, _loaded(graph)
+    else:
+        found = compiled(graph, getattr(graph, "__name__", "") or "graph")
+        name = _registered(found)
+    asked = read_inputs(found, inputs)
+    corpus = f"inputs-{fingerprint(asked)}"
+    _inputs[corpus] = asked
+    return OwnGraph(f"{OWN_PREFIX}{name}{said}", corpus, len(asked))
+
+
+def own_kind(workload: str) -> WorkloadKind:
+    """The kind of a name that `own_graph` gave, here or in another process. Raises: ConfigurationError."""
+    reference, _, said = workload.removeprefix(OWN_PREFIX).partition("?")
+    options = {name: values[-1] for name, values in parse_qs(said).items()}
+    graph = _live[reference] if reference in _live else _loaded(reference)
+    services, key = options.get("services", "simulated"), options.get("deadline_key", DEADLINE_KEY)
+
+    def build(around: Surroundings) -> OwnWorkload:
+        addresses = around.addresses
+        simulated = Simulated(addresses.openai_base_url, addresses.qdrant_url)
+        made = OwnWorkload(reference, graph, Own() if services == "own" else simulated, key)
+        return made.coloured(around.node_colour)
+
+    return WorkloadKind(
+        name=reference,
+        title=reference,
+        asked="inputs",
+        cases=_cases,
+        build=build,
+        defaults=DEFAULTS,
+        roles=_roles(graph),
+        in_this_process=reference in _live,
+        has_server_log=services != "own",
+        retries="own",
+    )
+
+
+# A module is imported once in a process, and a factory called once.
+_loaded = functools.cache(load_graph)
+
+
+def _registered(graph: Pregel[Any, Any, Any, Any]) -> str:
+    """The name of a live graph: its own, with a number where another one has it already."""
+    own = str(graph.get_name()).replace("?", "_").replace(":", "_")
+    number = 1
+    while True:
+        name = own if number == 1 else f"{own}-{number}"
+        if _live.setdefault(name, graph) is graph:
+            return name
+        number += 1
+
+
+def _cases(corpus: str) -> tuple[GraphInput, ...]:
+    if corpus not in _inputs:
+        raise ConfigurationError("a graph of your own is asked its own inputs: compare(graph=..., inputs=...)")
+    return _inputs[corpus]
+
+
+def _roles(graph: Pregel[Any, Any, Any, Any]) -> tuple[str, ...]:
+    names = (role_of(name) for name in graph.nodes if name != START)
+    return tuple(dict.fromkeys(name for name in names if name))

@@ -1,0 +1,224 @@
+"""One run of a user's graph, seen from its requests: which call each belongs to, where it goes, when it is cut.
+
+The hooks below HTTP clients are in place while there are runs to watch; they ask which one the calling code belongs to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import socket
+import subprocess
+import threading
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from langchain_core.runnables.config import var_child_runnable_config
+
+from docmind_lab.alternatives.event_loop import shared_loop
+from docmind_lab.clocks.virtual import VirtualClock, current_clock
+from docmind_lab.deadlines import Deadline
+from docmind_lab.errors import NotSimulated, RunCut
+from docmind_lab.network.attempts import Attempt, CallKind
+from docmind_lab.network.guests import GuestHooks, Passage
+from docmind_lab.recorder import Recorder, current_recorder
+from docmind_lab.services.openai_service import ANY_MODEL_HEADER
+from docmind_lab.workloads.own.calls import OpenCall, RunCalls, innermost_call
+from docmind_lab.workloads.own.destinations import REMEDY, Destinations, kind_of
+from docmind_lab.workloads.own.nodes import NOWHERE, Place
+
+_latest: ContextVar[OpenCall | None] = ContextVar("docmind_lab_own_request", default=None)
+
+
+class RunWatch:
+    """What is seen of one run, and what it may do. missing: the first thing it asked for that nobody simulates."""
+
+    def __init__(self, recorder: Recorder, destinations: Destinations) -> None:
+        self.recorder, self.destinations = recorder, destinations
+        self.calls = RunCalls(recorder)
+        self.clock = current_clock()
+        self.missing: NotSimulated | None = None
+
+    # ---- requests: `network.guests.Watch`
+
+    def passage(self, method: str, url: str, is_retry: bool = False) -> Passage:
+        """What a request is let through with. Raises: RunCut with no budget left, or nobody to answer it."""
+        call = innermost_call()
+        place = self.place()
+        kind = kind_of(url)
+        try:
+            to = self.destinations.of(method, url)
+        except NotSimulated as error:
+            raise self.without(str(error), place) from error
+        self.calls.refuse_if_spent(kind if call is None else call.call.kind, place)
+        if call is None or call.call.kind == "tool":
+            call = self._of_its_own(kind, place, is_retry)
+        deadline, policy = self.calls.deadline, self.calls.policy
+        total = policy.cap == "total"
+        return Passage(
+            call.call,
+            to=to,
+            deadline=deadline if total else None,
+            read_timeout_s=None if total or deadline is None else deadline.cap(None),
+            headers={} if to is None else {ANY_MODEL_HEADER: "1"},
+        )
+
+    def _of_its_own(self, kind: CallKind, place: Place, is_retry: bool) -> OpenCall:
+        """A call for one request that no callback told of; the call before it, if its client tries that again."""
+        opened = _latest.get() if is_retry else None
+        if opened is None or opened.call.observer.watch is not self:  # type: ignore[attr-defined]
+            opened = self.calls.begin(kind, place)
+            opened.call.observer = _UntilItsEnd(self, opened)
+            _latest.set(opened)
+        return opened
+
+    def cut(self, attempt: Attempt, deadline: Deadline) -> RunCut:
+        """What is raised in a client whose request the deadline has cut."""
+        role = attempt.call.role
+        self.recorder.event("deadline_cut", role, kind=attempt.call.kind, source="network")
+        made = RunCut(deadline.exceeded(role, "network"))
+        self.calls.cut(made)
+        return made
+
+    def noted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, as work of the run until its end, whoever still waits for it."""
+
+        opened = innermost_call()
+
+        def work(*arguments: Any) -> Any:
+            with self.recorder.work("worker thread"), self.calls.in_a_thread(opened):
+                return function(*arguments)
+
+        return work
+
+    # ---- where, and what cannot be
+
+    def place(self) -> Place:
+        """The node that the calling code belongs to."""
+        config = var_child_runnable_config.get() or {}
+        return self.calls.tree.place_of(getattr(config.get("callbacks"), "parent_run_id", None))
+
+    def without(self, what: str, place: Place | None = None) -> RunCut:
+        """What is raised in code that asks for something that is not there; kept, for whoever hears of it no more."""
+        at = self.place() if place is None else place
+        node = "outside every node" if at is NOWHERE else f"in node {at}"
+        error = NotSimulated(f"{what} ({node}); {REMEDY}")
+        self.missing = self.missing or error
+        return RunCut(error)
+
+
+class _UntilItsEnd:
+    """Observes the one attempt of a call, and ends the call with it."""
+
+    def __init__(self, watch: RunWatch, opened: OpenCall) -> None:
+        self.watch, self._opened = watch, opened
+
+    def attempt_started(self, attempt: Attempt) -> None:
+        self.watch.recorder.attempt_started(attempt)
+
+    def attempt_ended(self, attempt: Attempt) -> None:
+        self.watch.recorder.attempt_ended(attempt)
+        self.watch.calls.end(self._opened, attempt.outcome)
+
+
+# ---- which runs are watched, and the hooks while any is
+
+_lock = threading.Lock()
+_watched: dict[int, RunWatch] = {}
+_holds: dict[VirtualClock | None, int] = {}
+_hooks: dict[VirtualClock | None, GuestHooks] = {}
+
+
+def watch_of_calling_code(world: VirtualClock | None) -> RunWatch | None:
+    """The run that the calling code belongs to, if it is one of this world: a virtual clock's, or the wall clock's.
+
+    Code in a thread that was started without the run's context is known in virtual time only, where a run is alone.
+    """
+    if current_clock() is not world:
+        return None
+    recorder = current_recorder()
+    watch = None if recorder is None else _watched.get(id(recorder))
+    if watch is None and recorder is None and world is not None:
+        return next((found for found in list(_watched.values()) if found.clock is world), None)
+    return watch
+
+
+def begin_watching(watch: RunWatch) -> None:
+    """Its requests are seen from now on."""
+    with _lock:
+        _watched[id(watch.recorder)] = watch
+    hold(watch.clock)
+
+
+def end_watching(watch: RunWatch) -> None:
+    """Its requests are seen no more."""
+    with _lock:
+        if _watched.pop(id(watch.recorder), None) is None:
+            return
+    release(watch.clock)
+
+
+def hold(world: VirtualClock | None) -> None:
+    """Have the hooks of a world in place until they are released as often."""
+    with _lock:
+        _holds[world] = _holds.get(world, 0) + 1
+        if _holds[world] > 1:
+            return
+        hooks = _hooks[world] = GuestHooks(lambda: watch_of_calling_code(world))
+        hooks.install()
+        if world is not None:
+            _name_what_is_not_there(hooks, world)
+
+
+def release(world: VirtualClock | None) -> None:
+    """Undo one `hold`."""
+    with _lock:
+        _holds[world] -= 1
+        if _holds[world]:
+            return
+        del _holds[world]
+        hooks = _hooks.pop(world)
+        hooks.remove()
+    if world is None:
+        # The clients are somebody's, who may have another event loop; a virtual network closes its connections itself.
+        hooks.close_idle()
+        shared_loop().run(hooks.aclose_idle())
+
+
+def _name_what_is_not_there(hooks: GuestHooks, world: VirtualClock) -> None:
+    """Have what leaves virtual time raise by name, where it would otherwise fail in words of its own, or wait."""
+
+    # Clients say what machine they are on, and Python asks a subprocess for it, once.
+    platform.platform()
+
+    def refusing(what: Callable[..., str]) -> Callable[[Any], Any]:
+        def make(previous: Any) -> Any:
+            def refused(*arguments: Any, **options: Any) -> Any:
+                watch = watch_of_calling_code(world)
+                if watch is None:
+                    return previous(*arguments, **options)
+                raise watch.without(what(*arguments, **options))
+
+            return refused
+
+        return make
+
+    no_http = (
+        "a connection that is not made by httpx or httpx2 (requests, aiohttp, a database driver) has no virtual time"
+    )
+    hooks.replace(socket, "getaddrinfo", refusing(lambda host, *_, **__: f"{_text(host)}: {no_http}"))
+    hooks.replace(socket.socket, "connect", refusing(lambda _, address, *__: f"{_address(address)}: {no_http}"))
+    hooks.replace(
+        subprocess.Popen, "__init__", refusing(lambda *_, **__: "a subprocess runs in real time, not in virtual time")
+    )
+
+
+def _text(host: Any) -> str:
+    return host.decode("ascii", "replace") if isinstance(host, bytes) else str(host)
+
+
+def _address(address: Any) -> str:
+    with contextlib.suppress(TypeError, IndexError):
+        return f"{_text(address[0])}:{address[1]}" if isinstance(address, tuple) else _text(address)
+    return str(address)

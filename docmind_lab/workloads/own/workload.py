@@ -1,0 +1,138 @@
+"""The workload `own`: somebody's compiled graph, as it is, run under any alternative."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import Any, Self
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.pregel import Pregel
+
+from docmind_lab.alternatives.base import Outcome, Runnable
+from docmind_lab.alternatives.event_loop import shared_loop
+from docmind_lab.clocks.virtual import current_clock
+from docmind_lab.deadlines import DEADLINE_KEY
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.graphs.bound import bound
+from docmind_lab.graphs.colours import Colour
+from docmind_lab.graphs.observer import RunCallbacks
+from docmind_lab.recorder import Recorder
+from docmind_lab.records import NAN
+from docmind_lab.retrieval import Question
+from docmind_lab.workloads.own.callbacks import GraphCallbacks
+from docmind_lab.workloads.own.destinations import Destinations
+from docmind_lab.workloads.own.doorway import RunDoorway
+from docmind_lab.workloads.own.inputs import GraphInput, input_keys
+from docmind_lab.workloads.own.saver import NotingSaver
+from docmind_lab.workloads.own.watch import RunWatch, begin_watching, end_watching, hold, release
+
+# A thread that sleeps longer than this in somebody's node may ask for whatever it likes when it wakes up.
+_ORPHAN_PATIENCE_S = 3600.0
+
+
+class OwnWorkload:
+    """A graph that was not made for the lab.
+
+    name: level in the tables. destinations: where its requests go. deadline_key: the key of its input that takes the
+    deadline, an instant of `time.monotonic()`, if the input has one of that name.
+
+    `documents_count` counts what the state has under `documents`. `source_recall` is NaN: nobody knows what there was
+    to find. `answer_score` is the share of an input's gold texts that the answer states, case aside; NaN without gold.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        graph: Pregel[Any, Any, Any, Any],
+        destinations: Destinations,
+        deadline_key: str = DEADLINE_KEY,
+    ) -> None:
+        self.name, self.graph, self.destinations = name, graph, destinations
+        self.state_key = deadline_key if deadline_key in input_keys(graph) else ""
+        self._watches: dict[str, RunWatch] = {}
+        self._holding = False
+        self._lock = threading.Lock()
+
+    def runnable(self, recorder: Recorder) -> Runnable:
+        """The graph, observed by the run's recorder, with a thread of its own in its checkpointer if it has one."""
+        if current_clock() is None:
+            self._hold_until_closed()
+        watch = RunWatch(recorder, self.destinations)
+        self._watches[recorder.run_id] = watch
+        begin_watching(watch)
+        graph: Any = self.graph
+        if isinstance(graph.checkpointer, BaseCheckpointSaver):
+            graph = graph.copy({"checkpointer": NotingSaver(graph.checkpointer, recorder)})
+        configured = graph.with_config(
+            {
+                "configurable": {"thread_id": recorder.run_id},
+                "callbacks": [RunCallbacks(recorder), GraphCallbacks(watch.calls)],
+            }
+        )
+        return bound(configured, doorway=RunDoorway(watch, self.state_key))
+
+    def inputs(self, question: Question) -> dict[str, Any]:
+        """The graph's input."""
+        assert isinstance(question, GraphInput), "a graph of one's own is asked its own inputs"
+        return dict(question.given)
+
+    def scores(self, question: Question, outcome: Outcome) -> tuple[float, float]:
+        """No recall, and the share of the gold that the answer states. Raises: NotSimulated, see `network.guests`."""
+        missing = [watch.missing for watch in self._watches.values() if watch.missing is not None]
+        if missing:
+            self._watches.clear()
+            raise missing[0]
+        stated = outcome.answer.casefold()
+        gold = [fact for fact in question.gold_facts if fact]
+        return NAN, sum(fact.casefold() in stated for fact in gold) / len(gold) if gold else NAN
+
+    def coloured(self, node_colour: Colour) -> Self:
+        """The same. Raises: ConfigurationError for any colour but the nodes' own, which nobody can change."""
+        if node_colour != "own":
+            raise ConfigurationError(f"node_colour {node_colour!r}: the nodes of a graph of your own stay as they are")
+        return self
+
+    def forget(self, run_id: str) -> None:
+        """Drop a run's checkpoints, and see its requests no more."""
+        watch = self._watches.get(run_id)
+        if watch is None:
+            return
+        if watch.clock is not None or watch.recorder.quiet():
+            end_watching(watch)
+        else:
+            # It is still redirected, and refused by the services, until it ends.
+            threading.Thread(target=_end_when_quiet, args=(watch,), name="docmind-own-orphan", daemon=True).start()
+        if watch.missing is None:
+            del self._watches[run_id]
+        saver = self.graph.checkpointer
+        if isinstance(saver, BaseCheckpointSaver):
+            _delete(saver, run_id)
+
+    def close(self) -> None:
+        """Take away the hooks; the graph's clients are its own."""
+        with self._lock:
+            if self._holding:
+                self._holding = False
+                release(None)
+
+    def _hold_until_closed(self) -> None:
+        # Runs overlap and follow each other; to put hooks in place for each would be work within its budget.
+        with self._lock:
+            if not self._holding:
+                self._holding = True
+                hold(None)
+
+
+def _end_when_quiet(watch: RunWatch) -> None:
+    watch.recorder.wait_quiet(_ORPHAN_PATIENCE_S)
+    end_watching(watch)
+
+
+def _delete(saver: BaseCheckpointSaver[Any], thread_id: str) -> None:
+    try:
+        saver.delete_thread(thread_id)
+    except Exception:  # noqa: BLE001 - savers that are async only refuse this in ways of their own
+        # A checkpointer that cannot delete keeps a thread that nobody asks for again.
+        with contextlib.suppress(Exception):
+            shared_loop().run(saver.adelete_thread(thread_id))

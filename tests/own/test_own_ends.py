@@ -1,0 +1,166 @@
+"""How a run of a foreign graph is cut, and how its end is read."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage
+from langgraph.types import Command
+
+from docmind_lab.alternatives.base import FreeState, Progress, run_to_outcome, run_to_outcome_async
+from docmind_lab.deadlines import DEADLINE_KEY, Deadline
+from docmind_lab.errors import NotSimulated, RunCut
+from docmind_lab.recorder import Recorder
+from docmind_lab.workloads.own.destinations import Own, Simulated, kind_of, shown
+from docmind_lab.workloads.own.doorway import RunDoorway, free_state
+from docmind_lab.workloads.own.nodes import NOWHERE, RunTree
+from docmind_lab.workloads.own.watch import RunWatch
+
+
+class Frozen:
+    """A clock that stands still."""
+
+    def now(self) -> float:
+        return 10.0
+
+    def sleep(self, seconds: float) -> None:
+        raise AssertionError("nothing waits here")
+
+
+DEADLINE = Deadline(5.0, 2.0, Frozen())
+
+
+def raising(error: BaseException) -> Callable[[], None]:
+    def work() -> None:
+        raise error
+
+    return work
+
+
+def test_a_cut_is_read_as_what_it_stands_for() -> None:
+    cuts = [RunCut(DEADLINE.exceeded("node", "network")), RunCut(DEADLINE.refused("node", "graph"))]
+    ends = [run_to_outcome(Progress(), raising(cut)) for cut in cuts]
+    assert [(end.outcome, end.stop_reason) for end in ends] == [
+        ("timed_out", "deadline"),
+        ("timed_out", "budget_refused"),
+    ]
+
+
+def test_a_cut_inside_a_task_group_is_found() -> None:
+    async def cut() -> None:
+        raise RunCut(DEADLINE.exceeded("node", "network"))
+
+    async def work() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(cut())
+
+    assert asyncio.run(run_to_outcome_async(Progress(), work)).stop_reason == "deadline"
+
+
+def test_other_groups_are_failures_and_what_is_no_end_of_a_run_goes_on() -> None:
+    failed = run_to_outcome(Progress(), raising(ExceptionGroup("two", [ValueError()])))
+    assert (failed.outcome, failed.error_type) == ("failed", "ExceptionGroup")
+    with pytest.raises(BaseExceptionGroup):
+        run_to_outcome(Progress(), raising(BaseExceptionGroup("two", [KeyboardInterrupt()])))
+
+
+def test_a_cut_for_something_that_nobody_simulates_is_raised_as_that() -> None:
+    with pytest.raises(NotSimulated, match="nobody"):
+        run_to_outcome(Progress(), raising(RunCut(NotSimulated("nobody answers"))))
+
+
+def test_a_foreign_state_without_messages_is_an_answer_and_the_labs_own_is_not() -> None:
+    assert Progress(FreeState(messages=[])).finished().outcome == "answered"
+    assert Progress({"messages": []}).finished().outcome == "failed"
+
+
+def test_keys_of_a_foreign_state_mean_what_they_mean_to_it() -> None:
+    state = {
+        "messages": [("user", "why?"), {"role": "assistant", "content": "because"}],
+        "stop_reason": "end_turn",
+        "visits": {},
+        "documents": ["a text", Document("b", id="1"), {"id": "2", "content": "c"}],
+    }
+    outcome = Progress(free_state(state)).finished()
+    assert (outcome.outcome, outcome.answer, outcome.stop_reason) == ("answered", "because", "")
+    assert [document["id"] for document in outcome.documents] == ["1", "2"]
+    assert free_state({"messages": "none"})["messages"] == []
+    assert free_state({"messages": [object()]})["messages"] == []
+    assert free_state({"messages": [AIMessage("x")], "documents": 3})["documents"] == []
+
+
+def doorway(state_key: str = "") -> RunDoorway:
+    recorder = Recorder("run", 7, DEADLINE, Frozen())
+    return RunDoorway(RunWatch(recorder, Own()), state_key)
+
+
+def test_the_deadline_is_taken_out_of_what_goes_in_and_put_where_it_is_asked_for() -> None:
+    def inner(given, *rest, **options):
+        yield given
+
+    def went_in(door: RunDoorway, given: object) -> object:
+        return next(door.stream(inner, {}, given, stream_mode="updates"))
+
+    assert went_in(doorway(), {"a": 1, DEADLINE_KEY: 5.0}) == {"a": 1}
+    assert went_in(doorway("stop_by"), {"a": 1, DEADLINE_KEY: 5.0}) == {"a": 1, "stop_by": 5.0}
+    assert went_in(doorway("stop_by"), {"a": 1}) == {"a": 1}
+    assert went_in(doorway(), Command(update={DEADLINE_KEY: 5.0})) is None
+    assert went_in(doorway("stop_by"), Command(update={DEADLINE_KEY: 5.0})) == Command(update={"stop_by": 5.0})
+
+
+def test_a_node_in_a_subgraph_belongs_to_the_outermost_one_and_keeps_its_branch() -> None:
+    tree = RunTree()
+    begin = functools.partial(tree.begun, tags=["graph:step:2"])
+    outer, between, inner = (object() for _ in range(3))
+    begin(
+        outer,
+        None,
+        metadata={"langgraph_node": "reading_agent", "langgraph_step": 2, "langgraph_path": ("__pregel_push", 1)},
+    )
+    tree.begun(between, outer, None, None)
+    begin(
+        inner,
+        between,
+        metadata={"langgraph_node": "tools", "langgraph_step": 9, "langgraph_path": ("__pregel_push", 0)},
+    )
+    place = tree.place_of(inner)
+    assert (place.role, str(place), place.position) == ("reading", "reading_agent/tools", "2.1-0")
+    assert tree.place_of(object()) is NOWHERE
+
+
+SIMULATED = Simulated("http://127.0.0.1:1/v1", "http://127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    ("method", "url", "to", "kind"),
+    [
+        ("POST", "https://api.openai.com/v1/chat/completions", "/v1/chat/completions", "llm"),
+        (
+            "POST",
+            "https://x.openai.azure.com/openai/deployments/d/chat/completions?api-version=1",
+            "/v1/chat/completions",
+            "llm",
+        ),
+        ("GET", "http://localhost:11434/v1/models", "/v1/models", "tool"),
+        (
+            "POST",
+            "https://q.example.org:6333/collections/c/points/query?timeout=1",
+            "/collections/c/points/query?timeout=1",
+            "retrieval",
+        ),
+    ],
+)
+def test_models_and_stores_are_simulated_whichever_host_they_are_at(method, url, to, kind) -> None:
+    assert SIMULATED.of(method, url) == f"http://127.0.0.1:1{to}"
+    assert kind_of(url) == kind
+    assert Own().of(method, url) is None
+
+
+def test_a_url_is_shown_without_what_may_be_secret_in_it() -> None:
+    assert shown("https://user:word@h.example.org:8443/a/b?key=k") == "https://h.example.org:8443/a/b"
+    with pytest.raises(NotSimulated, match=r"GET https://h.example.org/a: no simulated"):
+        SIMULATED.of("GET", "https://h.example.org/a?key=k")

@@ -1,0 +1,171 @@
+"""Three graphs that were not made for the lab, unchanged, under every alternative in virtual time."""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Sequence
+
+import graphs_mixed
+import pytest
+from langchain.agents import create_agent
+from langchain_openai import ChatOpenAI
+from own_runs import EVERY, GRAPHS, simulated
+
+from docmind_lab.measurement import MeasuredRun
+from docmind_lab.records import CallRecord
+
+PROPAGATING = "A,B:propagate,C:propagate,D:propagate,E,F:propagate"
+NAMES = ("unguarded", "cooperative", "hard_timeout", "async_cancellation", "stop_flag", "hybrid", "native")
+
+
+@functools.cache
+def ample(graph: str) -> tuple[MeasuredRun, ...]:
+    """One run under each alternative with all the time that it needs."""
+    return tuple(simulated(graph, alternatives=EVERY, decision_timeout_s=120.0))
+
+
+@functools.cache
+def hung(graph: str) -> tuple[MeasuredRun, ...]:
+    """Every call of a model hangs; under alternatives that propagate the deadline."""
+    return tuple(simulated(graph, alternatives=PROPAGATING, decision_timeout_s=6.0, faults="hang:*"))
+
+
+def client_calls(measured: MeasuredRun, kind: str = "llm") -> list[CallRecord]:
+    return [call for call in measured.calls if call.seen_from == "client" and call.kind == kind]
+
+
+def server_calls(measured: MeasuredRun) -> list[CallRecord]:
+    return [call for call in measured.calls if call.seen_from == "server"]
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_a_graph_answers_under_every_alternative_when_it_has_the_time(graph: str) -> None:
+    runs = ample(graph)
+    assert [measured.run.alternative for measured in runs] == list(NAMES)
+    assert {measured.run.outcome for measured in runs} == {"answered"}
+    assert {measured.run.work_censored for measured in runs} == {False}
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_every_alternative_meets_the_same_latencies(graph: str) -> None:
+    returned = {measured.run.returned_at_s for measured in ample(graph)}
+    assert max(returned) - min(returned) < 1e-9
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_every_call_of_a_model_is_seen_from_both_sides_under_its_node(graph: str) -> None:
+    for measured in ample(graph):
+        seen = {(call.call_id, call.attempt) for call in client_calls(measured)}
+        assert seen == {(call.call_id, call.attempt) for call in server_calls(measured)}
+        assert all(call.role for call in client_calls(measured))
+        assert len(seen) == measured.run.llm_calls > 1
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_a_deadline_that_travels_cuts_the_call_and_the_caller_is_back_at_once(graph: str) -> None:
+    for measured in hung(graph):
+        run = measured.run
+        assert (run.outcome, run.returned_at_s) == ("timed_out", pytest.approx(6.0, abs=0.005))
+        assert run.stop_reason in ("deadline", "hard_timeout", "cancelled", "node_timeout")
+        assert run.quiescent_at_s == pytest.approx(6.0, abs=0.005), "no retry of client, middleware or loop goes on"
+        assert run.llm_calls == len(server_calls(measured)) == 1
+        assert run.propagation_coverage == 1.0
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_a_cap_for_each_read_surfaces_as_the_clients_own_timeout_which_it_tries_again(graph: str) -> None:
+    (measured,) = simulated(graph, alternatives="A:per_read", decision_timeout_s=6.0, faults="hang:*")
+    # The wait before its next try is over when nothing is left, and the try is refused.
+    assert (measured.run.outcome, measured.run.stop_reason) == ("timed_out", "budget_refused")
+    assert 0.1 < measured.run.caller_overrun_s < 1.0
+
+
+def test_a_trickled_body_is_cut_at_the_deadline_though_no_read_of_it_is_late() -> None:
+    (measured,) = simulated("graphs_agent:make", alternatives="A", decision_timeout_s=6.0, faults="trickle:*")
+    assert (measured.run.stop_reason, measured.run.caller_overrun_s) == ("deadline", pytest.approx(0.0, abs=0.005))
+
+
+def test_tries_of_one_call_are_attempts_of_it_whoever_counts_them() -> None:
+    for graph in ("graphs_agent:make", "graphs_mixed:make"):
+        (measured,) = simulated(graph, alternatives="unguarded", decision_timeout_s=120.0, faults="http_500@1:*")
+        first = client_calls(measured)[:2]
+        assert [(call.attempt, call.outcome) for call in first] == [(1, "error"), (2, "ok")], graph
+        assert first[0].call_id == first[1].call_id, graph
+
+
+def test_tokens_are_those_that_the_server_counted() -> None:
+    measured = ample("graphs_supervisor:team")[0]
+    counted = [(call.input_tokens, call.output_tokens) for call in server_calls(measured)]
+    assert [(call.input_tokens, call.output_tokens) for call in client_calls(measured)] == counted
+
+
+def test_a_tools_call_is_one_attempt_from_its_start_to_its_end_whether_or_not_it_uses_a_network() -> None:
+    (search,) = client_calls(ample("graphs_agent:make")[1], "tool")
+    assert (search.role, search.outcome) == ("tools", "ok")
+    assert search.ended_at_s - search.started_at_s == pytest.approx(0.4)
+
+
+def test_a_sync_tool_that_an_async_run_leaves_behind_is_work_until_its_end() -> None:
+    def look_up(query: str) -> str:
+        """Look something up, slowly."""
+        time.sleep(30.0)
+        return query
+
+    agent = create_agent(ChatOpenAI(model="gpt-4o", api_key="k"), [look_up])
+    (measured,) = simulated(agent, alternatives="C", decision_timeout_s=20.0)
+    (tool,) = client_calls(measured, "tool")
+    assert measured.run.returned_at_s == pytest.approx(20.0)
+    assert (tool.outcome, tool.ended_at_s) == ("abandoned", pytest.approx(tool.started_at_s + 30.0))
+    assert measured.run.quiescent_at_s == tool.ended_at_s
+
+
+def test_branches_that_run_side_by_side_are_told_apart_by_their_place() -> None:
+    branches = [call.step for call in client_calls(ample("graphs_mixed:make")[0]) if call.role == "work"]
+    assert sorted(branches) == ["2.0.1", "2.1.1", "2.2.1"]
+
+
+def test_checkpoints_of_a_graph_that_has_them_are_seen_and_each_run_has_a_thread_of_its_own() -> None:
+    left, cut = simulated("graphs_supervisor:team", alternatives="B,E", decision_timeout_s=5.0, profile="heavy_tail")
+    puts = [event for event in left.events if event.event == "checkpoint_put"]
+    assert left.run.stop_reason == "hard_timeout"
+    assert left.run.late_checkpoints > 0
+    assert len(puts) > left.run.late_checkpoints
+    assert cut.run.late_checkpoints == 0
+
+
+def test_a_graph_without_a_checkpointer_stays_without_one() -> None:
+    assert not [event for event in ample("graphs_agent:make")[0].events if event.event == "checkpoint_put"]
+
+
+def test_the_deadline_reaches_a_key_of_the_graph_that_asks_for_it_and_no_other_graph() -> None:
+    (measured,) = simulated("graphs_mixed:make", alternatives="A", decision_timeout_s=60.0, deadline_key="stop_by")
+    assert measured.outcome.outcome == "answered"
+    assert graphs_mixed.SEEN[-1] == pytest.approx(60.0)
+    (without,) = simulated("graphs_mixed:make", alternatives="A", decision_timeout_s=60.0)
+    assert without.outcome.outcome == "answered"
+    assert graphs_mixed.SEEN[-1] == 0.0
+
+
+def test_a_graph_that_ends_has_answered_whatever_it_says() -> None:
+    outcomes = {measured.outcome.outcome for measured in ample("graphs_mixed:make")}
+    assert (outcomes, ample("graphs_mixed:make")[0].outcome.answer) == ({"answered"}, "")
+    assert ample("graphs_agent:make")[0].outcome.answer
+
+
+def test_a_score_is_the_share_of_the_gold_that_the_answer_states() -> None:
+    given = {"input": "What is a deadline?", "gold": ["an INSTANT", "number of seconds", "nothing of the kind"]}
+    (measured,) = simulated("graphs_agent:make", alternatives="A", decision_timeout_s=60.0, given=given)
+    stated = [fact.casefold() in measured.outcome.answer.casefold() for fact in given["gold"]]
+    assert measured.run.answer_score == pytest.approx(sum(stated) / 3)
+    assert math.isnan(measured.run.source_recall)
+    assert math.isnan(ample("graphs_agent:make")[0].run.answer_score)
+
+
+def test_the_same_graph_gives_the_same_tables_every_time() -> None:
+    def tables(runs: Sequence[MeasuredRun]) -> list[str]:
+        return [repr((measured.run, measured.calls, measured.events)) for measured in runs]
+
+    again = simulated("graphs_mixed:make", alternatives=EVERY, decision_timeout_s=120.0)
+    assert tables(again) == tables(ample("graphs_mixed:make"))

@@ -1,0 +1,96 @@
+"""What a graph is asked, and the line that says what does not fit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from langgraph.graph import START, MessagesState, StateGraph
+from own_runs import QUESTION
+from pydantic import BaseModel
+from typing_extensions import TypedDict
+
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.workloads.own import read_inputs
+from docmind_lab.workloads.own.inputs import fingerprint
+
+
+class Report(TypedDict, total=False):
+    question: str
+    limit: int
+    tags: list[str]
+
+
+class Checked(BaseModel):
+    question: str
+    limit: int = 3
+
+
+def graph_of(schema: Any) -> Any:
+    builder = StateGraph(schema)
+    builder.add_node("only", lambda state: {})
+    builder.add_edge(START, "only")
+    return builder.compile()
+
+
+TALK, REPORT, CHECKED = graph_of(MessagesState), graph_of(Report), graph_of(Checked)
+
+
+def test_a_text_is_the_users_message_where_there_are_messages() -> None:
+    (asked,) = read_inputs(TALK, [QUESTION])
+    (message,) = asked.given["messages"]
+    assert isinstance(message, HumanMessage)
+    assert message.text == QUESTION
+
+
+def test_each_line_of_a_file_is_one_input_and_empty_lines_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "inputs.jsonl"
+    lines = [{"question": "a"}, {"question": "b", "limit": 2}]
+    path.write_text("\n".join(json.dumps(line) for line in lines) + "\n\n", encoding="utf-8")
+    assert [dict(asked.given) for asked in read_inputs(REPORT, path)] == lines
+    assert [asked.id for asked in read_inputs(REPORT, str(path))] == ["001", "002"]
+
+
+def test_an_input_may_bring_its_name_and_its_gold() -> None:
+    (asked,) = read_inputs(TALK, [{"input": "why?", "gold": ["because"], "id": "q"}])
+    assert (asked.id, asked.gold_facts, asked.given["messages"][0].text) == ("q", ("because",), "why?")
+
+
+def test_equal_inputs_have_one_name_and_others_another() -> None:
+    one, same, other = (read_inputs(REPORT, [{"question": text}]) for text in ("a", "a", "b"))
+    assert fingerprint(one) == fingerprint(same) != fingerprint(other)
+
+
+@pytest.mark.parametrize(
+    ("graph", "lines", "said"),
+    [
+        (REPORT, '{"question": "a"}\n{"query": "b"}', r"line 2: the graph's input has no key 'query'; it has question"),
+        (REPORT, '{"limit": "3"}', r'line 1: limit must be an integer, not "3"'),
+        (REPORT, '{"limit": true}', r"line 1: limit must be an integer, not true"),
+        (REPORT, '"a text"', r"line 1: a text fits an input with messages; this graph's has question, limit, tags"),
+        (REPORT, "[1]", r"line 1: an input is a JSON object or a text, not a list"),
+        (REPORT, '{"question": ', r"line 1: not JSON"),
+        (REPORT, "\n", r"there are no inputs"),
+        (CHECKED, '{"limit": 2}', r"line 1: question: Field required"),
+        (TALK, '{"input": "a", "gold": "b"}', r"line 1: gold must be a list of texts"),
+        (TALK, '{"input": "a", "id": "x"}\n{"input": "b", "id": "x"}', r"two inputs have the id 'x'"),
+    ],
+)
+def test_what_does_not_fit_is_named_by_line_and_key_in_one_line(
+    graph: Any, lines: str, said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "inputs.jsonl"
+    path.write_text(lines, encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=said) as raised:
+        read_inputs(graph, path)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_file_that_is_not_there_and_a_single_input_are_told() -> None:
+    with pytest.raises(ConfigurationError, match=r"inputs nowhere.jsonl cannot be read: No such file"):
+        read_inputs(REPORT, "nowhere.jsonl")
+    with pytest.raises(ConfigurationError, match="put the one into brackets"):
+        read_inputs(REPORT, {"question": "a"})

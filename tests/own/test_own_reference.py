@@ -1,0 +1,129 @@
+"""A graph by its reference: what it may be, and one line for what it is not."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+import graphs_agent
+import pytest
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.pregel import Pregel
+
+from docmind_lab.comparison import compare
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.settings import Settings
+from docmind_lab.workloads import workload_kind
+from docmind_lab.workloads.own import load_graph, own_graph
+
+BUILDER = StateGraph(MessagesState)
+BUILDER.add_node("only", lambda state: {})
+BUILDER.add_edge(START, "only")
+
+
+async def made_in_time() -> Any:
+    return BUILDER.compile()
+
+
+def failing() -> Any:
+    raise KeyError("OPENAI_API_KEY")
+
+
+def of_two(model: str, tools: list[str]) -> Any:
+    return BUILDER.compile()
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    def put(**attributes: Any) -> None:
+        made = types.ModuleType("somebodys_app")
+        vars(made).update(attributes)
+        monkeypatch.setitem(sys.modules, "somebodys_app", made)
+
+    return put
+
+
+@pytest.mark.parametrize("found", [BUILDER.compile(), BUILDER.compile, made_in_time], ids=["graph", "factory", "async"])
+def test_a_graph_or_a_function_that_makes_one_is_found(found: Any, module: Callable[..., None]) -> None:
+    module(graph=found)
+    assert isinstance(load_graph("somebodys_app:graph"), Pregel)
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (BUILDER, "is a StateGraph that is not compiled; call .compile()"),
+        (lambda: BUILDER, "makes a StateGraph that is not compiled; call .compile()"),
+        ({"a": 1}, "is a dict, not a compiled LangGraph graph or a function that makes one"),
+        (dict, r"is a class \(dict\), not a compiled LangGraph graph"),
+        (lambda: 3, "makes a int, not a compiled LangGraph graph"),
+        (failing, "could not be made: KeyError: 'OPENAI_API_KEY'"),
+        (of_two, "is a function of model, tools; one without arguments is needed"),
+    ],
+)
+def test_what_is_no_graph_is_told_in_one_line(found: Any, said: str, module: Callable[..., None]) -> None:
+    module(graph=found)
+    with pytest.raises(ConfigurationError, match=said) as raised:
+        load_graph("somebodys_app:graph")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("reference", "said"),
+    [
+        ("my_app", "write it as module:attribute, such as my_app:graph"),
+        ("no_such_module_anywhere:graph", "module no_such_module_anywhere does not import: ModuleNotFoundError"),
+        ("graphs_agent:nothing", "module graphs_agent has no attribute nothing"),
+    ],
+)
+def test_a_reference_that_leads_nowhere_is_told(reference: str, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        load_graph(reference)
+
+
+def test_a_graph_is_a_workload_by_its_name_and_options_travel_in_it() -> None:
+    own = own_graph("graphs_agent:make", ["a"], deadline_key="stop_by", services="own")
+    kind = workload_kind(own.workload)
+    assert (kind.name, kind.has_server_log, kind.in_this_process) == ("graphs_agent:make", False, False)
+    assert kind.roles[:2] == ("model", "tools")
+    assert [case.id for case in kind.cases(own.corpus)] == ["001"]
+
+
+def test_a_live_graph_has_one_name_and_another_of_the_same_name_another() -> None:
+    one, other = graphs_agent.make(), graphs_agent.make()
+    names = [own_graph(graph, ["a"]).workload for graph in (one, one, other)]
+    assert names[0] == names[1] != names[2]
+    assert workload_kind(names[0]).in_this_process
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"graph": "graphs_agent:make"}, "graph without inputs"),
+        ({"inputs": ["a"]}, "inputs without graph"),
+        ({"services": "own"}, "services is for a graph of your own"),
+        ({"graph": "graphs_agent:make", "inputs": ["a"], "services": "mine"}, "services must be one of simulated, own"),
+        (
+            {"graph": "graphs_agent:make", "inputs": ["a"], "services": "own", "clock": "virtual"},
+            "not reached in virtual",
+        ),
+        ({"graph": "graphs_agent:make", "inputs": ["a"], "retries": 1}, "retries is for the lab's own systems"),
+        ({"graph": "graphs_agent:make", "inputs": ["a"], "workload": "peers"}, "workload is for the lab's own systems"),
+        ({"graph": "graphs_agent:make", "inputs": ["a"], "faults": "hang:planner"}, "the graph has no node 'planner'"),
+        (
+            {"graph": "graphs_agent:make", "inputs": ["a"], "alternatives": "A:equal"},
+            "divided over the lab's own roles",
+        ),
+    ],
+)
+def test_options_that_do_not_go_together_are_named(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        compare(runs=1, **options)
+
+
+def test_an_endpoint_of_the_labs_own_systems_is_not_taken_for_the_graphs() -> None:
+    settings = Settings(llm={"base_url": "http://127.0.0.1:9/v1"})
+    with pytest.raises(ConfigurationError, match=r"llm.base_url names an endpoint of the lab's own systems"):
+        compare(runs=1, graph="graphs_agent:make", inputs=["a"], clock="wall", settings=settings)

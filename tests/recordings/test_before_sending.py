@@ -1,0 +1,140 @@
+"""What is said and asked before anything is sent to a live endpoint, and options that do not go together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from recorded_runs import written
+from stub_server import StubServer
+
+import docmind_lab as dl
+from docmind_lab.cli import sending
+from docmind_lab.errors import ConfigurationError, RecordError
+from docmind_lab.recordings.pilot import RequestEstimate
+from docmind_lab.settings import Settings
+
+
+class Declined(Exception):
+    """Somebody said no."""
+
+
+def test_the_estimate_comes_before_anything_is_sent(stub: Callable[..., StubServer]) -> None:
+    server = stub(lambda request, connection: None)
+    said: list[str] = []
+
+    def decline(estimate: str) -> None:
+        said.append(estimate)
+        raise Declined
+
+    settings = Settings(llm={"base_url": f"http://127.0.0.1:{server.port}/v1", "model": "somebodys"})
+    with pytest.raises(Declined):
+        dl.compare(2.0, 5, alternatives="A", corpus="handbook", settings=settings, before_sending=decline)
+    assert server.requests == []
+    assert server.connections == 0
+    (sentence,) = said
+    assert sentence.startswith("5 runs: about ")
+    assert "if every run were as the worst (from 3 runs of the simulated model" in sentence
+
+
+def test_an_estimate_says_what_its_numbers_are() -> None:
+    text = str(RequestEstimate(590, 410_000, 720, 500_000, 56, 21))
+    assert "56 runs: about 590 requests and 410,000 tokens, 720 and 500,000 if every run were as the worst" in text
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A terminal whose person says no; what it was asked."""
+    asked: list[str] = []
+
+    def confirm(question: str, **options: Any) -> bool:
+        asked.append(question)
+        return False
+
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr(typer, "confirm", confirm)
+    return asked
+
+
+def test_on_a_terminal_it_is_asked_and_a_no_ends_it(terminal: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit):
+        sending.asking(yes=False, drawn=None)("5 runs: about 60 requests")
+    assert terminal == ["Send them?"]
+    assert "nothing was sent" in capsys.readouterr().err
+
+
+def test_yes_is_not_asked_again_and_the_estimate_is_shown(
+    terminal: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    sending.asking(yes=True, drawn=None)("5 runs: about 60 requests")
+    assert terminal == []
+    assert "To be sent to the live endpoint: 5 runs: about 60 requests." in capsys.readouterr().err
+
+
+def test_notes_say_why_a_study_ended_early() -> None:
+    manifest = {
+        "ended_by": "max_requests: 60 requests were sent",
+        "sent": {"requests": 60, "tokens": 65136, "requests_with_estimated_tokens": 2, "runs_cut": 4},
+    }
+    assert list(sending.notes(manifest, 3)) == [
+        "Sent: 60 model requests, 65,136 tokens, of 2 requests estimated.",
+        (
+            "Ended by max_requests: 60 requests were sent. Its 3 finished runs are kept; 4 that needed another request "
+            "are left out."
+        ),
+    ]
+
+
+def test_notes_of_a_replay_say_how_many_calls_were_not_recorded() -> None:
+    counts = {"recorded": 90, "of_another_alternative": 6, "not_recorded": 4, "cut_in_the_recording": 1}
+    (note,) = sending.notes({"replayed_calls": counts}, 8)
+    assert note.startswith("A replay: of 100 calls 90 were recorded, 6 are another alternative's, 4 were not recorded")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"record_text": True}, "record_text is for a recording"),
+        ({"record": "r", "replay": "s"}, "record and replay"),
+        ({"record": "r", "clock": "virtual"}, "record: in virtual time nothing is sent"),
+        ({"max_tokens": 9, "clock": "virtual"}, "max_requests and max_tokens: in virtual time nothing is sent"),
+        ({"max_requests": 0}, "max_requests must be 1 or more"),
+        ({"record": "same", "out": "same"}, "record and out are the same folder"),
+        ({"record": "r", "workload": "peers"}, "peer agents' tasks are not recorded"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_before_anything_starts(
+    options: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError, match=message):
+        dl.compare(1.0, runs=1, alternatives="A", **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"clock": "wall"}, "clock"),
+        ({"profile": "fast"}, "profile"),
+        ({"faults": "hang"}, "faults"),
+        ({"seed": 8}, "seed"),
+        ({"workload": "staged"}, "workload"),
+        ({"side_by_side": 2}, "side_by_side"),
+    ],
+)
+def test_what_a_recording_has_settled_is_refused_by_name(options: dict[str, Any], name: str, tmp_path: Path) -> None:
+    folder = written(tmp_path / "r")
+    (folder / "manifest.json").write_text(
+        '{"study_id": "s", "recording_format": 1, "design": {"seed": 7, "corpus": "language_reference"}}',
+        encoding="utf-8",
+    )
+    with pytest.raises(ConfigurationError, match=f"^{name}: the recording has"):
+        dl.compare(replay=folder, **options)
+
+
+def test_a_replay_of_nothing_names_the_folder(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match=f"{tmp_path} holds no recording"):
+        dl.compare(replay=tmp_path)

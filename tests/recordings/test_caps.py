@@ -1,0 +1,111 @@
+"""Caps: how requests and tokens are counted, and what keeps one from being sent."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+
+import pytest
+
+from docmind_lab.errors import ConfigurationError, RunCut
+from docmind_lab.network.attempts import Attempt, CallKind, LogicalCall
+from docmind_lab.network.taps import Traffic
+from docmind_lab.recordings import Caps
+from docmind_lab.recordings.caps import CapReached, Meter
+from docmind_lab.recordings.usage import Usage, usage_of
+
+REPLY = json.dumps(
+    {"choices": [], "usage": {"prompt_tokens": 90, "completion_tokens": 10, "total_tokens": 100}}
+).encode()
+
+
+class _Nobody:
+    def attempt_started(self, attempt: Attempt) -> None:
+        pass
+
+    def attempt_ended(self, attempt: Attempt) -> None:
+        pass
+
+
+def call_of(kind: CallKind = "llm", run_id: str = "run") -> LogicalCall:
+    return LogicalCall(run_id, f"{kind}/planner/0.0.1", "planner", "0.0.1", kind, 7, _Nobody())
+
+
+def answered(meter: Meter, data: bytes = REPLY) -> None:
+    call = call_of()
+    meter.sending(call)
+    meter.ended(Attempt(call, 1, 0.0, sent_at=0.1, outcome="ok"), Traffic(received=[data]))
+
+
+def test_the_request_past_the_cap_is_not_sent_and_ends_its_run() -> None:
+    meter = Meter(Caps(max_requests=2))
+    meter.sending(call_of())
+    meter.sending(call_of())
+    assert not meter.reached
+    with pytest.raises(RunCut) as cut:
+        meter.sending(call_of(run_id="third"))
+    assert isinstance(cut.value.error, CapReached)
+    assert (meter.requests, meter.cut) == (2, {"third"})
+
+
+def test_a_cap_of_requests_holds_however_many_threads_send() -> None:
+    meter, sent = Meter(Caps(max_requests=50)), []
+
+    def send() -> None:
+        for _ in range(30):
+            try:
+                meter.sending(call_of())
+            except RunCut:
+                return
+            sent.append(1)
+
+    threads = [threading.Thread(target=send) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(sent) == meter.requests == 50
+
+
+def test_a_cap_of_tokens_is_passed_by_calls_under_way_and_by_no_more() -> None:
+    meter = Meter(Caps(max_tokens=150))
+    answered(meter)
+    answered(meter)
+    assert meter.tokens == 200
+    with pytest.raises(RunCut):
+        meter.sending(call_of())
+
+
+def test_a_search_is_no_model_request() -> None:
+    meter = Meter(Caps(max_requests=1))
+    for _ in range(3):
+        meter.sending(call_of("retrieval"))
+    assert meter.requests == 0
+
+
+@pytest.mark.parametrize("field", ["max_requests", "max_tokens"])
+def test_a_cap_below_one_is_refused_by_name(field: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{field} must be 1 or more"):
+        Caps(**{field: 0})
+
+
+def test_tokens_are_what_the_server_says() -> None:
+    assert usage_of(Traffic(received=[REPLY])) == Usage(100, is_estimate=False)
+
+
+def test_tokens_of_a_compressed_reply_are_what_the_server_says() -> None:
+    traffic = Traffic(headers={"content-encoding": "gzip"}, received=[gzip.compress(REPLY)])
+    assert usage_of(traffic) == Usage(100, is_estimate=False)
+
+
+def test_tokens_of_a_stream_are_in_its_last_event() -> None:
+    stream = b'data: {"choices": [1], "usage": null}\n\ndata: ' + REPLY + b"\n\ndata: [DONE]\n\n"
+    assert usage_of(Traffic(received=[stream[:40], stream[40:]])) == Usage(100, is_estimate=False)
+
+
+def test_tokens_that_nobody_told_are_an_estimate_from_the_bytes_and_say_so() -> None:
+    assert usage_of(Traffic(sent=b"x" * 40, received=[b"half a rep"])) == Usage(13, is_estimate=True)
+    meter = Meter(Caps(max_tokens=10))
+    answered(meter, b"nothing of tokens here")
+    assert meter.estimated_requests == 1

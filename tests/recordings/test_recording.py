@@ -1,0 +1,101 @@
+"""What a recording's folder holds, and what a killed writer leaves of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from recorded_runs import recorded_call, recorded_run, written
+from sample_runs import sample_run
+
+from docmind_lab.alternatives.base import Outcome
+from docmind_lab.errors import ConfigurationError, RecordError
+from docmind_lab.measurement import MeasuredRun
+from docmind_lab.network.attempts import Attempt, LogicalCall
+from docmind_lab.network.taps import Traffic
+from docmind_lab.recordings import Recording
+from docmind_lab.recordings.recording import RecordedRun
+from docmind_lab.recordings.writing import RecordingWriter, Tape
+
+RUN = recorded_run(
+    recorded_call("llm/planner/0.0.1", 0.01, 0.5, input_tokens=90, output_tokens=12),
+    recorded_call("llm/planner/0.0.1", 0.5, 2.0, attempt=2, end="cut", status=None, first_byte_at_s=None),
+    recorded_call("retrieval//1.0.1", 2.0, 2.1, end="error", status=429, retry_after=(("retry-after", "2"),)),
+)
+
+
+def test_a_run_is_read_back_as_it_was_written() -> None:
+    assert RecordedRun.from_json(RUN.to_json()) == RUN
+
+
+def test_a_line_that_a_kill_has_torn_is_left_out_and_the_runs_before_it_stay(tmp_path: Path) -> None:
+    line = RUN.to_json()
+    folder = written(tmp_path / "r", f"{line}\n", line[: len(line) // 2])
+    assert Recording.load(folder).runs == (RUN,)
+
+
+def test_a_broken_line_before_the_last_is_an_error_that_names_it(tmp_path: Path) -> None:
+    folder = written(tmp_path / "r", "{\n", f"{RUN.to_json()}\n")
+    with pytest.raises(RecordError, match=r"runs\.jsonl, line 1"):
+        Recording.load(folder)
+
+
+def test_a_folder_without_a_recording_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match=r"holds no recording .*--record"):
+        Recording.load(tmp_path)
+
+
+def test_a_study_is_no_recording(tmp_path: Path) -> None:
+    folder = written(tmp_path / "r")
+    (folder / "manifest.json").write_text('{"study_id": "compare-1"}', encoding="utf-8")
+    with pytest.raises(RecordError, match="no recording that this version reads"):
+        Recording.load(folder)
+
+
+def test_a_run_is_in_the_file_when_add_returns_and_the_manifest_says_it_is_not_complete(tmp_path: Path) -> None:
+    measured = MeasuredRun(sample_run("cooperative", 7), (), (), Outcome("answered"))
+    with RecordingWriter.begun(tmp_path / "r", {"study_id": "s"}, {measured.run.run_id}) as writer:
+        writer.add(measured)
+        recording = Recording.load(tmp_path / "r")
+        assert [run.seed for run in recording.runs] == [7]
+        assert "not complete" in repr(recording)
+        writer.complete({"complete": True})
+    assert Recording.load(tmp_path / "r").manifest["complete"]
+
+
+def test_a_folder_that_holds_a_recording_is_not_written_over(tmp_path: Path) -> None:
+    folder = written(tmp_path / "r", f"{RUN.to_json()}\n")
+    with pytest.raises(ConfigurationError, match="holds a study or a recording already"):
+        RecordingWriter.begun(folder, {}, ())
+
+
+@pytest.mark.parametrize("with_text", [False, True])
+def test_texts_are_taped_only_when_they_are_asked_for(with_text: bool) -> None:
+    tape = Tape({"run"}, with_text)
+    tape.ended(
+        _attempt("run"), Traffic(b'{"messages": ["secret"]}', {"content-type": "application/json"}, [b'"reply"'])
+    )
+    (said,) = tape.taken("run").values()
+    assert ("reply" in json.dumps(said)) == with_text
+    assert "secret" not in json.dumps(said)
+    assert (said.get("digest", "") != "") == with_text
+
+
+def test_a_warm_up_is_not_taped() -> None:
+    tape = Tape({"run"})
+    tape.ended(_attempt("warm-up-cooperative"), Traffic())
+    assert tape.taken("warm-up-cooperative") == {}
+
+
+class _Nobody:
+    def attempt_started(self, attempt: Attempt) -> None:
+        pass
+
+    def attempt_ended(self, attempt: Attempt) -> None:
+        pass
+
+
+def _attempt(run_id: str) -> Attempt:
+    call = LogicalCall(run_id, "llm/planner/0.0.1", "planner", "0.0.1", "llm", 7, _Nobody())
+    return Attempt(call, 1, 0.0, ended_at=1.0, outcome="ok", status=200)

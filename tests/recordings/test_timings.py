@@ -1,0 +1,100 @@
+"""How long recorded calls took, with what their client computed before them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from recorded_runs import recorded_call, recorded_run, recording_of
+
+from docmind_lab.recordings.timings import Waits, timings_of_run
+
+DURATIONS = st.lists(st.floats(0.0, 100.0), min_size=1, max_size=20)
+
+
+def waits_of(*calls, **changes):
+    return {call.key: timing.wait_s for call, timing in timings_of_run(recorded_run(*calls, **changes))}
+
+
+def test_what_was_computed_before_a_call_is_part_of_its_wait() -> None:
+    waits = waits_of(
+        recorded_call("llm/router/0.0.1", 0.25, 1.0), recorded_call("llm/planner/1.0.1", 1.5, 2.0), returned_at_s=2.0
+    )
+    assert waits == {("llm/router/0.0.1", 1): 1.0, ("llm/planner/1.0.1", 1): 1.0}
+
+
+def test_waits_add_up_to_the_return_when_calls_follow_each_other() -> None:
+    calls = [recorded_call(f"llm/router/{n}.0.1", n + 0.1, n + 0.9) for n in range(4)]
+    assert sum(waits_of(*calls, returned_at_s=4.25).values()) == pytest.approx(4.25)
+
+
+def test_agents_side_by_side_do_not_wait_for_each_other() -> None:
+    waits = waits_of(
+        recorded_call("llm/retrieval/3.0.1", 0.0, 1.0),
+        recorded_call("llm/retrieval/3.1.1", 0.0, 1.5),
+        # It began half a second after its own agent's call; the other's ended a moment before.
+        recorded_call("retrieval/retrieval/3.0.1", 1.5, 2.0),
+        returned_at_s=None,
+    )
+    assert waits["retrieval/retrieval/3.0.1", 1] == 1.0
+
+
+def test_who_joins_a_fan_out_waits_for_its_last() -> None:
+    waits = waits_of(
+        recorded_call("llm/retrieval/3.0.1", 0.0, 1.0),
+        recorded_call("llm/retrieval/3.1.1", 0.0, 1.5),
+        recorded_call("llm/supervisor/3.0.1", 1.75, 2.0),
+    )
+    assert waits["llm/supervisor/3.0.1", 1] == 0.5
+
+
+def test_the_backoff_before_a_retry_is_left_to_the_client_that_makes_it_again() -> None:
+    waits = waits_of(
+        recorded_call("llm/router/0.0.1", 0.0, 1.0, end="error", status=500),
+        recorded_call("llm/router/0.0.1", 1.75, 2.0, attempt=2),
+    )
+    assert waits["llm/router/0.0.1", 2] == 0.25
+
+
+def test_a_second_request_after_a_good_one_is_no_retry() -> None:
+    waits = waits_of(
+        recorded_call("retrieval/retrieval/0.0.1", 0.0, 1.0),
+        recorded_call("retrieval/retrieval/0.0.1", 1.75, 2.0, attempt=2),
+    )
+    assert waits["retrieval/retrieval/0.0.1", 2] == 1.0
+
+
+def test_a_return_at_a_deadline_with_a_call_still_open_adds_nothing_to_any_call() -> None:
+    first = recorded_call("llm/router/0.0.1", 0.0, 1.0)
+    waits = waits_of(first, recorded_call("llm/planner/1.0.1", 1.0, 5.0), returned_at_s=2.0)
+    assert waits[first.key] == 1.0
+
+
+@pytest.mark.parametrize(("propagates", "wait_s"), [(True, 2.0 - 1e-6), (False, 2.25)])
+def test_an_answer_in_time_that_is_handed_on_late_is_still_in_time_where_the_deadline_cuts_calls(
+    propagates: bool, wait_s: float
+) -> None:
+    last = recorded_call("llm/router/0.0.1", 0.0, 1.75)
+    waits = waits_of(last, returned_at_s=2.25, decision_timeout_s=2.0, deadline_propagation=propagates)
+    assert waits[last.key] == pytest.approx(wait_s, abs=1e-9)
+
+
+@given(DURATIONS, st.floats(0.0, 1.0, exclude_max=True))
+def test_a_draw_lies_within_what_was_observed(values_s: list[float], level: float) -> None:
+    assert min(values_s) <= Waits(tuple(sorted(values_s))).at(level) <= max(values_s)
+
+
+@given(DURATIONS, st.floats(0.0, 200.0), st.floats(0.0, 1.0, exclude_max=True))
+def test_what_was_cut_never_ends_before_its_cut(values_s: list[float], cut_s: float, level: float) -> None:
+    assert Waits(tuple(sorted(values_s))).beyond(cut_s, level) >= cut_s
+
+
+def test_calls_that_were_cut_or_failed_are_no_part_of_what_others_are_drawn_from() -> None:
+    run = recorded_run(
+        recorded_call("llm/router/0.0.1", 0.0, 1.0),
+        recorded_call("llm/router/1.0.1", 1.0, 9.0, end="cut"),
+        recorded_call("llm/router/2.0.1", 9.0, 9.1, end="error", status=500),
+    )
+    found = recording_of(run).timings.waits("llm", "router")
+    assert found is not None
+    assert found.values_s == (1.0,)
