@@ -275,10 +275,11 @@ def _choice(held: Sequence[Mapping[str, Any]], runs: pd.DataFrame) -> list[str]:
     equals = [row for row in richest if row["answered_in_time"] >= answered - max(1, round(0.1 * row["runs"]))]
     names = " or ".join(_name(row) for row in equals)
     alike = " They do alike here: choose by their price." if len(equals) > 1 else ""
+    kept = "" if all(math.isnan(row["source_recall"]) for row in quietest) else f"source recall {recall:.2f}, "
     choice = (
         f"Choose {names}: every caller was back within {HELD_WITHIN_S * 1000:.0f} ms of the deadline, least work went "
-        f"on afterwards ({least_busy:.2f} server-seconds a run) and the caller was left with the most (source recall "
-        f"{recall:.2f}, {answered} of {equals[0]['runs']} answered in time).{alike}"
+        f"on afterwards ({least_busy:.2f} server-seconds a run) and the caller was left with the most ({kept}"
+        f"{answered} of {equals[0]['runs']} answered in time).{alike}"
     )
     timeout = f"DOCMIND_AGENTS__DECISION_TIMEOUT={runs['decision_timeout_s'].iloc[0]:g}"
     own = dict.fromkeys(SETTINGS[row["alternative"]] for row in equals if row["alternative"] in SETTINGS)

@@ -33,3 +33,4 @@ class Here:
         self.log.close()
         self.server.should_exit = True
         self.thread.join(10)
+        self.door._planner.shutdown(wait=False)

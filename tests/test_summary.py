@@ -64,6 +64,12 @@ def test_the_choice_falls_on_one_that_holds_the_deadline_and_leaves_least_behind
     assert "ENABLE_DEADLINE_PROPAGATION=true" in advice[1]
 
 
+def test_what_the_caller_was_left_with_is_not_said_where_nothing_is_gold() -> None:
+    advice = summary_of(sample_run("cooperative", 0, source_recall=math.nan)).advice[0]
+    assert "source recall" not in advice
+    assert "with the most (1 of 1 answered in time)" in advice
+
+
 def test_one_answer_more_decides_nothing() -> None:
     runs = [sample_run(level, repeat) for level in ("cooperative", "async_cancellation") for repeat in range(8)]
     runs[0] = sample_run("cooperative", 0, outcome="partial", answered_in_time=False)

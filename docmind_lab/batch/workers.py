@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any, Self, TypeVar
 
-from loky import ProcessPoolExecutor, get_reusable_executor
+from loky import ProcessPoolExecutor, cpu_count, get_reusable_executor
 
 from docmind_lab.errors import ConfigurationError
 
@@ -53,7 +52,8 @@ def in_this_process() -> Callable[[], Executor]:
 
 
 def _checked(count: int | None) -> int:
-    number = (os.cpu_count() or 1) if count is None else count
+    # Those that this process may use, which a container, an affinity or LOKY_MAX_CPU_COUNT can make fewer.
+    number = cpu_count() if count is None else count
     if number < 1:
         raise ConfigurationError(f"workers must be 1 or more, not {count}")
     return number

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+from loky import cpu_count
 
 from docmind_lab.batch import Cell, CellStore, Simulated
 from docmind_lab.batch.cells import portable
@@ -65,7 +66,7 @@ def estimate(design: StudyDesign, settings: Settings, workers: int | None = None
     """
     benches = benches_of(design, settings)
     cells = [cell for bench in benches for cell in bench.cells]
-    cores = max(1, workers or os.cpu_count() or 1)
+    cores = max(1, workers or cpu_count())
     pilot = _pilot(cells)
     virtual = [cell for bench in benches if bench.comparison.clock == "virtual" for cell in bench.cells]
     seconds = _virtual_s(virtual, pilot, cores) if virtual else 0.0
