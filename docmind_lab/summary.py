@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,7 +105,19 @@ def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
     else:
         control = next((row for row in rows if row["alternative"] == "unguarded"), None)
         sentences, advice = tuple(_sentence(row) for row in rows), tuple(_advice(rows, control, runs))
-    return Summary(_title(runs, manifest), table, sentences, advice, apart)
+    return Summary(_title(runs, manifest), table, sentences, (*advice, *_of_its_making(manifest)), apart)
+
+
+def _of_its_making(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """What of the runs was not as it looks: calls of a replay that nobody had recorded, a cap that ended the study."""
+    calls = manifest.get("replayed_calls", {})
+    if calls.get("not_recorded") or calls.get("of_another_alternative"):
+        yield (
+            f"A replay: {calls['recorded']:,} calls as they were recorded, {calls['of_another_alternative']:,} as "
+            f"another alternative's were, {calls['not_recorded']:,} drawn from those of their role."
+        )
+    if "ended_by" in manifest:
+        yield f"Ended by {manifest['ended_by']}: the runs that are here are whole, the others were not made."
 
 
 def _of_conditions(runs: pd.DataFrame) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -70,6 +70,15 @@ def test_what_the_caller_was_left_with_is_not_said_where_nothing_is_gold() -> No
     assert "with the most (1 of 1 answered in time)" in advice
 
 
+def test_it_says_what_of_a_replay_was_not_recorded_and_what_ended_a_study() -> None:
+    runs = study_of([sample_run("cooperative", 0)]).runs
+    calls = {"recorded": 1_200, "of_another_alternative": 3, "not_recorded": 4, "cut_in_the_recording": 0}
+    manifest = {**MANIFEST, "replayed_calls": calls, "ended_by": "max_requests=60"}
+    *_, replayed, ended = summarise(runs, manifest).advice
+    assert "1,200 calls as they were recorded, 3 as another alternative's were, 4 drawn" in replayed
+    assert ended.startswith("Ended by max_requests=60")
+
+
 def test_one_answer_more_decides_nothing() -> None:
     runs = [sample_run(level, repeat) for level in ("cooperative", "async_cancellation") for repeat in range(8)]
     runs[0] = sample_run("cooperative", 0, outcome="partial", answered_in_time=False)

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import pandas as pd
 
 from docmind_lab.recordings.recording import Recording
+from docmind_lab.recordings.timings import REPLAYED_KINDS
 
 _RUN = ["alternative", "alternative_options", "seed", "question_id"]
 
@@ -63,13 +64,17 @@ class ReplayAccount:
 
 
 def account_of(study: HasCalls, recording: Recording) -> ReplayAccount:
-    """The account of a replay. study: the replay's tables; what was refused was never sent and does not count."""
+    """The account of a replay. study: the replay's tables.
+
+    What was refused was never sent, and tools of a user's graph run again: neither counts.
+    """
     asked = {
         str(run_id): (str(alternative), str(options), int(seed), str(question_id))
         for run_id, alternative, options, seed, question_id in study.runs[["run_id", *_RUN]].itertuples(index=False)
     }
     calls = study.calls
-    client = calls[(calls["seen_from"] == "client") & (calls["outcome"] != "refused")]
+    is_sent = calls["kind"].isin(REPLAYED_KINDS) & (calls["outcome"] != "refused")
+    client = calls[(calls["seen_from"] == "client") & is_sent]
     found: Counter[str] = Counter()
     for run_id, call_id, attempt in client[["run_id", "call_id", "attempt"]].itertuples(index=False):
         found.update(_origin(recording, asked[str(run_id)], (str(call_id), int(attempt))))

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from docmind_lab.batch import Simulated
+from docmind_lab.findings.tables import counted
 from docmind_lab.measurement import MeasuredRun, RunOrder
 from docmind_lab.simulation import SimulatedSystem
 
@@ -41,10 +42,10 @@ class RequestEstimate:
 
     def __str__(self) -> str:
         return (
-            f"{self.runs} runs: about {self.requests:,} requests and {self.tokens:,} tokens, "
+            f"{counted(self.runs, 'run')}: about {self.requests:,} requests and {self.tokens:,} tokens, "
             f"{self.most_requests:,} and {self.most_tokens:,} if every run were as the worst "
-            f"(from {self.pilot_runs} runs of the simulated model in virtual time, by its own count of tokens; "
-            "your model may say more, and take other ways)"
+            f"(from {counted(self.pilot_runs, 'run')} of the simulated model in virtual time, by its own count of "
+            "tokens; your model may say more, and take other ways)"
         )
 
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 _JUST_IN_TIME_S = 1e-6
 
 
+REPLAYED_KINDS = ("llm", "retrieval")
+"""Kinds of calls that services answer; tools of a user's graph run again in a replay."""
+
+
 @dataclass(frozen=True)
 class Timing:
     """How long one recorded call took, seconds since its client was free to make it.
@@ -99,7 +103,7 @@ def timings_of_run(run: RecordedRun) -> list[tuple[RecordedCall, Timing]]:
     last = _last_before_return(calls, run.returned_at_s)
     timings = []
     for call in calls:
-        computed_s = 0.0 if call.key in failed else call.started_at_s - _free_at_s(call, calls)
+        computed_s = 0.0 if call.key in failed else _computed_s(call, calls)
         over_at_s = _returned_at_s(run, call) if call is last else call.ended_at_s
         timings.append((call, _timing(call, computed_s, over_at_s)))
     return timings
@@ -118,10 +122,17 @@ def _returned_at_s(run: RecordedRun, last: RecordedCall) -> float:
     return run.returned_at_s
 
 
-def _free_at_s(call: RecordedCall, calls: Sequence[RecordedCall]) -> float:
-    """When the client had all that the call waited for."""
-    ends_s = [other.ended_at_s for other in calls if not _side_by_side(call, other)]
-    return max((ended_at_s for ended_at_s in ends_s if ended_at_s <= call.started_at_s), default=0.0)
+def _computed_s(call: RecordedCall, calls: Sequence[RecordedCall]) -> float:
+    """What was computed since the client had all that the call waited for."""
+    before = [other for other in calls if other.ended_at_s <= call.started_at_s and not _side_by_side(call, other)]
+    latest = max(before, key=lambda other: other.ended_at_s, default=None)
+    if latest is None:
+        return call.started_at_s
+    computed_s = call.started_at_s - latest.ended_at_s
+    # No service answers a tool, so none plays what was computed before it: the next call does.
+    if latest.kind not in REPLAYED_KINDS and latest.started_at_s < call.started_at_s:
+        computed_s += _computed_s(latest, calls)
+    return computed_s
 
 
 def _side_by_side(call: RecordedCall, other: RecordedCall) -> bool:

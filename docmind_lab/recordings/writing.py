@@ -155,7 +155,8 @@ def recorded(measured: MeasuredRun, seen: Mapping[tuple[str, int], Mapping[str, 
 
 def _call(row: CallRecord, horizon_s: float, said: Mapping[str, Any]) -> RecordedCall:
     ended_at_s = _known(row.ended_at_s)
-    noted = {"end": "cut", **said}
+    # What a tool does by itself passes no network, so nobody taped how it ended.
+    noted = {"end": _ENDS.get(row.outcome, "cut"), **said}
     if ended_at_s is None:
         # Still open at the horizon: what came after it was not observed.
         noted = {"end": "cut", "status": None}

@@ -210,7 +210,7 @@ def test_200_live_runs_replay_with_the_same_outcomes_and_completion_times(tmp_pa
     # A budget among the run times, so that there are runs that are cut. Divided by more than 20, what Python computes
     # is as long as what it waits for, and what it computes past a deadline is nothing that virtual time has.
     study = dl.compare(
-        1.3, runs=50, alternatives="A,B,C,unguarded", profile="typical/20", clock="wall", record=tmp_path / "r"
+        1.0, runs=50, alternatives="A,B,C,unguarded", profile="typical/20", clock="wall", record=tmp_path / "r"
     )
     found = fidelity(study, dl.compare(replay=tmp_path / "r"))
     assert len(found.agreement.pairs) == 200

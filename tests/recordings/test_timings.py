@@ -48,6 +48,16 @@ def test_who_joins_a_fan_out_waits_for_its_last() -> None:
     assert waits["llm/supervisor/3.0.1", 1] == 0.5
 
 
+def test_what_was_computed_before_a_tool_is_played_before_the_call_after_it() -> None:
+    waits = waits_of(
+        recorded_call("llm/model/0.0.1", 0.0, 1.0),
+        recorded_call("tool/tools/1.0.1", 1.25, 2.0),
+        recorded_call("llm/model/2.0.1", 2.5, 3.0),
+        returned_at_s=3.0,
+    )
+    assert waits["llm/model/2.0.1", 1] == 0.25 + 0.5 + 0.5
+
+
 def test_the_backoff_before_a_retry_is_left_to_the_client_that_makes_it_again() -> None:
     waits = waits_of(
         recorded_call("llm/router/0.0.1", 0.0, 1.0, end="error", status=500),
