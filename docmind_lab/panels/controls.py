@@ -38,6 +38,7 @@ class Controls:
         self._boxes = widgets.Box([])
         self._alternatives()
         row = {"layout": {"width": "auto"}, **_NAMED}
+        narrow = {"layout": {"width": "230px"}, **_NAMED}
         self._tied(
             "deadline_propagation",
             widgets.Dropdown(options=PROPAGATION_LEVELS, description="Deadline propagation", **row),
@@ -48,9 +49,11 @@ class Controls:
         )
         self._tied(
             "latency_profile",
-            widgets.Combobox(options=_PROFILES, description="Latency profile", continuous_update=False, **row),
+            widgets.Combobox(options=_PROFILES, description="Latency profile", continuous_update=False, **narrow),
         )
-        self._tied("fault", widgets.Combobox(options=FAULT_KINDS, description="Fault", continuous_update=False, **row))
+        self._tied(
+            "fault", widgets.Combobox(options=FAULT_KINDS, description="Fault", continuous_update=False, **narrow)
+        )
         self._tied("runs", widgets.BoundedIntText(min=1, max=MOST_RUNS, description="Runs of each", **row))
         self._tied("seed", widgets.BoundedIntText(min=0, max=2**31 - 1, description="Seed", **row))
         self._tied("clock", widgets.Dropdown(options=CLOCKS, description="Clock", **row))
@@ -128,7 +131,9 @@ class Controls:
         following = False
 
         def dragged(change: Any) -> None:
-            if not following:
+            # A browser moves what code has set to the nearest step of its slider, and says so: that is no drag.
+            at_s: float = getattr(self._panel, "decision_timeout_s")  # noqa: B009 - a trait, as above
+            if not following and abs(math.log10(change.new / at_s)) > _STEP_EXPONENT / 2:
                 self._panel.set_trait("decision_timeout_s", float(f"{change.new:.3g}"))
 
         def set_by_code(change: Any) -> None:

@@ -115,6 +115,15 @@ def test_the_slider_is_logarithmic_and_rounds_what_is_dragged_and_not_what_is_se
     assert panel.decision_timeout_s == 12.345
 
 
+def test_what_code_has_set_is_not_moved_to_the_nearest_step_of_the_slider(make: Any) -> None:
+    panel = make()
+    panel.decision_timeout_s = 8.0
+    panel.controls.slider.value = 10**0.9  # as a browser does, whose steps are 7.94 and 8.32
+    assert panel.decision_timeout_s == 8.0
+    panel.controls.slider.value = 10**0.92
+    assert panel.decision_timeout_s == 8.32
+
+
 def test_checkboxes_choose_alternatives_and_a_variant_gets_one(make: Any) -> None:
     panel = make()
     panel.controls.boxes["C"].value = True
