@@ -5,7 +5,7 @@
 
 errors          everything that is raised on purpose
 settings        DOCMIND_ environment variables; which endpoints may be reached
-deadlines       a deadline, and how it reaches a call
+deadlines, budgets   a deadline, and how it reaches a call; tokens, calls and cost of a run beside it
 network         the seam under every HTTP client: observes attempts, holds them to the deadline
 clocks          how time passes: real time, and virtual time
 services        the simulated model server and vector store, as plans played over sockets
@@ -39,6 +39,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from docmind_lab import plots
+    from docmind_lab.budgets import Budget, Price
     from docmind_lab.comparison import compare
     from docmind_lab.coordinator import AgentResponse, MultiAgentCoordinator
     from docmind_lab.deadlines import Deadline
@@ -53,9 +54,11 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AgentResponse": "docmind_lab.coordinator",
+    "Budget": "docmind_lab.budgets",
     "Deadline": "docmind_lab.deadlines",
     "LatencyProfile": "docmind_lab.services.latency",
     "MultiAgentCoordinator": "docmind_lab.coordinator",
+    "Price": "docmind_lab.budgets",
     "Settings": "docmind_lab.settings",
     "Study": "docmind_lab.study",
     "StudyDesign": "docmind_lab.studies.design",
@@ -67,9 +70,11 @@ _HOMES = {
 
 __all__ = [
     "AgentResponse",
+    "Budget",
     "Deadline",
     "LatencyProfile",
     "MultiAgentCoordinator",
+    "Price",
     "Settings",
     "Study",
     "StudyDesign",

@@ -59,6 +59,18 @@ def compare(
             help="Retrieval asks a router engine first; DOCMIND_AGENTS__ENABLE_ROUTER_INJECTION or no when left out.",
         ),
     ] = None,
+    budget_tokens: Annotated[
+        int | None, typer.Option(help="Tokens that a run may use, read and written; no limit when left out.")
+    ] = None,
+    budget_calls: Annotated[
+        int | None, typer.Option(help="Requests to the model that a run may make; no limit when left out.")
+    ] = None,
+    budget_cost: Annotated[
+        float | None, typer.Option(help="What a run may cost, in the currency of --price; no limit when left out.")
+    ] = None,
+    price: Annotated[
+        str, typer.Option(help="INPUT/OUTPUT, the price of a million tokens of each, such as 0.15/0.60.")
+    ] = "",
     workload: Annotated[str, typer.Option(help=WORKLOAD_HELP)] = "supervisor",
     clock: Annotated[
         str, typer.Option(help="virtual (simulated time) or wall (sockets, real time); wall for live endpoints.")
@@ -76,6 +88,7 @@ def compare(
 ) -> None:
     """Ask the same questions under every alternative; show what each did to the caller, and what went on afterwards."""
     # Function-level: the stack takes seconds to import, and --help must not.
+    from docmind_lab.budgets import Budget, Price  # noqa: PLC0415
     from docmind_lab.comparison import compare as run_compare  # noqa: PLC0415
 
     settings = load_settings()
@@ -96,6 +109,12 @@ def compare(
             stops_on_disconnect=stops_on_disconnect,
             retries=retries,
             router_injection=router_injection,
+            budget=Budget(
+                tokens=budget_tokens,
+                calls=budget_calls,
+                cost=budget_cost,
+                price=Price.parse(price) if price else None,
+            ),
             workload=workload,
             clock=cast("ClockName | None", clock or None),
             workers=workers,

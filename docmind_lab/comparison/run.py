@@ -14,6 +14,7 @@ import pandas as pd
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.batch import CellStore
+from docmind_lab.budgets import Budget
 from docmind_lab.clocks import ClockName
 from docmind_lab.comparison.design import SIDE_BY_SIDE, Comparison
 from docmind_lab.comparison.virtual import runs_in_virtual_time
@@ -49,6 +50,7 @@ def compare(
     stops_on_disconnect: bool = True,
     retries: int | None = None,
     router_injection: bool | None = None,
+    budget: Budget | None = None,
     workload: str = "supervisor",
     corpus: str = "language_reference",
     clock: ClockName | None = None,
@@ -71,7 +73,8 @@ def compare(
     instances; None for all. profile: a latency profile or its name; "heavy_tail/3", on the wall clock "typical/6".
     faults: as `services.faults` writes them. retries: tries after the first, of whoever retries under an alternative;
     None leaves the openai client its own 2. router_injection: retrieval asks a router engine first, as ADR-056 has it;
-    None for what the settings say.
+    None for what the settings say. budget: tokens, calls and cost of each run, enforced where the deadline is
+    propagated and measured everywhere; its `time_s` is the decision timeout by another name.
     workload: the system under the deadline, one of `workloads.WORKLOADS`; questions and defaults here are those of
     "supervisor", DocMind itself. corpus: "language_reference" with its forty questions, or "handbook" with twelve,
     which is the same text in every Python.
@@ -90,8 +93,10 @@ def compare(
     defaults = by_clock.get(on_clock, by_clock["virtual"])
     fault_list = [faults] if isinstance(faults, str) else list(faults)
     profile = defaults.profile if profile is None else profile
+    budget = budget or Budget()
+    said_s = budget.time_s if decision_timeout_s is None else decision_timeout_s
     comparison = Comparison(
-        decision_timeout_s=defaults.decision_timeout_s if decision_timeout_s is None else decision_timeout_s,
+        decision_timeout_s=defaults.decision_timeout_s if said_s is None else said_s,
         runs=defaults.runs if runs is None else runs,
         seed=seed,
         alternatives=parse_alternatives(alternatives, retries, budgeted_retries=settings.agents.max_retries),
@@ -104,6 +109,7 @@ def compare(
         clock=on_clock,
         corpus=corpus,
         workload=workload,
+        budget=budget,
     )
     return run_comparison(comparison, settings, workers=workers, out=out, progress=progress, watch=watch)
 
