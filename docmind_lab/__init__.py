@@ -19,6 +19,7 @@ workloads       systems under a deadline
 recorder, records, derive, measurement   one run: what is collected, the tables, how their columns follow
 simulation, batch   runs in virtual time: one, and many over processes
 conditions, statistics, findings   which runs are compared, how sure that is, and what it means
+telemetry       spans and metrics of runs, for who asks for them
 comparison, manifest, study, summary, plots   many runs: the main job, its tables, words and figures
 studies         designed experiments: sweep, resume, load, diff, export
 reports         a study as one page

@@ -84,12 +84,19 @@ def compare(
     out: Annotated[
         str, typer.Option(help="Folder for tables, plots and report; results/<UTC time>-compare when left out.")
     ] = "",
+    otlp: Annotated[
+        bool, typer.Option("--otlp", help="Send spans of runs and calls to where OTEL_EXPORTER_OTLP_ENDPOINT says.")
+    ] = False,
+    metrics_file: Annotated[
+        str, typer.Option(help="Write Prometheus metrics of the runs to this file; none when left out.")
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON and nothing else.")] = False,
 ) -> None:
     """Ask the same questions under every alternative; show what each did to the caller, and what went on afterwards."""
     # Function-level: the stack takes seconds to import, and --help must not.
     from docmind_lab.budgets import Budget, Price  # noqa: PLC0415
     from docmind_lab.comparison import compare as run_compare  # noqa: PLC0415
+    from docmind_lab.telemetry import Telemetry  # noqa: PLC0415
 
     settings = load_settings()
     if decision_timeout is None and TIMEOUT_VARIABLE in os.environ:
@@ -121,6 +128,7 @@ def compare(
             side_by_side=side_by_side,
             settings=settings,
             out=folder,
+            telemetry=Telemetry(spans="otlp" if otlp else None, metrics_file=metrics_file or None),
             progress=shown.show,
             watch=shown.watch if isinstance(shown, _GrowingTable) else None,
         )

@@ -27,6 +27,7 @@ from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.settings import Settings
 from docmind_lab.study import Study, prepare_folder
+from docmind_lab.telemetry import Telemetry
 from docmind_lab.workloads.kinds import systems_said, workload_kind
 
 Progress = Callable[[int, int], None]
@@ -60,6 +61,7 @@ def compare(
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     watch: Watch | None = None,
+    telemetry: Telemetry | None = None,
 ) -> Study:
     """The same questions under every alternative.
 
@@ -82,7 +84,8 @@ def compare(
     wall if the settings name a live endpoint, else virtual. workers: processes in virtual time; None for one on each
     core, or none for a few runs. side_by_side: runs under way at once on the wall clock; 1 measures coordination
     overhead too. out: a folder for tables, plots and report. progress: called with (done, all). watch: called with the
-    `runs` table of what is done, now and then while it grows.
+    `runs` table of what is done, now and then while it grows. telemetry: where spans and metrics of the runs go when
+    all are done; None for nowhere.
 
     Interrupted, it raises KeyboardInterrupt after saving the finished runs to `out`, if there is one.
     Raises: ConfigurationError for a value that cannot be used; ServiceError if the services do not start.
@@ -111,7 +114,9 @@ def compare(
         workload=workload,
         budget=budget,
     )
-    return run_comparison(comparison, settings, workers=workers, out=out, progress=progress, watch=watch)
+    return run_comparison(
+        comparison, settings, workers=workers, out=out, progress=progress, watch=watch, telemetry=telemetry
+    )
 
 
 def _clock_for(settings: Settings) -> ClockName:
@@ -127,9 +132,12 @@ def run_comparison(
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     watch: Watch | None = None,
+    telemetry: Telemetry | None = None,
 ) -> Study:
     """`compare`, for a comparison that has been checked."""
     check_settings(comparison, settings)
+    if telemetry is not None:
+        telemetry.check(settings)
     settings = settings.replaced(agents={"enable_router_injection": comparison.router_injection})
     folder = None if out is None else prepare_folder(out)
     measured: list[MeasuredRun] = []
@@ -154,6 +162,9 @@ def run_comparison(
 
         save_study(study, folder)
         CellStore(folder / CELLS).remove()
+    if telemetry is not None:
+        # Now that nothing is measured any more.
+        telemetry.tell(measured, study.manifest)
     if interrupted is not None:
         raise interrupted
     return study
