@@ -163,11 +163,11 @@ class ReplyCap:
 class Meter:
     """What one run has spent of its budget. Any thread may use it.
 
-    cut_by: the budget at whose end a reply was cut; None if none was.
+    is_enforced: off, it counts and refuses nothing. cut_by: the budget at whose end a reply was cut; None if none was.
     """
 
-    def __init__(self, budget: Budget) -> None:
-        self.budget = budget
+    def __init__(self, budget: Budget, *, is_enforced: bool = True) -> None:
+        self.budget, self.is_enforced = budget, is_enforced
         self.cut_by: Kind | None = None
         self._tokens, self._calls, self._cost = 0, 0, 0.0
         self._lock = threading.Lock()
@@ -192,14 +192,9 @@ class Meter:
             self._calls += 1
 
     def refusal(self, role: str, source: str) -> SpendingRefused | None:
-        """What `admit` would raise now; None while something of every budget is left."""
+        """What `admit` would raise now; None while something of every budget is left, or nothing is enforced."""
         with self._lock:
             return self._refusal(role, source)
-
-    def count(self) -> None:
-        """Count a request that nothing is enforced upon."""
-        with self._lock:
-            self._calls += 1
 
     def charge(self, input_tokens: int, output_tokens: int) -> None:
         """Note what a response says it used."""
@@ -209,12 +204,14 @@ class Meter:
                 self._cost += self.budget.price.cost(input_tokens, output_tokens)
 
     def reply_cap(self) -> ReplyCap | None:
-        """The most tokens that the next reply may have, 1 at least; None if no budget says, or if plenty is left.
+        """The most tokens that the next reply may have, 1 at least; None if nothing enforced says, or plenty is left.
 
         What the question itself takes is not known before it is asked, and is not taken off.
         """
         with self._lock:
             caps: list[ReplyCap] = []
+            if not self.is_enforced:
+                return None
             if self.budget.tokens is not None:
                 caps.append(ReplyCap(max(1, self.budget.tokens - self._tokens), "tokens"))
             price = self.budget.price
@@ -229,6 +226,8 @@ class Meter:
         self.cut_by = kind
 
     def _refusal(self, role: str, source: str) -> SpendingRefused | None:
+        if not self.is_enforced:
+            return None
         spent = self._spent()
         found: tuple[tuple[type[SpendingRefused], float | None, float], ...] = (
             (TokensSpent, self.budget.tokens, spent.tokens),

@@ -128,6 +128,11 @@ def measure(order: RunOrder, workload: Workload, log: RequestLog, clock: Clock =
     return MeasuredRun(run, tuple(calls), tuple(events), outcome, recorder.started_at)
 
 
+def _meter(order: RunOrder) -> Meter:
+    # A workload may hold its own calls to time limits under any alternative; that says nothing of budgets.
+    return Meter(order.facts.budget, is_enforced=order.alternative.propagates)
+
+
 def _answered(
     order: RunOrder, workload: Workload, recorder: Recorder, deadline: Deadline, horizon_at: float
 ) -> Outcome:
@@ -136,7 +141,7 @@ def _answered(
 
     def call() -> None:
         try:
-            with recording(recorder), metering(Meter(order.facts.budget)), recorder.work("caller"):
+            with recording(recorder), metering(_meter(order)), recorder.work("caller"):
                 inputs: Mapping[str, Any] = workload.inputs(order.question)
                 outcome = order.alternative.run(workload.runnable(recorder), inputs, deadline, recorder)
                 recorder.mark_returned()

@@ -236,7 +236,7 @@ def _until(attempt: Attempt, horizon_at: float) -> Attempt:
     return made
 
 
-def refusal_detail(kind: CallKind, budget: str) -> dict[str, str]:
+def refusal_detail(kind: CallKind, budget: str) -> dict[str, Any]:
     """The detail of an event `refused`: time goes without saying, as it did before there were other budgets."""
     return {"kind": kind} if budget == "time" else {"kind": kind, "budget": budget}
 

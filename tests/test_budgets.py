@@ -110,6 +110,16 @@ def test_a_call_under_way_may_pass_the_limit_and_none_follows_it() -> None:
     assert (refused.value.spent, refused.value.stop_reason) == (198, "token_budget")
 
 
+def test_several_calls_under_way_pass_the_limit_by_no_more_than_they_use() -> None:
+    meter = Meter(Budget(tokens=100))
+    for _ in range(3):
+        meter.admit("a", "middleware")
+    for _ in range(3):
+        meter.charge(80, 10)
+    assert meter.spent().tokens == 270
+    assert isinstance(meter.refusal("a", "middleware"), TokensSpent)
+
+
 def test_cost_is_charged_by_what_is_read_and_written() -> None:
     meter = Meter(Budget(cost=0.0003, price=PRICE))
     for _ in range(3):  # a tenth of a thousandth is no binary number; three of them are the whole budget

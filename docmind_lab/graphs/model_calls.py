@@ -1,7 +1,6 @@
 """Middleware around every model call of a role: observes the call, and holds it to the deadline of the state.
 
-Where the deadline is enforced, so are the second budgets of the run, whose meter is in force around it (`budgets.py`);
-elsewhere calls are counted and charged, and nothing is refused.
+The second budgets of the run, whose meter is in force around it, are charged here too, and enforced if the meter is.
 """
 
 from __future__ import annotations
@@ -16,15 +15,13 @@ from typing import Any, NoReturn
 import httpx2
 import openai
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
-from langchain_core.messages import AIMessage
-from langchain_core.runnables import RunnableBinding
-from langchain_openai.chat_models.base import BaseChatOpenAI
 
-from docmind_lab.budgets import Meter, ReplyCap, current_meter
+from docmind_lab.budgets import ReplyCap, current_meter
 from docmind_lab.clocks import WALL, Clock
 from docmind_lab.deadlines import Deadline, PropagationPolicy, current_policy, deadline_scope
-from docmind_lab.errors import BudgetError, SpendingRefused
+from docmind_lab.errors import BudgetError
 from docmind_lab.graphs.client_retries import RetriesOff
+from docmind_lab.graphs.spending import budget_of, capped, reply_cap, settle, unbound
 from docmind_lab.graphs.state import MultiAgentGraphState
 from docmind_lab.randomness import keyed_uniform
 from docmind_lab.recorder import current_recorder, position_of, refusal_detail
@@ -48,22 +45,14 @@ _FIRST_BACKOFF_S = 0.5  # as the openai client's own first wait, so that the two
 
 @dataclass(frozen=True)
 class _Budget:
-    """The deadline of one model call, how it is applied, and the meter of the run's other budgets."""
+    """The deadline of one model call and how it is applied."""
 
     deadline: Deadline
     policy: PropagationPolicy
-    meter: Meter | None
 
     def is_spent(self) -> bool:
         """Whether too little is left for a request."""
         return self.deadline.remaining() <= self.policy.floor_s
-
-    def admit(self, role: str) -> None:
-        """Count a request that is sent next. Raises: BudgetRefused, SpendingRefused when nothing is left for one."""
-        if self.is_spent():
-            raise self.deadline.refused(role, "middleware")
-        if self.meter is not None:
-            self.meter.admit(role, "middleware")
 
     def wait_before_retry(self, error: BaseException, attempt: int, role: str) -> float | None:
         """Seconds to wait before another attempt; None when there must not be one."""
@@ -96,9 +85,10 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
 
     With a deadline: a call with no budget left is refused before it is sent (`BudgetRefused`); the client's own
     retries are off and ours stay within the budget; what is cut surfaces as `DeadlineExceeded`, and nothing of the
-    call keeps running on this side. A call whose tokens, calls or cost are spent is refused too (`SpendingRefused`),
-    retries one by one; the replies of an OpenAI model are cut at the tokens that are left, and a run with such a reply
-    is no more than partial. Without a deadline: the request goes out exactly as the client would send it.
+    call keeps running on this side. Without one: the request goes out exactly as the client would send it.
+
+    With a meter that is enforced: a call whose tokens, calls or cost are spent is refused (`SpendingRefused`), retries
+    one by one; replies of an OpenAI model are cut at the tokens that are left.
     """
 
     state_schema = MultiAgentGraphState
@@ -129,7 +119,7 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
             attempt = 0
             while True:
                 attempt += 1
-                cap = self._reply_cap(request, budget)
+                cap = reply_cap(request)
                 try:
                     with _enforced(budget):
                         response = handler(self._bounded(request, budget, cap))
@@ -138,7 +128,7 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
                     self._raise_if_spent(error, budget)
                     self._admit_retry(error, budget)
                 else:
-                    _settle(response, self.role, budget, cap)
+                    settle(response, self.role, cap)
                     return response
 
     async def awrap_model_call(
@@ -150,7 +140,7 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
             attempt = 0
             while True:
                 attempt += 1
-                cap = self._reply_cap(request, budget)
+                cap = reply_cap(request)
                 try:
                     with _enforced(budget):
                         response = await handler(self._bounded(request, budget, cap))
@@ -159,7 +149,7 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
                     self._raise_if_spent(error, budget)
                     self._admit_retry(error, budget)
                 else:
-                    _settle(response, self.role, budget, cap)
+                    settle(response, self.role, cap)
                     return response
 
     def _budget(self, request: ModelRequest[Any]) -> _Budget | None:
@@ -169,7 +159,7 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
         policy = current_policy()
         if self.role in _ROLES_BEFORE_SYNTHESIS:
             deadline = deadline.child(policy.reserve_s)
-        return _Budget(deadline, policy, current_meter())
+        return _Budget(deadline, policy)
 
     @contextlib.contextmanager
     def _recorded(self, request: ModelRequest[Any], budget: _Budget | None) -> Iterator[None]:
@@ -179,7 +169,7 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
             _admit(self.role, budget)
         except BudgetError as error:
             if recorder is not None:
-                recorder.refuse("llm", self.role, position, budget=_budget_named(error))
+                recorder.refuse("llm", self.role, position, budget=budget_of(error))
             raise
         if recorder is None:
             yield
@@ -187,28 +177,13 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
         with recorder.call("llm", self.role, position, cap_from_deadline=budget is not None):
             yield
 
-    def _reply_cap(self, request: ModelRequest[Any], budget: _Budget | None) -> ReplyCap | None:
-        """How far what is left cuts the reply; None where it does not, or where the model would not hear of it."""
-        model = _unbound(request.model)
-        if budget is None or budget.meter is None or not isinstance(model, BaseChatOpenAI):
-            return None
-        cap = budget.meter.reply_cap()
-        settings = request.model_settings
-        own = (model.max_tokens, *(settings.get(name) for name in ("max_tokens", "max_completion_tokens")))
-        if cap is None or any(limit is not None and limit <= cap.tokens for limit in own):
-            return None
-        return cap
-
     def _bounded(self, request: ModelRequest[Any], budget: _Budget | None, cap: ReplyCap | None) -> ModelRequest[Any]:
+        request = capped(request, cap)
         if budget is None:
             return request
         own = (self.request_timeout_s, request.model_settings.get("timeout"), _model_timeout(request.model))
         timeouts = [timeout_s for timeout_s in own if isinstance(timeout_s, int | float)]
         settings = {**request.model_settings, "timeout": budget.deadline.cap(min(timeouts, default=None))}
-        if cap is not None:
-            # By this name it takes the place of the model's own limit; ChatOpenAI sends it as max_completion_tokens.
-            settings.pop("max_completion_tokens", None)
-            settings["max_tokens"] = cap.tokens
         return request.override(model=self._without_client_retries(request.model), model_settings=settings)
 
     def _wait_before_retry(self, error: Exception, budget: _Budget | None, attempt: int) -> float:
@@ -220,7 +195,8 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
         if wait_s is None:
             raise error
         # Looked at before the wait too: who waits for a call that will be refused keeps its caller waiting for nothing.
-        if budget.meter is not None and (refusal := budget.meter.refusal(self.role, "middleware")) is not None:
+        meter = current_meter()
+        if meter is not None and (refusal := meter.refusal(self.role, "middleware")) is not None:
             self._raise_refused(refusal, error)
         recorder = current_recorder()
         if recorder is not None:
@@ -245,19 +221,17 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
     def _raise_refused(self, refusal: BudgetError, error: Exception) -> NoReturn:
         recorder = current_recorder()
         if recorder is not None:
-            recorder.event("refused", self.role, **refusal_detail("llm", _budget_named(refusal)))
+            recorder.event("refused", self.role, **refusal_detail("llm", budget_of(refusal)))
         raise refusal from error
 
 
 def _admit(role: str, budget: _Budget | None) -> None:
-    if budget is not None:
-        budget.admit(role)
-    elif (meter := current_meter()) is not None:
-        meter.count()
-
-
-def _budget_named(error: BudgetError) -> str:
-    return error.budget if isinstance(error, SpendingRefused) else "time"
+    """Count a request that is sent next. Raises: BudgetRefused, SpendingRefused when nothing is left for one."""
+    if budget is not None and budget.is_spent():
+        raise budget.deadline.refused(role, "middleware")
+    meter = current_meter()
+    if meter is not None:
+        meter.admit(role, "middleware")
 
 
 def _enforced(budget: _Budget | None) -> contextlib.AbstractContextManager[Deadline | None]:
@@ -266,29 +240,4 @@ def _enforced(budget: _Budget | None) -> contextlib.AbstractContextManager[Deadl
 
 
 def _model_timeout(model: Any) -> Any:
-    return getattr(_unbound(model), "request_timeout", None)
-
-
-def _unbound(model: Any) -> Any:
-    while isinstance(model, RunnableBinding):
-        model = model.bound
-    return model
-
-
-def _settle(response: ModelResponse[Any], role: str, budget: _Budget | None, cap: ReplyCap | None) -> None:
-    """Tell recorder and meter what the response of the current call says it used, and whether it was cut."""
-    recorder, meter = current_recorder(), current_meter()
-    message = next((m for m in response.result if isinstance(m, AIMessage)), None)
-    usage = None if message is None else message.usage_metadata
-    if usage is not None:
-        if recorder is not None:
-            recorder.note_tokens(usage["input_tokens"], usage["output_tokens"])
-        if meter is not None:
-            meter.charge(usage["input_tokens"], usage["output_tokens"])
-    elif meter is not None and budget is not None and meter.budget.needs_usage and recorder is not None:
-        recorder.event("usage_missing", role, kind="llm")
-    was_cut = message is not None and message.response_metadata.get("finish_reason") == "length"
-    if was_cut and cap is not None and meter is not None:
-        meter.note_cut(cap.kind)
-        if recorder is not None:
-            recorder.event("reply_cut", role, kind="llm", budget=cap.kind, tokens=cap.tokens)
+    return getattr(unbound(model), "request_timeout", None)

@@ -104,13 +104,25 @@ def test_a_call_is_refused_before_it_is_sent_once_the_tokens_are_spent(call: Cal
     assert meter.spent().calls == 1
 
 
-def test_without_a_deadline_nothing_is_refused_and_everything_is_counted(call: Call) -> None:
+@pytest.mark.parametrize("deadline", [True, False])
+def test_a_meter_that_is_not_enforced_refuses_nothing_and_counts_everything(call: Call, deadline: bool) -> None:
+    # A deadline may be a workload's own, and says nothing of budgets.
     server = Server([reply(90, 20)])
-    with metering(Meter(Budget(tokens=100, calls=1))) as meter:
-        call(server, deadline=False)
-        call(server, deadline=False)
+    with metering(Meter(Budget(tokens=100, calls=1), is_enforced=False)) as meter:
+        call(server, deadline=deadline, model=chat())
+        call(server, deadline=deadline, model=chat())
     assert (meter.spent().calls, meter.spent().tokens) == (2, 220)
     assert all("max_tokens" not in settings for settings in server.asked)
+
+
+def test_a_meter_is_enforced_without_a_deadline_too(call: Call) -> None:
+    server = Server([reply(20, 10)])
+    with metering(Meter(Budget(tokens=100, calls=2))):
+        for _ in range(2):
+            call(server, deadline=False, model=chat())
+        with pytest.raises(CallsSpent):
+            call(server, deadline=False, model=chat())
+    assert server.asked == [{"max_tokens": 100}, {"max_tokens": 70}]
 
 
 def test_a_retry_is_a_call_of_its_own(call: Call) -> None:
@@ -135,7 +147,7 @@ def test_a_retry_is_refused_when_others_spent_what_was_left_during_the_wait(
     call: Call, manual_clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     meter = Meter(Budget(calls=2))
-    monkeypatch.setattr(manual_clock, "sleep", lambda seconds: meter.count())
+    monkeypatch.setattr(manual_clock, "sleep", lambda seconds: meter.admit("other", "middleware"))
     server = Server([unavailable()])
     with metering(meter):
         with pytest.raises(SpendingRefused):
