@@ -201,6 +201,7 @@ def test_a_comparison_without_second_budgets_has_the_name_that_it_had_before_the
         "price": {"input_per_million": 1.0, "output_per_million": 4.0},
     }
     assert budgeted.study_id != Comparison().study_id
+    assert "second budgets: 10 tokens" in repr(budgeted)
 
 
 def test_budgets_are_a_condition_of_their_own() -> None:

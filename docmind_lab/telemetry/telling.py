@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from prometheus_client import write_to_textfile
 
 from docmind_lab.deadlines import require_seconds
-from docmind_lab.errors import ConfigurationError
+from docmind_lab.errors import ConfigurationError, DocmindLabError
 from docmind_lab.measurement import MeasuredRun
 from docmind_lab.settings import Settings
 from docmind_lab.study import require_writable
@@ -102,6 +102,8 @@ class Telemetry:
 def _best_effort(what: str, work: Callable[[], object]) -> None:
     try:
         work()
+    except DocmindLabError as error:
+        _log.warning("%s: not sent (%s)", what, error)
     except Exception as error:  # noqa: BLE001 - whatever an exporter does, the runs are what they are
-        # Its type only: a message may hold an address with a user in it.
+        # Its type only: a message that is not ours may hold an address with a user in it.
         _log.warning("%s: not sent (%s)", what, type(error).__name__)

@@ -67,6 +67,15 @@ def test_an_exporter_that_fails_changes_no_result_and_its_message_is_not_repeate
     assert "secret" not in caplog.text
 
 
+def test_an_exporter_that_takes_nothing_is_said_to_have_taken_nothing(
+    told: list[MeasuredRun], manifest: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    exporter = InMemorySpanExporter()
+    exporter.shutdown()
+    Telemetry(spans=exporter).tell(told, manifest)
+    assert "spans: not sent (the exporter took 0 of " in caplog.text
+
+
 @pytest.mark.wall
 def test_an_exporter_that_hangs_is_left_behind(
     told: list[MeasuredRun], manifest: dict[str, Any], caplog: pytest.LogCaptureFixture
