@@ -5,7 +5,7 @@
 
 errors          everything that is raised on purpose
 settings        DOCMIND_ environment variables; which endpoints may be reached
-deadlines       a deadline, and how it reaches a call
+deadlines, budgets   a deadline, and how it reaches a call; tokens, calls and cost of a run beside it
 network         the seam under every HTTP client: observes attempts, holds them to the deadline
 clocks          how time passes: real time, and virtual time
 services        the simulated model server and vector store, as plans played over sockets
@@ -19,6 +19,7 @@ workloads       systems under a deadline
 recorder, records, derive, measurement   one run: what is collected, the tables, how their columns follow
 simulation, batch   runs in virtual time: one, and many over processes
 conditions, statistics, findings   which runs are compared, how sure that is, and what it means
+telemetry       spans and metrics of runs, for who asks for them
 comparison, manifest, study, summary, plots   many runs: the main job, its tables, words and figures
 studies         designed experiments: sweep, resume, load, diff, export
 reports         a study as one page
@@ -39,6 +40,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from docmind_lab import plots
+    from docmind_lab.budgets import Budget, Price
     from docmind_lab.comparison import compare
     from docmind_lab.coordinator import AgentResponse, MultiAgentCoordinator
     from docmind_lab.deadlines import Deadline
@@ -53,9 +55,11 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AgentResponse": "docmind_lab.coordinator",
+    "Budget": "docmind_lab.budgets",
     "Deadline": "docmind_lab.deadlines",
     "LatencyProfile": "docmind_lab.services.latency",
     "MultiAgentCoordinator": "docmind_lab.coordinator",
+    "Price": "docmind_lab.budgets",
     "Settings": "docmind_lab.settings",
     "Study": "docmind_lab.study",
     "StudyDesign": "docmind_lab.studies.design",
@@ -67,9 +71,11 @@ _HOMES = {
 
 __all__ = [
     "AgentResponse",
+    "Budget",
     "Deadline",
     "LatencyProfile",
     "MultiAgentCoordinator",
+    "Price",
     "Settings",
     "Study",
     "StudyDesign",

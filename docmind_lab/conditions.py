@@ -1,6 +1,6 @@
 """What a run was made under, and which arm it belongs to: the keys that every comparison of runs goes by.
 
-A *condition* is everything that is the same for all alternatives of one comparison: budget, latencies, fault, clock.
+A *condition* is everything that is the same for all alternatives of one comparison: budgets, latencies, fault, clock.
 An *arm* is what is compared within a condition: an alternative with its options, its retries and the colour of the
 nodes it ran. Runs of two arms in one condition with one seed met the same latencies (common random numbers).
 """
@@ -23,6 +23,7 @@ CONDITION: Final = (
     "clock",
     "router_injection",
     "stops_on_disconnect",
+    "second_budgets",
 )
 """Columns of `runs` that make up a condition."""
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
+from docmind_lab.budgets import Budget
 from docmind_lab.network.attempts import Attempt
 from docmind_lab.recorder import RawEvent, Recorder, Snapshot, detail_json
 from docmind_lab.records import EVENTS, NAN, CallOutcome, CallRecord, EventRecord, RunOutcome, RunRecord, positive_part
@@ -45,6 +46,7 @@ class RunFacts:
     gold_topics: tuple[str, ...] = ()
     has_server_log: bool = True
     alone: bool = True
+    budget: Budget = field(default_factory=Budget)
 
 
 @dataclass(frozen=True)
@@ -241,7 +243,29 @@ def derive_run(
         recall_at_deadline=_recall_at_deadline(facts, events),
         answer_score=answer.answer_score,
         coordination_overhead_s=_coordination_overhead(facts, answer, events, returned_at_s),
+        **_spending(facts.budget, [call for call in started if call.kind == "llm"]),
     )
+
+
+def _spending(budget: Budget, requests: Sequence[CallRecord]) -> dict[str, Any]:
+    """The columns of second budgets. requests: to the model, as the client saw them."""
+    read, written = (
+        math.fsum(tokens for tokens in column if not math.isnan(tokens))
+        for column in ([call.input_tokens for call in requests], [call.output_tokens for call in requests])
+    )
+    spent = {
+        "token": read + written,
+        "call": float(len(requests)),
+        "cost": NAN if budget.price is None else budget.price.cost(read, written),
+    }
+    limits = {"token": budget.tokens, "call": budget.calls, "cost": budget.cost}
+    columns: dict[str, Any] = {"second_budgets": budget.level}
+    for kind, limit in limits.items():
+        plural = kind if kind == "cost" else f"{kind}s"
+        columns[f"{kind}_budget"] = NAN if limit is None else float(limit)
+        columns[f"{plural}_spent"] = spent[kind]
+        columns[f"{plural}_overspent"] = NAN if limit is None else positive_part(spent[kind] - limit)
+    return columns
 
 
 def _last_work(calls: Iterable[CallRecord], events: Iterable[EventRecord]) -> float:

@@ -3,9 +3,14 @@
 DocmindLabError
 ├── ConfigurationError (also ValueError)   a value that cannot be used; names the field and the remedy
 │   └── EndpointRefused                    an endpoint that the security settings do not admit
-├── DeadlineError (also TimeoutError)      role, limit_s, elapsed_s, source
-│   ├── DeadlineExceeded                   a call was cut because the budget ran out while it was under way
-│   └── BudgetRefused                      a call was not started because no budget was left
+├── BudgetError                            role, source, stop_reason: a budget of the run is used up
+│   ├── DeadlineError (also TimeoutError)  limit_s, elapsed_s: its time
+│   │   ├── DeadlineExceeded               a call was cut because the budget ran out while it was under way
+│   │   └── BudgetRefused                  a call was not started because no budget was left
+│   └── SpendingRefused                    budget, limit, spent: a call was not started because another is spent
+│       ├── TokensSpent                    the budget of tokens
+│       ├── CallsSpent                     the budget of calls
+│       └── CostSpent                      the budget of cost
 ├── GraphError                             a graph that cannot be built or run as asked
 ├── ServiceError                           a simulated or real service did not start, answer or keep its word
 ├── SimulationError                        a run in virtual time that cannot begin or go on
@@ -32,19 +37,28 @@ class EndpointRefused(ConfigurationError):
     """An endpoint that is neither loopback nor allowed by `security.endpoint_allowlist`."""
 
 
-class DeadlineError(DocmindLabError, TimeoutError):
-    """Something was cut short by a deadline.
+class BudgetError(DocmindLabError):
+    """A budget of the run is used up: of time, tokens, calls or cost.
 
-    role: who was at work. limit_s: the budget in force, seconds. elapsed_s: seconds spent of it.
-    source: what enforced it ("network", "middleware", "graph", "retrieval").
+    role: who was at work. source: what enforced it ("network", "middleware", "graph", "retrieval").
     stop_reason: what a run that ends with it says of itself.
     """
+
+    stop_reason = ""
+
+    def __init__(self, message: str, *, role: str, source: str) -> None:
+        super().__init__(message)
+        self.role, self.source = role, source
+
+
+class DeadlineError(BudgetError, TimeoutError):
+    """Something was cut short by a deadline. limit_s: the budget in force, seconds. elapsed_s: seconds spent of it."""
 
     stop_reason = "deadline"
 
     def __init__(self, message: str, *, role: str, limit_s: float, elapsed_s: float, source: str) -> None:
-        super().__init__(message)
-        self.role, self.limit_s, self.elapsed_s, self.source = role, limit_s, elapsed_s, source
+        super().__init__(message, role=role, source=source)
+        self.limit_s, self.elapsed_s = limit_s, elapsed_s
 
 
 class DeadlineExceeded(DeadlineError):
@@ -57,6 +71,37 @@ class BudgetRefused(DeadlineError):
     """No budget was left, so the call was never started."""
 
     stop_reason = "budget_refused"
+
+
+class SpendingRefused(BudgetError):
+    """A second budget was spent, so the call was never started.
+
+    budget: which ("tokens", "calls", "cost"). limit, spent: in its unit.
+    """
+
+    budget = ""
+
+    def __init__(self, message: str, *, role: str, limit: float, spent: float, source: str) -> None:
+        super().__init__(message, role=role, source=source)
+        self.limit, self.spent = limit, spent
+
+
+class TokensSpent(SpendingRefused):
+    """The budget of tokens was spent, so the call was never started."""
+
+    budget, stop_reason = "tokens", "token_budget"
+
+
+class CallsSpent(SpendingRefused):
+    """The budget of calls was spent, so the call was never started."""
+
+    budget, stop_reason = "calls", "call_budget"
+
+
+class CostSpent(SpendingRefused):
+    """The budget of cost was spent, so the call was never started."""
+
+    budget, stop_reason = "cost", "cost_budget"
 
 
 class GraphError(DocmindLabError):

@@ -7,10 +7,11 @@ import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 from docmind_lab.alternatives.base import Alternative, Outcome, Runnable
+from docmind_lab.budgets import Meter, metering
 from docmind_lab.clocks import WALL, Clock
 from docmind_lab.deadlines import Deadline
 from docmind_lab.derive import Answer, RunFacts, call_records, derive_run, event_records
@@ -70,12 +71,16 @@ class RequestLog(Protocol):
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """The rows of one run, and the answer itself, which no table holds."""
+    """The rows of one run, and the answer itself, which no table holds.
+
+    started_at_s: instant of its start on the run's own clock, which no table holds either.
+    """
 
     run: RunRecord
     calls: tuple[CallRecord, ...]
     events: tuple[EventRecord, ...]
     outcome: Outcome
+    started_at_s: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -120,7 +125,12 @@ def measure(order: RunOrder, workload: Workload, log: RequestLog, clock: Clock =
     calls = call_records(facts, recorder, snapshot, rows)
     events = event_records(facts, recorder, snapshot, rows)
     run = derive_run(facts, answer, calls, events, work_censored=not quiet, threads_left=snapshot.threads_left)
-    return MeasuredRun(run, tuple(calls), tuple(events), outcome)
+    return MeasuredRun(run, tuple(calls), tuple(events), outcome, recorder.started_at)
+
+
+def _meter(order: RunOrder) -> Meter:
+    # A workload may hold its own calls to time limits under any alternative; that says nothing of budgets.
+    return Meter(order.facts.budget, is_enforced=order.alternative.propagates)
 
 
 def _answered(
@@ -131,7 +141,7 @@ def _answered(
 
     def call() -> None:
         try:
-            with recording(recorder), recorder.work("caller"):
+            with recording(recorder), metering(_meter(order)), recorder.work("caller"):
                 inputs: Mapping[str, Any] = workload.inputs(order.question)
                 outcome = order.alternative.run(workload.runnable(recorder), inputs, deadline, recorder)
                 recorder.mark_returned()

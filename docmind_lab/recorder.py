@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import threading
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
@@ -112,14 +113,18 @@ class Recorder:
             clock=self.clock,
         )
 
-    def refuse(self, kind: CallKind, role: str, position: str) -> None:
-        """A call was not started because no budget was left: an attempt of its own, refused."""
+    def refuse(self, kind: CallKind, role: str, position: str, *, budget: str = "time") -> None:
+        """A call was not started because no budget was left: an attempt of its own, refused.
+
+        budget: which one; what a second budget refuses had some time left.
+        """
         call = self._new_call(kind, role, position)
-        now = self.clock.now()
-        refusal = Attempt(call, 1, now, timeout_s=0.0, capped=True, ended_at=now, outcome="refused")
+        now, by_time = self.clock.now(), budget == "time"
+        timeout_s = 0.0 if by_time else math.inf
+        refusal = Attempt(call, 1, now, timeout_s=timeout_s, capped=by_time, ended_at=now, outcome="refused")
         with self._changed:
             self._attempts.append(refusal)
-        self.event("refused", role, kind=kind)
+        self.event("refused", role, **refusal_detail(kind, budget))
 
     def attempt_started(self, attempt: Attempt) -> None:
         """A request is about to be sent."""
@@ -229,6 +234,11 @@ def _until(attempt: Attempt, horizon_at: float) -> Attempt:
     if made.ended_at is not None and made.ended_at > horizon_at:
         made.ended_at, made.outcome, made.error_type = None, "open", ""
     return made
+
+
+def refusal_detail(kind: CallKind, budget: str) -> dict[str, Any]:
+    """The detail of an event `refused`: time goes without saying, as it did before there were other budgets."""
+    return {"kind": kind} if budget == "time" else {"kind": kind, "budget": budget}
 
 
 def position_of(state: Mapping[str, Any]) -> str:

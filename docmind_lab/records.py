@@ -19,7 +19,7 @@ import pandas as pd
 
 from docmind_lab.errors import RecordError
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 CallOutcome = Literal["ok", "timeout", "cancelled", "error", "abandoned", "refused"]
 RunOutcome = Literal["answered", "partial", "timed_out", "failed", "unfinished"]
@@ -38,7 +38,10 @@ TIMEOUT_REASONS: Final = (
 )
 """Stop reasons that mean that the budget ended the run."""
 
-STOP_REASONS: Final = ("", *TIMEOUT_REASONS, "step_limit", "no_agent", "error", "horizon")
+SPENDING_REASONS: Final = ("token_budget", "call_budget", "cost_budget")
+"""Stop reasons that mean that a second budget ended the run."""
+
+STOP_REASONS: Final = ("", *TIMEOUT_REASONS, *SPENDING_REASONS, "step_limit", "no_agent", "error", "horizon")
 NAN: Final = math.nan
 
 Kind = Literal["text", "level", "float", "int", "bool", "maybe_bool"]
@@ -54,12 +57,17 @@ _DTYPES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its name, kind, and what it means. levels: the values a categorical may take, () for open ones."""
+    """One column: its name, kind, and what it means. levels: the values a categorical may take, () for open ones.
+
+    since: the schema version that it came with. before: its value in tables of older versions, which lack it.
+    """
 
     name: str
     kind: Kind
     meaning: str
     levels: tuple[str, ...] = ()
+    since: int = 1
+    before: str | float | None = None
 
 
 @dataclass(frozen=True)
@@ -147,6 +155,16 @@ class RunRecord:
     recall_at_deadline: float
     answer_score: float
     coordination_overhead_s: float
+    second_budgets: str = "none"
+    token_budget: float = NAN
+    call_budget: float = NAN
+    cost_budget: float = NAN
+    tokens_spent: float = NAN
+    calls_spent: float = NAN
+    cost_spent: float = NAN
+    tokens_overspent: float = NAN
+    calls_overspent: float = NAN
+    cost_overspent: float = NAN
 
 
 _CALL_COLUMNS: Final = (
@@ -208,6 +226,11 @@ _EVENT_COLUMNS: Final = (
     Column("detail", "text", "A JSON object of names and numbers; never text of a user or a document."),
 )
 
+
+def _since_2(name: str, meaning: str) -> Column:
+    return Column(name, "float", meaning, since=2, before=NAN)
+
+
 _RUN_COLUMNS: Final = (
     Column("study_id", "text", "The study that the row belongs to."),
     Column("run_id", "text", "The run; the key of this table."),
@@ -246,7 +269,8 @@ _RUN_COLUMNS: Final = (
     Column(
         "outcome",
         "level",
-        "answered, partial (documents or a draft), timed_out (nothing), failed, unfinished.",
+        "answered, partial (documents or a draft), timed_out (nothing), failed (an error, or a second budget spent "
+        "with nothing to show), unfinished.",
         RUN_OUTCOMES,
     ),
     Column("answered_in_time", "bool", "Answered, and returned by the deadline."),
@@ -280,6 +304,23 @@ _RUN_COLUMNS: Final = (
         "float",
         "Returned minus the union of LLM and retrieval intervals; answered runs on the wall clock, alone.",
     ),
+    Column(
+        "second_budgets",
+        "level",
+        "The budgets beside time, such as 6000 tokens, 12 calls; none without.",
+        (),
+        2,
+        "none",
+    ),
+    _since_2("token_budget", "Tokens that the run was to use at most; NaN without a limit."),
+    _since_2("call_budget", "Requests to the model that the run was to make at most; NaN without a limit."),
+    _since_2("cost_budget", "What the run was to cost at most, in the currency of the price; NaN without a limit."),
+    _since_2("tokens_spent", "Tokens read and written, as responses count them (client rows); a lower bound."),
+    _since_2("calls_spent", "Requests to the model, retries included (client rows); those after the return count too."),
+    _since_2("cost_spent", "Price of tokens_spent; NaN without a price."),
+    _since_2("tokens_overspent", "Positive part of tokens_spent − token_budget."),
+    _since_2("calls_overspent", "Positive part of calls_spent − call_budget."),
+    _since_2("cost_overspent", "Positive part of cost_spent − cost_budget."),
 )
 
 TABLES: Final[Mapping[str, tuple[type[Any], tuple[Column, ...]]]] = {
@@ -294,10 +335,12 @@ EVENTS: Final[Mapping[str, str]] = {
     "stop_requested": "The stop flag was raised.",
     "node_started": "A graph node began. detail: node.",
     "attempt_started": "A request was made. detail: kind, call_id, attempt, capped (by the deadline).",
-    "refused": "A call was refused because no budget was left. detail: kind.",
+    "refused": "A call was refused: a budget was used up. detail: kind; budget if not time (tokens, calls, cost).",
     "retry": "A failed attempt is tried again within the budget. detail: kind, attempt, wait_s.",
     "tokens_generated": "A server generated tokens. detail: begun_at_s, tokens, call_id, attempt.",
     "deadline_cut": "A call was cut by the deadline. detail: kind, source.",
+    "reply_cut": "A reply was cut at the tokens that a second budget had left. detail: kind, budget, tokens.",
+    "usage_missing": "A response did not say what it used: tokens and cost could not be charged. detail: kind.",
     "allotment_spent": "A role's part of the budget was used up; the run goes on without it. detail: allotted_s.",
     "retrieved": "Documents were found. detail: ids, topics, strategy, router_used.",
     "router_fallback": "An injected router gave no documents; explicit retrieval follows. detail: reason, error_type.",
@@ -325,11 +368,13 @@ def to_frame(table: str, records: Iterable[Any]) -> pd.DataFrame:
 
 
 def typed(table: str, frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with the table's columns in order and their dtypes.
+    """The frame with the table's columns in order and their dtypes; columns that came later filled up in older ones.
 
     Raises: RecordError naming the columns that are missing.
     """
     _, columns = TABLES[table]
+    later = {column.name: column.before for column in columns if column.since > 1 and column.name not in frame}
+    frame = frame.assign(**later) if later else frame
     missing = [column.name for column in columns if column.name not in frame]
     if missing:
         raise RecordError(f"table {table} has no column {', '.join(missing)}; it was not written by this package")

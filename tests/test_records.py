@@ -24,12 +24,19 @@ def test_every_column_is_documented_and_typed_with_and_without_rows(table: str) 
     assert {str(empty[c.name].dtype) for c in columns if c.kind == "level"} <= {"category"}
 
 
+# A limit and what was spent of it, in the unit that the name begins with.
+SPENDING = {
+    *("token_budget", "call_budget", "cost_budget"),
+    *(f"{unit}_{what}" for unit in ("tokens", "calls", "cost") for what in ("spent", "overspent")),
+}
+
+
 def test_a_number_carries_its_unit_in_its_name() -> None:
     for _, columns in TABLES.values():
         for column in columns:
             if column.kind == "float":
                 units = ("_s", "_tokens", "tokens_after_deadline", "_recall", "_score", "_coverage", "_deadline")
-                assert column.name.endswith(units), column.name
+                assert column.name.endswith(units) or column.name in SPENDING, column.name
 
 
 def test_frames_put_together_keep_their_dtypes_and_unite_levels() -> None:

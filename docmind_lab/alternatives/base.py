@@ -12,10 +12,11 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.errors import GraphBubbleUp, GraphDrained, GraphRecursionError
 from langgraph.graph.state import CompiledStateGraph
 
+from docmind_lab.budgets import STOP_REASON_OF, current_meter
 from docmind_lab.deadlines import Deadline
-from docmind_lab.errors import DeadlineError, RunCut
+from docmind_lab.errors import BudgetError, RunCut
 from docmind_lab.recorder import Recorder
-from docmind_lab.records import RunOutcome
+from docmind_lab.records import SPENDING_REASONS, RunOutcome
 
 NodeColour = Literal["sync", "async"]
 Runnable = CompiledStateGraph[Any, Any, Any, Any]
@@ -119,7 +120,7 @@ class Progress:
 
     def finished(self) -> Outcome:
         """The outcome of a run that came to its ordinary end."""
-        reason = str(self.state.get("stop_reason", ""))
+        reason = str(self.state.get("stop_reason", "")) or _reason_of_a_cut_reply()
         if reason:
             return self.stopped(reason)
         said = self._said()
@@ -133,13 +134,20 @@ class Progress:
     def stopped(self, reason: str, error_type: str = "") -> Outcome:
         """The outcome of a run that stopped short: whatever is there."""
         documents, draft = self._documents(), self.draft()
-        if reason == "error":
+        # With nothing to show it failed, and was not cut by its deadline, which may have been far.
+        if reason == "error" or (reason in SPENDING_REASONS and not (documents or draft)):
             return Outcome("failed", draft, documents, reason, error_type, self.state)
         kind: RunOutcome = "partial" if documents or draft else "timed_out"
         return Outcome(kind, draft, documents, reason, error_type, self.state)
 
     def _documents(self) -> tuple[Mapping[str, Any], ...]:
         return tuple(self.state.get("documents", ()))
+
+
+def _reason_of_a_cut_reply() -> str:
+    """Why what has been said is not whole: a reply was cut where a second budget ended; "" if none was."""
+    meter = current_meter()
+    return "" if meter is None or meter.cut_by is None else STOP_REASON_OF[meter.cut_by]
 
 
 TimeOut = Callable[[Exception], str]
@@ -164,7 +172,7 @@ def run_to_outcome(progress: Progress, work: Callable[[], None], time_out: TimeO
         if not isinstance(group, Exception):
             raise
         return progress.stopped(time_out(group) or "error", type(group).__name__)
-    except DeadlineError as error:
+    except BudgetError as error:
         return progress.stopped(error.stop_reason, type(error).__name__)
     except GraphDrained as error:
         return progress.stopped(error.reason)
@@ -183,7 +191,7 @@ def _first_cut(group: BaseExceptionGroup[RunCut]) -> RunCut:
 
 
 def _cut(progress: Progress, cut: RunCut) -> Outcome:
-    if isinstance(cut.error, DeadlineError):
+    if isinstance(cut.error, BudgetError):
         return progress.stopped(cut.error.stop_reason, type(cut.error).__name__)
     raise cut.error from cut
 

@@ -18,6 +18,7 @@ from docmind_lab.cli.printing import print_study, study_as_json, table_of
 if TYPE_CHECKING:
     import pandas as pd
 
+    from docmind_lab.budgets import Budget
     from docmind_lab.clocks import ClockName
     from docmind_lab.workloads.own import Services
 
@@ -61,6 +62,18 @@ def compare(
             help="Retrieval asks a router engine first; DOCMIND_AGENTS__ENABLE_ROUTER_INJECTION or no when left out.",
         ),
     ] = None,
+    budget_tokens: Annotated[
+        int | None, typer.Option(help="Tokens that a run may use, read and written; no limit when left out.")
+    ] = None,
+    budget_calls: Annotated[
+        int | None, typer.Option(help="Requests to the model that a run may make; no limit when left out.")
+    ] = None,
+    budget_cost: Annotated[
+        float | None, typer.Option(help="What a run may cost, in the currency of --price; no limit when left out.")
+    ] = None,
+    price: Annotated[
+        str, typer.Option(help="INPUT/OUTPUT, the price of a million tokens of each, such as 0.15/0.60.")
+    ] = "",
     workload: Annotated[str, typer.Option(help=WORKLOAD_HELP)] = "supervisor",
     graph: Annotated[
         str, typer.Option(help="Your own LangGraph graph, or a function that makes one, as module:attribute.")
@@ -99,11 +112,18 @@ def compare(
     max_requests: Annotated[int | None, typer.Option(help=sending.MAX_REQUESTS_HELP)] = None,
     max_tokens: Annotated[int | None, typer.Option(help=sending.MAX_TOKENS_HELP)] = None,
     yes: Annotated[bool, typer.Option("--yes", help=sending.YES_HELP)] = False,
+    otlp: Annotated[
+        bool, typer.Option("--otlp", help="Send spans of runs and calls to where OTEL_EXPORTER_OTLP_ENDPOINT says.")
+    ] = False,
+    metrics_file: Annotated[
+        str, typer.Option(help="Write Prometheus metrics of the runs to this file; none when left out.")
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON and nothing else.")] = False,
 ) -> None:
     """Ask the same questions under every alternative; show what each did to the caller, and what went on afterwards."""
     # Function-level: the stack takes seconds to import, and --help must not.
     from docmind_lab.comparison import compare as run_compare  # noqa: PLC0415
+    from docmind_lab.telemetry import Telemetry  # noqa: PLC0415
 
     settings = load_settings()
     if decision_timeout is None and TIMEOUT_VARIABLE in os.environ:
@@ -123,6 +143,7 @@ def compare(
             stops_on_disconnect=stops_on_disconnect,
             retries=retries,
             router_injection=router_injection,
+            budget=_budget(budget_tokens, budget_calls, budget_cost, price),
             workload=workload,
             graph=graph or None,
             inputs=inputs or None,
@@ -133,6 +154,7 @@ def compare(
             side_by_side=side_by_side,
             settings=settings,
             out=folder,
+            telemetry=Telemetry(spans="otlp" if otlp else None, metrics_file=metrics_file or None),
             progress=shown.show,
             watch=shown.watch if isinstance(shown, _GrowingTable) else None,
             record=record or None,
@@ -155,6 +177,15 @@ def compare(
     else:
         files = "summary.md, timeline.png, overrun.png, runs.parquet, calls.parquet, events.parquet, manifest.json"
         print_study(study, f"In {folder}: {files}")
+
+
+def _budget(tokens: int | None, calls: int | None, cost: float | None, price: str) -> Budget | None:
+    """What a run may use besides time; None where nothing is said."""
+    from docmind_lab.budgets import Budget, Price  # noqa: PLC0415 - the stack takes seconds to import
+
+    if tokens is None and calls is None and cost is None and not price:
+        return None
+    return Budget(tokens=tokens, calls=calls, cost=cost, price=Price.parse(price) if price else None)
 
 
 class _GrowingTable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import json
@@ -11,6 +12,7 @@ from typing import Any
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
 from docmind_lab.alternatives.base import options_json
+from docmind_lab.budgets import Budget
 from docmind_lab.clocks import CLOCKS, ClockName
 from docmind_lab.comparison.levels import node_colour_of, retries_of
 from docmind_lab.deadlines import require_seconds
@@ -57,6 +59,7 @@ class Comparison:
     node_colour: Colour = "own"
     workload: str = "supervisor"
     replay: str = ""
+    budget: Budget = field(default_factory=Budget)
 
     def __post_init__(self) -> None:
         require_seconds("decision timeout", self.decision_timeout_s)
@@ -72,15 +75,22 @@ class Comparison:
         self.kind.cases(self.corpus)
         if self.side_by_side < 1:
             raise ConfigurationError(f"side_by_side must be 1 or more runs, not {self.side_by_side}")
+        if self.budget.time_s not in (None, self.decision_timeout_s):
+            raise ConfigurationError(
+                f"budget.time_s is {self.budget.time_s:g} and the decision timeout {self.decision_timeout_s:g}; they "
+                "are one budget: give it once"
+            )
 
     def __repr__(self) -> str:
         named = ", ".join(
             " ".join(label_of(alternative.name, options_json(alternative)).split()) for alternative in self.alternatives
         )
+        budgets = f"\n  second budgets: {self.budget.level}" if self.budget.is_second else ""
         return (
             f"Comparison: {self.decision_timeout_s:g} s decision timeout, {self.runs} {self.kind.asked} × "
             f"{len(self.alternatives)} alternatives = {self.total_runs:,} runs, seed {self.seed}\n"
             f"  {named}\n  {self.profile.name} latencies, fault {self.fault}, {self.clock} clock, corpus {self.corpus}"
+            f"{budgets}"
         )
 
     def _repr_html_(self) -> str:
@@ -98,6 +108,8 @@ class Comparison:
 
     def design(self) -> dict[str, Any]:
         """What determines the runs, as JSON."""
+        # Only where there are some: a comparison without is the one that it was before there were any.
+        budget = {name: value for name, value in dataclasses.asdict(self.budget).items() if value and name != "time_s"}
         # Only of a replay, so that the ids of other studies stay what they were.
         replayed = {"replay": self.replay} if self.replay else {}
         return replayed | {
@@ -116,6 +128,7 @@ class Comparison:
             "corpus": self.corpus,
             "node_colour": self.node_colour,
             "workload": self.workload,
+            **({"budget": budget} if budget else {}),
         }
 
     @functools.cached_property
@@ -174,5 +187,6 @@ class Comparison:
             gold_topics=question.gold_topics,
             has_server_log=has_server_log,
             alone=self.side_by_side == 1 and self.clock == "wall",
+            budget=self.budget,
         )
         return RunOrder(facts, alternative, question)

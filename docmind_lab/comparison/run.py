@@ -15,6 +15,7 @@ import pandas as pd
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.batch import CellStore
+from docmind_lab.budgets import Budget
 from docmind_lab.clocks import ClockName
 from docmind_lab.comparison.design import SIDE_BY_SIDE, Comparison
 from docmind_lab.comparison.own import asked_of, faults_in, require_own_only, require_whole_budget
@@ -34,6 +35,7 @@ from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.settings import Settings
 from docmind_lab.study import Study, prepare_folder
+from docmind_lab.telemetry import Telemetry
 from docmind_lab.workloads.kinds import systems_said, workload_kind
 from docmind_lab.workloads.own import Inputs, Services
 
@@ -59,6 +61,7 @@ def compare(
     stops_on_disconnect: bool = True,
     retries: int | None = None,
     router_injection: bool | None = None,
+    budget: Budget | None = None,
     workload: str = "supervisor",
     corpus: str = "language_reference",
     graph: Any = None,
@@ -78,6 +81,7 @@ def compare(
     max_requests: int | None = None,
     max_tokens: int | None = None,
     before_sending: BeforeSending | None = None,
+    telemetry: Telemetry | None = None,
 ) -> Study:
     """The same questions under every alternative.
 
@@ -93,7 +97,8 @@ def compare(
     instances; None for all. profile: a latency profile or its name; "heavy_tail/3", on the wall clock "typical/6".
     faults: as `services.faults` writes them. retries: tries after the first, of whoever retries under an alternative;
     None leaves the openai client its own 2. router_injection: retrieval asks a router engine first, as ADR-056 has it;
-    None for what the settings say.
+    None for what the settings say. budget: tokens, calls and cost of each run, enforced where the deadline is
+    propagated and measured everywhere; its `time_s` is the decision timeout by another name.
     workload: the system under the deadline, one of `workloads.WORKLOADS`; questions and defaults here are those of
     "supervisor", DocMind itself. corpus: "language_reference" with its forty questions, or "handbook" with twelve,
     which is the same text in every Python.
@@ -113,6 +118,7 @@ def compare(
     max_requests, max_tokens: of model calls on the wall clock. At the first request past one no further run begins, and
     runs that need another request are left out; the study is then not complete, and its manifest says why.
     before_sending: called with what a live endpoint is expected to be sent, before it is; whatever it raises ends it.
+    telemetry: where spans and metrics of the runs go when all are done; None for nowhere.
 
     Interrupted, it raises KeyboardInterrupt after saving the finished runs to `out`, if there is one.
     Raises: ConfigurationError for a value that cannot be used; ServiceError if the services do not start.
@@ -133,21 +139,32 @@ def compare(
     if kept.replay is not None:
         settled = {"profile": profile is not None, "faults": bool(faults), "clock": on_clock != "virtual"}
         settled |= {"stops_on_disconnect": not stops_on_disconnect, "side_by_side": side_by_side is not None}
-        settled |= {"router_injection": router_injection is not None}
+        settled |= {"router_injection": router_injection is not None, "budget": budget is not None}
         if graph is None:
             settled |= {"workload": workload != "supervisor", "corpus": corpus != "language_reference"}
         own_system = None if graph is None else (workload, corpus)
         asked = Asked(decision_timeout_s, runs, seed, alternatives, retries, own_system)
         replayed = replayed_comparison(Recording.load(kept.replay), asked, settled, settings)
-        return run_comparison(replayed, settings, workers=workers, out=out, progress=progress, watch=watch, kept=kept)
+        return run_comparison(
+            replayed,
+            settings,
+            workers=workers,
+            out=out,
+            progress=progress,
+            watch=watch,
+            kept=kept,
+            telemetry=telemetry,
+        )
     kind = workload_kind(workload)
     by_clock = kind.defaults
     defaults = by_clock.get(on_clock, by_clock["virtual"])
     written = [faults] if isinstance(faults, str) else faults
     struck = tuple(Fault.parse(item) if isinstance(item, str) else item for item in written)
     profile = defaults.profile if profile is None else profile
+    budget = budget or Budget()
+    said_s = budget.time_s if decision_timeout_s is None else decision_timeout_s
     comparison = Comparison(
-        decision_timeout_s=defaults.decision_timeout_s if decision_timeout_s is None else decision_timeout_s,
+        decision_timeout_s=defaults.decision_timeout_s if said_s is None else said_s,
         runs=defaults.runs if runs is None else runs,
         seed=seed,
         alternatives=parse_alternatives(alternatives, retries, budgeted_retries=settings.agents.max_retries),
@@ -160,13 +177,23 @@ def compare(
         clock=on_clock,
         corpus=corpus,
         workload=workload,
+        budget=budget,
     )
     if graph is not None:
         require_whole_budget(comparison.alternatives)
     kept.require_fit(on_clock, workload, None if out is None else Path(out))
     if before_sending is not None and on_clock == "wall" and (services == "own" or _clock_for(settings) == "wall"):
         before_sending(expected_to_send(comparison, settings))
-    return run_comparison(comparison, settings, workers=workers, out=out, progress=progress, watch=watch, kept=kept)
+    return run_comparison(
+        comparison,
+        settings,
+        workers=workers,
+        out=out,
+        progress=progress,
+        watch=watch,
+        kept=kept,
+        telemetry=telemetry,
+    )
 
 
 def _clock_for(settings: Settings) -> ClockName:
@@ -183,9 +210,12 @@ def run_comparison(
     progress: Progress | None = None,
     watch: Watch | None = None,
     kept: Kept = NOTHING_KEPT,
+    telemetry: Telemetry | None = None,
 ) -> Study:
     """`compare`, for a comparison that has been checked."""
     check_settings(comparison, settings)
+    if telemetry is not None:
+        telemetry.check(settings)
     settings = settings.replaced(agents={"enable_router_injection": comparison.router_injection})
     folder = None if out is None else prepare_folder(out)
     measured: list[MeasuredRun] = []
@@ -218,6 +248,9 @@ def run_comparison(
 
         save_study(study, folder)
         CellStore(folder / CELLS).remove()
+    if telemetry is not None:
+        # Now that nothing is measured any more.
+        telemetry.tell(measured, study.manifest)
     if interrupted is not None:
         raise interrupted
     return study

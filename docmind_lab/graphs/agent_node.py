@@ -20,7 +20,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 
 from docmind_lab.deadlines import DEADLINE_KEY, Deadline, allotted, current_policy
-from docmind_lab.errors import DeadlineError
+from docmind_lab.errors import BudgetError, DeadlineError
 from docmind_lab.graphs.build_params import NOT_GIVEN, SupervisorBuildParams
 from docmind_lab.graphs.handoff import HANDBACK_PREFIX, TASK_PREFIX, normalised_name
 from docmind_lab.graphs.history import whole_messages
@@ -54,7 +54,7 @@ class AgentNode(Runnable[Any, Command[Any]]):
             # Streamed, so that what the agent had is kept when its budget ends in the middle.
             for values in self.agent.stream(*_held_to(part, state, config), stream_mode="values"):
                 last = values
-        except DeadlineError as error:
+        except BudgetError as error:
             return self._cut(state, last, error, part)
         return self._returned(state, last, part)
 
@@ -71,7 +71,7 @@ class AgentNode(Runnable[Any, Command[Any]]):
         try:
             async for values in self.agent.astream(*_held_to(part, state, config), stream_mode="values"):
                 last = values
-        except DeadlineError as error:
+        except BudgetError as error:
             return self._cut(state, last, error, part)
         return self._returned(state, last, part)
 
@@ -93,11 +93,12 @@ class AgentNode(Runnable[Any, Command[Any]]):
         return Command(goto=self.options.supervisor_name, update=self._delta(state, final))
 
     def _cut(
-        self, state: Mapping[str, Any], last: Mapping[str, Any], error: DeadlineError, part: Deadline | None
+        self, state: Mapping[str, Any], last: Mapping[str, Any], error: BudgetError, part: Deadline | None
     ) -> Command[Any]:
         """What the agent had so far, and the end of the run; back to the supervisor if only its own part is over."""
         delta, deadline = self._delta(state, last), Deadline.from_state(state)
-        has_part = part is not None or current_policy().reserve_s > 0
+        # Parts are of time only: what refuses for another budget refuses everybody.
+        has_part = isinstance(error, DeadlineError) and (part is not None or current_policy().reserve_s > 0)
         if deadline is None or not has_part or self._is_spent(deadline):
             return Command(goto=END, update={**delta, "stop_reason": error.stop_reason})
         self._note_spent(part)

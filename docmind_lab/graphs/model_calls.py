@@ -1,4 +1,7 @@
-"""Middleware around every model call of a role: observes the call, and holds it to the deadline of the state."""
+"""Middleware around every model call of a role: observes the call, and holds it to the deadline of the state.
+
+The second budgets of the run, whose meter is in force around it, are charged here too, and enforced if the meter is.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,21 @@ import contextlib
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import httpx2
 import openai
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
-from langchain_core.messages import AIMessage
-from langchain_core.runnables import RunnableBinding
 
+from docmind_lab.budgets import ReplyCap, current_meter
 from docmind_lab.clocks import WALL, Clock
 from docmind_lab.deadlines import Deadline, PropagationPolicy, current_policy, deadline_scope
+from docmind_lab.errors import BudgetError
 from docmind_lab.graphs.client_retries import RetriesOff
+from docmind_lab.graphs.spending import budget_of, capped, reply_cap, settle, unbound
 from docmind_lab.graphs.state import MultiAgentGraphState
 from docmind_lab.randomness import keyed_uniform
-from docmind_lab.recorder import current_recorder, position_of
+from docmind_lab.recorder import current_recorder, position_of, refusal_detail
 
 # These leave the reserve to synthesis and validation, which come after them.
 _ROLES_BEFORE_SYNTHESIS = frozenset({"router", "planner", "retrieval"})
@@ -82,6 +86,9 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
     With a deadline: a call with no budget left is refused before it is sent (`BudgetRefused`); the client's own
     retries are off and ours stay within the budget; what is cut surfaces as `DeadlineExceeded`, and nothing of the
     call keeps running on this side. Without one: the request goes out exactly as the client would send it.
+
+    With a meter that is enforced: a call whose tokens, calls or cost are spent is refused (`SpendingRefused`), retries
+    one by one; replies of an OpenAI model are cut at the tokens that are left.
     """
 
     state_schema = MultiAgentGraphState
@@ -112,14 +119,16 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
             attempt = 0
             while True:
                 attempt += 1
+                cap = reply_cap(request)
                 try:
                     with _enforced(budget):
-                        response = handler(self._bounded(request, budget))
+                        response = handler(self._bounded(request, budget, cap))
                 except _FAILURES as error:
                     self.clock.sleep(self._wait_before_retry(error, budget, attempt))
                     self._raise_if_spent(error, budget)
+                    self._admit_retry(error, budget)
                 else:
-                    _note_tokens(response)
+                    settle(response, self.role, cap)
                     return response
 
     async def awrap_model_call(
@@ -131,14 +140,16 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
             attempt = 0
             while True:
                 attempt += 1
+                cap = reply_cap(request)
                 try:
                     with _enforced(budget):
-                        response = await handler(self._bounded(request, budget))
+                        response = await handler(self._bounded(request, budget, cap))
                 except _FAILURES as error:
                     await self.async_sleep(self._wait_before_retry(error, budget, attempt))
                     self._raise_if_spent(error, budget)
+                    self._admit_retry(error, budget)
                 else:
-                    _note_tokens(response)
+                    settle(response, self.role, cap)
                     return response
 
     def _budget(self, request: ModelRequest[Any]) -> _Budget | None:
@@ -154,17 +165,20 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
     def _recorded(self, request: ModelRequest[Any], budget: _Budget | None) -> Iterator[None]:
         recorder = current_recorder()
         position = position_of(request.state)
-        if budget is not None and budget.is_spent():
+        try:
+            _admit(self.role, budget)
+        except BudgetError as error:
             if recorder is not None:
-                recorder.refuse("llm", self.role, position)
-            raise budget.deadline.refused(self.role, "middleware")
+                recorder.refuse("llm", self.role, position, budget=budget_of(error))
+            raise
         if recorder is None:
             yield
             return
         with recorder.call("llm", self.role, position, cap_from_deadline=budget is not None):
             yield
 
-    def _bounded(self, request: ModelRequest[Any], budget: _Budget | None) -> ModelRequest[Any]:
+    def _bounded(self, request: ModelRequest[Any], budget: _Budget | None, cap: ReplyCap | None) -> ModelRequest[Any]:
+        request = capped(request, cap)
         if budget is None:
             return request
         own = (self.request_timeout_s, request.model_settings.get("timeout"), _model_timeout(request.model))
@@ -180,6 +194,10 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
         wait_s = budget.wait_before_retry(error, attempt, self.role)
         if wait_s is None:
             raise error
+        # Looked at before the wait too: who waits for a call that will be refused keeps its caller waiting for nothing.
+        meter = current_meter()
+        if meter is not None and (refusal := meter.refusal(self.role, "middleware")) is not None:
+            self._raise_refused(refusal, error)
         recorder = current_recorder()
         if recorder is not None:
             recorder.event("retry", self.role, kind="llm", attempt=attempt, wait_s=wait_s)
@@ -193,6 +211,28 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
             recorder.event("deadline_cut", self.role, kind="llm", source="network")
         raise budget.deadline.exceeded(self.role, "network") from error
 
+    def _admit_retry(self, error: Exception, budget: _Budget | None) -> None:
+        """Count another attempt. Raises: SpendingRefused if others have spent what was left."""
+        try:
+            _admit(self.role, budget)
+        except BudgetError as refusal:
+            self._raise_refused(refusal, error)
+
+    def _raise_refused(self, refusal: BudgetError, error: Exception) -> NoReturn:
+        recorder = current_recorder()
+        if recorder is not None:
+            recorder.event("refused", self.role, **refusal_detail("llm", budget_of(refusal)))
+        raise refusal from error
+
+
+def _admit(role: str, budget: _Budget | None) -> None:
+    """Count a request that is sent next. Raises: BudgetRefused, SpendingRefused when nothing is left for one."""
+    if budget is not None and budget.is_spent():
+        raise budget.deadline.refused(role, "middleware")
+    meter = current_meter()
+    if meter is not None:
+        meter.admit(role, "middleware")
+
 
 def _enforced(budget: _Budget | None) -> contextlib.AbstractContextManager[Deadline | None]:
     """What the network seam holds the call to; under a per-read cap it is left to the client's timeout."""
@@ -200,18 +240,4 @@ def _enforced(budget: _Budget | None) -> contextlib.AbstractContextManager[Deadl
 
 
 def _model_timeout(model: Any) -> Any:
-    return getattr(_unbound(model), "request_timeout", None)
-
-
-def _unbound(model: Any) -> Any:
-    while isinstance(model, RunnableBinding):
-        model = model.bound
-    return model
-
-
-def _note_tokens(response: ModelResponse[Any]) -> None:
-    """Tell the recorder how many tokens the response of the current call counts."""
-    recorder = current_recorder()
-    usage = next((m.usage_metadata for m in response.result if isinstance(m, AIMessage) and m.usage_metadata), None)
-    if recorder is not None and usage is not None:
-        recorder.note_tokens(usage["input_tokens"], usage["output_tokens"])
+    return getattr(unbound(model), "request_timeout", None)

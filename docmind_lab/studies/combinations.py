@@ -23,7 +23,7 @@ class Combination:
     def key(self) -> tuple[object, ...]:
         """The same for the same levels, whatever they were called: what the tables say of the runs."""
         # Of one run: the others have the same, but for their questions.
-        facts = dataclasses.asdict(dataclasses.replace(self.comparison, runs=1).orders()[0].facts)
+        facts = vars(dataclasses.replace(self.comparison, runs=1).orders()[0].facts)
         return tuple((name, value) for name, value in facts.items() if name not in ("study_id", "run_id"))
 
     @property

@@ -5,8 +5,10 @@ from __future__ import annotations
 import concurrent.futures as cf
 import os
 import queue
+import sys
 import threading
 import time
+import types
 from collections.abc import Callable
 from time import monotonic as aliased_monotonic
 from typing import Any
@@ -313,3 +315,16 @@ def test_a_hundred_and_twenty_minutes_pass_in_well_under_a_second() -> None:
     VirtualClock().run(lambda: in_threads(*[lambda: [time.sleep(60) for _ in range(120)]] * 4))
     # 480 hand-overs of about 10 µs: the bound is 100 times that, for a machine under load.
     assert time.perf_counter() - start_s < 1.0
+
+
+class _Compiled(types.ModuleType):
+    """What cffi makes of a compiled library: it passes for a module, and has no namespace."""
+
+    @property
+    def __dict__(self) -> dict[str, object]:  # type: ignore[override]
+        raise AttributeError("no __dict__")
+
+
+def test_a_compiled_library_that_passes_for_a_module_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "_compiled_library", _Compiled("_compiled_library"))
+    assert VirtualClock().run(lambda: 1) == 1

@@ -101,7 +101,10 @@ class _Places:
 
 def _namespace(module: object) -> dict[str, Any]:
     # Past a module's own __getattribute__, which may load what is to be loaded later.
-    return object.__getattribute__(module, "__dict__") if isinstance(module, ModuleType) else {}
+    try:
+        return object.__getattribute__(module, "__dict__") if isinstance(module, ModuleType) else {}
+    except AttributeError:  # compiled libraries that pass for modules, as cffi's do
+        return {}
 
 
 def _is_searched(name: str, module: object) -> bool:

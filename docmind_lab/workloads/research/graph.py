@@ -24,7 +24,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Send
 
 from docmind_lab.deadlines import DEADLINE_KEY, Deadline
-from docmind_lab.errors import DeadlineError, GraphError
+from docmind_lab.errors import BudgetError, GraphError
 from docmind_lab.graphs.state import Merged, keep_reason
 from docmind_lab.graphs.two_colours import Steps, StepsNode, Waiting
 from docmind_lab.recorder import current_recorder
@@ -114,7 +114,7 @@ class ResearchGraph:
         try:
             given = prompts.for_synthesis(task, kept)
             findings = yield from reply_of(asking, given, place, ledger.limits.llm_retries)
-        except DeadlineError as error:
+        except BudgetError as error:
             return _ended(digest(ledger), stop_reason=error.stop_reason)
         return _ended(findings)
 

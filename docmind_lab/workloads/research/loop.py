@@ -19,7 +19,7 @@ from langgraph.channels import UntrackedValue
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from docmind_lab.errors import DeadlineError
+from docmind_lab.errors import BudgetError
 from docmind_lab.graphs.asking import Asking
 from docmind_lab.graphs.two_colours import Steps, StepsNode
 from docmind_lab.workloads.research import prompts
@@ -77,7 +77,7 @@ class SourceLoop:
             suggestion = yield from decided(
                 self.askings[prompts.WRITER], given, next_query, run.place, run.ledger.limits.llm_retries
             )
-        except DeadlineError:
+        except BudgetError:
             run.leave("research_budget_exhausted", _CUT)
         except (MalformedDecision, *MODEL_FAILURES) as error:
             run.leave("query_generation_error", f"The query writer failed: {type(error).__name__}")
@@ -100,7 +100,7 @@ class SourceLoop:
         run = state["run"]
         try:
             run.found = yield self.searching.search(run.source, run.query, run.hypothesis.id, run.place.state)
-        except DeadlineError as error:
+        except BudgetError as error:
             run.error = type(error).__name__
             run.leave("research_budget_exhausted", _CUT)
         except SEARCH_FAILURES as error:
@@ -121,7 +121,7 @@ class SourceLoop:
                 run.place,
                 run.ledger.limits.llm_retries,
             )
-        except DeadlineError:
+        except BudgetError:
             run.keep_unfiltered()
         except (MalformedDecision, *MODEL_FAILURES) as error:
             # Without a filter's word nothing is accepted; if that is for want of budget, it is kept all the same.
@@ -147,7 +147,7 @@ class SourceLoop:
                 run.decision = yield from decided(
                     self.askings[prompts.JUDGE], given, saturation, run.place, run.ledger.limits.llm_retries
                 )
-            except DeadlineError:
+            except BudgetError:
                 run.leave("research_budget_exhausted", _CUT)
             except (MalformedDecision, *MODEL_FAILURES) as error:
                 run.leave("query_generation_error", f"The saturation judge failed: {type(error).__name__}")

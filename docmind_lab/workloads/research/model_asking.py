@@ -34,7 +34,7 @@ _TRANSIENT = (
     httpx2.TransportError,
 )
 MODEL_FAILURES = (openai.OpenAIError, json.JSONDecodeError, httpx2.HTTPError)
-"""What a model call may fail with; a spent deadline is raised as `DeadlineError` instead."""
+"""What a model call may fail with; a budget that is used up is raised as `BudgetError` instead."""
 
 _FIRST_BACKOFF_S = 0.5  # as the openai client's own first wait
 

@@ -18,7 +18,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
 from docmind_lab.deadlines import DEADLINE_KEY, Deadline, current_policy
-from docmind_lab.errors import DeadlineError
+from docmind_lab.errors import BudgetError
 from docmind_lab.graphs.asking import Asking
 from docmind_lab.graphs.two_colours import Steps, StepsNode, Waiting
 from docmind_lab.workloads.staged.calls import TOOLS
@@ -57,8 +57,8 @@ class Primary:
                 message = yield _bounded(asked, under_way["until_at"], self.ladder)
             except GraphBubbleUp:
                 raise
-            except TimeoutError as error:
-                reason = error.stop_reason if isinstance(error, DeadlineError) else "deadline"
+            except (TimeoutError, BudgetError) as error:
+                reason = error.stop_reason if isinstance(error, BudgetError) else "deadline"
                 return self._over(state, under_way, "timeout", stop_reason=reason)
             except Exception as error:  # noqa: BLE001 - the rungs below are there for whatever an agent fails with
                 return self._over(state, under_way, "error", error_type=type(error).__name__)

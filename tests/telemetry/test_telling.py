@@ -1,0 +1,176 @@
+"""Telling of runs is off by default and best-effort: what fails or hangs changes no run and no result."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import re
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import REGISTRY
+
+import docmind_lab as dl
+from docmind_lab.errors import ConfigurationError, EndpointRefused
+from docmind_lab.measurement import MeasuredRun
+from docmind_lab.settings import Settings
+from docmind_lab.telemetry import RunMetrics, Telemetry
+
+pytest.importorskip("opentelemetry.sdk.trace")
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+
+class Failing(SpanExporter):
+    def export(self, spans: Any) -> SpanExportResult:
+        raise RuntimeError("http://user:secret@collector")
+
+    def shutdown(self) -> None:
+        pass
+
+
+class Hanging(SpanExporter):
+    """Never comes back before the test lets it."""
+
+    def __init__(self) -> None:
+        self.begun, self.released = threading.Event(), threading.Event()
+
+    def export(self, spans: Any) -> SpanExportResult:
+        self.begun.set()
+        self.released.wait()
+        return SpanExportResult.SUCCESS
+
+    def shutdown(self) -> None:
+        pass
+
+
+@pytest.fixture
+def unset(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    for name in ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"):
+        monkeypatch.delenv(name, raising=False)
+    return monkeypatch
+
+
+def compared(telemetry: Telemetry | None) -> dl.Study:
+    return dl.compare(8.0, 1, alternatives="A", corpus="handbook", profile="typical", telemetry=telemetry)
+
+
+def test_an_exporter_that_fails_changes_no_result_and_its_message_is_not_repeated(
+    told: list[MeasuredRun], manifest: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    Telemetry(spans=Failing()).tell(told, manifest)
+    assert "spans: not sent (RuntimeError)" in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_an_exporter_that_takes_nothing_is_said_to_have_taken_nothing(
+    told: list[MeasuredRun], manifest: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    exporter = InMemorySpanExporter()
+    exporter.shutdown()
+    Telemetry(spans=exporter).tell(told, manifest)
+    assert "spans: not sent (the exporter took 0 of " in caplog.text
+
+
+@pytest.mark.wall
+def test_an_exporter_that_hangs_is_left_behind(
+    told: list[MeasuredRun], manifest: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    exporter, begun_at = Hanging(), time.monotonic()
+    try:
+        Telemetry(spans=exporter, patience_s=0.2).tell(told, manifest)
+        took_s = time.monotonic() - begun_at
+        assert "spans: not sent within 0.2 s; left behind" in caplog.text
+        # It would wait for ever; a loaded machine may take its time with 0.2 s.
+        assert 0.2 <= took_s < 5.0
+    finally:
+        exporter.released.set()
+
+
+def test_a_study_is_the_same_whether_it_is_told_of_to_nobody_to_a_failing_exporter_or_to_one_that_works(
+    tmp_path: Path,
+) -> None:
+    exporter, path = InMemorySpanExporter(), tmp_path / "runs.prom"
+    untold = compared(None)
+    for telemetry in (Telemetry(spans=Failing()), Telemetry(spans=exporter, metrics_file=path)):
+        study = compared(telemetry)
+        for table in ("runs", "calls", "events"):
+            assert getattr(study, table).equals(getattr(untold, table)), table
+        assert study.manifest["design"] == untold.manifest["design"]
+    assert len(exporter.get_finished_spans()) == 1 + (untold.calls["seen_from"] == "client").sum()
+    assert "docmind_runs_total{" in path.read_text(encoding="utf-8")
+
+
+def test_without_being_asked_it_tells_nobody_anything(
+    told: list[MeasuredRun], manifest: dict[str, Any], unset: pytest.MonkeyPatch
+) -> None:
+    before = set(REGISTRY._names_to_collectors)
+    unset.setattr(threading.Thread, "start", lambda self: pytest.fail("a thread"))
+    Telemetry().check(Settings())
+    Telemetry().tell(told, manifest)
+    assert set(REGISTRY._names_to_collectors) == before
+
+
+def test_without_the_sdk_only_who_asks_for_spans_hears_of_it(unset: pytest.MonkeyPatch) -> None:
+    unset.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+    Telemetry(metrics=RunMetrics()).check(Settings())
+    with pytest.raises(ConfigurationError, match="OpenTelemetry is not installed"):
+        Telemetry(spans=InMemorySpanExporter()).check(Settings())
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"spans": "jaeger"}, "telemetry.spans must be 'otlp' or an exporter, not 'jaeger'"),
+        ({"patience_s": 0}, "telemetry.patience_s must be a finite number of seconds above 0"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_refused_by_name(values: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(named)):
+        Telemetry(**values)
+
+
+@pytest.mark.parametrize("name", ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"])
+def test_a_collector_elsewhere_is_refused_before_anything_starts_unless_it_is_allowed(
+    unset: pytest.MonkeyPatch, name: str
+) -> None:
+    telemetry = Telemetry(spans="otlp")
+    telemetry.check(Settings())
+    unset.setenv(name, "https://collector.example:4318")
+    with pytest.raises(EndpointRefused, match=f"{name}: collector.example is not on this machine"):
+        compared(telemetry)
+    allowed = {"allow_remote_endpoints": True, "endpoint_allowlist": ("collector.example",)}
+    telemetry.check(Settings(security=allowed))
+
+
+def test_without_the_extra_the_remedy_is_named_before_anything_starts(unset: pytest.MonkeyPatch) -> None:
+    real = importlib.import_module
+
+    def missing(name: str, package: str | None = None) -> Any:
+        if name.startswith("opentelemetry.exporter"):
+            raise ModuleNotFoundError(name)
+        return real(name, package)
+
+    unset.setattr(importlib, "import_module", missing)
+    with pytest.raises(ConfigurationError, match=re.escape("pip install 'docmind_lab[telemetry]'")):
+        Telemetry(spans="otlp").check(Settings())
+
+
+def test_a_metrics_file_that_cannot_be_written_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigurationError, match="cannot be written"):
+        Telemetry(metrics_file=tmp_path / "file" / "runs.prom").check(Settings())
+
+
+def test_a_metrics_file_that_cannot_be_written_any_more_changes_no_result(
+    told: list[MeasuredRun], manifest: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    metrics = RunMetrics()
+    with caplog.at_level(logging.WARNING):
+        Telemetry(metrics=metrics, metrics_file=tmp_path / "gone" / "runs.prom").tell(told, manifest)
+    assert "metrics: not sent (FileNotFoundError)" in caplog.text
+    assert sum(sample.value for sample in metrics.runs.collect()[0].samples if sample.name.endswith("_total")) == 3

@@ -1,0 +1,234 @@
+"""Second budgets: what one may be, what a meter says of it, and how tables written before them are read."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import threading
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from sample_runs import sample_run, sample_study
+
+import docmind_lab as dl
+from docmind_lab.budgets import Budget, Meter, Price, ReplyCap, Spent, current_meter, metering
+from docmind_lab.comparison import Comparison
+from docmind_lab.conditions import by_condition, varying
+from docmind_lab.errors import (
+    BudgetError,
+    CallsSpent,
+    ConfigurationError,
+    CostSpent,
+    DeadlineError,
+    SpendingRefused,
+    TokensSpent,
+)
+from docmind_lab.records import SCHEMA_VERSION, TABLES, to_frame
+from docmind_lab.study import Study
+
+PRICE = Price(1.0, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"time_s": 0}, "budget.time_s must be a finite number of seconds above 0"),
+        ({"tokens": 0}, "budget.tokens must be a whole number from 1 up, not 0; try 6000"),
+        ({"tokens": 10.5}, "budget.tokens must be a whole number"),
+        ({"calls": True}, "budget.calls must be a whole number"),
+        ({"calls": -1}, "budget.calls must be a whole number from 1 up, not -1; try 12"),
+        ({"cost": math.nan, "price": PRICE}, "budget.cost must be a finite number"),
+        ({"cost": 0, "price": PRICE}, "budget.cost must be above 0; leave it out for no limit"),
+        ({"cost": 0.1}, "budget.cost needs a price above 0: give price=Price("),
+        ({"cost": 0.1, "price": Price(0, 0)}, "budget.cost needs a price above 0"),
+        ({"price": 0.15}, "budget.price must be a Price"),
+    ],
+)
+def test_a_budget_that_cannot_be_used_is_refused_by_name(values: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(named)):
+        Budget(**values)
+
+
+@pytest.mark.parametrize("text", ["0.15", "a/b", "1/2/3", "", "-1/2", "nan/1"])
+def test_a_price_is_written_as_two_numbers_of_0_or_more(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="price"):
+        Price.parse(text)
+    assert Price.parse("0.15/0.60") == Price(0.15, 0.60)
+
+
+def test_a_price_is_for_a_million_tokens() -> None:
+    assert PRICE.cost(1_000_000, 500_000) == 3.0
+
+
+@pytest.mark.parametrize(
+    ("budget", "level", "is_second"),
+    [
+        (Budget(), "none", False),
+        (Budget(time_s=5, price=PRICE), "none", False),
+        (Budget(tokens=6000, calls=12, cost=0.02, price=PRICE), "6000 tokens, 12 calls, 0.02 cost", True),
+        (Budget(tokens=12_345_678), "12345678 tokens", True),
+    ],
+)
+def test_the_tables_name_the_second_budgets_and_nothing_else(budget: Budget, level: str, is_second: bool) -> None:
+    assert (budget.level, budget.is_second) == (level, is_second)
+
+
+# ---- the meter
+
+
+def test_a_call_is_refused_when_nothing_is_left_and_the_error_says_of_what() -> None:
+    meter = Meter(Budget(calls=2))
+    for _ in range(2):
+        meter.admit("planner", "middleware")
+    with pytest.raises(
+        CallsSpent, match="planner: a call was refused at middleware: 2 of 2 calls are spent"
+    ) as refused:
+        meter.admit("planner", "middleware")
+    error = refused.value
+    assert (error.budget, error.limit, error.spent, error.role, error.source) == (
+        "calls",
+        2,
+        2,
+        "planner",
+        "middleware",
+    )
+    assert error.stop_reason == "call_budget"
+    assert meter.spent() == Spent(tokens=0, calls=2, cost=pytest.approx(math.nan, nan_ok=True))
+
+
+def test_a_call_under_way_may_pass_the_limit_and_none_follows_it() -> None:
+    meter = Meter(Budget(tokens=100))
+    meter.admit("a", "middleware")
+    meter.charge(90, 9)
+    meter.admit("a", "middleware")  # one token is left, and what a call takes is known after it only
+    meter.charge(90, 9)
+    with pytest.raises(TokensSpent) as refused:
+        meter.admit("a", "middleware")
+    assert (refused.value.spent, refused.value.stop_reason) == (198, "token_budget")
+
+
+def test_several_calls_under_way_pass_the_limit_by_no_more_than_they_use() -> None:
+    meter = Meter(Budget(tokens=100))
+    for _ in range(3):
+        meter.admit("a", "middleware")
+    for _ in range(3):
+        meter.charge(80, 10)
+    assert meter.spent().tokens == 270
+    assert isinstance(meter.refusal("a", "middleware"), TokensSpent)
+
+
+def test_cost_is_charged_by_what_is_read_and_written() -> None:
+    meter = Meter(Budget(cost=0.0003, price=PRICE))
+    for _ in range(3):  # a tenth of a thousandth is no binary number; three of them are the whole budget
+        meter.admit("a", "middleware")
+        meter.charge(60, 10)
+    with pytest.raises(CostSpent) as refused:
+        meter.admit("a", "middleware")
+    assert refused.value.spent == pytest.approx(0.0003)
+
+
+def test_second_budgets_are_no_timeouts_and_share_a_root_with_them() -> None:
+    assert issubclass(SpendingRefused, BudgetError)
+    assert issubclass(DeadlineError, BudgetError)
+    assert not issubclass(SpendingRefused, TimeoutError)
+
+
+def test_of_many_threads_no_more_get_a_call_than_there_are_calls() -> None:
+    meter, admitted, begin = Meter(Budget(calls=50)), [], threading.Barrier(8)
+
+    def ask() -> None:
+        begin.wait()
+        for _ in range(20):
+            try:
+                meter.admit("a", "middleware")
+            except CallsSpent:
+                continue
+            meter.charge(1, 1)
+            admitted.append(1)
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(admitted), meter.spent().calls, meter.spent().tokens) == (50, 50, 100)
+
+
+@pytest.mark.parametrize(
+    ("budget", "spent", "cap"),
+    [
+        (Budget(calls=3), (0, 0), None),
+        (Budget(tokens=1000), (300, 100), ReplyCap(600, "tokens")),
+        (Budget(tokens=1000), (5000, 0), ReplyCap(1, "tokens")),
+        (Budget(tokens=100_000), (0, 0), None),  # more than a model may be asked for
+        (Budget(cost=0.0020, price=PRICE), (400, 0), ReplyCap(400, "cost")),
+        (Budget(tokens=1000, cost=0.0020, price=PRICE), (400, 0), ReplyCap(400, "cost")),
+        (Budget(tokens=500, cost=0.0020, price=PRICE), (400, 0), ReplyCap(100, "tokens")),
+        (Budget(cost=0.002, price=Price(1.0, 0.0)), (0, 0), None),
+    ],
+)
+def test_a_reply_may_have_what_is_left(budget: Budget, spent: tuple[int, int], cap: ReplyCap | None) -> None:
+    meter = Meter(budget)
+    meter.charge(*spent)
+    assert meter.reply_cap() == cap
+
+
+def test_a_meter_is_in_force_in_its_block_only() -> None:
+    with metering(Meter(Budget())) as meter:
+        assert current_meter() is meter
+    assert current_meter() is None
+
+
+# ---- comparisons
+
+
+def test_the_time_of_a_budget_is_the_decision_timeout_and_is_given_once() -> None:
+    with pytest.raises(ConfigurationError, match=re.escape("budget.time_s is 5 and the decision timeout 20")):
+        dl.compare(20, budget=Budget(time_s=5))
+    orders = Comparison(decision_timeout_s=5, budget=Budget(time_s=5, calls=4)).orders()
+    assert {order.facts.budget.calls for order in orders} == {4}
+
+
+def test_a_comparison_without_second_budgets_has_the_name_that_it_had_before_there_were_any() -> None:
+    assert "budget" not in Comparison().design()
+    assert Comparison(budget=Budget(time_s=20.0)).study_id == Comparison().study_id
+    budgeted = Comparison(budget=Budget(tokens=10, price=PRICE))
+    assert budgeted.design()["budget"] == {
+        "tokens": 10,
+        "price": {"input_per_million": 1.0, "output_per_million": 4.0},
+    }
+    assert budgeted.study_id != Comparison().study_id
+    assert "second budgets: 10 tokens" in repr(budgeted)
+
+
+def test_budgets_are_a_condition_of_their_own() -> None:
+    levels = ("none", "6000 tokens", "9000 tokens")
+    runs = to_frame("runs", [sample_run("cooperative", 0, second_budgets=level) for level in levels])
+    assert varying(runs) == ["second_budgets"]
+    assert [(condition["second_budgets"], len(group)) for condition, group in by_condition(runs)] == [
+        ("6000 tokens", 1),
+        ("9000 tokens", 1),
+        ("none", 1),
+    ]
+
+
+# ---- older tables
+
+
+def test_a_study_written_before_second_budgets_still_opens(tmp_path: Path) -> None:
+    sample_study(runs=2).save(tmp_path)
+    new = [column.name for column in TABLES["runs"][1] if column.since > 1]
+    older = pd.read_parquet(tmp_path / "runs.parquet").drop(columns=new)
+    older.to_parquet(tmp_path / "runs.parquet", index=False)
+    manifest = json.loads((tmp_path / "manifest.json").read_text()) | {"schema_version": 1}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    study = Study.load(tmp_path)
+    assert SCHEMA_VERSION == 2
+    assert len(new) == 10
+    assert study.runs["tokens_spent"].isna().all()
+    assert set(study.runs["second_budgets"]) == {"none"}
+    assert study.runs.dtypes.astype(str).equals(sample_study(runs=2).runs.dtypes.astype(str))
+    assert "A  cooperative" in study.report()

@@ -1,0 +1,58 @@
+"""What the options of `compare` about budgets and telemetry become, without a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import docmind_lab.comparison
+from docmind_lab.budgets import Budget, Price
+from docmind_lab.cli.app import app
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.telemetry import Telemetry
+
+
+class NotRun(Exception):
+    """The command came as far as the comparison."""
+
+
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    said: dict[str, Any] = {}
+
+    def compare(*positional: Any, **named: Any) -> None:
+        said.update(named)
+        raise NotRun
+
+    monkeypatch.setattr(docmind_lab.comparison, "compare", compare)
+    return said
+
+
+def test_budgets_are_off_unless_they_are_given(given: dict[str, Any]) -> None:
+    result = CliRunner().invoke(app, ["compare", "--json"])
+    assert isinstance(result.exception, NotRun)
+    assert (given["budget"], given["telemetry"]) == (Budget(), Telemetry())
+
+
+def test_each_budget_and_each_way_out_has_an_option(given: dict[str, Any]) -> None:
+    words = "--budget-tokens 6000 --budget-calls 12 --budget-cost 0.02 --price 0.15/0.60 --otlp --metrics-file x.prom"
+    CliRunner().invoke(app, ["compare", "--json", *words.split()])
+    assert given["budget"] == Budget(tokens=6000, calls=12, cost=0.02, price=Price(0.15, 0.60))
+    assert given["telemetry"] == Telemetry(spans="otlp", metrics_file="x.prom")
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("--budget-tokens 0", "budget.tokens must be a whole number from 1 up"),
+        ("--budget-cost 0.02", "budget.cost needs a price above 0"),
+        ("--price 0.15", "price must be INPUT/OUTPUT"),
+    ],
+)
+def test_a_budget_that_cannot_be_used_is_refused_by_name(given: dict[str, Any], words: str, named: str) -> None:
+    result = CliRunner().invoke(app, ["compare", "--json", *words.split()])
+    assert isinstance(result.exception, ConfigurationError)
+    assert named in str(result.exception)
+    assert given == {}
