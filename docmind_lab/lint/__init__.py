@@ -5,6 +5,7 @@ observed.py    an alternative that is looked on at: nodes, threads, a loop that 
 intervals.py   stretches of time
 probe.py       what the graph does when nothing limits it
 facts.py       of each node: colour, calls, timeouts, retries and their worst case
+probing.py     every node probed, and where the deadline is then put
 overruns.py    what ate the time of a run that was late
 findings.py    what is wrong, the run that shows it, the remedy
 verdict.py     of each alternative, and the report

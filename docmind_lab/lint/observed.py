@@ -97,9 +97,15 @@ class _NodeVisits(BaseCallbackHandler):
         place = self.tree.place_of(run_id)
         if place is above or place.path[-1:] == (START,):
             return
-        visit = Visit(place, self._since(), _has(inputs, self._seen.deadline_key))
+        had_key = self._read_from_state(place) if _is_tool_calls(inputs) else _has(inputs, self._seen.deadline_key)
+        visit = Visit(place, self._since(), had_key)
         self._open[run_id] = visit
         self._seen.visits.append(visit)
+
+    def _read_from_state(self, place: Place) -> bool:
+        """A node that is sent tool calls reads the state of its own graph, as the node before it there was given it."""
+        beside = [visit for visit in self._seen.visits if visit.place.path[:-1] == place.path[:-1]]
+        return beside[-1].had_key if beside else False
 
     def on_tool_start(
         self,
@@ -183,6 +189,12 @@ class Observed:
                     self._seen.blocked.append((due_at_s, since()))
         finally:
             del loop.run_in_executor
+
+
+def _is_tool_calls(given: Any) -> bool:
+    return isinstance(given, list) and all(
+        isinstance(item, Mapping) and item.get("type") == "tool_call" for item in given
+    )
 
 
 def _has(given: Any, key: str) -> bool:

@@ -81,6 +81,11 @@ class Scene:
         spans = [(work.started_at_s, work.ended_at_s) for work in self.seen.in_threads if work.place.role == node]
         return length_s(spans)
 
+    def without_key(self, node: str) -> list[str]:
+        """The nodes at and inside this one that were not given the key of the deadline."""
+        visits = [visit for visit in self.seen.visits if visit.place.role == node and not visit.had_key]
+        return list(dict.fromkeys(str(visit.place) for visit in visits))
+
     def colour(self, node: str) -> str:
         """What the node is under an event loop."""
         if self.blocked_s(node) > _NO_TIME_S:
