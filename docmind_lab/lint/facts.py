@@ -74,7 +74,8 @@ class NodeFacts:
     """One node of the outermost graph.
 
     colour: sync, async, blocking async, or that it takes no time, as an event loop saw it. calls: kind → how many in
-    one run. timeouts_s: of its requests, each of one read; empty where there is none. code_s: the longest stretch
+    one run. timeouts_s: of its requests, each of one read; empty where there is none. capped: how many
+    requests of how many the deadline reached where it travels with the run. code_s: the longest stretch
     without a request under way, which no deadline cuts in sync code. has_key: whether each visit of the node, and of
     those inside, was given the key of the deadline; None for a graph that is not asked to have one.
     """
@@ -83,6 +84,7 @@ class NodeFacts:
     colour: str
     calls: dict[str, int]
     timeouts_s: tuple[float, ...]
+    capped: tuple[int, int]
     code_s: float
     retries: Retries | None
     worst_case: WorstCase | None
@@ -106,12 +108,19 @@ def timeouts_of(scene: Scene, node: str) -> tuple[float, ...]:
     return tuple(sorted(float(timeout_s) for timeout_s in given if not math.isnan(timeout_s)))
 
 
-def kinds_struck(scene: Scene, node: str) -> tuple[str, str] | None:
-    """The faults that have the node's requests never answered, and failing at once; None if it sends none."""
+def faults_of(scene: Scene, node: str) -> list[tuple[str, str]]:
+    """The faults that have the node's requests never answered, and failing at once: of models, then of searches."""
     kinds = {call.kind for call in requests_of(scene.measured) if call.role == node}
-    if "llm" in kinds:
-        return "hang", "http_500"
-    return ("retrieval_hang", "retrieval_503") if "retrieval" in kinds else None
+    known = {"llm": ("hang", "http_500"), "retrieval": ("retrieval_hang", "retrieval_503")}
+    return [faults for kind, faults in known.items() if kind in kinds]
+
+
+def capped_in(told: Scene, node: str) -> tuple[int, int]:
+    """How many requests of the node carried the deadline of a run that hands it on, and how many there were."""
+    sent = {(call.call_id, call.attempt) for call in requests_of(told.measured) if call.role == node}
+    details = [json.loads(event.detail) for event in told.measured.events if event.event == "attempt_started"]
+    capped = [one for one in details if (one["call_id"], one["attempt"]) in sent and one["capped"]]
+    return len(capped), len(sent)
 
 
 def retries_of(bench: Bench, well: Scene, failing: Scene, node: str) -> Retries:

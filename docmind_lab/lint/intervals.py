@@ -7,6 +7,11 @@ from collections.abc import Iterable
 Interval = tuple[float, float]
 
 
+def length_of(interval: Interval) -> float:
+    """Its seconds."""
+    return interval[1] - interval[0]
+
+
 def length_s(intervals: Iterable[Interval]) -> float:
     """Seconds that the union of the intervals covers."""
     return sum(to - start for start, to in union(intervals))

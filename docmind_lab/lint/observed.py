@@ -23,8 +23,6 @@ from docmind_lab.deadlines import Deadline
 from docmind_lab.recorder import Recorder
 from docmind_lab.workloads.own.nodes import Place, RunTree
 
-# A loop that stands still for less than this is not seen to; slack is never that small.
-_TICK_S = 0.01
 # Until it is cancelled; no run goes on for as long.
 _LONG_S = 1e9
 # What is late by less is the sum of floating point numbers.
@@ -55,12 +53,12 @@ class ThreadWork:
 class Seen:
     """What was seen of one run. deadline_key: what is looked for in the inputs of nodes.
 
-    blocked: (from, to) while the event loop stood still, in seconds since the run's start; looked for if
-    `looks_at_loop`, which takes an event of its own for every hundredth of a second.
+    blocked: (from, to) while the event loop stood still, in seconds since the run's start. tick_s: how long at least
+    for it to be seen, since each tick takes an event of the loop's own; 0 for not looking.
     """
 
     deadline_key: str = ""
-    looks_at_loop: bool = False
+    tick_s: float = 0.0
     visits: list[Visit] = field(default_factory=list)
     blocked: list[tuple[float, float]] = field(default_factory=list)
     in_threads: list[ThreadWork] = field(default_factory=list)
@@ -180,11 +178,12 @@ class Observed:
         # On the loop itself, over whatever stands at its class.
         loop.run_in_executor = run_in_executor
         try:
-            while not self._seen.looks_at_loop:
+            tick_s = self._seen.tick_s
+            while not tick_s:
                 await asyncio.sleep(_LONG_S)
             while True:
-                due_at_s = since() + _TICK_S
-                await asyncio.sleep(_TICK_S)
+                due_at_s = since() + tick_s
+                await asyncio.sleep(tick_s)
                 if since() - due_at_s > _ON_TIME_S:
                     self._seen.blocked.append((due_at_s, since()))
         finally:

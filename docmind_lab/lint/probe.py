@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from docmind_lab.lint.intervals import Interval, length_s, within, without
+from docmind_lab.lint.intervals import Interval, length_of, length_s, within, without
 from docmind_lab.lint.observed import Observed, Seen, Visit
 from docmind_lab.lint.overruns import requests_of, span_of
 from docmind_lab.lint.trials import Bench, Trial
@@ -20,6 +20,11 @@ from docmind_lab.records import CallRecord
 AMPLE_S = 3600.0
 # What is late by less is the sum of floating point numbers.
 _NO_TIME_S = 1e-6
+
+# A loop that stands still for less is not seen to; no slack worth having is that small.
+_TICK_S = 0.01
+# Retries wait for seconds, and go on for minutes.
+_TICK_OF_RETRIES_S = 0.05
 
 UNTIMED = "unguarded"
 UNTIMED_ASYNC = "C"
@@ -51,18 +56,32 @@ class Scene:
         """Those that the visit sent."""
         return sent_in(requests_of(self.measured), visit)
 
-    def longest_code(self, node: str) -> Interval | None:
+    def longest_code(self, node: str) -> Interval:
         """The longest stretch of a visit without a request under way: what no deadline can cut in sync code.
 
         Under a fault, of those after a request that failed: what was there before it is no news.
         """
+        return self._longest(node, [(0.0, float("inf"))])
+
+    def stretches(self, node: str) -> list[Interval]:
+        """Where to put a deadline: into the longest code, and into the longest that an event loop cannot cancel.
+
+        That is code in a thread, and whatever the loop stands still for.
+        """
+        threads = [(work.started_at_s, work.ended_at_s) for work in self.seen.in_threads if work.place.role == node]
+        return [self.longest_code(node), self._longest(node, threads), self._longest(node, self.seen.blocked)]
+
+    def _longest(self, node: str, of_these: Iterable[Interval]) -> Interval:
+        """The longest part of these, in a visit of the node and without a request under way; (0.0, 0.0) if none."""
+        spans = list(of_these)
         found = [
             stretch
             for visit in self.outermost(node)
             if visit.ended_at_s < float("inf")
-            for stretch in without(self._of_interest(visit), map(span_of, self.requests(visit)))
+            for span in within(spans, *self._of_interest(visit))
+            for stretch in without(span, map(span_of, self.requests(visit)))
         ]
-        return max(found, key=lambda stretch: stretch[1] - stretch[0], default=None)
+        return max(found, key=length_of, default=(0.0, 0.0))
 
     def _of_interest(self, visit: Visit) -> Interval:
         if self.trial.fault == "none":
@@ -105,5 +124,5 @@ def sent_in(requests: Iterable[CallRecord], visit: Visit) -> list[CallRecord]:
 def look(bench: Bench, alternative: str, question_id: str, *, fault: str = "none", key: str = "") -> Scene:
     """The scene of a run with an ample budget. key: that of the deadline, looked for in the inputs of nodes."""
     trial = Trial(alternative, AMPLE_S, question_id, fault)
-    seen = Seen(key, looks_at_loop=fault == "none")
+    seen = Seen(key, tick_s=_TICK_S if fault == "none" else _TICK_OF_RETRIES_S)
     return Scene(trial, bench.measure(trial, seen_by=lambda inner: Observed(inner, seen)), seen)

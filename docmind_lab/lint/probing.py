@@ -13,13 +13,14 @@ from docmind_lab.lint.facts import (
     SLOWEST_GAP_S,
     NodeFacts,
     calls_in,
-    kinds_struck,
+    capped_in,
+    faults_of,
     retries_of,
     timeouts_of,
     trickled_of,
     worst_case_of,
 )
-from docmind_lab.lint.intervals import Interval
+from docmind_lab.lint.intervals import length_of
 from docmind_lab.lint.probe import UNTIMED, UNTIMED_ASYNC, Scene, look
 from docmind_lab.lint.trials import Bench
 
@@ -53,7 +54,7 @@ class Probed:
     def home(self, node: str) -> list[Scene]:
         """The scenes of the input that the node is looked at with."""
         visiting = [scene for scene in self.scenes.values() if scene.outermost(node)]
-        asking = [scene for scene in visiting if kinds_struck(scene, node) is not None]
+        asking = [scene for scene in visiting if faults_of(scene, node)]
         return [scene for scene in self.of_input((asking or visiting)[0].trial.question_id) if scene.outermost(node)]
 
 
@@ -77,42 +78,37 @@ def probe(bench: Bench, decision_timeout_s: float, slack_s: float, key: str) -> 
                 f"(input {question.id}); have it answer its inputs first"
             )
         probed.trials[decision_timeout_s, "none", question.id] = None
-        if key:
-            in_colour = "A" if scenes[0].trial.alternative == UNTIMED else "E"
-            probed.told[question.id] = look(bench, in_colour, question.id, key=key)
+        in_colour = "A" if scenes[0].trial.alternative == UNTIMED else "E"
+        probed.told[question.id] = look(bench, in_colour, question.id, key=key)
     for node in dict.fromkeys(node for scene in probed.scenes.values() for node in scene.nodes()):
-        probed.facts[node] = _facts(bench, probed, node, decision_timeout_s, slack_s)
+        probed.facts[node] = _facts(bench, probed, node, decision_timeout_s, slack_s, key)
     return probed
 
 
-def _facts(bench: Bench, probed: Probed, node: str, decision_timeout_s: float, slack_s: float) -> NodeFacts:
+def _facts(bench: Bench, probed: Probed, node: str, decision_timeout_s: float, slack_s: float, key: str) -> NodeFacts:
     """The facts of a node; its runs under a deadline go to `probed.trials`."""
     scenes = probed.home(node)
     first, question_id = scenes[0], scenes[0].trial.question_id
     retries = worst = trickled = None
     timeouts_s = timeouts_of(first, node)
-    struck = kinds_struck(first, node)
-    if struck is not None:
-        hang, fail = struck
+    for hang, fail in faults_of(first, node):
         failing = [look(bench, scene.trial.alternative, question_id, fault=f"{fail}:{node}") for scene in scenes]
-        retries = retries_of(bench, first, failing[0], node)
-        worst = worst_case_of(bench, first, node, hang)
         begins_at_s = first.outermost(node)[0].started_at_s
         within_s = max(decision_timeout_s, round(begins_at_s + _TO_HANG_IN_S, _DIGITS))
         probed.trials[within_s, f"{hang}:{node}", question_id] = None
+        # A node that asks a model and a store is described by its model.
+        retries = retries or retries_of(bench, first, failing[0], node)
+        worst = worst or worst_case_of(bench, first, node, hang)
         if hang == "hang":
             gap_s = min(within_s / 4, SLOWEST_GAP_S)
             probed.trials[within_s, f"trickle={gap_s!r}:{node}", question_id] = None
             trickled = trickled_of(bench, first, node, timeouts_s[0]) if timeouts_s else None
         for scene in failing:
-            _cut(probed, scene, scene.longest_code(node), slack_s)
-    code_s = 0.0
+            _cut(probed, scene, node, slack_s)
     for alternative in (UNTIMED, UNTIMED_ASYNC):
         found = [scene for (_, of), scene in probed.scenes.items() if of == alternative and scene.outermost(node)]
         if found:
-            slowest = max(found, key=lambda scene: _length_s(scene.longest_code(node)))
-            _cut(probed, slowest, slowest.longest_code(node), slack_s)
-            code_s = max(code_s, _length_s(slowest.longest_code(node)))
+            _cut(probed, max(found, key=lambda scene: length_of(scene.longest_code(node))), node, slack_s)
     under_loop = [scene for (_, of), scene in probed.scenes.items() if of == UNTIMED_ASYNC and scene.outermost(node)]
     told = [scene for scene in probed.told.values() if scene.outermost(node)]
     return NodeFacts(
@@ -120,11 +116,12 @@ def _facts(bench: Bench, probed: Probed, node: str, decision_timeout_s: float, s
         colour=_colour(under_loop, node),
         calls=calls_in(first, node),
         timeouts_s=timeouts_s,
-        code_s=code_s,
+        capped=capped_in(probed.told[question_id], node),
+        code_s=max(length_of(scene.longest_code(node)) for scene in probed.scenes.values()),
         retries=retries,
         worst_case=worst,
         trickled=trickled,
-        has_key=not any(scene.without_key(node) for scene in told) if told else None,
+        has_key=not any(scene.without_key(node) for scene in told) if key and told else None,
     )
 
 
@@ -136,12 +133,9 @@ def _colour(under_loop: list[Scene], node: str) -> str:
     )
 
 
-def _length_s(stretch: Interval | None) -> float:
-    return 0.0 if stretch is None else stretch[1] - stretch[0]
-
-
-def _cut(probed: Probed, scene: Scene, stretch: Interval | None, slack_s: float) -> None:
-    """Put the deadline into a stretch of code, if what is then left of it is longer than the slack."""
-    if stretch is not None and _length_s(stretch) * (1 - _CUT_AFTER) > slack_s:
-        cut_at_s = round(stretch[0] + _length_s(stretch) * _CUT_AFTER, _DIGITS)
-        probed.trials[cut_at_s, scene.trial.fault, scene.trial.question_id] = None
+def _cut(probed: Probed, scene: Scene, node: str, slack_s: float) -> None:
+    """Put the deadline into the node's stretches, if what is then left of one is longer than the slack."""
+    for stretch in scene.stretches(node):
+        if length_of(stretch) * (1 - _CUT_AFTER) > slack_s:
+            cut_at_s = round(stretch[0] + length_of(stretch) * _CUT_AFTER, _DIGITS)
+            probed.trials[cut_at_s, scene.trial.fault, scene.trial.question_id] = None

@@ -82,7 +82,7 @@ def _of_probe(bench: Bench, findings: Findings, probed: Probed, colours: Mapping
         says = f"{scene.failed} in a run that is {colour} and has no deadline"
         evidence = Evidence(scene.measured.run.run_id, says, bench.command(scene.trial))
         findings.add(node, "cannot_run", evidence, [name for name, of in colours.items() if of == colour])
-    for told in probed.told.values():
+    for told in (told for told in probed.told.values() if told.seen.deadline_key):
         for node in told.nodes():
             absent = told.without_key(node)
             if absent:
@@ -113,7 +113,7 @@ def _judge(
             late += [found] if found is not None else []
             done += 1
             if progress is not None:
-                progress(done, len(colours) * len(probed.trials))
+                progress(done, sum(of not in refused for of in colours.values()) * len(probed.trials))
         verdicts.append(verdict_of(name, len(probed.trials), late, slack_s))
         overruns += late
     return tuple(verdicts), overruns

@@ -91,6 +91,8 @@ def test_a_sync_tool_is_found_as_code_that_nothing_cuts_and_as_a_thread_that_a_c
 
 def test_retries_of_client_and_middleware_multiply() -> None:
     (model,) = [facts for facts in linted("graphs_agent:make").nodes if facts.node == "model"]
+    waited = [found for found in linted("graphs_agent:make").overruns if found.cause == "retries"]
+    assert all(found.what_ate_it().startswith("the wait in node model after call llm/model/") for found in waited)
     assert model.retries is not None
     assert (model.retries.well, model.retries.failing, model.retries.of_one_call) == (1, 12, 3)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import sys
 import time
@@ -10,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import graphs_to_mutate
+import httpx
 import pytest
 from langchain.agents import create_agent
 from langchain_openai import ChatOpenAI
+from langgraph.graph import END, START, StateGraph
 
 from docmind_lab.lint import LintReport, lint_graph
 
@@ -93,20 +96,22 @@ def test_a_sync_wait_is_found_and_an_agent_that_drops_the_key_inside_is_named() 
     assert eaten == "tool/tools/2.0.1"
 
 
-def only(colour: str) -> Any:
-    from langgraph.graph import END, START, StateGraph
+def one_node(node: Callable[[Any], Any]) -> Any:
+    builder = StateGraph(graphs_to_mutate.State)
+    builder.add_node("answer", node)
+    builder.add_edge(START, "answer")
+    builder.add_edge("answer", END)
+    return builder.compile()
 
+
+def only(colour: str) -> Any:
     def sync_node(state: Any) -> dict[str, Any]:
         return {"answer": "a"}
 
     async def async_node(state: Any) -> dict[str, Any]:
         return {"answer": "a"}
 
-    builder = StateGraph(graphs_to_mutate.State)
-    builder.add_node("answer", async_node if colour == "async" else sync_node)
-    builder.add_edge(START, "answer")
-    builder.add_edge("answer", END)
-    return builder.compile()
+    return one_node(async_node if colour == "async" else sync_node)
 
 
 def test_a_node_that_is_async_only_defeats_what_is_sync() -> None:
@@ -122,11 +127,38 @@ def test_a_graph_that_nothing_happens_in_keeps_its_deadline() -> None:
     assert not report.findings
 
 
-@pytest.mark.parametrize("name", ["plain", "blocking"])
-def test_a_reference_and_a_live_graph_are_linted_alike(name: str) -> None:
-    factory: Callable[[], Any] = getattr(graphs_to_mutate, name)
+def test_a_reference_and_a_live_graph_are_linted_alike() -> None:
     sys.path.append(str(Path(__file__).parent))
-    by_reference = linted(f"graphs_to_mutate:{name}", alternatives="A,C")
-    live = linted(factory, alternatives="A,C")
+    by_reference = linted("graphs_to_mutate:blocking", alternatives="A,C")
+    live = linted(graphs_to_mutate.blocking, alternatives="A,C")
     assert kinds(by_reference) == kinds(live)
     assert keeping(by_reference) == keeping(live)
+
+
+def test_a_loop_that_is_blocked_after_a_wait_that_can_be_cancelled_is_found() -> None:
+    async def node(state: Any) -> dict[str, Any]:
+        await asyncio.sleep(5.0)
+        time.sleep(2.0)
+        return {"answer": "a"}
+
+    report = linted(one_node(node), alternatives="C")
+    (finding,) = [finding for finding in report.findings if finding.kind == "blocks_loop"]
+    assert finding.defeats == ("C",)
+    assert max(overrun.work_s for overrun in report.overruns) == pytest.approx(1.8, abs=0.02), "nine tenths of 2 s"
+
+
+def test_a_search_that_is_never_answered_is_found_beside_a_model() -> None:
+    def node(state: Any) -> dict[str, Any]:
+        ChatOpenAI(model="gpt-4o", api_key="k", max_retries=0).invoke(state["question"])
+        with httpx.Client(base_url="http://q.example.org:6333/collections/c", timeout=None) as store:
+            store.put("", json={"vectors": {"size": 1, "distance": "Dot"}})
+            store.post("/points/query", json={"query": [0.1]})
+        return {"answer": "a"}
+
+    report = linted(one_node(node), alternatives="A,D")
+    (only_node,) = report.nodes
+    assert only_node.calls == {"llm": 1, "retrieval": 2}
+    assert only_node.capped == (3, 3)
+    late = {(overrun.trial.fault.partition(":")[0], overrun.trial.alternative) for overrun in report.overruns}
+    assert {("hang", "D"), ("retrieval_hang", "D")} <= late
+    assert keeping(report)["A"] == "keeps"
