@@ -162,3 +162,17 @@ def test_a_search_that_is_never_answered_is_found_beside_a_model() -> None:
     late = {(overrun.trial.fault.partition(":")[0], overrun.trial.alternative) for overrun in report.overruns}
     assert {("hang", "D"), ("retrieval_hang", "D")} <= late
     assert keeping(report)["A"] == "keeps"
+
+
+def test_of_a_tool_and_its_request_the_request_is_named() -> None:
+    def look_up(query: str) -> str:
+        """Look something up."""
+        asked = {"model": "m", "messages": [{"role": "user", "content": query}]}
+        return httpx.post("https://llm.example.org/v1/chat/completions", json=asked, timeout=None).text
+
+    agent = create_agent(ChatOpenAI(model="gpt-4o", api_key="k", max_retries=0), [look_up])
+    report = linted(agent, "What is yield?", alternatives="A,D", deadline_key="deadline_ts")
+    hung = [overrun for overrun in report.overruns if overrun.trial.fault == "hang:tools"]
+    assert [(overrun.trial.alternative, overrun.cause) for overrun in hung] == [("D", "call")]
+    assert hung[0].call_id.startswith("llm/tools/")
+    assert keeping(report) == {"A": "keeps", "D": "does not keep"}
