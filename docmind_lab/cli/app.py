@@ -40,7 +40,7 @@ for command, short_help in (
     (ask, "Answer one question within the budget."),
     (index, "Index a folder of documents, or bring its index up to date."),
     (profile, "Make a latency profile of calls that were measured."),
-    (doctor, "Check versions, settings and endpoints."),
+    (doctor, "Check versions, settings and endpoints, or the deadline of your own graph."),
     (lab, "Open JupyterLab on the notebooks."),
     (serve, "Serve the simulated model and vector store."),
 ):

@@ -1,0 +1,165 @@
+"""`assert_keeps_deadline` and `docmind-lab doctor --graph`: what they say, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import graphs_to_mutate
+import httpx
+import pytest
+from langchain.agents import create_agent
+from langchain_openai import ChatOpenAI
+from langgraph.graph import END, START, StateGraph
+
+from docmind_lab.cli import main
+from docmind_lab.errors import ConfigurationError, GraphError, NotSimulated
+from docmind_lab.lint import lint_graph
+from docmind_lab.testing import assert_keeps_deadline
+
+INPUT = {"question": "What is yield?"}
+
+
+def slow_agent() -> Any:
+    def look_up(query: str) -> str:
+        """Look something up, slowly."""
+        time.sleep(3.0)
+        return query
+
+    return create_agent(ChatOpenAI(model="gpt-4o", api_key="k", max_retries=0), [look_up])
+
+
+def one_node(node: Callable[[Any], Any]) -> Any:
+    builder = StateGraph(graphs_to_mutate.State)
+    builder.add_node("only", node)
+    builder.add_edge(START, "only")
+    builder.add_edge("only", END)
+    return builder.compile()
+
+
+def test_a_graph_that_keeps_its_deadline_passes_with_its_report() -> None:
+    report = assert_keeps_deadline(graphs_to_mutate.made(), [INPUT], decision_timeout_s=5.0, alternatives="A")
+    assert [(verdict.alternative, verdict.keeping) for verdict in report.verdicts] == [("A", "keeps")]
+
+
+def test_the_failure_names_the_call_that_ate_the_time_and_the_remedy() -> None:
+    with pytest.raises(AssertionError) as failed:
+        assert_keeps_deadline(slow_agent(), ["What is yield?"], decision_timeout_s=5.0, alternatives="A")
+    said = str(failed.value)
+    assert "No alternative keeps the 5 s deadline" in said
+    assert "call tool/tools/2.0.1 in node tools, which began at" in said
+    assert "the caller waited 2.700 s past the deadline" in said, "nine tenths of the tool's 3 s"
+    assert "wait with asyncio.sleep" in said
+
+
+def test_what_is_late_by_less_than_the_slack_keeps_the_deadline() -> None:
+    report = assert_keeps_deadline(
+        slow_agent(), ["What is yield?"], decision_timeout_s=5.0, slack_s=3.0, alternatives="A"
+    )
+    assert not report.overruns
+
+
+def test_a_node_that_only_the_second_input_reaches_is_looked_at() -> None:
+    def node(state: Any) -> dict[str, Any]:
+        if state["question"] == "slow":
+            time.sleep(2.0)
+        return {"answer": "a"}
+
+    report = lint_graph(one_node(node), [INPUT], decision_timeout_s=5.0, alternatives="A")
+    assert report.keeps
+    report = lint_graph(one_node(node), [INPUT, {"question": "slow"}], decision_timeout_s=5.0, alternatives="A")
+    assert [(finding.node, finding.kind) for finding in report.findings] == [("only", "code")]
+
+
+def test_a_graph_that_leaves_virtual_time_is_refused_by_what_it_asks_for() -> None:
+    def node(state: Any) -> dict[str, Any]:
+        return {"answer": httpx.get("https://search.example.org/find?key=secret").text}
+
+    with pytest.raises(NotSimulated, match=r"GET https://search.example.org/find: .*in node only.*virtual time only"):
+        lint_graph(one_node(node), [INPUT])
+
+
+def test_a_graph_that_fails_by_itself_has_no_verdict() -> None:
+    def node(state: Any) -> dict[str, Any]:
+        raise KeyError("absent")
+
+    with pytest.raises(GraphError, match="fails without any deadline, with KeyError"):
+        lint_graph(one_node(node), [INPUT])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"decision_timeout_s": 0.0}, "decision timeout"),
+        ({"slack_s": -1.0}, "slack_s"),
+        ({"alternatives": "Z"}, "unknown alternative 'Z'"),
+        ({"alternatives": ""}, "alternatives"),
+        ({"alternatives": "A:equal"}, "equal"),
+    ],
+)
+def test_values_that_cannot_be_used_are_named(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        lint_graph(graphs_to_mutate.made(), [INPUT], **options)
+
+
+@pytest.fixture
+def doctor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """A function that runs `docmind-lab doctor --graph …` here: exit code, output, errors."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    inputs = tmp_path / "inputs.jsonl"
+    inputs.write_text(json.dumps(INPUT) + "\n", encoding="utf-8")
+
+    def run(*words: str) -> tuple[int, str, str]:
+        given = [word.replace("INPUTS", str(inputs)) for word in words]
+        monkeypatch.setattr(sys, "argv", ["docmind-lab", "doctor", *given])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return ended.value.code, said.out, said.err
+
+    return run
+
+
+OF_A_GRAPH = ("--inputs", "INPUTS", "--decision-timeout", "5", "--alternatives", "C")
+
+
+def test_doctor_ends_with_0_for_a_deadline_that_is_kept(doctor: Callable[..., tuple[int, str, str]]) -> None:
+    code, out, _ = doctor("--graph", "graphs_to_mutate:plain", *OF_A_GRAPH)
+    assert (code, "is kept by C" in out) == (0, True)
+
+
+def test_doctor_ends_with_1_and_the_findings_for_one_that_is_not(doctor: Callable[..., tuple[int, str, str]]) -> None:
+    code, out, _ = doctor("--graph", "graphs_to_mutate:blocking", *OF_A_GRAPH)
+    assert code == 1
+    assert "node answer: async in name only" in out
+    assert "(defeats C)" in out
+    code, out, _ = doctor("--graph", "graphs_to_mutate:blocking", *OF_A_GRAPH, "--json")
+    said = json.loads(out)
+    assert (code, said["keeps"]) == (1, False)
+    (blocked,) = [finding for finding in said["findings"] if finding["kind"] == "blocks_loop"]
+    assert blocked["evidence"][0]["run_id"]
+    assert blocked["evidence"][0]["command"].startswith("docmind-lab compare --graph graphs_to_mutate:blocking")
+    assert said["nodes"][0]["worst_case"]["took_s"] is None, "JSON knows no infinity"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--graph", "graphs_to_mutate:plain"), "--graph without --inputs"),
+        (("--inputs", "INPUTS"), "--inputs is for a graph of your own"),
+        (("--graph", "graphs_to_mutate:absent", "--inputs", "INPUTS"), "has no attribute absent"),
+        (("--graph", "graphs_to_mutate:plain", *OF_A_GRAPH[:2], "--alternatives", "Z"), "unknown alternative 'Z'"),
+    ],
+)
+def test_doctor_ends_with_2_and_one_line_for_bad_usage(
+    words: tuple[str, ...], said: str, doctor: Callable[..., tuple[int, str, str]]
+) -> None:
+    code, _, errors = doctor(*words)
+    assert (code, said in errors, errors.count("\n")) == (2, True, 1)

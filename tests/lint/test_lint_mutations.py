@@ -1,0 +1,178 @@
+"""A graph that keeps its deadline, broken in one way at a time: each is found, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import graphs_to_mutate
+import httpx
+import pytest
+from langchain.agents import create_agent
+from langchain_openai import ChatOpenAI
+from langgraph.graph import END, START, StateGraph
+
+from docmind_lab.lint import LintReport, lint_graph
+
+INPUT = {"question": "What is yield?"}
+
+
+def linted(graph: Any, asked: Any = None, **options: Any) -> LintReport:
+    options = {"alternatives": "A,C,E", "deadline_key": "stop_by"} | options
+    return lint_graph(graph, [asked or INPUT], decision_timeout_s=5.0, **options)
+
+
+@functools.cache
+def unbroken() -> LintReport:
+    return linted(graphs_to_mutate.made())
+
+
+def kinds(report: LintReport) -> set[tuple[str, str]]:
+    return {(finding.node, finding.kind) for finding in report.findings}
+
+
+def new(report: LintReport) -> set[tuple[str, str]]:
+    return kinds(report) - kinds(unbroken())
+
+
+def keeping(report: LintReport) -> dict[str, str]:
+    return {verdict.alternative: verdict.keeping for verdict in report.verdicts}
+
+
+def test_the_graph_itself_keeps_its_deadline_and_nothing_defeats_an_alternative() -> None:
+    assert keeping(unbroken()) == {"A": "keeps", "C": "keeps", "E": "keeps"}
+    assert not unbroken().overruns
+    # Without a deadline that travels a call that is never answered has no end: a warning, which defeats none of these.
+    assert kinds(unbroken()) == {("draft", "call"), ("answer", "call")}
+
+
+def test_a_retry_that_was_added_is_found_at_each_node_that_has_it() -> None:
+    report = linted(graphs_to_mutate.made(retries=2))
+    assert new(report) == {("draft", "retries"), ("answer", "retries")}
+    assert keeping(report) == {"A": "does not keep", "C": "keeps", "E": "keeps"}
+
+
+def test_a_call_that_blocks_the_loop_is_found_and_defeats_what_is_async() -> None:
+    report = linted(graphs_to_mutate.made(blocks=True))
+    assert new(report) == {("answer", "blocks_loop")}
+    # E leaves the loop behind; what blocks it goes on.
+    assert keeping(report) == {"A": "keeps", "C": "does not keep", "E": "caller only"}
+
+
+def test_a_state_key_that_was_dropped_is_found() -> None:
+    report = linted(graphs_to_mutate.made(drops_key=True))
+    assert new(report) == {("answer", "key")}
+    assert {facts.node: facts.has_key for facts in report.nodes} == {"draft": True, "answer": False}
+    assert report.keeps
+
+
+def test_a_cap_for_each_read_is_found_with_what_it_let_through() -> None:
+    report = linted(graphs_to_mutate.made(read_timeout_s=4.0))
+    # A call that is never answered now ends by itself, within the budget.
+    assert new(report) == {("draft", "per_read"), ("answer", "per_read")}
+    (draft, answer) = report.nodes
+    assert draft.timeouts_s == answer.timeouts_s == (4.0,)
+    assert answer.trickled is not None
+    assert answer.trickled.took_s > 11 * 2.0
+    assert answer.worst_case is not None
+    assert answer.worst_case.took_s == pytest.approx(4.0)
+
+
+def test_a_sync_wait_is_found_and_an_agent_that_drops_the_key_inside_is_named() -> None:
+    def look_up(query: str) -> str:
+        """Look something up, slowly."""
+        time.sleep(3.0)
+        return query
+
+    agent = create_agent(ChatOpenAI(model="gpt-4o", api_key="k", max_retries=0), [look_up])
+    report = linted(agent, "What is yield?")
+    assert {("tools", "code"), ("tools", "thread"), ("model", "key")} <= kinds(report)
+    (eaten,) = {overrun.call_id for overrun in report.overruns if overrun.node == "tools"}
+    assert eaten == "tool/tools/2.0.1"
+
+
+def one_node(node: Callable[[Any], Any]) -> Any:
+    builder = StateGraph(graphs_to_mutate.State)
+    builder.add_node("answer", node)
+    builder.add_edge(START, "answer")
+    builder.add_edge("answer", END)
+    return builder.compile()
+
+
+def only(colour: str) -> Any:
+    def sync_node(state: Any) -> dict[str, Any]:
+        return {"answer": "a"}
+
+    async def async_node(state: Any) -> dict[str, Any]:
+        return {"answer": "a"}
+
+    return one_node(async_node if colour == "async" else sync_node)
+
+
+def test_a_node_that_is_async_only_defeats_what_is_sync() -> None:
+    report = linted(only("async"))
+    assert keeping(report) == {"A": "does not run", "C": "keeps", "E": "keeps"}
+    (finding,) = [finding for finding in report.findings if finding.kind == "cannot_run"]
+    assert (finding.node, finding.defeats) == ("answer", ("A",))
+
+
+def test_a_graph_that_nothing_happens_in_keeps_its_deadline() -> None:
+    report = linted(only("sync"))
+    assert keeping(report) == {"A": "keeps", "C": "keeps", "E": "keeps"}
+    assert not report.findings
+
+
+def test_a_reference_and_a_live_graph_are_linted_alike() -> None:
+    sys.path.append(str(Path(__file__).parent))
+    by_reference = linted("graphs_to_mutate:blocking", alternatives="A,C")
+    live = linted(graphs_to_mutate.blocking, alternatives="A,C")
+    assert kinds(by_reference) == kinds(live)
+    assert keeping(by_reference) == keeping(live)
+
+
+def test_a_loop_that_is_blocked_after_a_wait_that_can_be_cancelled_is_found() -> None:
+    async def node(state: Any) -> dict[str, Any]:
+        await asyncio.sleep(5.0)
+        time.sleep(2.0)
+        return {"answer": "a"}
+
+    report = linted(one_node(node), alternatives="C")
+    (finding,) = [finding for finding in report.findings if finding.kind == "blocks_loop"]
+    assert finding.defeats == ("C",)
+    assert max(overrun.work_s for overrun in report.overruns) == pytest.approx(1.8, abs=0.02), "nine tenths of 2 s"
+
+
+def test_a_search_that_is_never_answered_is_found_beside_a_model() -> None:
+    def node(state: Any) -> dict[str, Any]:
+        ChatOpenAI(model="gpt-4o", api_key="k", max_retries=0).invoke(state["question"])
+        with httpx.Client(base_url="http://q.example.org:6333/collections/c", timeout=None) as store:
+            store.put("", json={"vectors": {"size": 1, "distance": "Dot"}})
+            store.post("/points/query", json={"query": [0.1]})
+        return {"answer": "a"}
+
+    report = linted(one_node(node), alternatives="A,D")
+    (only_node,) = report.nodes
+    assert only_node.calls == {"llm": 1, "retrieval": 2}
+    assert only_node.capped == (3, 3)
+    late = {(overrun.trial.fault.partition(":")[0], overrun.trial.alternative) for overrun in report.overruns}
+    assert {("hang", "D"), ("retrieval_hang", "D")} <= late
+    assert keeping(report)["A"] == "keeps"
+
+
+def test_of_a_tool_and_its_request_the_request_is_named() -> None:
+    def look_up(query: str) -> str:
+        """Look something up."""
+        asked = {"model": "m", "messages": [{"role": "user", "content": query}]}
+        return httpx.post("https://llm.example.org/v1/chat/completions", json=asked, timeout=None).text
+
+    agent = create_agent(ChatOpenAI(model="gpt-4o", api_key="k", max_retries=0), [look_up])
+    report = linted(agent, "What is yield?", alternatives="A,D", deadline_key="deadline_ts")
+    hung = [overrun for overrun in report.overruns if overrun.trial.fault == "hang:tools"]
+    assert [(overrun.trial.alternative, overrun.cause) for overrun in hung] == [("D", "call")]
+    assert hung[0].call_id.startswith("llm/tools/")
+    assert keeping(report) == {"A": "keeps", "D": "does not keep"}
