@@ -22,6 +22,7 @@ NAMES = (
     "panel",
     "workloads",
     "peers",
+    "own_graph",
 )
 
 

@@ -7,7 +7,6 @@ costs the CPU of the graph and of the clients, and nothing else; whatever is abo
 from __future__ import annotations
 
 import contextlib
-import functools
 import re
 import threading
 from collections import Counter
@@ -99,29 +98,41 @@ class _Stream:
         return None
 
 
-class _Backend:
-    def __init__(self, services: InProcessServices) -> None:
-        self._services = services
+def _backend(core: Any, services: InProcessServices) -> Any:
+    """A kind of backend whose connections lead to the services."""
 
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> _Stream:
-        return _Stream(self._services)
+    class Backend(core.SyncBackend):
+        def connect_tcp(
+            self,
+            host: str,
+            port: int,
+            timeout: float | None = None,
+            local_address: str | None = None,
+            socket_options: Iterable[Any] | None = None,
+        ) -> _Stream:
+            return _Stream(services)
+
+    return Backend
+
+
+def _pool(core: Any, backend: Any) -> Any:
+    """A kind of pool that has such a backend, unless it is given another."""
+
+    class Pool(core.ConnectionPool):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **{"network_backend": backend(), **options})
+
+    return Pool
 
 
 @contextlib.contextmanager
 def in_process(services: InProcessServices) -> Iterator[None]:
     """Sync clients made during this block reach the services in this process, ours through the seam as ever."""
-    backend = _Backend(services)
     with contextlib.ExitStack() as stack:
         for core in (httpcore, httpcore2):
+            backend = _backend(core, services)
+            pool = _pool(core, backend)
             # The seam asks for the library's own backend; the libraries' own transports say nothing and get theirs.
-            stack.enter_context(patch.object(core, "SyncBackend", lambda: backend))
-            pool: Any = functools.partial(core.ConnectionPool, network_backend=backend)
+            stack.enter_context(patch.object(core, "SyncBackend", backend))
             stack.enter_context(patch.object(core, "ConnectionPool", pool))
         yield
