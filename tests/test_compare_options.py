@@ -33,7 +33,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def test_budgets_are_off_unless_they_are_given(given: dict[str, Any]) -> None:
     result = CliRunner().invoke(app, ["compare", "--json"])
     assert isinstance(result.exception, NotRun)
-    assert (given["budget"], given["telemetry"]) == (Budget(), Telemetry())
+    assert (given["budget"], given["telemetry"]) == (None, Telemetry())
 
 
 def test_each_budget_and_each_way_out_has_an_option(given: dict[str, Any]) -> None:

@@ -188,6 +188,14 @@ class _Freeing:
     inner: Alternative
     free: Callable[[], None]
 
+    @property
+    def propagates(self) -> bool:
+        return self.inner.propagates
+
+    @property
+    def client_retries(self) -> bool:
+        return self.inner.client_retries
+
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         try:
             return self.inner.run(runnable, inputs, deadline, recorder)
@@ -196,5 +204,5 @@ class _Freeing:
 
 
 def _freeing(alternative: Alternative, callers: Callers, number: int) -> Alternative:
-    # A measurement asks an alternative for nothing but its run; what it is called stands in the facts.
+    # A measurement asks for no name; what an alternative is called stands in the facts.
     return cast("Alternative", _Freeing(alternative, lambda: callers.free(number)))

@@ -212,6 +212,7 @@ def test_results_are_in_the_folder_of_whoever_asked(laboratory, tmp_path):
     assert len(lines) == len(report.completions)
 
 
+@pytest.mark.full
 def test_an_async_research_finds_what_a_sync_one_does(laboratory):
     task = TASK
     awaited = laboratory.run(lambda: asyncio.run(research_async(task, laboratory.system)))
@@ -228,6 +229,7 @@ def test_what_was_kept_is_not_thrown_away_with_the_findings():
     assert report.findings.startswith(f"{len(report.items)} results were kept")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("colour", ["sync", "blocking_async"])
 def test_over_nodes_that_are_async_in_name_only_a_cancellation_cuts_less(system, measured, colour):
     made = orders(options(), [kind() for kind in ALTERNATIVES.values()])
