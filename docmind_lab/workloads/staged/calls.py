@@ -7,6 +7,7 @@ write_of(ToolCall("create_relation", {"from": {"name": "Oslo"}, "to": "Bergen", 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -42,9 +43,9 @@ class Write(BaseModel):
 
     kind: ClassVar[str]
 
+    @abstractmethod
     def apply(self, store: GraphWriter, written: Written) -> object:
         """Make the write; what the store says of it."""
-        raise NotImplementedError
 
     @property
     def key(self) -> str:
@@ -53,9 +54,9 @@ class Write(BaseModel):
         return ":".join([self.kind, "|".join(key_of(str(getattr(self, field))) for field in fields)])
 
     @property
+    @abstractmethod
     def names(self) -> tuple[str, ...]:
         """The names that the write is about."""
-        raise NotImplementedError
 
     @property
     def counts_as(self) -> tuple[str, ...]:
