@@ -79,6 +79,13 @@ def test_a_call_that_is_cut_anywhere_is_never_read_from_what_is_left_of_it(finis
     assert [parse_tool_calls(whole[:end], finish_reason) for end in range(len(whole))] == [[]] * len(whole)
 
 
+def test_of_a_text_that_was_cut_the_last_call_is_left_out_even_if_it_looks_whole():
+    first, last = ({"name": "create_entity", "arguments": {"name": name}} for name in ("Oslo", "Bergen"))
+    text = f"{json.dumps(first)} and {json.dumps(last)}"
+    assert [call.arguments["name"] for call in parse_tool_calls(text)] == ["Oslo", "Bergen"]
+    assert [call.arguments["name"] for call in parse_tool_calls(text, "length")] == ["Oslo"]
+
+
 def test_repaired_calls_are_flagged_and_others_are_not():
     strict, mended = parse_tool_calls(
         "{\"name\": \"f\", \"arguments\": {\"city\": \"Oslo\"}} then {'name': 'g', 'arguments': {'city': 'Bergen'}}"
