@@ -10,7 +10,7 @@ store.py     one Parquet file for each cell, there whole or not at all
 from docmind_lab.batch.cells import Cell, CellResult, Simulated
 from docmind_lab.batch.runner import run_cells
 from docmind_lab.batch.store import CellStore, Tables
-from docmind_lab.batch.workers import Workers, in_this_process, processes, workers_for
+from docmind_lab.batch.workers import Workers, in_this_process, kept_warm, processes, workers_for
 
 __all__ = [
     "Cell",
@@ -20,6 +20,7 @@ __all__ = [
     "Tables",
     "Workers",
     "in_this_process",
+    "kept_warm",
     "processes",
     "run_cells",
     "workers_for",

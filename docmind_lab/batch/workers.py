@@ -125,12 +125,21 @@ def _window(executor: Executor, workers: int) -> int:
 
 
 def workers_for(runs: int, count: int | None = None) -> Workers:
-    """Workers for so many runs: processes that are kept warm for the next ones, or none for a few runs.
+    """Workers for so many runs: processes that are kept warm for the next ones, or none for a few runs or on one core.
 
     count: of processes; None for one on each core. Raises: ConfigurationError for a count below 1.
     """
-    if count is None and runs <= _FEW_RUNS:
+    # A single process would import the stack and build the index a second time, and gain nothing.
+    if count is None and (runs <= _FEW_RUNS or cpu_count() == 1):
         return Workers(in_this_process())
+    return kept_warm(count)
+
+
+def kept_warm(count: int | None = None) -> Workers:
+    """Processes that stay for whoever asks for as many next.
+
+    count: of processes; None for one on each core. Raises: ConfigurationError for a count below 1.
+    """
     number = _checked(count)
     return Workers(
         lambda: get_reusable_executor(max_workers=number, timeout=_KEPT_WARM_S, env=_ENVIRONMENT), keep_warm=True

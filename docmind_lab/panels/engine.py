@@ -15,9 +15,8 @@ import contextlib
 import dataclasses
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import Final
 
-from docmind_lab.batch import Cell, Simulated, Workers, run_cells, workers_for
+from docmind_lab.batch import Cell, Simulated, Workers, kept_warm, run_cells
 from docmind_lab.comparison.run import check_settings
 from docmind_lab.comparison.virtual import require_simulated, simulated
 from docmind_lab.comparison.wall import runs_on_the_wall_clock
@@ -31,16 +30,14 @@ from docmind_lab.settings import Settings
 Listener = Callable[[Sweep], None]
 """Called in the engine's thread with each change of a sweep, and with nothing of one that a newer one has replaced."""
 
-# Any number that is worth processes: few runs too must not be computed in the process of the notebook.
-_ALWAYS_PROCESSES: Final = 1_000_000
-
 
 def warm_processes() -> Workers:
     """Processes on every core, kept warm; one run for each at a time, so that nothing outdated waits before a new one.
 
-    The wait between two runs of a worker is a hundredth of a run.
+    Few runs, too, are not for the process of the notebook. The wait between two runs of a worker is a hundredth of a
+    run.
     """
-    workers = workers_for(_ALWAYS_PROCESSES)
+    workers = kept_warm()
     workers.window = max(1, workers.window // 2)
     return workers
 

@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 from docmind_lab.clocks.virtual.actors import RealLock, current_actor
 from docmind_lab.clocks.virtual.ending import MainThread, watch
 from docmind_lab.clocks.virtual.kernel import Alarm, Kernel
+from docmind_lab.clocks.virtual.one_core import OneCore
 from docmind_lab.clocks.virtual.patches import jupyter_output_is_real, patched_for, primitives_in_place, stand_in
 from docmind_lab.clocks.virtual.times import sleep
 from docmind_lab.errors import ConfigurationError, SimulationError
@@ -169,13 +170,14 @@ class VirtualClock:
         self.returned_at_s = self.quiescent_at_s = None
         main = MainThread(kernel, functools.partial(context.run, call))
         with ExitStack() as stack:
+            core = stack.enter_context(OneCore())
             stack.enter_context(primitives_in_place())
             stack.enter_context(jupyter_output_is_real(kernel))
             for entry in self.on_entry:
                 stack.enter_context(entry(self))
             main.thread.start()
             try:
-                watch(kernel, main, self.stall_after_s)
+                watch(kernel, main, self.stall_after_s, core)
             finally:
                 self._stalled, self.handovers = kernel.abandoned, kernel.handovers
                 # Lets go of the run's threads, and of what they hold.

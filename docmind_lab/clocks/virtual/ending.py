@@ -11,6 +11,7 @@ from typing import Any
 
 from docmind_lab.clocks.virtual.actors import Actor, SimulationOver, real_join, real_monotonic, this_thread
 from docmind_lab.clocks.virtual.kernel import Kernel
+from docmind_lab.clocks.virtual.one_core import OneCore
 from docmind_lab.clocks.virtual.reports import where_everyone_waits
 from docmind_lab.clocks.virtual.threads import become_actor, forget_pool_worker
 from docmind_lab.errors import SimulationError, SimulationStalled
@@ -110,8 +111,10 @@ def _silent_about_the_end() -> Iterator[None]:
         pools.removeFilter(tells_something)
 
 
-def watch(kernel: Kernel, main: MainThread, stall_after_s: float) -> None:
+def watch(kernel: Kernel, main: MainThread, stall_after_s: float, core: OneCore) -> None:
     """Wait in real time for a run to end; pass Ctrl-C on to it; give it up when it makes no progress.
+
+    core: where its threads are, looked at meanwhile.
 
     Raises: SimulationStalled, or the error that a run failed with when it does not end of it.
     """
@@ -121,6 +124,7 @@ def watch(kernel: Kernel, main: MainThread, stall_after_s: float) -> None:
             real_join(main.thread, min(_LOOK_S, stall_after_s / 2))
         except KeyboardInterrupt as interrupt:
             kernel.interrupt = interrupt
+        core.look(kernel.threads)
         # After a failure, hand-overs are no progress: the function may be catching everything, for ever.
         if kernel.handovers != seen and kernel.failure is None:
             seen, since = kernel.handovers, real_monotonic()
