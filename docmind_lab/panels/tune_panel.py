@@ -22,6 +22,7 @@ from docmind_lab.errors import ConfigurationError
 from docmind_lab.panels.choice import Choice
 from docmind_lab.panels.choice_traits import SETTINGS, ChoiceTraits
 from docmind_lab.panels.controls import Controls
+from docmind_lab.panels.drawn import Drawn, runs_in_front
 from docmind_lab.panels.engine import Engine, warm_processes
 from docmind_lab.panels.known_runs import KnownRuns
 from docmind_lab.panels.newest import Newest
@@ -36,16 +37,16 @@ from docmind_lab.panels.page import (
     text_html,
 )
 from docmind_lab.panels.study_tabs import StudyTabs
-from docmind_lab.panels.sweep import Sweep
+from docmind_lab.panels.sweep import Sweep, SweepTables
 from docmind_lab.panels.words import asked, needs_run, status_of
 from docmind_lab.settings import Settings
 from docmind_lab.study import Study
 from docmind_lab.workloads import workload_kind
 
-# Drawing takes as long as some runs: it rests three times as long as it took, so that frames do not cost the runs that
+# Drawing takes as long as some runs: it rests five times as long as it took, so that frames do not cost the runs that
 # they wait for. And nobody looks more often than a few times a second.
 _FRAME_EVERY_S: Final = 0.35
-_REST: Final = 3.0
+_REST: Final = 5.0
 # A screen reader reads a status to its end; a new one every half second would never be heard.
 _SAY_EVERY_S: Final = 2.0
 
@@ -79,6 +80,7 @@ class TunePanel(ChoiceTraits):
         self._paint_next_at = self._said_at = -math.inf
         self._sweep: Sweep | None = None
         self._shown: Choice | None = None
+        self._drawn = Drawn()
         self.tabs = StudyTabs(self._repaint)
         self.tabs.question_seed = choice.seed
         self._build()
@@ -217,13 +219,15 @@ class TunePanel(ChoiceTraits):
             return
         view, began_at = self.tabs.view, time.monotonic()
         self.tabs.manifest = {"design": {"seed": sweep.choice.seed}}
-        content = self.tabs.drawn(sweep.tables)
+        runs = runs_in_front(sweep, self.tabs)
+        if not self._drawn.is_of(view, runs):
+            self._drawn = Drawn(view, runs, self.tabs.drawn(SweepTables(runs)))
         with self._screen:
             now = time.monotonic()
             self._paint_next_at = now + max(self._frame_every_s, _REST * (now - began_at))
             if sweep.number == self._engine.number and view == self.tabs.view:
                 self._shown = sweep.choice
-                self.tabs.put(view, content, sweep.tables, sweep.choice)
+                self.tabs.put(view, self._drawn.content, sweep.tables, sweep.choice)
 
     def _say(self, text: str) -> None:
         self.status = text

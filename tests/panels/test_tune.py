@@ -15,7 +15,9 @@ from scripted_runs import PATIENCE_S, SMALL, Scripted, measured_of
 from docmind_lab.errors import ConfigurationError, ServiceError
 from docmind_lab.panels import engine as engine_module
 from docmind_lab.panels.choice import Choice
+from docmind_lab.panels.pictures import timeline_picture
 from docmind_lab.panels.study_tabs import VIEWS, StudyTabs
+from docmind_lab.panels.sweep import SweepTables
 from docmind_lab.panels.tune_panel import TunePanel, tune
 from docmind_lab.settings import Settings
 from docmind_lab.study import Study
@@ -237,6 +239,33 @@ def test_another_question_is_another_timeline(make: Any) -> None:
     panel.tabs.question_seed = 9
     panel.wait(PATIENCE_S)
     assert "seed 9" in on_screen(panel, "Timeline")
+
+
+def test_a_timeline_is_not_drawn_again_for_the_runs_of_other_questions(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn_of: list[set[int]] = []
+    panel = make()
+    panel.wait(PATIENCE_S)
+    monkeypatch.setattr(StudyTabs, "drawn", lambda _, tables: drawn_of.append(set(tables.runs["seed"])) or "<p>it</p>")
+    panel.runs = 4
+    panel.wait(PATIENCE_S)
+    of_each = len(panel.alternatives)
+    assert all(seeds == {panel.seed} for seeds in drawn_of)
+    assert 1 <= len(drawn_of) <= of_each
+    panel.tabs.view = "Completion"
+    panel.wait(PATIENCE_S)
+    assert drawn_of[-1] == set(panel.study.runs["seed"])
+
+
+def test_the_timeline_of_a_question_is_the_same_without_the_runs_of_others() -> None:
+    measured = [measured_of(order) for order in SMALL.comparison(Settings()).orders()]
+    seed = measured[0].run.seed
+    whole, part = SweepTables(tuple(measured)), SweepTables(tuple(run for run in measured if run.run.seed == seed))
+    assert len(part.runs) < len(whole.runs)
+    of_whole, of_part = timeline_picture(whole, seed), timeline_picture(part, seed)
+    assert (of_whole.png, of_whole.alt, of_whole.time_axis) == (of_part.png, of_part.alt, of_part.time_axis)
+    pd.testing.assert_frame_equal(of_whole.table.frame, of_part.table.frame)
 
 
 def test_stop_is_for_what_runs_and_keeps_what_is_done(make: Any) -> None:
