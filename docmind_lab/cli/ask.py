@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from docmind_lab.cli.compare import FAULT_HELP, PROFILE_HELP, TIMEOUT_VARIABLE
+from docmind_lab.cli import options
 from docmind_lab.cli.console import json_safe, load_settings
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ NOT_ANSWERED = 1
 def ask(
     question: Annotated[str, typer.Argument(help="The question, in words.")],
     decision_timeout: Annotated[
-        float | None, typer.Option(help=f"Budget, in seconds; {TIMEOUT_VARIABLE} or 20 when left out.")
+        float | None, typer.Option(help=f"Budget, in seconds; {options.TIMEOUT_VARIABLE} or 20 when left out.")
     ] = None,
     alternative: Annotated[
         str, typer.Option(help="How the deadline is enforced: A to F or a name; A when left out.")
@@ -28,8 +28,8 @@ def ask(
     documents: Annotated[
         str, typer.Option(help="Folder that docmind-lab index has indexed; Python's language reference when left out.")
     ] = "",
-    profile: Annotated[str, typer.Option(help=f"Of the simulated services. {PROFILE_HELP}")] = "fast",
-    fault: Annotated[list[str] | None, typer.Option(help=f"Of the simulated services. {FAULT_HELP}")] = None,
+    profile: options.SimulatedProfile = "fast",
+    fault: options.SimulatedFaults = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the response as JSON and nothing else.")] = False,
 ) -> None:
     """Answer a question within the budget: text as it is written, then its sources, and whether the budget cut it.
