@@ -25,9 +25,7 @@ def ask(
     alternative: Annotated[
         str, typer.Option(help="How the deadline is enforced: A to F or a name; A when left out.")
     ] = "",
-    documents: Annotated[
-        str, typer.Option(help="Folder that docmind-lab index has indexed; Python's language reference when left out.")
-    ] = "",
+    documents: options.Documents = "",
     profile: options.SimulatedProfile = "fast",
     fault: options.SimulatedFaults = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the response as JSON and nothing else.")] = False,
@@ -69,9 +67,10 @@ def ask(
 def _corpus(documents: str) -> Corpus | None:
     if not documents:
         return None
-    from docmind_lab.system import library_corpus  # noqa: PLC0415 - only with documents of the user's own
+    from docmind_lab.retrieval.questions import CORPORA  # noqa: PLC0415 - only with documents that are named
+    from docmind_lab.system import library_corpus, named_corpus  # noqa: PLC0415
 
-    return library_corpus(documents)
+    return named_corpus(documents) if documents in CORPORA else library_corpus(documents)
 
 
 def _print_end(response: AgentResponse) -> None:

@@ -37,6 +37,8 @@ def compare(
     budget_cost: options.BudgetCost = None,
     price: options.Price = "",
     workload: options.Workload = "supervisor",
+    documents: options.Documents = "",
+    questions: options.Questions = "",
     graph: options.Graph = "",
     inputs: options.Inputs = "",
     deadline_key: options.DeadlineKey = "deadline_ts",
@@ -59,16 +61,17 @@ def compare(
     from docmind_lab.telemetry import Telemetry  # noqa: PLC0415 - the stack takes seconds to import; --help must not
 
     asked = {"runs": runs, "seed": seed, "alternatives": alternatives or None, "workload": workload}
+    put_to = {"questions": questions or None} | ({"corpus": documents} if documents else {})
     of_graph = {"graph": graph or None, "inputs": inputs or None, "deadline_key": deadline_key, "services": services}
     met = {"profile": profile or None, "faults": fault or (), "stops_on_disconnect": stops_on_disconnect}
-    within = {"retries": retries, "router_injection": router_injection}
+    within: dict[str, Any] = {"retries": retries, "router_injection": router_injection}
     within |= {"budget": _budget(budget_tokens, budget_calls, budget_cost, price)}
     carried_out = {"clock": clock or None, "workers": workers, "side_by_side": side_by_side}
-    kept = {"record": record or None, "record_text": record_text, "replay": replay or None}
+    kept: dict[str, Any] = {"record": record or None, "record_text": record_text, "replay": replay or None}
     kept |= {"max_requests": max_requests, "max_tokens": max_tokens}
     told = {"telemetry": Telemetry(spans="otlp" if otlp else None, metrics_file=metrics_file or None)}
     folder = Path(out or f"results/{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%SZ}-compare")
-    keywords = asked | of_graph | met | within | carried_out | kept | told
+    keywords = asked | put_to | of_graph | met | within | carried_out | kept | told
     study = _measured(decision_timeout, keywords, folder, yes=yes, as_json=as_json)
     for note in sending.notes(study.manifest, len(study.runs)):
         typer.echo(note, err=True)

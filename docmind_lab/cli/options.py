@@ -25,6 +25,19 @@ Workload = Annotated[
         help="System under the deadline: supervisor, research, staged or peers; module:ATTRIBUTE for another's."
     ),
 ]
+Documents = Annotated[
+    str,
+    typer.Option(
+        help="Folder that docmind-lab index has indexed, or handbook; Python's language reference when left out."
+    ),
+]
+Questions = Annotated[
+    str,
+    typer.Option(
+        help="File of questions to the documents, with the documents that hold the answers: .jsonl, .csv or .json; "
+        "those that come with the documents when left out, which yours do not."
+    ),
+]
 Graph = Annotated[
     str, typer.Option(help="Your own LangGraph graph, or a function that makes one, as module:attribute.")
 ]

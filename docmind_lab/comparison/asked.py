@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,7 +40,8 @@ class Asked:
     router_injection: bool | None = None
     budget: Budget | None = None
     workload: str = UNSAID_WORKLOAD
-    corpus: str = UNSAID_CORPUS
+    corpus: str | os.PathLike[str] = UNSAID_CORPUS
+    questions: str | os.PathLike[str] | None = None
     graph: Any = None
     inputs: Inputs | None = None
     deadline_key: str = DEADLINE_KEY
@@ -54,5 +56,10 @@ class Asked:
 
     @property
     def names_system(self) -> dict[str, bool]:
-        """Keyword that names one of the lab's own systems, or what it searches → whether it was given."""
-        return {"workload": self.workload != UNSAID_WORKLOAD, "corpus": self.corpus != UNSAID_CORPUS}
+        """Keyword that names one of the lab's own systems, or what it searches and is asked → whether it was given."""
+        return {"workload": self.workload != UNSAID_WORKLOAD} | self.names_documents
+
+    @property
+    def names_documents(self) -> dict[str, bool]:
+        """Keyword that names what is searched and asked → whether it was given."""
+        return {"corpus (--documents)": self.corpus != UNSAID_CORPUS, "questions": self.questions is not None}

@@ -7,6 +7,7 @@ from docmind_lab.budgets import Budget
 from docmind_lab.clocks import ClockName
 from docmind_lab.comparison.asked import Asked
 from docmind_lab.comparison.design import SIDE_BY_SIDE, Comparison
+from docmind_lab.comparison.documents import Documents, documents_of
 from docmind_lab.comparison.own import faults_in, of_own_graph, require_whole_budget
 from docmind_lab.comparison.replays import off_endpoints, replayed_comparison
 from docmind_lab.recordings.choices import Kept
@@ -42,6 +43,7 @@ def _clock_of(asked: Asked, kept: Kept, settings: Settings) -> ClockName:
 def _measured(asked: Asked, clock: ClockName, settings: Settings) -> Comparison:
     """A comparison that is measured: what is left open is as its workload has it on this clock."""
     kind, is_own = workload_kind(asked.workload), asked.is_of_own_graph
+    documents = Documents(str(asked.corpus)) if is_own else documents_of(asked.corpus, asked.questions)
     defaults = kind.defaults.get(clock, kind.defaults["virtual"])
     written = [asked.faults] if isinstance(asked.faults, str) else asked.faults
     faults = tuple(Fault.parse(item) if isinstance(item, str) else item for item in written)
@@ -63,7 +65,8 @@ def _measured(asked: Asked, clock: ClockName, settings: Settings) -> Comparison:
         side_by_side=unsaid_side_by_side if asked.side_by_side is None else asked.side_by_side,
         router_injection=settings.agents.enable_router_injection if injection is None else injection,
         clock=clock,
-        corpus=asked.corpus,
+        corpus=documents.corpus,
+        own_questions=documents.questions,
         workload=asked.workload,
         budget=budget,
     )

@@ -39,7 +39,8 @@ def compare(
     router_injection: bool | None = None,
     budget: Budget | None = None,
     workload: str = UNSAID_WORKLOAD,
-    corpus: str = UNSAID_CORPUS,
+    corpus: str | os.PathLike[str] = UNSAID_CORPUS,
+    questions: str | os.PathLike[str] | None = None,
     graph: Any = None,
     inputs: Inputs | None = None,
     deadline_key: str = DEADLINE_KEY,
@@ -66,6 +67,7 @@ def compare(
         dl.compare(faults="hang", alternatives="A,B,C")
         dl.compare(clock="wall")                # over sockets, in real time
         dl.compare(graph=my_graph, inputs=["…"])    # your own graph; docs/own-graph.md
+        dl.compare(corpus="papers", questions="questions.jsonl")    # your own documents; docs/own-documents.md
         dl.compare(clock="wall", record="monday")   # then dl.compare(replay="monday"); docs/own-endpoint.md
 
     decision_timeout_s: the budget of each run, seconds; 20, on the wall clock 2. runs: questions asked of each
@@ -76,8 +78,9 @@ def compare(
     None for what the settings say. budget: tokens, calls and cost of each run, enforced where the deadline is
     propagated and measured everywhere; its `time_s` is the decision timeout by another name.
     workload: the system under the deadline, one of `workloads.WORKLOADS`; questions and defaults here are those of
-    "supervisor", DocMind itself. corpus: "language_reference" with its forty questions, or "handbook" with twelve,
-    which is the same text in every Python.
+    "supervisor", DocMind itself. corpus: "language_reference" with its forty questions, "handbook" with twelve,
+    which is the same text in every Python, or a folder that `docmind-lab index` has indexed. questions: a file of your
+    own to it, .jsonl, .csv or .json; None for those that come with the corpus, which a folder's do not.
     graph: a compiled LangGraph graph, a function without arguments that makes one, or "module:attribute", which worker
     processes can find too; in place of a workload. inputs: a list of its inputs, or a file with one in each line.
     deadline_key: the key of the graph's input that takes the deadline, if it has one. services: "simulated" (whatever
@@ -97,7 +100,8 @@ def compare(
     telemetry: where spans and metrics of the runs go when all are done; None for nowhere.
 
     Interrupted, it raises KeyboardInterrupt after saving the finished runs to `out`, if there is one.
-    Raises: ConfigurationError for a value that cannot be used; ServiceError if the services do not start.
+    Raises: ConfigurationError for a value that cannot be used; RecordError for a folder without a finished index;
+    ServiceError if the services do not start.
     """
     asked = Asked(
         decision_timeout_s=decision_timeout_s,
@@ -112,6 +116,7 @@ def compare(
         budget=budget,
         workload=workload,
         corpus=corpus,
+        questions=questions,
         graph=graph,
         inputs=inputs,
         deadline_key=deadline_key,

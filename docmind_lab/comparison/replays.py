@@ -11,8 +11,9 @@ from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.names import VARIANTS, parse_alternatives
 from docmind_lab.clocks import ClockName
-from docmind_lab.comparison.asked import UNSAID_SEED, Asked
+from docmind_lab.comparison.asked import UNSAID_SEED, UNSAID_WORKLOAD, Asked
 from docmind_lab.comparison.design import Comparison
+from docmind_lab.comparison.documents import Documents, documents_of
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.recordings.recording import Recording
 from docmind_lab.services.faults import Fault
@@ -37,6 +38,7 @@ def replayed_comparison(recording: Recording, asked: Asked, clock: ClockName, se
     """
     design = recording.design
     _require_open(design, asked, clock)
+    documents = _documents(design, asked)
     chosen = _recorded_alternatives(design, settings) if asked.alternatives is None else asked.alternatives
     recorded_timeout_s, client_retries = design["decision_timeout_s"], design["client_retries"]
     return Comparison(
@@ -53,7 +55,8 @@ def replayed_comparison(recording: Recording, asked: Asked, clock: ClockName, se
         side_by_side=design["side_by_side"],
         router_injection=design["router_injection"],
         clock="virtual",
-        corpus=str(design["corpus"]),
+        corpus=documents.corpus,
+        own_questions=documents.questions,
         node_colour=design["node_colour"],
         workload=simulated_name(str(design["workload"])) if asked.graph is None else asked.workload,
         replay=recording.id,
@@ -66,7 +69,9 @@ def _require_open(design: Mapping[str, Any], asked: Asked, clock: ClockName) -> 
     settled |= {"stops_on_disconnect": not asked.stops_on_disconnect, "side_by_side": asked.side_by_side is not None}
     settled |= {"router_injection": asked.router_injection is not None, "budget": asked.budget is not None}
     if asked.graph is None:
-        settled |= asked.names_system
+        settled |= {"workload": asked.workload != UNSAID_WORKLOAD}
+        # A recording holds neither documents nor questions: the user's are named again.
+        settled |= {} if _has_own_documents(design) else asked.names_documents
     for name, is_given in settled.items():
         if is_given:
             raise ConfigurationError(f"{name}: the recording has settled it; leave it out of a replay")
@@ -74,6 +79,25 @@ def _require_open(design: Mapping[str, Any], asked: Asked, clock: ClockName) -> 
         raise ConfigurationError(f"seed: the recording has seed {design['seed']}; leave it out of a replay")
     if asked.graph is not None and asked.corpus != design["corpus"]:
         raise ConfigurationError("inputs: they are not those of the recording; pass the same file or list")
+
+
+def _has_own_documents(design: Mapping[str, Any]) -> bool:
+    return "library" in design or "questions" in design
+
+
+def _documents(design: Mapping[str, Any], asked: Asked) -> Documents:
+    """What was searched and asked. Raises: ConfigurationError when the user's, named again, are others."""
+    if asked.graph is not None or not _has_own_documents(design):
+        return Documents(str(design["corpus"]))
+    documents = documents_of(asked.corpus, asked.questions)
+    found = documents.design()
+    for name, parts in (("corpus", ("corpus", "library")), ("questions", ("questions",))):
+        if any(found.get(part) != design.get(part) for part in parts):
+            raise ConfigurationError(
+                f"{name}: they are not those of the recording; name the documents and questions of your own that were "
+                "recorded, unchanged (corpus=..., questions=...; --documents, --questions)"
+            )
+    return documents
 
 
 def _recorded_alternatives(design: Mapping[str, Any], settings: Settings) -> tuple[Alternative, ...]:

@@ -38,8 +38,8 @@ def read_questions(path: str | os.PathLike[str], *, topics: Iterable[str] | None
     """
     read = _READERS.get(Path(path).suffix.lower())
     if read is None:
-        known = ", ".join(_READERS)
-        raise ConfigurationError(f"questions {path}: the kinds that are read are {known}; write it as one of them")
+        kinds = ", ".join(_READERS)
+        raise ConfigurationError(f"questions {path}: the kinds that are read are {kinds}; write it as one of them")
     found = list(parsed_questions(read(str(path), _text(path))))
     if not found:
         raise ConfigurationError(f'{path} holds no question; write one at least, such as {{"text": "Why?"}}')
