@@ -130,6 +130,16 @@ def test_the_lab_s_own_documents_take_questions_of_the_users(tmp_path: Path) -> 
     assert Comparison(runs=1, corpus="handbook", own_questions=documents.questions).orders()[0].question.id == "001"
 
 
+def test_the_page_on_own_documents_shows_questions_that_can_be_read(harbour: Path, tmp_path: Path) -> None:
+    page = (EXAMPLES.parent / "docs" / "own-documents.md").read_text(encoding="utf-8")
+    shown = {"q.jsonl": page.partition("```json\n")[2], "q.csv": "text," + page.partition("```\ntext,")[2]}
+    for name, rest in shown.items():
+        (tmp_path / name).write_text(rest.partition("```")[0])
+    lines, rows = (documents_of(harbour, tmp_path / name).questions for name in shown)
+    assert [question.text for question in lines] == [question.text for question in rows]
+    assert [question.gold_topics for question in lines] == [question.gold_topics for question in rows]
+
+
 def test_the_same_questions_are_the_same_study_whatever_file_they_are_in(harbour: Path, tmp_path: Path) -> None:
     rows = [json.loads(line) for line in QUESTIONS.read_text().splitlines()]
     (tmp_path / "q.json").write_text(json.dumps(rows))
@@ -243,6 +253,7 @@ def test_a_study_is_designed_over_them_and_does_not_say_where_they_are(harbour: 
     design = StudyDesign.of(asked)
     assert str(harbour) not in json.dumps(design.to_dict())
     assert design.to_dict()["library"]["documents"] == 7
+    assert all(item.comparison.documents == design.documents for item in design.planned.combinations)
     made = dl.sweep(design)
     assert set(made.runs["question_id"]) == {comparison(harbour, runs=1).questions()[0][1].id}
     assert set(made.runs["alternative"]) == {"cooperative", "hard_timeout"}

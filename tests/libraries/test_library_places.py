@@ -29,6 +29,14 @@ def test_a_place_opens_the_library_it_was_made_of_wherever_it_is_told(tmp_path: 
     assert named_corpus(told).collection == told.name == str(told)
 
 
+def test_a_place_is_found_from_any_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    indexed(tmp_path / "papers", a="The warden closes the sluice.")
+    monkeypatch.chdir(tmp_path)
+    place = LibraryPlace.of("papers")
+    monkeypatch.chdir("/")
+    assert place.open().topics == ("a.md",)
+
+
 def test_equal_libraries_are_equal_wherever_they_are(tmp_path: Path) -> None:
     one, copy, other = (
         LibraryPlace.of(indexed(tmp_path / name, a=text))

@@ -113,6 +113,7 @@ def test_a_file_that_is_wrong_is_refused_by_name_and_place(tmp_path: Path, conte
         ("q.csv", "text;gold_documents\nWhy?;a.md\n", r"q\.csv, line 1: no column is called text; .* commas between"),
         ("q.csv", "text,text\nWhy?,How?\n", r"q\.csv, line 1: two columns are called 'text'"),
         ("q.csv", 'text,id\n"Why\nso?",1\nWhy, how?,2\n', r"q\.csv, line 4 has 3 cells for 2 columns; put quotes"),
+        ("q.csv", 'text,id\n"Why\nso?",1,2\n', r"q\.csv, line 2 has 3 cells for 2 columns"),
         ("q.csv", "id,text\n1,Why?\n2\n", r"q\.csv, line 3: text is missing"),
         ("q.csv", "text,complex\nWhy?,perhaps\n", r"q\.csv, line 2: complex must be true or false"),
         ("q.csv", "text,gold\nWhy?,a.md\n", r"q\.csv, line 2: unknown field 'gold'"),
