@@ -21,6 +21,7 @@ from html import escape
 from docmind_lab.clocks.virtual import VirtualClock
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.graphs.colours import Colour
+from docmind_lab.libraries import LibraryPlace
 from docmind_lab.measurement import MeasuredRun, RunOrder, Workload, measure
 from docmind_lab.recordings.replay import ReplayOptions
 from docmind_lab.services.latency import LatencyProfile
@@ -86,8 +87,8 @@ class SimulatedSystem:
     """A workload and its services in this process, in virtual time only.
 
     client_retries: of the openai client, for alternatives that leave retries to it; None for its default. corpus: what
-    is searched, by name or itself. kind: of the workload, as `workload_kind` takes it. max_connections: of each pool of
-    HTTP connections. The index is built in virtual time when this is made, which takes seconds; runs
+    is searched, by name, by place or itself. kind: of the workload, as `workload_kind` takes it. max_connections: of
+    each pool of HTTP connections. The index is built in virtual time when this is made, which takes seconds; runs
     follow each other, from one thread at a time.
 
     Raises: ConfigurationError for settings that name a live endpoint or a local store, which no virtual time reaches.
@@ -95,7 +96,7 @@ class SimulatedSystem:
 
     settings: Settings
     client_retries: int | None = None
-    corpus: str | Corpus = "language_reference"
+    corpus: str | LibraryPlace | Corpus = "language_reference"
     kind: str = "supervisor"
     max_connections: int = 100
     workload: Workload = field(init=False)

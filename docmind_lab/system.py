@@ -35,7 +35,7 @@ from docmind_lab.graphs.colours import MODELS, Colour
 from docmind_lab.graphs.model_calls import ModelCalls
 from docmind_lab.graphs.observer import RunCallbacks
 from docmind_lab.graphs.roles import ANSWERING_AGENT, SUPERVISOR_ROLE, role_middleware
-from docmind_lab.libraries import load_project_docs, open_library
+from docmind_lab.libraries import Library, LibraryPlace, load_project_docs, open_library
 from docmind_lab.network import HttpClients
 from docmind_lab.recorder import Recorder
 from docmind_lab.retrieval import Chunk, SearchIndex, load_language_reference
@@ -69,8 +69,13 @@ def handbook() -> Corpus:
     return Corpus(library.chunks, "handbook", library.references)
 
 
-def named_corpus(name: str) -> Corpus:
-    """A corpus that comes with questions: "language_reference" or "handbook". Raises: ConfigurationError."""
+def named_corpus(name: str | LibraryPlace) -> Corpus:
+    """A corpus that comes with questions, "language_reference" or "handbook", or the user's at this place.
+
+    Raises: ConfigurationError for another name; as `LibraryPlace.open`.
+    """
+    if isinstance(name, LibraryPlace):
+        return _of_library(name.open())
     known = {"language_reference": language_reference, "handbook": handbook}
     if name not in known:
         raise ConfigurationError(f"corpus must be one of {', '.join(known)}, not {name!r}")
@@ -79,9 +84,11 @@ def named_corpus(name: str) -> Corpus:
 
 def library_corpus(folder: str | os.PathLike[str]) -> Corpus:
     """The documents of a folder that has been indexed. Raises: as `library.open_library`."""
-    library = open_library(folder)
-    # Named by what is in it, so that two libraries never take each other's place in one store.
-    return Corpus(library.chunks, f"library-{library.fingerprint[:12]}", library.references)
+    return _of_library(open_library(folder))
+
+
+def _of_library(library: Library) -> Corpus:
+    return Corpus(library.chunks, LibraryPlace.named(library.fingerprint), library.references)
 
 
 def _vector_store_error(error: ApiException, url: str) -> DocmindLabError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 from langchain_core.language_models import BaseChatModel
 from langgraph.checkpoint.memory import InMemorySaver
@@ -28,6 +30,13 @@ def compare_and_look() -> pd.DataFrame:
     study.save("results/mine")
     again: dl.Study = dl.Study.load("results/mine")
     return again.summary()
+
+
+def compare_over_documents_of_ones_own(folder: Path) -> pd.DataFrame:
+    study: dl.Study = dl.compare(corpus=folder, questions="questions.jsonl", decision_timeout_s=20)
+    design = dl.StudyDesign.of({"corpus": str(folder), "questions": "questions.csv", "repeats": 8})
+    again: dl.Study = dl.sweep(design)
+    return pd.concat([study.runs, again.runs])
 
 
 def look_in_a_notebook(study: dl.Study) -> dl.Study:

@@ -1,4 +1,4 @@
-"""What the options of `compare` about budgets and telemetry become, without a run."""
+"""What the options of `compare` about budgets, telemetry and documents become, without a run."""
 
 from __future__ import annotations
 
@@ -56,3 +56,14 @@ def test_a_budget_that_cannot_be_used_is_refused_by_name(given: dict[str, Any], 
     assert isinstance(result.exception, ConfigurationError)
     assert named in str(result.exception)
     assert given == {}
+
+
+def test_documents_and_questions_of_ones_own_have_an_option_each(given: dict[str, Any]) -> None:
+    CliRunner().invoke(app, ["compare", "--json", *["--documents", "papers", "--questions", "questions.jsonl"]])
+    assert (given["corpus"], given["questions"]) == ("papers", "questions.jsonl")
+
+
+def test_without_them_the_comparison_chooses_its_own(given: dict[str, Any]) -> None:
+    CliRunner().invoke(app, ["compare", "--json"])
+    assert "corpus" not in given
+    assert given["questions"] is None

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from docmind_lab.graphs.colours import Colour
+from docmind_lab.libraries import LibraryPlace
 from docmind_lab.measurement import MeasuredRun, RunOrder
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.settings import Settings
@@ -20,19 +21,19 @@ class Simulated:
     """The system and the services of a cell's runs: everything a worker needs to build them.
 
     client_retries: of the openai client, for alternatives that leave retries to it; None for its default. corpus: the
-    name of one that comes with questions. node_colour: of model calls and tools, see `graphs/colours.py`. workload: its
-    kind, as `workload_kind` takes it.
+    name of one that comes with questions, or the place of the user's. node_colour: of model calls and tools, see
+    `graphs/colours.py`. workload: its kind, as `workload_kind` takes it.
     """
 
     settings: Settings
     options: ServiceOptions
     client_retries: int | None = None
-    corpus: str = "language_reference"
+    corpus: str | LibraryPlace = "language_reference"
     node_colour: Colour = "own"
     workload: str = "supervisor"
 
     @property
-    def of_process(self) -> tuple[str, str, Settings, int | None]:
+    def of_process(self) -> tuple[str, str | LibraryPlace, Settings, int | None]:
         """What a process builds a system from, at some cost; everything else is said run by run."""
         return self.workload, self.corpus, self.settings, self.client_retries
 

@@ -7,6 +7,7 @@ import threading
 
 from docmind_lab.batch.cells import Cell, CellResult, portable
 from docmind_lab.errors import SimulationStalled
+from docmind_lab.libraries import LibraryPlace
 from docmind_lab.measurement import MeasuredRun
 from docmind_lab.settings import Settings
 from docmind_lab.simulation import SimulatedSystem
@@ -39,5 +40,7 @@ def _measured(cell: Cell) -> CellResult:
 
 # Two: a study that compares with and without router injection alternates between them.
 @functools.lru_cache(maxsize=2)
-def _system(workload: str, corpus: str, settings: Settings, client_retries: int | None) -> SimulatedSystem:
+def _system(
+    workload: str, corpus: str | LibraryPlace, settings: Settings, client_retries: int | None
+) -> SimulatedSystem:
     return SimulatedSystem(settings, client_retries=client_retries, corpus=corpus, kind=workload)

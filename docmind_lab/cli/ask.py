@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from docmind_lab.cli.compare import FAULT_HELP, PROFILE_HELP, TIMEOUT_VARIABLE
+from docmind_lab.cli import options
 from docmind_lab.cli.console import json_safe, load_settings
 
 if TYPE_CHECKING:
@@ -20,16 +20,14 @@ NOT_ANSWERED = 1
 def ask(
     question: Annotated[str, typer.Argument(help="The question, in words.")],
     decision_timeout: Annotated[
-        float | None, typer.Option(help=f"Budget, in seconds; {TIMEOUT_VARIABLE} or 20 when left out.")
+        float | None, typer.Option(help=f"Budget, in seconds; {options.TIMEOUT_VARIABLE} or 20 when left out.")
     ] = None,
     alternative: Annotated[
         str, typer.Option(help="How the deadline is enforced: A to F or a name; A when left out.")
     ] = "",
-    documents: Annotated[
-        str, typer.Option(help="Folder that docmind-lab index has indexed; Python's language reference when left out.")
-    ] = "",
-    profile: Annotated[str, typer.Option(help=f"Of the simulated services. {PROFILE_HELP}")] = "fast",
-    fault: Annotated[list[str] | None, typer.Option(help=f"Of the simulated services. {FAULT_HELP}")] = None,
+    documents: options.Documents = "",
+    profile: options.SimulatedProfile = "fast",
+    fault: options.SimulatedFaults = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the response as JSON and nothing else.")] = False,
 ) -> None:
     """Answer a question within the budget: text as it is written, then its sources, and whether the budget cut it.
@@ -69,9 +67,10 @@ def ask(
 def _corpus(documents: str) -> Corpus | None:
     if not documents:
         return None
-    from docmind_lab.system import library_corpus  # noqa: PLC0415 - only with documents of the user's own
+    from docmind_lab.retrieval.questions import CORPORA  # noqa: PLC0415 - only with documents that are named
+    from docmind_lab.system import library_corpus, named_corpus  # noqa: PLC0415
 
-    return library_corpus(documents)
+    return named_corpus(documents) if documents in CORPORA else library_corpus(documents)
 
 
 def _print_end(response: AgentResponse) -> None:

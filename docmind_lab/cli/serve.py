@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from docmind_lab.cli.compare import FAULT_HELP, PROFILE_HELP
+from docmind_lab.cli import options
 
 
 def serve(
     port: Annotated[int, typer.Option(help="Port on loopback; 0 for a free one.")] = 0,
-    profile: Annotated[str, typer.Option(help=PROFILE_HELP)] = "typical",
-    fault: Annotated[list[str] | None, typer.Option(help=FAULT_HELP)] = None,
+    profile: options.ServiceProfile = "typical",
+    fault: options.Faults = None,
     seed: Annotated[int, typer.Option(help="Seed for clients that do not say which run they belong to.")] = 0,
     stops_on_disconnect: Annotated[bool, typer.Option(help="Stop generating when the client leaves.")] = True,
 ) -> None:

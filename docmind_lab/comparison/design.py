@@ -14,12 +14,14 @@ from docmind_lab.alternatives import ALTERNATIVES, Alternative
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.budgets import Budget
 from docmind_lab.clocks import CLOCKS, ClockName
+from docmind_lab.comparison.documents import Documents
 from docmind_lab.comparison.levels import node_colour_of, retries_of
 from docmind_lab.deadlines import require_seconds
 from docmind_lab.derive import RunFacts
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.graphs.colours import Colour, checked_colour
 from docmind_lab.labels import label_of
+from docmind_lab.libraries import LibraryPlace
 from docmind_lab.measurement import RunOrder
 from docmind_lab.randomness import keyed_uniform
 from docmind_lab.retrieval import Question
@@ -36,7 +38,10 @@ _MOST_RUNS = 10_000
 
 @dataclass(frozen=True)
 class Comparison:
-    """What to compare. Durations in seconds. replay: id of the live study whose recording is replayed; empty for none.
+    """What to compare. Durations in seconds.
+
+    corpus, own_questions: as `Documents` has them. replay: id of the live study whose recording is replayed; empty for
+    none.
 
     Raises: ConfigurationError for a value that cannot be used, by name.
     """
@@ -55,7 +60,8 @@ class Comparison:
     side_by_side: int = SIDE_BY_SIDE
     router_injection: bool = False
     clock: ClockName = "virtual"
-    corpus: str = "language_reference"
+    corpus: str | LibraryPlace = "language_reference"
+    own_questions: tuple[Question, ...] = ()
     node_colour: Colour = "own"
     workload: str = "supervisor"
     replay: str = ""
@@ -72,7 +78,7 @@ class Comparison:
         if self.clock not in CLOCKS:
             raise ConfigurationError(f"unknown clock {self.clock!r}; the clocks are {', '.join(CLOCKS)}")
         checked_colour(self.node_colour)
-        self.kind.cases(self.corpus)
+        self.documents.cases(self.kind)
         if self.side_by_side < 1:
             raise ConfigurationError(f"side_by_side must be 1 or more runs, not {self.side_by_side}")
         if self.budget.time_s not in (None, self.decision_timeout_s):
@@ -89,8 +95,8 @@ class Comparison:
         return (
             f"Comparison: {self.decision_timeout_s:g} s decision timeout, {self.runs} {self.kind.asked} × "
             f"{len(self.alternatives)} alternatives = {self.total_runs:,} runs, seed {self.seed}\n"
-            f"  {named}\n  {self.profile.name} latencies, fault {self.fault}, {self.clock} clock, corpus {self.corpus}"
-            f"{budgets}"
+            f"  {named}\n  {self.profile.name} latencies, fault {self.fault}, {self.clock} clock, "
+            f"corpus {self.documents.name}{budgets}"
         )
 
     def _repr_html_(self) -> str:
@@ -100,6 +106,11 @@ class Comparison:
     def kind(self) -> WorkloadKind:
         """The system under the deadline. Raises: ConfigurationError for an unknown one."""
         return workload_kind(self.workload)
+
+    @property
+    def documents(self) -> Documents:
+        """What is searched, and the user's questions to it."""
+        return Documents(self.corpus, self.own_questions)
 
     @property
     def fault(self) -> str:
@@ -125,7 +136,7 @@ class Comparison:
             "side_by_side": self.side_by_side,
             "router_injection": self.router_injection,
             "clock": self.clock,
-            "corpus": self.corpus,
+            **self.documents.design(),
             "node_colour": self.node_colour,
             "workload": self.workload,
             **({"budget": budget} if budget else {}),
@@ -140,7 +151,7 @@ class Comparison:
     def questions(self) -> list[tuple[int, Question]]:
         """(run seed, question) of each repeat: seeds count up from the study's, the order of questions from it."""
         pool = sorted(
-            self.kind.cases(self.corpus), key=lambda question: keyed_uniform(self.seed, "question", question.id)
+            self.documents.cases(self.kind), key=lambda question: keyed_uniform(self.seed, "question", question.id)
         )
         return [(self.seed + repeat, pool[repeat % len(pool)]) for repeat in range(self.runs)]
 

@@ -9,6 +9,7 @@ from typing import Any
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.clocks import ClockName
+from docmind_lab.comparison.asked import Asked
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.services.faults import Fault
 from docmind_lab.settings import Settings
@@ -18,8 +19,19 @@ from docmind_lab.workloads.own import Inputs, OwnGraph, Services, own_graph
 _EVERY_ROLE = "*"
 
 
-def asked_of(graph: Any, inputs: Inputs | None, deadline_key: str, services: Services) -> OwnGraph:
-    """The graph and its inputs as a workload. Raises: ConfigurationError for one without the other, or that is none."""
+def of_own_graph(asked: Asked, settings: Settings, clock: ClockName) -> Asked:
+    """The same, of the graph and its inputs by the names under which comparisons find them.
+
+    Raises: ConfigurationError for what a graph of one's own cannot be asked, and for a graph or inputs that are none.
+    """
+    others = asked.names_system | {"retries": asked.retries is not None}
+    others |= {"router_injection": bool(asked.router_injection)}
+    _require_own_only(settings, clock, asked.services, [name for name, is_given in others.items() if is_given])
+    own = _named(asked.graph, asked.inputs, asked.deadline_key, asked.services)
+    return dataclasses.replace(asked, workload=own.workload, corpus=own.corpus)
+
+
+def _named(graph: Any, inputs: Inputs | None, deadline_key: str, services: Services) -> OwnGraph:
     if graph is None and inputs is None:
         raise ConfigurationError("services is for a graph of your own: name it, and its inputs (--graph and --inputs)")
     if graph is None or inputs is None:
@@ -28,11 +40,8 @@ def asked_of(graph: Any, inputs: Inputs | None, deadline_key: str, services: Ser
     return own_graph(graph, inputs, deadline_key=deadline_key, services=services)
 
 
-def require_own_only(settings: Settings, clock: ClockName, services: Services, given: Iterable[str]) -> None:
-    """Return if nothing is asked of a user's graph that only the lab's own systems have. given: options of those.
-
-    Raises: ConfigurationError naming the option or the setting.
-    """
+def _require_own_only(settings: Settings, clock: ClockName, services: Services, given: Iterable[str]) -> None:
+    """Return if nothing is asked of a user's graph that only the lab's own systems have. given: options of those."""
     if services == "own" and clock == "virtual":
         raise ConfigurationError(
             "services='own': what answers in real time is not reached in virtual time; use the wall clock "

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.names import VARIANTS, parse_alternatives
+from docmind_lab.clocks import ClockName
+from docmind_lab.comparison.asked import UNSAID_SEED, UNSAID_WORKLOAD, Asked
 from docmind_lab.comparison.design import Comparison
+from docmind_lab.comparison.documents import Documents, documents_of
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.recordings.recording import Recording
 from docmind_lab.services.faults import Fault
@@ -21,41 +23,23 @@ from docmind_lab.settings import Settings
 RECORDED = "recorded"
 """The level of `latency_profile` in a replay."""
 
-# What `compare` takes when no seed is named.
-_UNSAID_SEED = 7
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What is asked of a replay; None for as it was recorded. own: workload and inputs of a user's graph, by the names
-    that they have in this process.
-    """
-
-    decision_timeout_s: float | None = None
-    runs: int | None = None
-    seed: int = 7
-    alternatives: Sequence[str | Alternative] | str | None = None
-    retries: int | None = None
-    own: tuple[str, str] | None = None
-
 
 def off_endpoints(settings: Settings) -> Settings:
     """The settings without live endpoints, which a replay does not ask."""
     return settings.replaced(llm={"base_url": None}, database={"qdrant_url": None})
 
 
-def replayed_comparison(
-    recording: Recording, asked: Asked, settled: Mapping[str, bool], settings: Settings
-) -> Comparison:
-    """The comparison of a replay. settled: name of an option that the recording has settled → whether it was given.
+def replayed_comparison(recording: Recording, asked: Asked, clock: ClockName, settings: Settings) -> Comparison:
+    """The comparison of a replay: what is asked, and all else as it was recorded.
 
-    Raises: ConfigurationError for one that was given, for alternatives that cannot be told from the recording, and for
-    other inputs than were recorded.
+    asked: of a user's graph, by the names that it and its inputs have in this process.
+    Raises: ConfigurationError for what the recording has settled and was given all the same, for alternatives that
+    cannot be told from the recording, and for other inputs than were recorded.
     """
     design = recording.design
-    _require_only_asked(design, asked, settled)
+    _require_open(design, asked, clock)
+    documents = _documents(design, asked)
     chosen = _recorded_alternatives(design, settings) if asked.alternatives is None else asked.alternatives
-    workload, corpus = asked.own or (simulated_name(str(design["workload"])), str(design["corpus"]))
     recorded_timeout_s, client_retries = design["decision_timeout_s"], design["client_retries"]
     return Comparison(
         decision_timeout_s=recorded_timeout_s if asked.decision_timeout_s is None else asked.decision_timeout_s,
@@ -71,21 +55,49 @@ def replayed_comparison(
         side_by_side=design["side_by_side"],
         router_injection=design["router_injection"],
         clock="virtual",
-        corpus=corpus,
+        corpus=documents.corpus,
+        own_questions=documents.questions,
         node_colour=design["node_colour"],
-        workload=workload,
+        workload=simulated_name(str(design["workload"])) if asked.graph is None else asked.workload,
         replay=recording.id,
     )
 
 
-def _require_only_asked(design: Mapping[str, Any], asked: Asked, settled: Mapping[str, bool]) -> None:
+def _require_open(design: Mapping[str, Any], asked: Asked, clock: ClockName) -> None:
+    """Return if nothing is asked that the recording has settled otherwise."""
+    settled = {"profile": asked.profile is not None, "faults": bool(asked.faults), "clock": clock != "virtual"}
+    settled |= {"stops_on_disconnect": not asked.stops_on_disconnect, "side_by_side": asked.side_by_side is not None}
+    settled |= {"router_injection": asked.router_injection is not None, "budget": asked.budget is not None}
+    if asked.graph is None:
+        settled |= {"workload": asked.workload != UNSAID_WORKLOAD}
+        # A recording holds neither documents nor questions: the user's are named again.
+        settled |= {} if _has_own_documents(design) else asked.names_documents
     for name, is_given in settled.items():
         if is_given:
             raise ConfigurationError(f"{name}: the recording has settled it; leave it out of a replay")
-    if asked.seed not in (_UNSAID_SEED, design["seed"]):
+    if asked.seed not in (UNSAID_SEED, design["seed"]):
         raise ConfigurationError(f"seed: the recording has seed {design['seed']}; leave it out of a replay")
-    if asked.own is not None and asked.own[1] != design["corpus"]:
+    if asked.graph is not None and asked.corpus != design["corpus"]:
         raise ConfigurationError("inputs: they are not those of the recording; pass the same file or list")
+
+
+def _has_own_documents(design: Mapping[str, Any]) -> bool:
+    return "library" in design or "questions" in design
+
+
+def _documents(design: Mapping[str, Any], asked: Asked) -> Documents:
+    """What was searched and asked. Raises: ConfigurationError when the user's, named again, are others."""
+    if asked.graph is not None or not _has_own_documents(design):
+        return Documents(str(design["corpus"]))
+    documents = documents_of(asked.corpus, asked.questions)
+    found = documents.design()
+    for name, parts in (("corpus", ("corpus", "library")), ("questions", ("questions",))):
+        if any(found.get(part) != design.get(part) for part in parts):
+            raise ConfigurationError(
+                f"{name}: they are not those of the recording; name the documents and questions of your own that were "
+                "recorded, unchanged (corpus=..., questions=...; --documents, --questions)"
+            )
+    return documents
 
 
 def _recorded_alternatives(design: Mapping[str, Any], settings: Settings) -> tuple[Alternative, ...]:

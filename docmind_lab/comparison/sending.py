@@ -7,8 +7,14 @@ import dataclasses
 from docmind_lab.comparison.design import Comparison
 from docmind_lab.comparison.replays import simulated_name
 from docmind_lab.comparison.virtual import simulated
+from docmind_lab.comparison.wall import has_server_log
 from docmind_lab.errors import DocmindLabError
 from docmind_lab.settings import Settings
+
+
+def asks_live_endpoints(comparison: Comparison, settings: Settings) -> bool:
+    """Whether some of its requests go to servers that are not the lab's own, and may cost something."""
+    return comparison.clock == "wall" and not (comparison.kind.has_server_log and has_server_log(settings))
 
 
 def expected_to_send(comparison: Comparison, settings: Settings) -> str:

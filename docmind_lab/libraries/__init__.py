@@ -2,6 +2,7 @@
 
     index_folder("papers")                      # papers/.docmind: incremental, survives being killed
     library = open_library("papers")            # chunks, references, fingerprint
+    read_questions("questions.jsonl", topics=library.topics)
 
 documents.py       what reading a file gives: sections, links, passages
 text_files.py      .txt and .rst; bytes to text
@@ -15,6 +16,8 @@ store.py           the index folder: passages and manifest, each there whole or 
 lock.py            one writer at a time
 indexing.py        index_folder
 opening.py         open_library
+places.py          where a library is and which, for other processes
+own_questions.py   the user's questions, with the documents that answers rest on
 handbook.py        load_project_docs
 """
 
@@ -22,6 +25,8 @@ from docmind_lab.libraries.folder import Problem
 from docmind_lab.libraries.handbook import load_project_docs
 from docmind_lab.libraries.indexing import INDEX_FOLDER, MAX_FILE_BYTES, LibraryReport, Progress, index_folder
 from docmind_lab.libraries.opening import Library, open_library
+from docmind_lab.libraries.own_questions import read_questions
+from docmind_lab.libraries.places import LibraryPlace
 from docmind_lab.libraries.readers import SUFFIXES
 
 __all__ = [
@@ -29,10 +34,12 @@ __all__ = [
     "MAX_FILE_BYTES",
     "SUFFIXES",
     "Library",
+    "LibraryPlace",
     "LibraryReport",
     "Problem",
     "Progress",
     "index_folder",
     "load_project_docs",
     "open_library",
+    "read_questions",
 ]

@@ -49,10 +49,21 @@ def _facts(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> dict[str, str]:
         "Clock": joined(_levels(runs, "clock")),
     }
     if "corpus" in design:
-        facts["Documents"] = str(design["corpus"]).replace("_", " ")
+        facts["Documents"] = _documents(design)
+    if "questions" in design:
+        questions = design["questions"]
+        facts["Questions"] = f"{questions['count']} of the user's own ({questions['digest'][:12]})"
     if "seed" in design:
         facts["First seed"] = str(design["seed"])
     return facts
+
+
+def _documents(design: Mapping[str, Any]) -> str:
+    name, library = str(design["corpus"]), design.get("library")
+    if library is None:
+        return name.replace("_", " ")
+    documents, passages = counted(library["documents"], "document"), counted(library["passages"], "passage")
+    return f"{documents} of the user's own, {passages} ({name})"
 
 
 def _state(manifest: Mapping[str, Any]) -> str:

@@ -3,26 +3,22 @@
     question = load_questions()[0]
     source_recall(question, ["function", "calls"])                            # 1.0
     answer_score(question, "It is evaluated once, when … [function#4]", docs)  # share of the facts, each with proof
-    read_questions("mine.json")                                                # a user's own, in the same shape
 
 The questions are in docmind_lab/data/questions.json, those of the handbook in handbook_questions.json beside it. They
 were written by reading the documents and were not tuned to what the search finds. Each gold fact is a short phrase
-that a gold topic's text has, the reference's in every supported Python.
+that a gold topic's text has, the reference's in every supported Python. A user's own have the same shape
+(libraries/own_questions.py).
 """
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib.resources
 import json
 import math
-import os
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 from docmind_lab.errors import ConfigurationError
@@ -69,14 +65,20 @@ class CitableDocument(Protocol):
 
 
 _FILES = {"language_reference": "questions.json", "handbook": "handbook_questions.json"}
+
+CORPORA = tuple(_FILES)
+"""The corpora that come with questions."""
+
 _FIELDS: Mapping[str, Callable[[Any], bool]] = {
-    "id": lambda value: isinstance(value, str) and bool(value.strip()),
     "text": lambda value: isinstance(value, str) and bool(value.strip()),
+    "gold_documents": lambda value: _is_list_of_texts(value),
     "gold_topics": lambda value: _is_list_of_texts(value),
     "gold_facts": lambda value: _is_list_of_texts(value),
     "complex": lambda value: isinstance(value, bool),
+    "id": lambda value: isinstance(value, str) and bool(value.strip()),
 }
-_SHAPES = {"gold_topics": "a list of texts", "gold_facts": "a list of texts", "complex": "true or false"}
+_LISTS = dict.fromkeys(("gold_documents", "gold_topics", "gold_facts"), "a list of texts")
+_SHAPES = {**_LISTS, "complex": "true or false"}
 
 
 def load_questions(corpus: str = "language_reference") -> tuple[Question, ...]:
@@ -92,52 +94,46 @@ def load_questions(corpus: str = "language_reference") -> tuple[Question, ...]:
 @functools.cache
 def _shipped(name: str) -> tuple[Question, ...]:
     file = importlib.resources.files("docmind_lab.data").joinpath(name)
-    return _parsed(json.loads(file.read_text(encoding="utf-8")), name)
+    rows = json.loads(file.read_text(encoding="utf-8"))
+    return tuple(
+        question for _, question in parsed_questions((f"{name}, question {at}", row) for at, row in enumerate(rows, 1))
+    )
 
 
-def read_questions(path: str | os.PathLike[str], *, topics: Iterable[str] | None = None) -> tuple[Question, ...]:
-    """A user's own questions: a JSON list of objects with id and text, and what is known of gold_topics, gold_facts
-    and complex.
+def parsed_questions(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Question]]:
+    """(place, question) of each (place, object), in order. place: what an error calls the object.
 
-    topics: those of the corpus that is asked, such as `Library.topics`; gold topics must be among them.
-    Raises: ConfigurationError naming the file, the question and the remedy.
+    An object has `text`, and what is known of gold_documents (or gold_topics, the same by another name), gold_facts,
+    complex and id. One without an id is called by its number: "001".
+    Raises: ConfigurationError naming the place, the field and the remedy.
     """
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise ConfigurationError(
-            f"{path} cannot be read ({error.strerror}); check the path of the questions"
-        ) from error
-    except ValueError as error:
-        raise ConfigurationError(f"{path} is not JSON ({error}); write a list of questions") from error
-    questions = _parsed(content, str(path))
-    if topics is not None:
-        _require_topics(questions, set(topics), str(path))
-    return questions
+    places: dict[str, str] = {}
+    for number, (place, row) in enumerate(rows, start=1):
+        question = _question(row, place, f"{number:03}")
+        if question.id in places:
+            raise ConfigurationError(
+                f"{place}: the id {question.id!r} is that of {places[question.id]} too; give each question its own"
+            )
+        places[question.id] = place
+        yield place, question
 
 
-def _parsed(content: Any, name: str) -> tuple[Question, ...]:
-    if not isinstance(content, list) or not content:
-        raise ConfigurationError(f'{name} must hold a list of questions, such as [{{"id": "q1", "text": "Why?"}}]')
-    questions = tuple(_question(row, f"{name}, question {number}") for number, row in enumerate(content, start=1))
-    if twice := [id_ for id_, count in Counter(question.id for question in questions).items() if count > 1]:
-        raise ConfigurationError(f"{name}: the id {twice[0]!r} stands twice; give each question its own")
-    return questions
-
-
-def _question(row: Any, name: str) -> Question:
+def _question(row: Any, place: str, unsaid_id: str) -> Question:
     if not isinstance(row, dict):
-        raise ConfigurationError(f"{name} must be an object with id and text, not {type(row).__name__}")
+        raise ConfigurationError(f"{place}: a question is an object with a text, not a {type(row).__name__}")
     if unknown := sorted(set(row) - set(_FIELDS)):
-        raise ConfigurationError(f"{name}: unknown field {unknown[0]!r}; the fields are {', '.join(_FIELDS)}")
-    for field, is_right in _FIELDS.items():
-        required = field in ("id", "text")
-        if (field in row or required) and not is_right(row.get(field)):
-            raise ConfigurationError(f"{name}: {field} must be {_SHAPES.get(field, 'a text that is not empty')}")
+        raise ConfigurationError(f"{place}: unknown field {unknown[0]!r}; the fields are {', '.join(_FIELDS)}")
+    if "text" not in row:
+        raise ConfigurationError(f"{place}: text is missing; write the question there")
+    for field in row:
+        if not _FIELDS[field](row[field]):
+            raise ConfigurationError(f"{place}: {field} must be {_SHAPES.get(field, 'a text that is not empty')}")
+    if "gold_documents" in row and "gold_topics" in row:
+        raise ConfigurationError(f"{place}: gold_documents and gold_topics are two names of one field; leave one out")
     return Question(
-        id=row["id"],
+        id=row.get("id", unsaid_id),
         text=row["text"],
-        gold_topics=tuple(row.get("gold_topics", ())),
+        gold_topics=tuple(row.get("gold_documents") or row.get("gold_topics", ())),
         gold_facts=tuple(row.get("gold_facts", ())),
         complex=row.get("complex", False),
     )
@@ -145,17 +141,6 @@ def _question(row: Any, name: str) -> Question:
 
 def _is_list_of_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) and item.strip() for item in value)
-
-
-def _require_topics(questions: Iterable[Question], topics: set[str], name: str) -> None:
-    for question in questions:
-        for topic in question.gold_topics:
-            if topic not in topics:
-                near = difflib.get_close_matches(topic, sorted(topics), n=1)
-                hint = f"did you mean {near[0]!r}?" if near else "name a document by its path in the folder"
-                raise ConfigurationError(
-                    f"{name}: question {question.id!r} has the gold topic {topic!r}, which no document has; {hint}"
-                )
 
 
 def source_recall(question: Question, topics: Iterable[str]) -> float:

@@ -36,6 +36,7 @@ from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.clocks import ClockName
 from docmind_lab.comparison.design import HORIZON_FACTOR, SIDE_BY_SIDE, Comparison
+from docmind_lab.comparison.documents import Documents, documents_of
 from docmind_lab.deadlines import require_seconds
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.labels import label_of
@@ -101,7 +102,8 @@ class Factors(BaseModel):
 class StudyDesign(BaseModel):
     """What determines a study. Raises: ConfigurationError naming the field, from `of` and `read`.
 
-    name: the beginning of the study's id. repeats: runs in each combination. horizon_factor: a run is observed for so
+    name: the beginning of the study's id. repeats: runs in each combination. corpus, questions: as `compare` takes
+    them; paths as seen from the working directory. horizon_factor: a run is observed for so
     many times its decision timeout. side_by_side: runs under way at once on the wall clock.
     """
 
@@ -111,6 +113,7 @@ class StudyDesign(BaseModel):
     seed: int = 7
     repeats: Annotated[int, Field(ge=1, le=MOST_REPEATS)] = 40
     corpus: str = "language_reference"
+    questions: str = ""
     horizon_factor: Annotated[float, Field(gt=1)] = HORIZON_FACTOR
     side_by_side: Annotated[int, Field(ge=1)] = SIDE_BY_SIDE
     factors: Factors = Factors()
@@ -144,6 +147,11 @@ class StudyDesign(BaseModel):
             raise ConfigurationError(f"study file {path}: {error}") from error
 
     @functools.cached_property
+    def documents(self) -> Documents:
+        """What is searched, and the user's questions to it. Raises: as `documents_of`."""
+        return documents_of(self.corpus, self.questions or None)
+
+    @functools.cached_property
     def planned(self) -> Planned:
         """The combinations, and those that cannot be."""
         return _planned(self)
@@ -155,7 +163,7 @@ class StudyDesign(BaseModel):
 
     def to_dict(self) -> dict[str, Any]:
         """What determines the runs, as JSON; equal designs have equal ones."""
-        values = self.model_dump(mode="python", exclude={"factors"})
+        values = self.model_dump(mode="python", exclude={"factors", "corpus", "questions"}) | self.documents.design()
         factors = self.factors.model_dump(mode="python", exclude={"alternative", "latency_profile"})
         factors["alternative"] = [
             {"name": item.name, "options": json.loads(options_json(item))} for item in _alternatives(self.factors)
@@ -270,7 +278,8 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
                 side_by_side=design.side_by_side,
                 router_injection=injection,
                 clock=clock,
-                corpus=design.corpus,
+                corpus=design.documents.corpus,
+                own_questions=design.documents.questions,
                 node_colour=node_colour,
                 workload=workload,
             )

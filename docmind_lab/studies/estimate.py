@@ -18,6 +18,7 @@ from loky import cpu_count
 from docmind_lab.batch import Cell, CellStore, Simulated
 from docmind_lab.batch.cells import portable
 from docmind_lab.findings.tables import counted
+from docmind_lab.libraries import LibraryPlace
 from docmind_lab.measurement import MeasuredRun, RunOrder
 from docmind_lab.settings import Settings
 from docmind_lab.simulation import SimulatedSystem
@@ -134,7 +135,7 @@ def _bound_s(bench: Bench) -> float:
     return sum(rounds) + _START_OF_SERVICES_S
 
 
-def _system_of(cell: Cell) -> tuple[str, str, Settings, int | None]:
+def _system_of(cell: Cell) -> tuple[str, str | LibraryPlace, Settings, int | None]:
     return cell.system.of_process
 
 
@@ -180,7 +181,7 @@ def _cell_bytes(measured: Sequence[MeasuredRun]) -> int:
 
 def _chosen(cells: Sequence[Cell]) -> list[Chosen]:
     """The pilot's runs, a list for each system that they need."""
-    by_system: dict[tuple[str, str, Settings, int | None], list[Cell]] = {}
+    by_system: dict[tuple[str, str | LibraryPlace, Settings, int | None], list[Cell]] = {}
     for cell in cells:
         by_system.setdefault(_system_of(cell), []).append(cell)
     systems = list(by_system.values())[:_MOST_SYSTEMS]

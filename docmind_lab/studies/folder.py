@@ -71,7 +71,7 @@ class StudyFolder:
         elif known["study_id"] != self.study_id:
             raise ConfigurationError(
                 f"--out {self.path} belongs to another study ({known['study_id']}, and this is {self.study_id}): its "
-                "seed, repeats or factors differ; choose another folder or remove it"
+                "seed, repeats, factors, documents or questions differ; choose another folder or remove it"
             )
         elif known["settings"] != self.settings:
             begun, ours = _flat(known["settings"]), _flat(self.settings)

@@ -23,6 +23,7 @@ import pandas as pd
 from docmind_lab.clocks import ClockName
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.graphs.colours import Colour
+from docmind_lab.libraries import LibraryPlace
 from docmind_lab.measurement import Workload
 from docmind_lab.records import Column
 from docmind_lab.retrieval import Question
@@ -57,19 +58,20 @@ class Surroundings:
     """What a workload is built on.
 
     client_retries: of the openai client, for alternatives that leave retries to it; None for its default.
-    max_connections: of each pool of HTTP connections. corpus: what is searched, by name or itself.
+    max_connections: of each pool of HTTP connections. corpus: what is searched, by name, by place or
+    itself.
     """
 
     addresses: ServiceAddresses
     settings: Settings
     client_retries: int | None = None
     max_connections: int = 100
-    corpus: str | Corpus = "language_reference"
+    corpus: str | LibraryPlace | Corpus = "language_reference"
     node_colour: Colour = "own"
 
     def searched(self) -> Corpus:
-        """The corpus itself. Raises: ConfigurationError for an unknown name."""
-        return named_corpus(self.corpus) if isinstance(self.corpus, str) else self.corpus
+        """The corpus itself. Raises: as `named_corpus`."""
+        return self.corpus if isinstance(self.corpus, Corpus) else named_corpus(self.corpus)
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,8 @@ class WorkloadKind:
     corpus → what can be asked; runs go through them in a drawn order. defaults: of each clock. roles: in the order of
     work, for the lanes of a timeline. events: those that only it records, and what they mean. in_this_process: no other
     process can find it. has_server_log: the servers that it asks are ours, and tell what they did. retries: who tries
-    again, where that is the same under every alternative; empty where the alternative says it.
+    again, where that is the same under every alternative; empty where the alternative says it. takes_questions: it
+    searches the corpus for answers to questions, so documents and questions of the user's own can be put to it.
     """
 
     name: str
@@ -117,6 +120,7 @@ class WorkloadKind:
     in_this_process: bool = False
     has_server_log: bool = True
     retries: str = ""
+    takes_questions: bool = False
 
 
 def workload_kind(name: str) -> WorkloadKind:

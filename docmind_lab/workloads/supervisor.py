@@ -109,5 +109,6 @@ KIND = WorkloadKind(
     # In each, the budget falls among the run times: with nothing or everything in time there is nothing to compare.
     defaults={"virtual": Defaults(20.0, 40, "heavy_tail/3"), "wall": Defaults(2.0, 8, "typical/6")},
     roles=("supervisor", "router", "planner", "retrieval", "synthesis", "validation"),
+    takes_questions=True,
 )
 """DocMind's five roles."""

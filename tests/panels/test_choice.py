@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from docmind_lab.comparison import run as comparison_run
+from docmind_lab.comparison import keywords
 from docmind_lab.comparison.design import Comparison
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.panels.choice import Choice
@@ -21,7 +21,7 @@ CHOICES = (
 @pytest.mark.parametrize("choice", CHOICES)
 def test_the_code_makes_the_same_comparison(choice: Choice, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Comparison] = []
-    monkeypatch.setattr(comparison_run, "run_comparison", lambda comparison, *_, **__: made.append(comparison))
+    monkeypatch.setattr(keywords, "run_comparison", lambda comparison, *_, **__: made.append(comparison))
     exec(choice.code(), {})
     assert made == [choice.comparison(Settings())]
 

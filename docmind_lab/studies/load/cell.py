@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from docmind_lab.batch import Simulated
+from docmind_lab.libraries import LibraryPlace
 from docmind_lab.settings import Settings
 from docmind_lab.simulation import SimulatedSystem
 from docmind_lab.studies.load.crowd import Attended, run_crowd
@@ -64,5 +65,5 @@ def run_load_cell(cell: LoadCell) -> LoadCellResult:
 
 
 @functools.lru_cache(maxsize=2)
-def _system(corpus: str, settings: Settings, client_retries: int | None) -> SimulatedSystem:
+def _system(corpus: str | LibraryPlace, settings: Settings, client_retries: int | None) -> SimulatedSystem:
     return SimulatedSystem(settings, client_retries=client_retries, corpus=corpus, max_connections=_CONNECTIONS)

@@ -39,6 +39,7 @@ KIND = WorkloadKind(
     roles=("delegate", *PEERS, "conclude"),
     events=EVENTS,
     tables=(PEER_TASKS,),
+    takes_questions=True,
 )
 """A parent agent that delegates each question to four peers."""
 

@@ -145,6 +145,7 @@ KIND = WorkloadKind(
         ),
     },
     tables=(SOURCES,),
+    takes_questions=True,
 )
 """Research of tasks at several sources until they are saturated.
 

@@ -1,0 +1,75 @@
+"""From what `compare` is told to the comparison: of a workload, of a user's graph, or of a recording."""
+
+from __future__ import annotations
+
+from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.budgets import Budget
+from docmind_lab.clocks import ClockName
+from docmind_lab.comparison.asked import Asked
+from docmind_lab.comparison.design import SIDE_BY_SIDE, Comparison
+from docmind_lab.comparison.documents import Documents, documents_of
+from docmind_lab.comparison.own import faults_in, of_own_graph, require_whole_budget
+from docmind_lab.comparison.replays import off_endpoints, replayed_comparison
+from docmind_lab.recordings.choices import Kept
+from docmind_lab.recordings.recording import Recording
+from docmind_lab.services.faults import Fault
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.settings import Settings
+from docmind_lab.workloads.kinds import workload_kind
+
+
+def comparison_of(asked: Asked, kept: Kept, settings: Settings) -> tuple[Comparison, Settings]:
+    """The comparison, and the settings that it goes on under: a replay asks no live endpoint.
+
+    Raises: ConfigurationError for a value that cannot be used, or not with another.
+    """
+    if kept.replay is not None:
+        settings = off_endpoints(settings)
+    clock = _clock_of(asked, kept, settings)
+    if asked.is_of_own_graph:
+        asked = of_own_graph(asked, settings, clock)
+    if kept.replay is not None:
+        return replayed_comparison(Recording.load(kept.replay), asked, clock, settings), settings
+    return _measured(asked, clock, settings), settings
+
+
+def _clock_of(asked: Asked, kept: Kept, settings: Settings) -> ClockName:
+    if asked.clock is not None:
+        return asked.clock
+    is_live = settings.llm.base_url is not None or settings.database.qdrant_url is not None
+    return "wall" if is_live or asked.services == "own" or kept.is_live else "virtual"
+
+
+def _measured(asked: Asked, clock: ClockName, settings: Settings) -> Comparison:
+    """A comparison that is measured: what is left open is as its workload has it on this clock."""
+    kind, is_own = workload_kind(asked.workload), asked.is_of_own_graph
+    documents = Documents(str(asked.corpus)) if is_own else documents_of(asked.corpus, asked.questions)
+    defaults = kind.defaults.get(clock, kind.defaults["virtual"])
+    written = [asked.faults] if isinstance(asked.faults, str) else asked.faults
+    faults = tuple(Fault.parse(item) if isinstance(item, str) else item for item in written)
+    profile = defaults.profile if asked.profile is None else asked.profile
+    injection, budget = asked.router_injection, asked.budget or Budget()
+    said_s = budget.time_s if asked.decision_timeout_s is None else asked.decision_timeout_s
+    unsaid_side_by_side = 1 if is_own else SIDE_BY_SIDE
+    comparison = Comparison(
+        decision_timeout_s=defaults.decision_timeout_s if said_s is None else said_s,
+        runs=defaults.runs if asked.runs is None else asked.runs,
+        seed=asked.seed,
+        alternatives=parse_alternatives(
+            asked.alternatives, asked.retries, budgeted_retries=settings.agents.max_retries
+        ),
+        profile=LatencyProfile.named(profile) if isinstance(profile, str) else profile,
+        faults=faults_in(kind, faults) if is_own else faults,
+        stops_on_disconnect=asked.stops_on_disconnect,
+        client_retries=asked.retries,
+        side_by_side=unsaid_side_by_side if asked.side_by_side is None else asked.side_by_side,
+        router_injection=settings.agents.enable_router_injection if injection is None else injection,
+        clock=clock,
+        corpus=documents.corpus,
+        own_questions=documents.questions,
+        workload=asked.workload,
+        budget=budget,
+    )
+    if is_own:
+        require_whole_budget(comparison.alternatives)
+    return comparison

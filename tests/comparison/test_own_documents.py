@@ -1,0 +1,270 @@
+"""A comparison over a user's documents with the user's questions: as good as one over the lab's own, and as certain."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pickle
+import shutil
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+import docmind_lab as dl
+from docmind_lab.alternatives import Cooperative
+from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.batch.cells import cells_of
+from docmind_lab.batch.worker import run_cell
+from docmind_lab.comparison import Comparison, run_comparison
+from docmind_lab.comparison.asked import Asked
+from docmind_lab.comparison.documents import Documents, documents_of
+from docmind_lab.comparison.replays import replayed_comparison
+from docmind_lab.comparison.virtual import simulated
+from docmind_lab.errors import ConfigurationError, RecordError
+from docmind_lab.libraries import LibraryPlace, index_folder
+from docmind_lab.recordings.recording import Recording
+from docmind_lab.records import TABLES
+from docmind_lab.reports.asked import asked as section_on_what_was_asked
+from docmind_lab.reports.parts import Facts
+from docmind_lab.retrieval import Question
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.settings import Settings
+from docmind_lab.studies.design import StudyDesign
+from docmind_lab.study import Study
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+QUESTIONS = EXAMPLES / "harbour-questions.jsonl"
+# Nothing comes near it: what the runs find is a matter of the documents alone.
+AMPLE_S = 500.0
+
+
+@pytest.fixture(scope="module")
+def harbour(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example's documents, indexed."""
+    folder = tmp_path_factory.mktemp("own") / "harbour"
+    shutil.copytree(EXAMPLES / "harbour", folder, ignore=shutil.ignore_patterns(".docmind"))
+    report = index_folder(folder)
+    assert report.problems == ()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def study(harbour: Path) -> Study:
+    """Each question of the example once, with all the time that it needs."""
+    return dl.compare(AMPLE_S, 8, alternatives="A", corpus=harbour, questions=QUESTIONS, profile="typical")
+
+
+def comparison(harbour: Path, **changes: Any) -> Comparison:
+    documents = documents_of(harbour, QUESTIONS)
+    made = Comparison(
+        decision_timeout_s=8.0,
+        runs=3,
+        alternatives=(Cooperative(),),
+        profile=LatencyProfile.named("typical"),
+        corpus=documents.corpus,
+        own_questions=documents.questions,
+    )
+    return dataclasses.replace(made, **changes)
+
+
+def values(made: Study) -> dict[str, list[Any]]:
+    """Every value of all tables; NaN as text, since it is not equal to itself."""
+    return {table: getattr(made, table).astype(str).values.tolist() for table in TABLES}
+
+
+def test_every_question_is_asked_and_recall_is_of_its_gold_documents(study: Study) -> None:
+    runs = study.runs.set_index("question_id")
+    assert set(runs.index) == {"sluice", "frost", "lines", "fuel", "lights", "dredger", "storm", "008"}
+    assert set(runs["outcome"]) == {"answered"}
+    gold = runs.drop(index="008")
+    assert gold["source_recall"].between(0.0, 1.0).all()
+    assert gold["source_recall"].mean() > 0.8, "seven small documents with words of their own are easily told apart"
+
+
+def test_a_question_without_gold_has_no_recall_and_no_score(study: Study) -> None:
+    run = study.runs.set_index("question_id").loc["008"]
+    assert run[["source_recall", "recall_at_deadline", "answer_score"]].isna().all()
+
+
+def test_the_model_answers_from_the_users_documents(study: Study) -> None:
+    scored = study.runs["answer_score"].dropna()
+    assert len(scored) == 6
+    assert scored.mean() > 0.5, "a fact counts only if a cited document of the user's bears it out"
+
+
+def test_the_manifest_says_which_documents_and_questions_without_their_text_or_place(
+    study: Study, harbour: Path
+) -> None:
+    design = study.manifest["design"]
+    place = LibraryPlace.of(harbour)
+    assert design["corpus"] == place.name
+    assert design["library"] == {"fingerprint": place.fingerprint, "documents": 7, "passages": 12}
+    assert design["questions"]["count"] == 8
+    text = json.dumps(study.manifest)
+    assert str(harbour) not in text
+    assert "sluice" not in text
+
+
+def test_a_report_names_them(study: Study) -> None:
+    (facts,) = (block for block in section_on_what_was_asked(study).blocks if isinstance(block, Facts))
+    assert facts.items["Documents"].startswith("7 documents of the user's own, 12 passages (library-")
+    assert facts.items["Questions"].startswith("8 of the user's own (")
+
+
+def test_recall_that_nothing_defines_is_shown_as_such(harbour: Path, tmp_path: Path) -> None:
+    file = tmp_path / "q.jsonl"
+    file.write_text('{"text": "Who closes the sluice?"}\n')
+    made = dl.compare(AMPLE_S, 1, alternatives="A", corpus=str(harbour), questions=file, profile="typical")
+    (shown,) = made.summary()["source_recall"]
+    assert shown != shown, "NaN: there is no gold, so 0 and 1 would both be wrong"
+    assert "nan" not in str(made).lower()
+    assert "source recall" not in str(made).partition("Choose")[2]
+
+
+def test_the_lab_s_own_documents_take_questions_of_the_users(tmp_path: Path) -> None:
+    file = tmp_path / "q.csv"
+    file.write_text("text,gold_documents\nWhat is a budget?,budget.md\n")
+    documents = documents_of("handbook", file)
+    assert documents == Documents("handbook", (Question("001", "What is a budget?", ("budget.md",)),))
+    assert Comparison(runs=1, corpus="handbook", own_questions=documents.questions).orders()[0].question.id == "001"
+
+
+def test_the_page_on_own_documents_shows_questions_that_can_be_read(harbour: Path, tmp_path: Path) -> None:
+    page = (EXAMPLES.parent / "docs" / "own-documents.md").read_text(encoding="utf-8")
+    shown = {"q.jsonl": page.partition("```json\n")[2], "q.csv": "text," + page.partition("```\ntext,")[2]}
+    for name, rest in shown.items():
+        (tmp_path / name).write_text(rest.partition("```")[0])
+    lines, rows = (documents_of(harbour, tmp_path / name).questions for name in shown)
+    assert [question.text for question in lines] == [question.text for question in rows]
+    assert [question.gold_topics for question in lines] == [question.gold_topics for question in rows]
+
+
+def test_the_same_questions_are_the_same_study_whatever_file_they_are_in(harbour: Path, tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in QUESTIONS.read_text().splitlines()]
+    (tmp_path / "q.json").write_text(json.dumps(rows))
+    (tmp_path / "fewer.json").write_text(json.dumps(rows[:-1]))
+    ids = [
+        comparison(harbour, own_questions=documents_of(harbour, file).questions).study_id
+        for file in (QUESTIONS, tmp_path / "q.json", tmp_path / "fewer.json")
+    ]
+    assert ids[0] == ids[1] != ids[2]
+    assert Comparison().design().keys() == comparison(harbour).design().keys() - {"library", "questions"}
+
+
+def test_a_cell_that_was_sent_to_another_process_says_all_that_it_needs(harbour: Path) -> None:
+    asked = comparison(harbour, runs=1)
+    (cell,) = cells_of(asked.orders(), simulated(asked, Settings()))
+    sent = pickle.loads(pickle.dumps(cell))
+    assert sent.system.of_process == cell.system.of_process
+    assert Study.of(run_cell(sent).measured, {}).runs.equals(Study.of(run_cell(cell).measured, {}).runs)
+
+
+@pytest.mark.full
+def test_one_process_and_two_make_the_same_tables(harbour: Path) -> None:
+    asked = comparison(harbour, runs=8, alternatives=parse_alternatives("unguarded,A,C"))
+    one, two = (run_comparison(asked, Settings(), workers=workers) for workers in (1, 2))
+    assert values(one) == values(two)
+    assert len(one.runs) == 24
+
+
+@pytest.mark.full
+@pytest.mark.wall
+def test_both_clocks_find_the_same_in_them(harbour: Path) -> None:
+    # Twenty times the longest run: a budget that no pause of a loaded machine uses up.
+    at_once = {"alternatives": (Cooperative(),), "profile": LatencyProfile.named("typical/40"), "runs": 3}
+    tables = [
+        run_comparison(comparison(harbour, decision_timeout_s=20.0, clock=clock, **at_once), Settings()).runs
+        for clock in ("virtual", "wall")
+    ]
+    virtual, wall = (table.set_index("question_id")[["outcome", "source_recall"]].sort_index() for table in tables)
+    assert virtual.astype(str).equals(wall.astype(str))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"corpus": "harbour"}, "questions: documents of your own come without; name a file with questions"),
+        (
+            {"corpus": "no/such/folder"},
+            r"docmind-lab index has indexed \(--documents\): check the path",
+        ),
+        ({"corpus": "novels"}, "corpus must be one of language_reference, handbook, not 'novels'; or a folder"),
+        ({"corpus": "novels", "questions": QUESTIONS}, "not 'novels'; or a folder"),
+        ({"corpus": "handbook", "questions": QUESTIONS}, "line 1: the gold document 'rules.md' is not among"),
+        (
+            {"corpus": "harbour", "questions": QUESTIONS, "workload": "staged"},
+            "workload staged is asked chunks of its own; leave documents and questions of yours out",
+        ),
+        ({"corpus": "harbour", "workload": "staged"}, "workload staged is asked chunks of its own"),
+        (
+            {"questions": QUESTIONS, "graph": "json:loads", "inputs": ["a"]},
+            "questions is for the lab's own systems; a graph of your own has none",
+        ),
+    ],
+)
+def test_what_cannot_be_put_together_is_refused_before_anything_starts(
+    harbour: Path, monkeypatch: pytest.MonkeyPatch, words: dict[str, Any], message: str
+) -> None:
+    monkeypatch.chdir(harbour.parent)
+    with pytest.raises(ConfigurationError, match=message):
+        dl.compare(runs=1, **words)
+
+
+def test_documents_that_were_never_indexed_are_refused_with_the_command(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="holds no index; make one with `docmind-lab index "):
+        dl.compare(corpus=tmp_path, questions=QUESTIONS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Recorded:
+    """What a replay looks at of a recording before it begins."""
+
+    design: dict[str, Any]
+    id: str = "live"
+
+
+def replayed(of: Comparison, **asked: Any) -> Comparison:
+    recorded = cast("Recording", Recorded(of.design()))
+    return replayed_comparison(recorded, Asked(**asked), "virtual", Settings())
+
+
+def test_a_replay_is_of_the_documents_and_questions_that_were_recorded(harbour: Path, tmp_path: Path) -> None:
+    live = comparison(harbour, clock="wall")
+    assert replayed(live, corpus=harbour, questions=QUESTIONS).documents == live.documents
+    fewer = tmp_path / "fewer.jsonl"
+    fewer.write_text(QUESTIONS.read_text().partition("\n")[0])
+    with pytest.raises(ConfigurationError, match="questions: they are not those of the recording"):
+        replayed(live, corpus=harbour, questions=fewer)
+    with pytest.raises(ConfigurationError, match="corpus: they are not those of the recording"):
+        replayed(live)
+
+
+def test_a_replay_of_the_lab_s_own_documents_takes_no_others(harbour: Path) -> None:
+    live = comparison(harbour, corpus="handbook", own_questions=(), clock="wall")
+    assert replayed(live).documents == Documents("handbook")
+    with pytest.raises(ConfigurationError, match=r"corpus \(--documents\): the recording has settled it"):
+        replayed(live, corpus=harbour, questions=QUESTIONS)
+
+
+def test_a_study_is_designed_over_them_and_does_not_say_where_they_are(harbour: Path) -> None:
+    factors = {"alternative": "A,B", "latency_profile": "typical", "decision_timeout_s": 8.0}
+    asked = {"corpus": str(harbour), "questions": str(QUESTIONS), "repeats": 1, "factors": factors}
+    design = StudyDesign.of(asked)
+    assert str(harbour) not in json.dumps(design.to_dict())
+    assert design.to_dict()["library"]["documents"] == 7
+    assert all(item.comparison.documents == design.documents for item in design.planned.combinations)
+    made = dl.sweep(design)
+    assert set(made.runs["question_id"]) == {comparison(harbour, runs=1).questions()[0][1].id}
+    assert set(made.runs["alternative"]) == {"cooperative", "hard_timeout"}
+
+
+def test_a_design_of_the_lab_s_own_documents_is_the_one_that_it_was() -> None:
+    assert {"library", "questions"}.isdisjoint(StudyDesign.of({"repeats": 1}).to_dict())
+
+
+def test_a_study_file_is_told_what_its_documents_lack(harbour: Path, tmp_path: Path) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text(f'corpus = "{harbour}"\nrepeats = 1\n')
+    with pytest.raises(ConfigurationError, match=r"study\.toml: questions: documents of your own come without"):
+        StudyDesign.read(file)
