@@ -137,6 +137,12 @@ class Budget:
         return ", ".join(said) or NO_BUDGETS
 
 
+def order_of_level(level: str) -> tuple[float, ...]:
+    """A key that sorts levels of `Budget.level` by their limits, the tightest first, "none" last."""
+    limits = {kind: float(limit) for limit, kind in (part.split(" ") for part in level.split(", ") if " " in part)}
+    return tuple(limits.get(kind, math.inf) for kind in ("tokens", "calls", "cost"))
+
+
 def _require_number(name: str, value: object, example: str) -> None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not math.isfinite(value) or value < 0:  # type: ignore[arg-type,operator]
