@@ -12,6 +12,7 @@ import pandas as pd
 from docmind_lab.budgets import NO_BUDGETS, order_of_level
 from docmind_lab.conditions import by_condition, varying, with_arms
 from docmind_lab.findings.advice import advice_of
+from docmind_lab.findings.enough import enough_of
 from docmind_lab.findings.held import HELD_WITHIN_S
 from docmind_lab.findings.prices import PRICES
 from docmind_lab.findings.recommendation import recommend
@@ -125,11 +126,12 @@ def _of_its_making(manifest: Mapping[str, Any]) -> Iterator[str]:
 
 def _of_conditions(runs: pd.DataFrame) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Several conditions have no sentence for each arm: what they are for is to choose how long, and by how much."""
+    enough = tuple(enough_of(runs))
     if runs["decision_timeout_s"].nunique() < 2 or set(runs["alternative"].astype("str")) == {"unguarded"}:
-        return (), ('study.compare_to("A") says what each arm changed, with intervals.',)
+        return enough, ('study.compare_to("A") says what each arm changed, with intervals.',)
     found = recommend(runs)
     settings = (f"Settings: {found.settings}",) if found.settings else ()
-    return found.sentences, (*found.words.choice, *settings)
+    return (*found.sentences, *enough), (*found.words.choice, *settings)
 
 
 def _row(label: str, group: pd.DataFrame) -> dict[str, Any]:

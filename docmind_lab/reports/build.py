@@ -13,6 +13,7 @@ from docmind_lab.conditions import by_condition, with_arms
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.findings import decision_table, enforcement
 from docmind_lab.findings.contrasts import contrasts
+from docmind_lab.findings.enough import enough_of
 from docmind_lab.findings.tables import counted, joined, one_line
 from docmind_lab.reports import figures
 from docmind_lab.reports.asked import asked
@@ -90,6 +91,10 @@ class _Making:
         if recommended is not None:
             yield Words((recommended.words.title,), "heading")
             yield Words(recommended.sentences, "list")
+        enough = tuple(enough_of(runs))
+        if enough:
+            yield Words(("How much of a second budget is enough",), "heading")
+            yield Words(enough, "list")
 
     def _arms(self) -> list[Block]:
         runs = self.study.runs

@@ -34,6 +34,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.budgets import NO_BUDGETS
 from docmind_lab.clocks import ClockName
 from docmind_lab.comparison.design import HORIZON_FACTOR, SIDE_BY_SIDE, Comparison
 from docmind_lab.deadlines import require_seconds
@@ -42,6 +43,7 @@ from docmind_lab.labels import label_of
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.settings import Settings
+from docmind_lab.studies.budget_levels import FIELDS, NoLimit, second_budget
 from docmind_lab.studies.combinations import Combination, Impossible, with_colour, with_propagation
 from docmind_lab.studies.study_files import explained, read_study_file
 from docmind_lab.workloads.kinds import workload_kind
@@ -74,7 +76,9 @@ class Factors(BaseModel):
     alternative: levels, letters or variants as `compare` takes them, or instances. decision_timeout_s: seconds.
     deadline_propagation: "own" leaves it to the alternative; true and false set it. node_colour: "own", or what an
     async alternative finds: "sync" or "blocking_async" nodes. retries: tries after the first of whoever retries;
-    "own" leaves the clients their defaults. fault: as `compare` takes one; several together are joined by "+".
+    "own" leaves the clients their defaults. budget_tokens, budget_calls, budget_cost: what a run may use beside time,
+    "none" for no limit; cost is that of the study's `price`. fault: as `compare` takes one; several together are joined
+    by "+".
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
@@ -88,6 +92,9 @@ class Factors(BaseModel):
     stops_on_disconnect: Levels[bool] = (True,)
     node_colour: Levels[Literal["own", "sync", "async", "blocking_async"]] = ("own",)
     retries: Numbers[int | Literal["own"]] = ("own",)
+    budget_tokens: Numbers[int | NoLimit] = (NO_BUDGETS,)
+    budget_calls: Numbers[int | NoLimit] = (NO_BUDGETS,)
+    budget_cost: Numbers[float | NoLimit] = (NO_BUDGETS,)
     workload: Levels[str] = ("supervisor",)
     clock: Levels[ClockName] = ("virtual",)
 
@@ -102,7 +109,8 @@ class StudyDesign(BaseModel):
     """What determines a study. Raises: ConfigurationError naming the field, from `of` and `read`.
 
     name: the beginning of the study's id. repeats: runs in each combination. horizon_factor: a run is observed for so
-    many times its decision timeout. side_by_side: runs under way at once on the wall clock.
+    many times its decision timeout. side_by_side: runs under way at once on the wall clock. price: "INPUT/OUTPUT", of a
+    million tokens of each, such as "0.15/0.60"; the cost of every run is measured with it, and `budget_cost` needs it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -113,6 +121,7 @@ class StudyDesign(BaseModel):
     corpus: str = "language_reference"
     horizon_factor: Annotated[float, Field(gt=1)] = HORIZON_FACTOR
     side_by_side: Annotated[int, Field(ge=1)] = SIDE_BY_SIDE
+    price: str | None = None
     factors: Factors = Factors()
 
     @classmethod
@@ -155,8 +164,10 @@ class StudyDesign(BaseModel):
 
     def to_dict(self) -> dict[str, Any]:
         """What determines the runs, as JSON; equal designs have equal ones."""
-        values = self.model_dump(mode="python", exclude={"factors"})
-        factors = self.factors.model_dump(mode="python", exclude={"alternative", "latency_profile"})
+        # Only where there are some: a study without second budgets is the one that it was before there were any.
+        unsaid = {name for name in FIELDS if getattr(self.factors, name) == (NO_BUDGETS,)}
+        values = self.model_dump(mode="python", exclude={"factors"} | ({"price"} if self.price is None else set()))
+        factors = self.factors.model_dump(mode="python", exclude={"alternative", "latency_profile", *unsaid})
         factors["alternative"] = [
             {"name": item.name, "options": json.loads(options_json(item))} for item in _alternatives(self.factors)
         ]
@@ -175,7 +186,8 @@ class StudyDesign(BaseModel):
         profiles = [_profile(item).name for item in self.factors.latency_profile]
         levels = {**dict(self.factors), "alternative": named, "latency_profile": profiles}
         told = [name for name, values in levels.items() if name in self.factors.model_fields_set or len(values) > 1]
-        lines = (f"  {name}: {', '.join(_level(value) for value in levels[name])}" for name in told)
+        lines = [f"  {name}: {', '.join(_level(value) for value in levels[name])}" for name in told]
+        lines += [] if self.price is None else [f"  price: {self.price} for a million tokens read and written"]
         return "\n".join([f"{title}: {runs}", *lines])
 
     def _repr_html_(self) -> str:
@@ -223,7 +235,9 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
     with _naming("decision_timeout_s"):
         for level_s in factors.decision_timeout_s:
             require_seconds("decision timeout", level_s)
-    # The budget varies fastest but for the arms, and what costs a worker a new system varies slowest.
+    limits = itertools.product(factors.budget_tokens, factors.budget_calls, factors.budget_cost)
+    budgets = [second_budget(tokens, calls, cost, design.price) for tokens, calls, cost in limits]
+    # The budgets vary fastest but for the arms, and what costs a worker a new system varies slowest.
     for (
         (clock, workload),
         injection,
@@ -232,7 +246,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
         profile,
         fault,
         stops,
-        timeout_s,
+        (timeout_s, budget),
         propagation,
         alternative,
     ) in itertools.product(
@@ -243,7 +257,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
         profiles,
         faults,
         factors.stops_on_disconnect,
-        factors.decision_timeout_s,
+        list(itertools.product(factors.decision_timeout_s, budgets)),
         factors.deadline_propagation,
         alternatives,
     ):
@@ -273,6 +287,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
                 corpus=design.corpus,
                 node_colour=node_colour,
                 workload=workload,
+                budget=budget,
             )
         )
 
