@@ -11,6 +11,7 @@ from typing import Any
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.names import VARIANTS, parse_alternatives
+from docmind_lab.budgets import Budget, Price
 from docmind_lab.comparison.design import Comparison
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.recordings.recording import Recording
@@ -28,7 +29,7 @@ _UNSAID_SEED = 7
 @dataclass(frozen=True)
 class Asked:
     """What is asked of a replay; None for as it was recorded. own: workload and inputs of a user's graph, by the names
-    that they have in this process.
+    that they have in this process. budget: tokens, calls and cost of each run.
     """
 
     decision_timeout_s: float | None = None
@@ -37,6 +38,7 @@ class Asked:
     alternatives: Sequence[str | Alternative] | str | None = None
     retries: int | None = None
     own: tuple[str, str] | None = None
+    budget: Budget | None = None
 
 
 def off_endpoints(settings: Settings) -> Settings:
@@ -56,9 +58,11 @@ def replayed_comparison(
     _require_only_asked(design, asked, settled)
     chosen = _recorded_alternatives(design, settings) if asked.alternatives is None else asked.alternatives
     workload, corpus = asked.own or (simulated_name(str(design["workload"])), str(design["corpus"]))
-    recorded_timeout_s, client_retries = design["decision_timeout_s"], design["client_retries"]
+    client_retries = design["client_retries"]
+    budget = _recorded_budget(design) if asked.budget is None else asked.budget
+    timeouts_s = (asked.decision_timeout_s, budget.time_s, design["decision_timeout_s"])
     return Comparison(
-        decision_timeout_s=recorded_timeout_s if asked.decision_timeout_s is None else asked.decision_timeout_s,
+        decision_timeout_s=next(timeout_s for timeout_s in timeouts_s if timeout_s is not None),
         runs=design["runs"] if asked.runs is None else asked.runs,
         seed=design["seed"],
         alternatives=parse_alternatives(chosen, asked.retries, budgeted_retries=settings.agents.max_retries),
@@ -75,7 +79,14 @@ def replayed_comparison(
         node_colour=design["node_colour"],
         workload=workload,
         replay=recording.id,
+        budget=budget,
     )
+
+
+def _recorded_budget(design: Mapping[str, Any]) -> Budget:
+    said = dict(design.get("budget", {}))
+    price = said.pop("price", None)
+    return Budget(**said, price=None if price is None else Price(**price))
 
 
 def _require_only_asked(design: Mapping[str, Any], asked: Asked, settled: Mapping[str, bool]) -> None:

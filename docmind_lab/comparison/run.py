@@ -114,7 +114,7 @@ def compare(
     out: a folder for tables, plots and report. progress: called with (done, all). watch: called with the
     `runs` table of what is done, now and then while it grows.
     record: a folder for a recording of the study on the wall clock; record_text: with requests' digests and responses.
-    replay: the folder of a recording, which settles all but budget, runs, alternatives and retries; in virtual time.
+    replay: the folder of a recording, which settles all but budgets, runs, alternatives and retries; in virtual time.
     max_requests, max_tokens: of model calls on the wall clock. At the first request past one no further run begins, and
     runs that need another request are left out; the study is then not complete, and its manifest says why.
     before_sending: called with what a live endpoint is expected to be sent, before it is; whatever it raises ends it.
@@ -139,11 +139,11 @@ def compare(
     if kept.replay is not None:
         settled = {"profile": profile is not None, "faults": bool(faults), "clock": on_clock != "virtual"}
         settled |= {"stops_on_disconnect": not stops_on_disconnect, "side_by_side": side_by_side is not None}
-        settled |= {"router_injection": router_injection is not None, "budget": budget is not None}
+        settled |= {"router_injection": router_injection is not None}
         if graph is None:
             settled |= {"workload": workload != "supervisor", "corpus": corpus != "language_reference"}
         own_system = None if graph is None else (workload, corpus)
-        asked = Asked(decision_timeout_s, runs, seed, alternatives, retries, own_system)
+        asked = Asked(decision_timeout_s, runs, seed, alternatives, retries, own_system, budget)
         replayed = replayed_comparison(Recording.load(kept.replay), asked, settled, settings)
         return run_comparison(
             replayed,

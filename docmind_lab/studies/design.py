@@ -45,6 +45,7 @@ from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.settings import Settings
 from docmind_lab.studies.budget_levels import FIELDS, NoLimit, second_budget
 from docmind_lab.studies.combinations import Combination, Impossible, with_colour, with_propagation
+from docmind_lab.studies.replayed import SETTLED_FACTORS, completed, recording_in, replayed
 from docmind_lab.studies.study_files import explained, read_study_file
 from docmind_lab.workloads.kinds import workload_kind
 
@@ -111,6 +112,7 @@ class StudyDesign(BaseModel):
     name: the beginning of the study's id. repeats: runs in each combination. horizon_factor: a run is observed for so
     many times its decision timeout. side_by_side: runs under way at once on the wall clock. price: "INPUT/OUTPUT", of a
     million tokens of each, such as "0.15/0.60"; the cost of every run is measured with it, and `budget_cost` needs it.
+    replay: the folder of a recording that the study is swept over; it settles much, see `studies/replayed.py`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -122,6 +124,7 @@ class StudyDesign(BaseModel):
     horizon_factor: Annotated[float, Field(gt=1)] = HORIZON_FACTOR
     side_by_side: Annotated[int, Field(ge=1)] = SIDE_BY_SIDE
     price: str | None = None
+    replay: str | None = None
     factors: Factors = Factors()
 
     @classmethod
@@ -131,7 +134,8 @@ class StudyDesign(BaseModel):
         Raises: ConfigurationError naming each field that does not fit, with what does.
         """
         try:
-            design = cls.model_validate(dict(values))
+            complete = completed(values, Settings()) if values.get("replay") is not None else dict(values)
+            design = cls.model_validate(complete)
         except ValidationError as error:
             raise ConfigurationError(explained(error, cls)) from error
         at_most = design.factors.combinations * design.repeats
@@ -166,12 +170,18 @@ class StudyDesign(BaseModel):
         """What determines the runs, as JSON; equal designs have equal ones."""
         # Only where there are some: a study without second budgets is the one that it was before there were any.
         unsaid = {name for name in FIELDS if getattr(self.factors, name) == (NO_BUDGETS,)}
-        values = self.model_dump(mode="python", exclude={"factors"} | ({"price"} if self.price is None else set()))
+        unset = {name for name in ("price", "replay") if getattr(self, name) is None}
+        values = self.model_dump(mode="python", exclude={"factors", *unset})
         factors = self.factors.model_dump(mode="python", exclude={"alternative", "latency_profile", *unsaid})
         factors["alternative"] = [
             {"name": item.name, "options": json.loads(options_json(item))} for item in _alternatives(self.factors)
         ]
-        factors["latency_profile"] = [_profile(item).to_dict() for item in self.factors.latency_profile]
+        if self.replay is None:
+            factors["latency_profile"] = [_profile(item).to_dict() for item in self.factors.latency_profile]
+        else:
+            # By its name: the folder may lie elsewhere tomorrow. What it settles, its own manifest has.
+            values["replay"] = recording_in(self.replay).id
+            factors = {name: levels for name, levels in factors.items() if name not in SETTLED_FACTORS}
         jsonable: dict[str, Any] = json.loads(json.dumps({**values, "factors": factors}))
         return jsonable
 
@@ -187,6 +197,7 @@ class StudyDesign(BaseModel):
         levels = {**dict(self.factors), "alternative": named, "latency_profile": profiles}
         told = [name for name, values in levels.items() if name in self.factors.model_fields_set or len(values) > 1]
         lines = [f"  {name}: {', '.join(_level(value) for value in levels[name])}" for name in told]
+        lines += [] if self.replay is None else [f"  replay: {self.replay}"]
         lines += [] if self.price is None else [f"  price: {self.price} for a million tokens read and written"]
         return "\n".join([f"{title}: {runs}", *lines])
 
@@ -270,6 +281,19 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
             yield node_colour
             continue
         tries = None if retries == "own" else retries
+        if design.replay is not None:
+            yield Combination(
+                replayed(
+                    design.replay,
+                    chosen,
+                    decision_timeout_s=timeout_s,
+                    runs=design.repeats,
+                    retries=tries,
+                    budget=budget,
+                    settings=Settings(),
+                )
+            )
+            continue
         yield Combination(
             Comparison(
                 decision_timeout_s=timeout_s,
