@@ -79,16 +79,9 @@ def completed(values: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
 
 
 def replayed(
-    folder: str,
-    alternative: Alternative,
-    *,
-    decision_timeout_s: float,
-    runs: int,
-    retries: int | None,
-    budget: Budget,
-    settings: Settings,
+    folder: str, alternative: Alternative, decision_timeout_s: float, runs: int, retries: int | None, budget: Budget
 ) -> Comparison:
     """The comparison of one alternative over the recording."""
     recording = recording_in(folder)
     asked = Asked(decision_timeout_s, runs, recording.design["seed"], [alternative], retries, budget=budget)
-    return replayed_comparison(recording, asked, {}, settings)
+    return replayed_comparison(recording, asked, {}, Settings())
