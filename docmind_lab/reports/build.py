@@ -66,6 +66,10 @@ class _Making:
         yield from self._drawn("overrun", "Past the deadline", (figures.overrun_of, parts))
         yield from self._drawn("timeline", "One question, call by call", (figures.timeline_of, parts))
         yield from self._section("frontier", "How long a deadline", lambda: list(figures.frontiers_of(self.study)))
+        if runs["second_budgets"].nunique() > 1:
+            yield from self._section(
+                "budgets", "How much of a second budget", lambda: list(figures.budget_frontiers_of(self.study))
+            )
         yield from self._section("scorecard", "The decision record, measured", self._scorecard)
         yield from self._drawn("slack", "What each role left of its time", (figures.slack_of, parts))
         yield from self._section("differences", "Differences between arms", self._differences)
