@@ -16,16 +16,16 @@ import math
 import threading
 from collections.abc import Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from html import escape
-from typing import Literal
+from typing import Any, Final, Literal
 
 from docmind_lab.deadlines import require_seconds
 from docmind_lab.errors import CallsSpent, ConfigurationError, CostSpent, SpendingRefused, TokensSpent
 
 Kind = Literal["tokens", "calls", "cost"]
 
-NO_BUDGETS = "none"
+NO_BUDGETS: Final = "none"
 """How the tables call a run without a second budget."""
 
 _MILLION = 1_000_000
@@ -125,6 +125,10 @@ class Budget:
         """The limit of a kind; None without one."""
         return {"tokens": self.tokens, "calls": self.calls, "cost": self.cost}[kind]
 
+    def second_as_json(self) -> dict[str, Any]:
+        """Its second budgets and its price, those that are set; empty without, so that designs stay what they were."""
+        return {name: value for name, value in asdict(self).items() if value is not None and name != "time_s"}
+
     @property
     def level(self) -> str:
         """How the tables call its second budgets: "6000 tokens, 12 calls", or "none"."""
@@ -135,6 +139,21 @@ class Budget:
         )
         said = [f"{limit:.12g} {kind}" for kind, limit in limits if limit is not None]
         return ", ".join(said) or NO_BUDGETS
+
+
+def require_one_time_budget(budget: Budget, decision_timeout_s: float) -> None:
+    """Return if the budget of time is the decision timeout or not said. Raises: ConfigurationError naming both."""
+    if budget.time_s not in (None, decision_timeout_s):
+        raise ConfigurationError(
+            f"budget.time_s is {budget.time_s:g} and the decision timeout {decision_timeout_s:g}; they are one budget: "
+            "give it once"
+        )
+
+
+def order_of_level(level: str) -> tuple[float, ...]:
+    """A key that sorts levels of `Budget.level` by their limits, the tightest first, "none" last."""
+    limits = {kind: float(limit) for limit, kind in (part.split(" ") for part in level.split(", ") if " " in part)}
+    return tuple(limits.get(kind, math.inf) for kind in ("tokens", "calls", "cost"))
 
 
 def _require_number(name: str, value: object, example: str) -> None:

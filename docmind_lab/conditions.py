@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import pandas as pd
 
+from docmind_lab.budgets import order_of_level
 from docmind_lab.labels import label_of, order_of
 
 CONDITION: Final = (
@@ -51,12 +52,21 @@ def with_arms(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_condition(runs: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    """Each condition, as a mapping of `CONDITION`, with its runs: by budget, and those without a fault first."""
+    """Each condition, as a mapping of `CONDITION`, with its runs: by budget, and those without a fault first.
+
+    Of several second budgets the tightest comes first, and none last.
+    """
     groups = [
         (dict(zip(CONDITION, values, strict=True)), group)
         for values, group in runs.groupby(list(CONDITION), observed=True, sort=True)
     ]
-    yield from sorted(groups, key=lambda item: (item[0]["decision_timeout_s"], item[0]["fault"] != "none"))
+    yield from sorted(groups, key=_place)
+
+
+def _place(item: tuple[dict[str, Any], pd.DataFrame]) -> tuple[Any, ...]:
+    condition, _ = item
+    spent = order_of_level(str(condition["second_budgets"]))
+    return condition["decision_timeout_s"], condition["fault"] != "none", spent
 
 
 def varying(runs: pd.DataFrame) -> list[str]:

@@ -246,9 +246,17 @@ _RUN_COLUMNS: Final = (
         "router_injection", "bool", "Whether an injected router engine was to be asked first; events tell what it gave."
     ),
     Column(
-        "retries", "level", "Who retries: sdk:N (the clients), budgeted:N (ours, within the budget), own (your graph)."
+        "retries",
+        "level",
+        "Who retries: sdk:N (the clients), budgeted:N (ours, within the budget), workload:N (the workload's own loop, "
+        "with budgeted:N inside it where both stand), own (your graph).",
     ),
-    Column("latency_profile", "level", "Where the latencies of the simulated services come from; empty for live ones."),
+    Column(
+        "latency_profile",
+        "level",
+        "Where the latencies of the simulated services come from: a profile, or recorded (a replay); empty for live "
+        "ones.",
+    ),
     Column("fault", "level", "The faults injected; none without."),
     Column("stops_on_disconnect", "bool", "Whether the model server stops generating when its client goes away."),
     Column(

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
+from docmind_lab.budgets import NO_BUDGETS, order_of_level
 from docmind_lab.conditions import by_condition, varying, with_arms
+from docmind_lab.findings.advice import advice_of
+from docmind_lab.findings.enough import enough_of
 from docmind_lab.findings.held import HELD_WITHIN_S
-from docmind_lab.findings.prices import PRICES, SETTINGS
+from docmind_lab.findings.prices import PRICES
 from docmind_lab.findings.recommendation import recommend
-from docmind_lab.findings.tables import joined
+from docmind_lab.findings.second_budgets import is_budgeted, spending_of
+from docmind_lab.findings.tables import counted, duration, joined, one_line
 from docmind_lab.statistics import share_interval
-
-# Differences between alternatives that are not told apart in a choice: server time per run, and source recall.
-_SAME_BUSY_S = 0.05
-_SAME_RECALL = 0.02
 
 _SHARE = ("share", "low", "high")
 
@@ -28,7 +28,7 @@ class Summary:
     """A study in words and numbers.
 
     table: one row for each condition and arm; columns are documented in `summarise`. apart: columns of the condition
-    that vary; none in a comparison.
+    that vary; none in a comparison. is_budgeted: some run had a second budget.
     """
 
     title: str
@@ -36,6 +36,7 @@ class Summary:
     sentences: tuple[str, ...]
     advice: tuple[str, ...]
     apart: tuple[str, ...] = ()
+    is_budgeted: bool = False
 
     def display_table(self) -> pd.DataFrame:
         """The table as people read it: rounded, with units in the headings."""
@@ -43,6 +44,8 @@ class Summary:
         counts |= {name.replace("_", " "): self.table[name] for name in ("answered", "partial", "timed_out")}
         # Columns of what did not happen to anyone would only push the others apart.
         counts |= {name: self.table[name] for name in ("failed", "unfinished") if self.table[name].any()}
+        if self.is_budgeted:
+            counts |= {"ended by 2nd budget": self.table["ended_by_budget"], "past it": self.table["past_budget"]}
         return pd.DataFrame(
             {
                 **counts,
@@ -92,7 +95,8 @@ def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
     work_censored; in_time_share, in_time_low, in_time_high (Wilson, 95 %); caller_overrun_median_s and _worst_s (an
     unfinished run counts with its horizon, a lower bound), work_overrun_worst_s, returned_median_s and _worst_s; means
     per run calls_after_deadline, busy_after_deadline_s, tokens_after_deadline, late_checkpoints, source_recall,
-    answer_score.
+    answer_score; deadline_propagation (so second budgets are enforced), ended_by_budget (runs that a second budget
+    ended), past_budget (runs that went past one), spending (both in words; empty without a second budget).
     """
     apart = tuple(column for column in varying(runs) if column != "horizon_s")
     rows = []
@@ -103,9 +107,9 @@ def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
     if apart:
         sentences, advice = _of_conditions(runs)
     else:
-        control = next((row for row in rows if row["alternative"] == "unguarded"), None)
-        sentences, advice = tuple(_sentence(row) for row in rows), tuple(_advice(rows, control, runs))
-    return Summary(_title(runs, manifest), table, sentences, (*advice, *_of_its_making(manifest)), apart)
+        sentences, advice = tuple(_sentence(row) for row in rows), tuple(advice_of(rows, runs))
+    advice = (*advice, *_of_its_making(manifest))
+    return Summary(_title(runs, manifest), table, sentences, advice, apart, is_budgeted(runs))
 
 
 def _of_its_making(manifest: Mapping[str, Any]) -> Iterator[str]:
@@ -122,11 +126,12 @@ def _of_its_making(manifest: Mapping[str, Any]) -> Iterator[str]:
 
 def _of_conditions(runs: pd.DataFrame) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Several conditions have no sentence for each arm: what they are for is to choose how long, and by how much."""
+    enough = tuple(enough_of(runs))
     if runs["decision_timeout_s"].nunique() < 2 or set(runs["alternative"].astype("str")) == {"unguarded"}:
-        return (), ('study.compare_to("A") says what each arm changed, with intervals.',)
+        return enough, ('study.compare_to("A") says what each arm changed, with intervals.',)
     found = recommend(runs)
     settings = (f"Settings: {found.settings}",) if found.settings else ()
-    return found.sentences, (*found.words.choice, *settings)
+    return (*found.sentences, *enough), (*found.words.choice, *settings)
 
 
 def _row(label: str, group: pd.DataFrame) -> dict[str, Any]:
@@ -138,6 +143,7 @@ def _row(label: str, group: pd.DataFrame) -> dict[str, Any]:
         "label": label,
         "alternative": str(group["alternative"].iloc[0]),
         "alternative_options": str(group["alternative_options"].iloc[0]),
+        "deadline_propagation": bool(group["deadline_propagation"].all()),
         "runs": len(group),
         "in_time_share": share.estimate,
         "in_time_low": share.low,
@@ -162,6 +168,11 @@ def _row(label: str, group: pd.DataFrame) -> dict[str, Any]:
         "answer_score",
     ):
         row[name] = float(group[name].mean())
+    spending = spending_of(group)
+    row |= {"ended_by_budget": 0, "past_budget": 0, "spending": ""}
+    if spending is not None:
+        row |= {"ended_by_budget": spending.any_ended, "past_budget": spending.any_passed}
+        row["spending"] = spending.text()
     return row
 
 
@@ -178,12 +189,14 @@ def _title(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> str:
     asked = joined(sorted({str(system.get("asked", "runs")) for system in systems}))
     questions = int(runs["seed"].nunique())
     faults = sorted({str(fault) for fault in runs["fault"]} - {"none"})
+    budgets = sorted({str(level) for level in runs["second_budgets"]}, key=order_of_level)
     parts = [
         joined([str(system.get("title", name)) for name, system in zip(names, systems, strict=True)]),
         f"{timeout} s decision timeout",
-        _counted(questions, asked.removesuffix("s")),
+        counted(questions, asked.removesuffix("s")),
         f"{' and '.join(sorted({str(p) or 'live' for p in runs['latency_profile']}))} latencies",
         *(f"fault {fault}" for fault in faults),
+        *([f"second budget {joined(budgets, 'or')}"] if budgets != [NO_BUDGETS] else []),
         f"{' and '.join(sorted({str(c) for c in runs['clock']}))} clock",
         f"seed {manifest.get('design', {}).get('seed', '?')}",
     ]
@@ -205,15 +218,15 @@ def _number(value: float, digits: int) -> str:
 def _sentence(row: Mapping[str, Any]) -> str:
     """What happened, why, and what it costs."""
     name, runs = row["alternative"], row["runs"]
-    parts = [_what_the_caller_saw(row)]
+    parts = [_what_the_caller_saw(row), *([row["spending"]] if row["spending"] else [])]
     late = row["calls_after_deadline"]
     busy = row["busy_after_deadline_s"]
     if math.isnan(busy):
         parts.append("what the servers did afterwards cannot be known without their log")
     elif late > 0 or row["late_checkpoints"] > 0:
         parts.append(
-            f"after the deadline {_counted(round(late * runs), 'more call')} reached a server and "
-            f"{_counted(round(row['late_checkpoints'] * runs), 'checkpoint')} came after the return: "
+            f"after the deadline {counted(round(late * runs), 'more call')} reached a server and "
+            f"{counted(round(row['late_checkpoints'] * runs), 'checkpoint')} came after the return: "
             f"{_why_it_went_on(row)}"
         )
     elif busy > 0:
@@ -222,7 +235,7 @@ def _sentence(row: Mapping[str, Any]) -> str:
         parts.append("nothing went on after the deadline")
     if name in PRICES:
         parts.append(f"the price: {PRICES[name]}")
-    return f"{_name(row)}: {'; '.join(parts)}."
+    return f"{one_line(row['label'])}: {'; '.join(parts)}."
 
 
 def _what_the_caller_saw(row: Mapping[str, Any]) -> str:
@@ -236,7 +249,7 @@ def _what_the_caller_saw(row: Mapping[str, Any]) -> str:
     worst = row["caller_overrun_worst_s"]
     if row["unfinished"]:
         return f"{text} (overrun at least {worst:.1f} s)"
-    return f"{text}; the caller waited at most {_duration(worst)} too long"
+    return f"{text}; the caller waited at most {duration(worst)} too long"
 
 
 def _why_it_went_on(row: Mapping[str, Any]) -> str:
@@ -250,85 +263,3 @@ def _why_it_went_on(row: Mapping[str, Any]) -> str:
     if row["work_overrun_worst_s"] <= HELD_WITHIN_S:
         return "on the way as the deadline fell, and cut within moments"
     return "the calls table tells which"
-
-
-def _advice(rows: Sequence[Mapping[str, Any]], control: Mapping[str, Any] | None, runs: pd.DataFrame) -> list[str]:
-    """The rule: those that hold the deadline; of them the least work afterwards; then the most to show for it."""
-    enforcing = [row for row in rows if row["alternative"] != "unguarded"]
-    if not enforcing:
-        return ["Nothing to choose from: no alternative that enforces the deadline was run."]
-    held = [row for row in enforcing if row["caller_overrun_worst_s"] <= HELD_WITHIN_S and not row["unfinished"]]
-    lines = _choice(held, runs) if held else [_none_held(enforcing)]
-    if control is not None:
-        lines.append(_timeout_advice(control))
-    if not any(str(fault) != "none" for fault in runs["fault"].unique()):
-        lines.append(
-            "These were ordinary latencies. A call that hangs or trickles sets the alternatives further apart: "
-            "docmind-lab compare --fault hang, --fault trickle."
-        )
-    lines.append(f"{_counted(rows[0]['runs'], 'run')} under each say nothing about rare events{_limits(runs)}.")
-    return lines
-
-
-def _limits(runs: pd.DataFrame) -> str:
-    """What the clock of the runs adds to what they cannot say."""
-    if "wall" in {str(clock) for clock in runs["clock"]}:
-        return ", and differences of a few milliseconds are noise of this machine"
-    return "; in virtual time Python's own work takes none, so a real run is later by milliseconds: --clock wall"
-
-
-def _choice(held: Sequence[Mapping[str, Any]], runs: pd.DataFrame) -> list[str]:
-    least_busy = min(_known(row["busy_after_deadline_s"]) for row in held)
-    quietest = [row for row in held if _known(row["busy_after_deadline_s"]) <= least_busy + _SAME_BUSY_S]
-    recall = max(_known(row["source_recall"]) for row in quietest)
-    richest = [row for row in quietest if _known(row["source_recall"]) >= recall - _SAME_RECALL]
-    answered = max(row["answered_in_time"] for row in richest)
-    # One answer more or less hangs on a few milliseconds around the deadline; it decides nothing.
-    equals = [row for row in richest if row["answered_in_time"] >= answered - max(1, round(0.1 * row["runs"]))]
-    names = " or ".join(_name(row) for row in equals)
-    alike = " They do alike here: choose by their price." if len(equals) > 1 else ""
-    kept = "" if all(math.isnan(row["source_recall"]) for row in quietest) else f"source recall {recall:.2f}, "
-    choice = (
-        f"Choose {names}: every caller was back within {HELD_WITHIN_S * 1000:.0f} ms of the deadline, least work went "
-        f"on afterwards ({least_busy:.2f} server-seconds a run) and the caller was left with the most ({kept}"
-        f"{answered} of {equals[0]['runs']} answered in time).{alike}"
-    )
-    timeout = f"DOCMIND_AGENTS__DECISION_TIMEOUT={runs['decision_timeout_s'].iloc[0]:g}"
-    own = dict.fromkeys(SETTINGS[row["alternative"]] for row in equals if row["alternative"] in SETTINGS)
-    return [choice, "Settings: " + " ".join([timeout, *own])]
-
-
-def _none_held(enforcing: Sequence[Mapping[str, Any]]) -> str:
-    best = min(enforcing, key=lambda row: row["caller_overrun_worst_s"])
-    return (
-        f"None held the deadline within {HELD_WITHIN_S * 1000:.0f} ms; {_name(best)} came closest, "
-        f"{best['caller_overrun_worst_s']:.2f} s over at worst."
-    )
-
-
-def _duration(value_s: float) -> str:
-    return f"{value_s:.1f} s" if value_s >= 1 else f"{value_s * 1000:.0f} ms"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _name(row: Mapping[str, Any]) -> str:
-    return " ".join(str(row["label"]).split())
-
-
-def _known(value: float) -> float:
-    return 0.0 if math.isnan(value) else value
-
-
-def _timeout_advice(control: Mapping[str, Any]) -> str:
-    if control["unfinished"] or control["failed"]:
-        done = control["runs"] - control["unfinished"] - control["failed"]
-        return (
-            f"Left alone, {done} of {control['runs']} runs came to an end: no timeout would have answered the others."
-        )
-    return (
-        f"Left alone, half of the runs took up to {control['returned_median_s']:.2f} s and the longest "
-        f"{control['returned_worst_s']:.2f} s: that is what a timeout must exceed to answer these questions."
-    )

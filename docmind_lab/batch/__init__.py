@@ -3,12 +3,12 @@
 cells.py     what is computed together and stored as one file
 worker.py    one cell, in whatever process it is sent to
 workers.py   executors: processes, or this process; a stalled one is replaced
-runner.py    cells over workers, results as they come
+runner.py    cells of any kind over workers, results as they come
 store.py     one Parquet file for each cell, there whole or not at all
 """
 
 from docmind_lab.batch.cells import Cell, CellResult, Simulated
-from docmind_lab.batch.runner import run_cells
+from docmind_lab.batch.runner import Computing, compute_cells, run_cells
 from docmind_lab.batch.store import CellStore, Tables
 from docmind_lab.batch.workers import Workers, in_this_process, kept_warm, processes, workers_for
 
@@ -16,9 +16,11 @@ __all__ = [
     "Cell",
     "CellResult",
     "CellStore",
+    "Computing",
     "Simulated",
     "Tables",
     "Workers",
+    "compute_cells",
     "in_this_process",
     "kept_warm",
     "processes",

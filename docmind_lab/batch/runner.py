@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
 
 from loky.process_executor import ShutdownExecutorError
 
@@ -23,6 +24,42 @@ _LOOK_S = 0.2
 PATIENCE_S = 600.0
 
 
+class Named(Protocol):
+    """A cell of any kind."""
+
+    @property
+    def id(self) -> str:
+        """Unique among the cells of a study."""
+
+
+class Result(Protocol):
+    """What comes of a cell of any kind, as `CellResult` has it."""
+
+    @property
+    def stalled(self) -> str:
+        """What kept a run from going on; its worker cannot be used again then."""
+
+
+AnyCell = TypeVar("AnyCell", bound=Named)
+AnyResult = TypeVar("AnyResult", bound=Result)
+
+
+@dataclass(frozen=True)
+class Computing(Generic[AnyCell, AnyResult]):
+    """How cells of one kind are computed.
+
+    function: (cell, attempt) → its result, in a worker, so it must be found by its name. lost: (id, error) → the result
+    of a cell that was lost twice.
+    """
+
+    function: Callable[[AnyCell, int], AnyResult]
+    lost: Callable[[str, Exception], AnyResult]
+
+
+def _lost_cell(cell_id: str, error: Exception) -> CellResult:
+    return CellResult(cell_id, error=error)
+
+
 def run_cells(
     cells: Iterable[Cell],
     workers: Workers,
@@ -30,6 +67,18 @@ def run_cells(
     *,
     patience_s: float = PATIENCE_S,
 ) -> Generator[CellResult]:
+    """The cells' results: see `compute_cells`."""
+    return compute_cells(cells, Computing(run_cell, _lost_cell), workers, stop, patience_s=patience_s)
+
+
+def compute_cells(
+    cells: Iterable[AnyCell],
+    computing: Computing[AnyCell, AnyResult],
+    workers: Workers,
+    stop: threading.Event | None = None,
+    *,
+    patience_s: float = PATIENCE_S,
+) -> Generator[AnyResult]:
     """The cells' results, in the order they are done. cells: asked for one by one, as there is room for them.
 
     A cell that is lost (its worker died or stalled, a run raised) is computed once more, and then comes back without
@@ -37,7 +86,7 @@ def run_cells(
     that blame falls on one. patience_s: with no cell done for so long, all that are under way count as lost. stop:
     set by another thread, no further cell is begun, what is done comes back, and what is under way is given up.
     """
-    queue = _Queue(iter(cells))
+    queue = _Queue(iter(cells), computing)
     done_at = time.monotonic()
     try:
         while queue.hand_out(workers):
@@ -64,13 +113,14 @@ def run_cells(
 
 
 @dataclass
-class _Queue:
+class _Queue(Generic[AnyCell, AnyResult]):
     """Cells not asked for yet, cells that wait again, those that go alone because their pool broke, those under way."""
 
-    fresh: Iterator[Cell]
-    waiting: deque[Cell] = field(default_factory=deque)
-    suspects: deque[Cell] = field(default_factory=deque)
-    under_way: dict[Future[CellResult], Cell] = field(default_factory=dict)
+    fresh: Iterator[AnyCell]
+    computing: Computing[AnyCell, AnyResult]
+    waiting: deque[AnyCell] = field(default_factory=deque)
+    suspects: deque[AnyCell] = field(default_factory=deque)
+    under_way: dict[Future[AnyResult], AnyCell] = field(default_factory=dict)
     lost_before: set[str] = field(default_factory=set)
     must_replace: bool = False
 
@@ -87,9 +137,9 @@ class _Queue:
             self._submit(cell, workers)
         return bool(self.under_way)
 
-    def _submit(self, cell: Cell, workers: Workers) -> None:
+    def _submit(self, cell: AnyCell, workers: Workers) -> None:
         try:
-            future = workers.submit(run_cell, cell, 2 if cell.id in self.lost_before else 1)
+            future = workers.submit(self.computing.function, cell, 2 if cell.id in self.lost_before else 1)
         except (BrokenExecutor, ShutdownExecutorError) as error:
             # Alone in a pool that was replaced: the executor has an owner who ended it, and no cell would fare better.
             if isinstance(error, ShutdownExecutorError) and cell.id in self.lost_before:
@@ -99,7 +149,7 @@ class _Queue:
             future.set_exception(error)
         self.under_way[future] = cell
 
-    def taken(self, done: set[Future[CellResult]]) -> Iterator[CellResult]:
+    def taken(self, done: set[Future[AnyResult]]) -> Iterator[AnyResult]:
         """What those that are done came to; the lost ones wait again, or come back with their error."""
         if any(isinstance(_error_of(future), BrokenExecutor) for future in done):
             # The pool is gone, and with it those of which nothing has been heard yet.
@@ -123,7 +173,7 @@ class _Queue:
             else:
                 raise error
 
-    def lose_all(self, reason: str) -> Iterator[CellResult]:
+    def lose_all(self, reason: str) -> Iterator[AnyResult]:
         """Count all that are under way as lost."""
         cells = list(self.under_way.values())
         for future in self.under_way:
@@ -139,15 +189,15 @@ class _Queue:
         self.waiting.extendleft(cell for future, cell in self.under_way.items() if not future.done())
         self.under_way = {future: cell for future, cell in self.under_way.items() if future.done()}
 
-    def _lost(self, cell: Cell, error: Exception, again: deque[Cell]) -> Iterator[CellResult]:
+    def _lost(self, cell: AnyCell, error: Exception, again: deque[AnyCell]) -> Iterator[AnyResult]:
         if cell.id in self.lost_before:
-            yield CellResult(cell.id, error=error)
+            yield self.computing.lost(cell.id, error)
         else:
             self.lost_before.add(cell.id)
             again.append(cell)
 
 
-def _error_of(future: Future[CellResult]) -> BaseException | None:
+def _error_of(future: Future[Any]) -> BaseException | None:
     """What it ended with; the end of its pool, if it has not ended or was cancelled."""
     if not future.done() or future.cancelled():
         return BrokenExecutor("its pool broke")

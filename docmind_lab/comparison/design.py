@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import hashlib
 import json
@@ -12,10 +11,10 @@ from typing import Any
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
 from docmind_lab.alternatives.base import options_json
-from docmind_lab.budgets import Budget
+from docmind_lab.budgets import Budget, require_one_time_budget
 from docmind_lab.clocks import CLOCKS, ClockName
 from docmind_lab.comparison.documents import Documents
-from docmind_lab.comparison.levels import node_colour_of, retries_of
+from docmind_lab.comparison.levels import node_colour_of
 from docmind_lab.deadlines import require_seconds
 from docmind_lab.derive import RunFacts
 from docmind_lab.errors import ConfigurationError
@@ -81,11 +80,7 @@ class Comparison:
         self.documents.cases(self.kind)
         if self.side_by_side < 1:
             raise ConfigurationError(f"side_by_side must be 1 or more runs, not {self.side_by_side}")
-        if self.budget.time_s not in (None, self.decision_timeout_s):
-            raise ConfigurationError(
-                f"budget.time_s is {self.budget.time_s:g} and the decision timeout {self.decision_timeout_s:g}; they "
-                "are one budget: give it once"
-            )
+        require_one_time_budget(self.budget, self.decision_timeout_s)
 
     def __repr__(self) -> str:
         named = ", ".join(
@@ -120,7 +115,7 @@ class Comparison:
     def design(self) -> dict[str, Any]:
         """What determines the runs, as JSON."""
         # Only where there are some: a comparison without is the one that it was before there were any.
-        budget = {name: value for name, value in dataclasses.asdict(self.budget).items() if value and name != "time_s"}
+        budget = self.budget.second_as_json()
         # Only of a replay, so that the ids of other studies stay what they were.
         replayed = {"replay": self.replay} if self.replay else {}
         return replayed | {
@@ -189,7 +184,7 @@ class Comparison:
             horizon_s=self.horizon_factor * self.decision_timeout_s,
             deadline_propagation=alternative.propagates,
             router_injection=self.router_injection,
-            retries=self.kind.retries or retries_of(alternative, self.client_retries),
+            retries=self.kind.retries(alternative, self.client_retries),
             latency_profile=self.profile.name if has_server_log else "",
             fault=self.fault,
             stops_on_disconnect=self.stops_on_disconnect,

@@ -93,7 +93,7 @@ def compare(
     out: a folder for tables, plots and report. progress: called with (done, all). watch: called with the
     `runs` table of what is done, now and then while it grows.
     record: a folder for a recording of the study on the wall clock; record_text: with requests' digests and responses.
-    replay: the folder of a recording, which settles all but budget, runs, alternatives and retries; in virtual time.
+    replay: the folder of a recording, which settles all but budgets, runs, alternatives and retries; in virtual time.
     max_requests, max_tokens: of model calls on the wall clock. At the first request past one no further run begins, and
     runs that need another request are left out; the study is then not complete, and its manifest says why.
     before_sending: called with what a live endpoint is expected to be sent, before it is; whatever it raises ends it.

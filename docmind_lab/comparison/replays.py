@@ -10,6 +10,7 @@ from typing import Any
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.names import VARIANTS, parse_alternatives
+from docmind_lab.budgets import Budget, Price
 from docmind_lab.clocks import ClockName
 from docmind_lab.comparison.asked import UNSAID_SEED, UNSAID_WORKLOAD, Asked
 from docmind_lab.comparison.design import Comparison
@@ -40,9 +41,11 @@ def replayed_comparison(recording: Recording, asked: Asked, clock: ClockName, se
     _require_open(design, asked, clock)
     documents = _documents(design, asked)
     chosen = _recorded_alternatives(design, settings) if asked.alternatives is None else asked.alternatives
-    recorded_timeout_s, client_retries = design["decision_timeout_s"], design["client_retries"]
+    client_retries = design["client_retries"]
+    budget = _recorded_budget(design) if asked.budget is None else asked.budget
+    timeouts_s = (asked.decision_timeout_s, budget.time_s, design["decision_timeout_s"])
     return Comparison(
-        decision_timeout_s=recorded_timeout_s if asked.decision_timeout_s is None else asked.decision_timeout_s,
+        decision_timeout_s=next(timeout_s for timeout_s in timeouts_s if timeout_s is not None),
         runs=design["runs"] if asked.runs is None else asked.runs,
         seed=design["seed"],
         alternatives=parse_alternatives(chosen, asked.retries, budgeted_retries=settings.agents.max_retries),
@@ -60,18 +63,25 @@ def replayed_comparison(recording: Recording, asked: Asked, clock: ClockName, se
         node_colour=design["node_colour"],
         workload=simulated_name(str(design["workload"])) if asked.graph is None else asked.workload,
         replay=recording.id,
+        budget=budget,
     )
+
+
+def _recorded_budget(design: Mapping[str, Any]) -> Budget:
+    said = dict(design.get("budget", {}))
+    price = said.pop("price", None)
+    return Budget(**said, price=None if price is None else Price(**price))
 
 
 def _require_open(design: Mapping[str, Any], asked: Asked, clock: ClockName) -> None:
     """Return if nothing is asked that the recording has settled otherwise."""
     settled = {"profile": asked.profile is not None, "faults": bool(asked.faults), "clock": clock != "virtual"}
     settled |= {"stops_on_disconnect": not asked.stops_on_disconnect, "side_by_side": asked.side_by_side is not None}
-    settled |= {"router_injection": asked.router_injection is not None, "budget": asked.budget is not None}
+    settled |= {"router_injection": asked.router_injection is not None}
     if asked.graph is None:
         settled |= {"workload": asked.workload != UNSAID_WORKLOAD}
         # A recording holds neither documents nor questions: the user's are named again.
-        settled |= {} if _has_own_documents(design) else asked.names_documents
+        settled |= {} if has_own_documents(design) else asked.names_documents
     for name, is_given in settled.items():
         if is_given:
             raise ConfigurationError(f"{name}: the recording has settled it; leave it out of a replay")
@@ -81,13 +91,14 @@ def _require_open(design: Mapping[str, Any], asked: Asked, clock: ClockName) -> 
         raise ConfigurationError("inputs: they are not those of the recording; pass the same file or list")
 
 
-def _has_own_documents(design: Mapping[str, Any]) -> bool:
+def has_own_documents(design: Mapping[str, Any]) -> bool:
+    """Whether documents or questions of the user's own were recorded, which a recording does not hold."""
     return "library" in design or "questions" in design
 
 
 def _documents(design: Mapping[str, Any], asked: Asked) -> Documents:
     """What was searched and asked. Raises: ConfigurationError when the user's, named again, are others."""
-    if asked.graph is not None or not _has_own_documents(design):
+    if asked.graph is not None or not has_own_documents(design):
         return Documents(str(design["corpus"]))
     documents = documents_of(asked.corpus, asked.questions)
     found = documents.design()

@@ -35,10 +35,7 @@ def runs_in_virtual_time(
     Raises: ConfigurationError for live endpoints; SimulationStalled naming a run that left virtual time.
     """
     require_simulated(settings)
-    system = simulated(comparison, settings)
-    if replay is not None:
-        options = replay_options(system.options, str(replay.resolve()), settings.llm.model)
-        system = dataclasses.replace(system, options=options)
+    system = replaying(simulated(comparison, settings), replay)
     store = None if keep_in is None else CellStore(keep_in)
     with _workers(comparison, workers) as crew:
         for result in run_cells(cells_of(comparison.orders(), system, _RUNS_PER_CELL), crew):
@@ -75,6 +72,14 @@ def simulated(comparison: Comparison, settings: Settings) -> Simulated:
         node_colour=comparison.node_colour,
         workload=comparison.workload,
     )
+
+
+def replaying(system: Simulated, replay: Path | None) -> Simulated:
+    """The system over services that answer from the recording in the folder; the same one for None."""
+    if replay is None:
+        return system
+    options = replay_options(system.options, str(replay.resolve()), system.settings.llm.model)
+    return dataclasses.replace(system, options=options)
 
 
 def require_simulated(settings: Settings) -> None:

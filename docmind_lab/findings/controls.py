@@ -16,7 +16,7 @@ from docmind_lab.conditions import CONDITION, by_condition, with_arms
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.findings.held import HELD_WITHIN_S
 from docmind_lab.findings.measured_perf import CONTROL
-from docmind_lab.records import TIMEOUT_REASONS
+from docmind_lab.records import SPENDING_REASONS, TIMEOUT_REASONS
 from docmind_lab.statistics import Difference, column_values, mean_difference, share_difference
 
 VERDICTS: Final = ("enforces", "late", "does not enforce", "undecided", "not tested")
@@ -46,8 +46,9 @@ def enforcement(runs: pd.DataFrame, *, slack_s: float = HELD_WITHIN_S, confidenc
       under way would look the same (a call that hangs across the deadline, or the deadline in the last step);
     - not tested: no run reached its deadline. More or shorter budgets are needed to say anything.
 
-    A run that came to its own end is no evidence of enforcement, however soon after the deadline it did. Source of the
-    interval: Clopper and Pearson (1934), Biometrika 26:404, as `scipy.stats.binomtest`.
+    A run that came to its own end is no evidence of enforcement, however soon after the deadline it did; neither is one
+    that a second budget ended. Source of the interval: Clopper and Pearson (1934), Biometrika 26:404, as
+    `scipy.stats.binomtest`.
 
     Raises: ConfigurationError for a condition without the control: it alone tells what would have gone on.
     """
@@ -78,8 +79,10 @@ def _enforced(of_arm: pd.DataFrame, control: pd.DataFrame, slack_s: float, confi
     by_budget = of_arm["stop_reason"].astype("str").isin(TIMEOUT_REASONS)
     answered = of_arm["outcome"].astype("str") == "answered"
     late = returned_s > limit_s
-    # A run that stopped for another reason by then (an answer, an error) was not the deadline's to stop.
-    stopped = by_budget | (~answered & (of_arm["outcome"].astype("str") != "failed"))
+    # A run that stopped for another reason by then (an answer, an error, a second budget) was not the deadline's to
+    # stop.
+    spent = of_arm["stop_reason"].astype("str").isin(SPENDING_REASONS)
+    stopped = by_budget | (~answered & ~spent & (of_arm["outcome"].astype("str") != "failed"))
     tested = late | ((left_alone_s > limit_s) & stopped)
     held = tested & ~late
     cut_short = late & by_budget & (returned_s < left_alone_s - slack_s)

@@ -26,6 +26,7 @@ from docmind_lab.conditions import varying, with_arms
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.findings.measured_perf import CONTROL
 from docmind_lab.findings.recommendation_words import Words, words_of
+from docmind_lab.findings.second_budgets import ordered_levels, spending_of
 from docmind_lab.statistics import TooFewRuns, gated_quantile, quantile_name, runs_needed_for_share, share_interval
 
 VERDICTS: Final = ("reached", "too few runs", "not shown", "below")
@@ -43,7 +44,9 @@ class Recommendation:
     observed is not above the target, and not surely below; below: surely below), decision_timeout_s (the smallest that
     reached it, else the largest there was), runs, answered_in_time, share, low, high (Wilson, two-sided), runs_missing
     (0 when reached, NaN when no number of them would do at the observed share); what it costs there, means per run
-    late_server_s and late_tokens (NaN without a server's log); caller_overrun_name (the highest quantile that the runs
+    late_server_s and late_tokens (NaN without a server's log); runs that a second budget ended and that went past one
+    (ended_by_budget, past_budget) and what that was (spending, in words; empty without), and whether the arm keeps to
+    them (keeps_budgets: it looks at them, or no run went past); caller_overrun_name (the highest quantile that the runs
     are enough for, or "worst") and caller_overrun_s (inf: not back by the horizon).
     steps: one row per arm, condition and decision timeout, in the order tested: the same share and bounds, tested
     (False below the first failure), reached.
@@ -95,7 +98,7 @@ def recommend(runs: pd.DataFrame, target: float = 0.95, confidence: float = 0.95
     if not enforcing.any():
         raise ConfigurationError("runs has no arm that enforces a deadline: measure some alternative first")
     apart = [column for column in varying(runs) if column not in ("decision_timeout_s", "horizon_s")]
-    frame = with_arms(runs[enforcing])
+    frame = ordered_levels(with_arms(runs[enforcing]))
     rows: list[dict[str, Any]] = []
     steps: list[dict[str, Any]] = []
     for values, group in frame.groupby([*apart, "arm"], observed=True, sort=True):
@@ -171,7 +174,12 @@ def _costs(runs: pd.DataFrame) -> dict[str, Any]:
         if not isinstance(found, TooFewRuns):
             name, value = quantile_name(quantile), found.estimate
             break
+    spending = spending_of(runs)
     return {
+        "ended_by_budget": 0 if spending is None else spending.any_ended,
+        "past_budget": 0 if spending is None else spending.any_passed,
+        "keeps_budgets": spending is None or spending.keeps,
+        "spending": "" if spending is None else spending.text(),
         "late_server_s": float(runs["busy_after_deadline_s"].mean(skipna=False)),
         "late_tokens": float(runs["tokens_after_deadline"].mean(skipna=False)),
         "caller_overrun_name": name,

@@ -11,7 +11,8 @@ from typing import Any
 import pandas as pd
 
 from docmind_lab.findings.prices import PRICES, settings_to_paste
-from docmind_lab.findings.tables import counted, joined, one_line, percent
+from docmind_lab.findings.second_budgets import second_budget_in_words
+from docmind_lab.findings.tables import counted, duration, joined, one_line, percent
 from docmind_lab.labels import order_of
 
 
@@ -63,8 +64,13 @@ def _sentence(row: Any, apart: Sequence[str], target: float, fewest: int) -> str
     of_runs = f"{row['answered_in_time']} of {row['runs']} in time, at least {percent(row['low'], 1)}"
     name = f"{one_line(row['arm'])}{_condition(row, apart)}"
     if row["verdict"] == "reached":
-        return f"{name}: {row['decision_timeout_s']:g} s ({of_runs}); {_costs(row)}."
+        return f"{name}: {row['decision_timeout_s']:g} s ({of_runs}); {_spent(row)}{_costs(row)}."
     at = f"{name}: not shown. At its largest decision timeout, {row['decision_timeout_s']:g} s, {of_runs}"
+    if row["ended_by_budget"]:
+        return (
+            f"{at}: {row['spending']}, which no decision timeout changes. Give it more, or none, before a longer "
+            "decision timeout."
+        )
     if row["verdict"] == "below":
         return (
             f"{at} and at most {percent(row['high'], 1)}: the share is really below {percent(target)}, and a longer "
@@ -78,6 +84,10 @@ def _sentence(row: Any, apart: Sequence[str], target: float, fewest: int) -> str
         f"{at}: no number of runs shows {percent(target)} at a share of {percent(row['share'], 1)}; it may still be "
         f"above (up to {percent(row['high'], 1)}). Try a longer decision timeout."
     )
+
+
+def _spent(row: Any) -> str:
+    return f"{row['spending']}; " if row["spending"] else ""
 
 
 def _costs(row: Any) -> str:
@@ -99,7 +109,7 @@ def _overrun(row: Any) -> str:
         return "no caller waited too long" if worst else f"the caller did not wait too long {which}"
     if math.isinf(row["caller_overrun_s"]):
         return f"the caller was not back by the horizon {which}"
-    return f"the caller waited {_duration(row['caller_overrun_s'])} too long {which}"
+    return f"the caller waited {duration(row['caller_overrun_s'])} too long {which}"
 
 
 def _choices(frame: pd.DataFrame, apart: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -111,13 +121,19 @@ def _choices(frame: pd.DataFrame, apart: Sequence[str]) -> Iterator[tuple[str, s
         if not reached:
             yield f"Nothing to choose{where}: no arm was shown to reach the target.", ""
             continue
+        past = [one_line(row["arm"]) for row in reached if not row["keeps_budgets"]]
+        reached = [row for row in reached if row["keeps_budgets"]]
+        beyond = f" {joined(past)} reached it, but went past the second budget." if past else ""
+        if not reached:
+            yield f"Nothing to choose{where}: no arm that keeps to the second budget reached the target.{beyond}", ""
+            continue
         best = min(reached, key=_rank)
         alike = [one_line(row["arm"]) for row in reached if _rank(row)[:3] == _rank(best)[:3]]
         names = joined(alike, "or")
         do = " They do alike here: choose by their price." if len(alike) > 1 else ""
         line = (
             f"Choose {names}{where}, with {best['decision_timeout_s']:g} s: the smallest budget, then the least wait "
-            f"beyond it and the least work after it.{do}"
+            f"beyond it and the least work after it.{do}{beyond}"
         )
         yield line, settings_to_paste(str(best["alternative"]), float(best["decision_timeout_s"]))
 
@@ -131,9 +147,11 @@ def _rank(row: Any) -> tuple[float, float, float, tuple[int, bool, str]]:
 
 
 def _condition(row: Any, apart: Sequence[str]) -> str:
-    said = ", ".join(f"{column.replace('_', ' ')} {row[column]}" for column in apart)
+    said = ", ".join(_level(column, row[column]) for column in apart)
     return f" ({said})" if said else ""
 
 
-def _duration(value_s: float) -> str:
-    return f"{value_s:.1f} s" if value_s >= 1 else f"{value_s * 1000:.0f} ms"
+def _level(column: str, value: object) -> str:
+    if column == "second_budgets":
+        return second_budget_in_words(str(value))
+    return f"{column.replace('_', ' ')} {value}"

@@ -12,6 +12,7 @@ The other columns are those of the record: nobody has measured complexity or ali
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 from typing import Final
@@ -19,7 +20,8 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from docmind_lab.conditions import varying
+from docmind_lab.budgets import NO_BUDGETS
+from docmind_lab.conditions import varying, with_arms
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.findings.decision_tables import DecisionTable, decision_table
 from docmind_lab.findings.measured_perf import PerfMap, measures_of
@@ -37,7 +39,8 @@ from docmind_lab.findings.scorecard_frames import (
     weight_map_frame,
 )
 from docmind_lab.findings.scorecard_words import display_table, markdown_of, sentences_of
-from docmind_lab.findings.tables import joined
+from docmind_lab.findings.second_budgets import past_a_budget
+from docmind_lab.findings.tables import joined, one_line
 from docmind_lab.findings.weights import winner_of
 
 RESAMPLES: Final = 2000
@@ -61,6 +64,7 @@ class Scorecard:
     given to other criteria, half of the L1 distance; inf: no weights do), a column for each criterion with the weight
     in percent at which the rival draws level.
     maps: one row per other map: the parameters of `PerfMap`, winner ("" for a tie).
+    beyond: arms that went past a second budget, and in how many runs: their Perf is of work that it did not allow.
     """
 
     table: DecisionTable
@@ -73,6 +77,7 @@ class Scorecard:
     maps: pd.DataFrame
     seeds: int
     context: str
+    beyond: tuple[str, ...] = ()
 
     @property
     def decision(self) -> dict[str, str]:
@@ -168,19 +173,30 @@ def scorecard(
         maps=maps_frame(basis),
         seeds=len(measures.seeds),
         context=_context(runs),
+        beyond=tuple(_beyond(runs)),
     )
+
+
+def _beyond(runs: pd.DataFrame) -> Iterator[str]:
+    for arm, group in with_arms(runs).groupby("arm", observed=True, sort=True):
+        past = int(past_a_budget(group).sum())
+        if past and not group["deadline_propagation"].all():
+            yield f"{one_line(str(arm))} in {past} of {len(group)} runs"
 
 
 def _context(runs: pd.DataFrame) -> str:
     budgets = joined([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())])
     said = ("decision_timeout_s", "latency_profile", "fault", "clock")
     latencies, faults, clocks = (joined(sorted({str(v) for v in runs[column]})) for column in said[1:])
+    levels = {str(level) for level in runs["second_budgets"]}
+    second = [f"second budget {level}" for level in levels if len(levels) == 1 and level != NO_BUDGETS]
     rest = [f"several values of {column}" for column in varying(runs) if column not in said]
     return " · ".join(
         [
             f"{budgets} s decision timeout",
             f"{latencies or 'live'} latencies",
             f"fault {faults}",
+            *second,
             f"{clocks} clock",
             *rest,
         ]

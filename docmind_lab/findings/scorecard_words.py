@@ -123,6 +123,12 @@ def _limits(card: Scorecard) -> Iterator[str]:
         f"The control, which enforces nothing, has {number(control['perf_measured'], 1)} on this map: read every other "
         f"{card.table.measurable} against that."
     )
+    if card.beyond:
+        yield (
+            f"Past the second budget, which they do not look at, went {joined(list(card.beyond))}: their "
+            f"{card.table.measurable} is of work that the budget does not allow, and no arm that keeps to it can match "
+            "that."
+        )
     unmeasured = sorted(set(card.components.loc[card.components["measured"].isna(), "component"]))
     if unmeasured:
         yield f"Not measured here, its weight left to the others: {joined(unmeasured)}."

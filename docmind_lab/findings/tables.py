@@ -43,3 +43,8 @@ def markdown_table(frame: pd.DataFrame) -> str:
 def counted(number_of: int, noun: str) -> str:
     """So many of them: "1 run", "3 runs"."""
     return f"{number_of:,} {noun}" if number_of == 1 else f"{number_of:,} {noun}s"
+
+
+def duration(value_s: float) -> str:
+    """Seconds as a person says them: "2.3 s", "150 ms"."""
+    return f"{value_s:.1f} s" if value_s >= 1 else f"{value_s * 1000:.0f} ms"

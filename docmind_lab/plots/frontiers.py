@@ -1,4 +1,4 @@
-"""What a longer decision timeout buys: answers in time, and sources, one line for each arm."""
+"""What a longer decision timeout buys, or more of a second budget: answers in time and sources, one line per arm."""
 
 from __future__ import annotations
 
@@ -25,49 +25,67 @@ MEASURES: Final = {
 }
 """What may be drawn against the decision timeout, and the label of its axis. Each is 0 to 1 for a run."""
 
+OVER: Final = {
+    "decision_timeout_s": ("What a longer decision timeout buys", "decision timeout (s, logarithmic)"),
+    "token_budget": ("What more tokens buy", "tokens that a run may use (logarithmic)"),
+    "call_budget": ("What more calls buy", "calls of the model that a run may make (logarithmic)"),
+    "cost_budget": ("What a higher cost buys", "what a run may cost (logarithmic)"),
+}
+"""Column of a budget → title, and label of its axis. Of a second budget runs without the limit are left out."""
+
 # Arms do much the same until a deadline cuts them, and their lines coincide: each stands a little aside of the next.
 _ASIDE: Final = 0.012
 _DASHES: Final = ("solid", "solid", (0, (6, 2)), (0, (4, 1.5, 1, 1.5)), (0, (2, 1.2)), (0, (1, 1)), (0, (8, 2, 2, 2)))
 _GOLDEN_RATIO: Final = 0.6180339887498949
 
 
-def frontier_frame(study: StudyTables, measure: str = "answered_in_time") -> pd.DataFrame:
-    """The points of the lines: one row per arm and decision timeout.
+def frontier_frame(
+    study: StudyTables, measure: str = "answered_in_time", over: str = "decision_timeout_s"
+) -> pd.DataFrame:
+    """The points of the lines: one row per arm and budget. over: the budget, a column of `OVER`.
 
-    Columns: group (0, 1, … of arms, in the order of every figure), arm, alternative, decision_timeout_s, runs, mean,
+    Columns: group (0, 1, … of arms, in the order of every figure), arm, alternative, that of the budget, runs, mean,
     low, high, method. The bounds are Wilson's at 95 %, of a share of runs. For recall they are conservative: a mean of
     numbers from 0 to 1 varies no more than a share of the same size (Bhatia and Davis (2000), American Mathematical
     Monthly 107:353), and an interval of runs that are all alike keeps its width.
 
-    Raises: ConfigurationError for another measure, a single decision timeout, other conditions that vary (it names the
-    columns), or a measure that is not known for some run.
+    Raises: ConfigurationError for another measure or budget, a single value of it, other conditions that vary (it names
+    the columns), or a measure that is not known for some run.
     """
     if measure not in MEASURES:
         raise ConfigurationError(f"measure must be one of {', '.join(MEASURES)}, not {measure!r}")
-    runs = _swept(study.runs)
+    runs = _swept(study.runs, over)
     if runs[measure].isna().any():
         raise ConfigurationError(
             f"{measure} is not known for {int(runs[measure].isna().sum())} runs: draw another measure"
         )
     rows = []
-    for (arm, _), group in runs.groupby(["arm", "decision_timeout_s"], observed=True, sort=True):
-        values, budget_s = group[measure].to_numpy(dtype=np.float64), float(group["decision_timeout_s"].iloc[0])
-        row = {"arm": str(arm), "alternative": str(group["alternative"].iloc[0]), "decision_timeout_s": budget_s}
+    for (arm, _), group in runs.groupby(["arm", over], observed=True, sort=True):
+        values = group[measure].to_numpy(dtype=np.float64)
+        row = {"arm": str(arm), "alternative": str(group["alternative"].iloc[0]), over: float(group[over].iloc[0])}
         rows.append(row | {"runs": len(values), "mean": float(values.mean()), **_bounds(values, measure)})
     frame = pd.DataFrame(rows)
     frame.insert(0, "group", pd.factorize(frame["arm"])[0])
     return frame
 
 
-def frontier(study: StudyTables, measure: str = "answered_in_time", *, ax: Axes | None = None) -> Axes:
-    """Axes with a measure against the decision timeout: one line per arm through its means, bars for their intervals.
+def frontier(
+    study: StudyTables,
+    measure: str = "answered_in_time",
+    over: str = "decision_timeout_s",
+    *,
+    ax: Axes | None = None,
+) -> Axes:
+    """Axes with a measure against a budget: one line per arm through its means, bars for their intervals.
 
-    Small points are runs (of recall: each run's own; of answers: in time above, not in time below). The scale of time
-    is logarithmic, since it is ratios of budgets that matter; lines that coincide stand a little apart.
+    over: the budget, a column of `OVER`; the decision timeout unless another is named.
+
+    Small points are runs (of recall: each run's own; of answers: in time above, not in time below). The scale of
+    budgets is logarithmic, since it is ratios of budgets that matter; lines that coincide stand a little apart.
     Raises: ConfigurationError as `frontier_frame`.
     """
-    frame = frontier_frame(study, measure)
-    runs = _swept(study.runs)
+    frame = frontier_frame(study, measure, over)
+    runs = _swept(study.runs, over)
     if ax is None:
         ax = new_axes(10.0, 5.6)
     groups = int(frame["group"].nunique())
@@ -76,9 +94,10 @@ def frontier(study: StudyTables, measure: str = "answered_in_time", *, ax: Axes 
         place = int(str(group))
         aside = (1 + _ASIDE) ** (place - (groups - 1) / 2)
         first = next(rows_of(of_arm))
-        _draw_runs(ax, runs[runs["arm"] == first.arm], measure, place, aside)
-        handles.append(_draw_line(ax, of_arm, first, place, aside))
-    budgets = sorted(frame["decision_timeout_s"].unique())
+        _draw_runs(ax, runs[runs["arm"] == first.arm], measure, over, place, aside)
+        handles.append(_draw_line(ax, of_arm, over, first, place, aside))
+    budgets = sorted(frame[over].unique())
+    title, label = OVER[over]
     ax.set_xscale("log")
     ax.xaxis.set_major_locator(FixedLocator(budgets))
     ax.xaxis.set_minor_locator(NullLocator())
@@ -87,21 +106,29 @@ def frontier(study: StudyTables, measure: str = "answered_in_time", *, ax: Axes 
     ax.set_ylim(-0.06, 1.06)
     ax.grid(axis="y", color=RULE, linewidth=0.5, alpha=0.5)
     ax.set_axisbelow(True)
-    ax.set_xlabel("decision timeout (s, logarithmic)")
+    ax.set_xlabel(label)
     ax.set_ylabel(MEASURES[measure])
     legend_below(ax, handles, columns=3)
-    note(ax, f"bars: {frame['method'].iloc[0]}", (1.0, 1.0), (0.0, 3.0), ha="right", va="bottom")
-    dress(ax, "What a longer decision timeout buys", _context(runs, budgets))
+    blind = over != "decision_timeout_s" and not runs["deadline_propagation"].all()
+    only = "; arms that do not propagate the deadline do not look at the limit" if blind else ""
+    note(ax, f"bars: {frame['method'].iloc[0]}{only}", (1.0, 1.0), (0.0, 3.0), ha="right", va="bottom")
+    dress(ax, title, _context(runs, budgets) if over == "decision_timeout_s" else context_of(runs))
     return ax
 
 
-def _swept(runs: pd.DataFrame) -> pd.DataFrame:
-    if runs.empty or runs["decision_timeout_s"].nunique() < 2:
-        raise ConfigurationError("a frontier needs several values of decision_timeout_s: measure a sweep of them")
-    others = [column for column in varying(runs) if column != "decision_timeout_s"]
+def _swept(runs: pd.DataFrame, over: str) -> pd.DataFrame:
+    if over not in OVER:
+        raise ConfigurationError(f"over must be one of {', '.join(OVER)}, not {over!r}")
+    limited = runs[runs[over].notna()]
+    if limited[over].nunique() < 2:
+        raise ConfigurationError(f"a frontier needs several values of {over}: measure a sweep of them")
+    others = [column for column in varying(limited) if column not in (over, "second_budgets")]
+    # What the level of second budgets is made of, one by one.
+    limits = [name for name in OVER if name != over and name.endswith("_budget")]
+    others += [name for name in limits if limited[name].nunique(dropna=False) > 1]
     if others:
         raise ConfigurationError(f"the runs have several values of {', '.join(others)}: keep those with one of each")
-    return with_arms(runs)
+    return with_arms(limited)
 
 
 def _bounds(values: np.ndarray[Any, Any], measure: str) -> dict[str, Any]:
@@ -115,12 +142,12 @@ def _bounds(values: np.ndarray[Any, Any], measure: str) -> dict[str, Any]:
     return {"low": centre - half, "high": centre + half, "method": "95 % Wilson interval, conservative for a mean"}
 
 
-def _draw_runs(ax: Axes, runs: pd.DataFrame, measure: str, place: int, aside: float) -> None:
+def _draw_runs(ax: Axes, runs: pd.DataFrame, measure: str, over: str, place: int, aside: float) -> None:
     rank = runs["seed"].rank(method="dense") - 1
     # Runs lie on few levels (a share of two or three topics): spread, so that one can see how many there are.
     spread = 0.05 * ((rank * _GOLDEN_RATIO + 0.5) % 1.0 - 0.5)
     ax.plot(
-        runs["decision_timeout_s"] * aside,
+        runs[over] * aside,
         runs[measure].astype("float64") + spread,
         linestyle="none",
         marker="o",
@@ -133,8 +160,8 @@ def _draw_runs(ax: Axes, runs: pd.DataFrame, measure: str, place: int, aside: fl
     )
 
 
-def _draw_line(ax: Axes, of_arm: pd.DataFrame, first: Any, place: int, aside: float) -> Line2D:
-    at, colour = of_arm["decision_timeout_s"] * aside, colour_of(first.alternative)
+def _draw_line(ax: Axes, of_arm: pd.DataFrame, over: str, first: Any, place: int, aside: float) -> Line2D:
+    at, colour = of_arm[over] * aside, colour_of(first.alternative)
     ax.vlines(at, of_arm["low"], of_arm["high"], color=colour, linewidth=1.4, zorder=2, gid=f"intervals:{place}")
     (line,) = ax.plot(
         at,

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import pandas as pd
 
+from docmind_lab.budgets import NO_BUDGETS, order_of_level
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.labels import label_of, rank_of
 
@@ -20,6 +21,7 @@ _ONE_PICTURE = (
     "clock",
     "router_injection",
     "stops_on_disconnect",
+    "second_budgets",
 )
 
 
@@ -47,7 +49,7 @@ def comparable(runs: pd.DataFrame, *, apart_from: str = "") -> pd.DataFrame:
 
     apart_from: the one condition in which they may differ, of a figure that keeps its values apart.
     Raises: ConfigurationError when there are none, or when they were made under more than one decision timeout,
-    horizon, workload, latency profile, fault or clock; it names the column and its values.
+    horizon, workload, latency profile, fault, clock or second budget; it names the column and its values.
     """
     if runs.empty:
         raise ConfigurationError("runs is empty: there is nothing to draw; measure some runs first")
@@ -71,7 +73,7 @@ def comparable(runs: pd.DataFrame, *, apart_from: str = "") -> pd.DataFrame:
 
 
 def context_of(runs: pd.DataFrame) -> str:
-    """What is seen, in a line: decision timeout, question or their number, latencies, faults, clock."""
+    """What is seen, in a line: budgets, question or their number, latencies, faults, clock."""
     first = runs.iloc[0]
     seeds = runs["seed"].nunique()
     asked = f"question {first['question_id']} (seed {first['seed']})" if seeds == 1 else f"{seeds} questions"
@@ -79,9 +81,12 @@ def context_of(runs: pd.DataFrame) -> str:
     fault = "no faults" if first["fault"] in ("", "none") else f"fault {first['fault']}"
     if runs["fault"].nunique() > 1:
         fault = "several faults"
+    levels = sorted({str(level) for level in runs["second_budgets"]}, key=order_of_level)
+    budgets = [] if levels == [NO_BUDGETS] else ["several second budgets" if len(levels) > 1 else levels[0]]
     parts = (
         first["workload"],
         f"{first['decision_timeout_s']:g} s decision timeout",
+        *budgets,
         asked,
         latencies,
         fault,

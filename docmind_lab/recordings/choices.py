@@ -67,7 +67,8 @@ class Kept:
         if self.record is not None:
             if workload == "peers":
                 raise ConfigurationError(
-                    "record: peer agents' tasks are not recorded; leave record out for this workload"
+                    "record: peer agents' tasks are not recorded, since they go on in the peers' process after the "
+                    "request that asked for them; leave record out for this workload"
                 )
             if out is not None and out.resolve() == self.record.resolve():
                 raise ConfigurationError(

@@ -13,6 +13,7 @@ from docmind_lab.conditions import by_condition, with_arms
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.findings import decision_table, enforcement
 from docmind_lab.findings.contrasts import contrasts
+from docmind_lab.findings.enough import enough_of
 from docmind_lab.findings.tables import counted, joined, one_line
 from docmind_lab.reports import figures
 from docmind_lab.reports.asked import asked
@@ -65,6 +66,10 @@ class _Making:
         yield from self._drawn("overrun", "Past the deadline", (figures.overrun_of, parts))
         yield from self._drawn("timeline", "One question, call by call", (figures.timeline_of, parts))
         yield from self._section("frontier", "How long a deadline", lambda: list(figures.frontiers_of(self.study)))
+        if runs["second_budgets"].nunique() > 1:
+            yield from self._section(
+                "budgets", "How much of a second budget", lambda: list(figures.budget_frontiers_of(self.study))
+            )
         yield from self._section("scorecard", "The decision record, measured", self._scorecard)
         yield from self._drawn("slack", "What each role left of its time", (figures.slack_of, parts))
         yield from self._section("differences", "Differences between arms", self._differences)
@@ -90,6 +95,10 @@ class _Making:
         if recommended is not None:
             yield Words((recommended.words.title,), "heading")
             yield Words(recommended.sentences, "list")
+        enough = tuple(enough_of(runs))
+        if enough:
+            yield Words(("How much of a second budget is enough",), "heading")
+            yield Words(enough, "list")
 
     def _arms(self) -> list[Block]:
         runs = self.study.runs

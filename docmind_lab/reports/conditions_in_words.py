@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from docmind_lab.conditions import varying
+from docmind_lab.findings.second_budgets import second_budget_in_words
 
 
 def apart(runs: pd.DataFrame) -> list[str]:
@@ -29,6 +30,8 @@ def _said(column: str, value: Any) -> str:
         return "router injected" if value else "no router injected"
     if column == "fault":
         return "no fault" if str(value) in ("", "none") else f"fault {value}"
+    if column == "second_budgets":
+        return second_budget_in_words(str(value))
     if column == "latency_profile":
         return f"{value} latencies" if str(value) else "live services"
     return f"{value} clock" if column == "clock" else f"{column.replace('_', ' ')} {value}"

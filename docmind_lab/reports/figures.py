@@ -17,7 +17,7 @@ from docmind_lab.findings import Scorecard
 from docmind_lab.findings.scorecard_words import display_table
 from docmind_lab.findings.tables import one_line
 from docmind_lab.plots.budgets import budget_slack, budget_slack_size, slack_frame, slack_summary
-from docmind_lab.plots.frontiers import MEASURES, frontier, frontier_frame
+from docmind_lab.plots.frontiers import MEASURES, OVER, frontier, frontier_frame
 from docmind_lab.plots.overruns import overrun_size
 from docmind_lab.plots.scorecards import scorecard_totals
 from docmind_lab.plots.selection import StudyTables
@@ -147,17 +147,36 @@ def frontiers_of(study: StudyTables) -> Iterator[Figure]:
                 yield _frontier(part, measure)
 
 
-def _frontier(part: Part, measure: str) -> Figure:
-    frame = frontier_frame(part, measure)
-    ends = frame.sort_values("decision_timeout_s").groupby("arm", sort=False)["mean"].agg(["first", "last"])
+def budget_frontiers_of(study: StudyTables) -> Iterator[Figure]:
+    """What more of a second budget buys: for each limit that varies, and for each condition but for its budgets.
+
+    Raises: ConfigurationError when no limit varies alone.
+    """
+    others = [column for column in apart(study.runs) if column != "second_budgets"]
+    found = 0
+    groups = study.runs.groupby(others, observed=True, sort=True) if others else [((), study.runs)]
+    for _, runs in groups:
+        varied = [name for name in OVER if name.endswith("_budget") and runs[name].nunique() > 1]
+        if len(varied) == 1:
+            found += 1
+            part = Part(runs, study.calls, study.events, in_words(runs.iloc[0], others))
+            yield _frontier(part, "answered_in_time", varied[0])
+    if not found:
+        raise ConfigurationError("a frontier needs several values of one second budget: measure a sweep of them")
+
+
+def _frontier(part: Part, measure: str, over: str = "decision_timeout_s") -> Figure:
+    frame = frontier_frame(part, measure, over)
+    budget = over.removesuffix("_s").replace("_", " ")
+    ends = frame.sort_values(over).groupby("arm", sort=False)["mean"].agg(["first", "last"])
     said = "; ".join(
         f"{one_line(str(arm))} from {row['first']:.0%} to {row['last']:.0%}" for arm, row in ends.iterrows()
     )
     what = MEASURES[measure].partition(" (")[0]
     return _figure(
-        f"{what[0].upper()}{what[1:]}, by decision timeout{part.caption}",
-        f"A line for each arm against the decision timeout, from the shortest to the longest: {said}.",
-        lambda ax: frontier(part, measure, ax=ax),
+        f"{what[0].upper()}{what[1:]}, by {budget}{part.caption}",
+        f"A line for each arm against the {budget}, from the smallest to the largest: {said}.",
+        lambda ax: frontier(part, measure, over, ax=ax),
         (10.0, 5.6),
         (f"The points of the lines: {what}", frame),
     )

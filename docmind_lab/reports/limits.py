@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
+from docmind_lab.budgets import NO_BUDGETS
 from docmind_lab.conditions import by_condition, with_arms
-from docmind_lab.findings.tables import counted, joined
+from docmind_lab.findings.second_budgets import past_a_budget
+from docmind_lab.findings.tables import counted, joined, one_line
 from docmind_lab.reports.parts import Block, Section, Words
 from docmind_lab.statistics import quantile_name, runs_needed
 
@@ -57,8 +59,29 @@ def _lines(runs: pd.DataFrame, columns: Sequence[str], complete: bool) -> Iterat
         "Intervals are of this study's questions and latencies, drawn again; they say nothing of other questions, "
         "graphs or loads. Bands of curves hold at each instant, not for a whole curve at once."
     )
+    yield from _second_budgets(runs)
     if len(columns) > 1:
         yield "Conditions are compared one by one: no interaction of factors was tested."
+
+
+def _second_budgets(runs: pd.DataFrame) -> Iterator[str]:
+    """Whose answers a second budget did not allow, and what of it is not exact."""
+    budgeted = with_arms(runs[runs["second_budgets"].astype("str") != NO_BUDGETS])
+    if budgeted.empty:
+        return
+    blind = budgeted[~budgeted["deadline_propagation"].astype("bool")]
+    past = int(past_a_budget(blind).sum())
+    if past:
+        names = joined([one_line(str(arm)) for arm in sorted(blind.loc[past_a_budget(blind), "arm"].unique())])
+        yield (
+            f"Second budgets are measured and not enforced in {names}: {past} of their {len(blind)} runs went past "
+            "one, and what these answered is no evidence of what the budget allows."
+        )
+    if budgeted[["token_budget", "cost_budget"]].notna().to_numpy().any():
+        yield (
+            "Tokens are as responses count them; a request that was cut counts none, so tokens and cost are lower "
+            "bounds."
+        )
 
 
 def _rare_events(runs: pd.DataFrame, columns: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from docmind_lab.conditions import by_condition, with_arms
+from docmind_lab.findings.second_budgets import spending_of
 from docmind_lab.findings.tables import bracketed, number, one_line, percent
 from docmind_lab.reports.conditions_in_words import in_words
 from docmind_lab.reports.figure_tables import heading
@@ -24,6 +25,11 @@ _HEADINGS: Final = {
     "busy_after_deadline_s": "late server seconds per run",
     "tokens_after_deadline": "late tokens per run",
     "source_recall": "source recall",
+}
+_SPENT: Final = {
+    "tokens_spent": ("tokens per run", 0),
+    "calls_spent": ("calls of the model per run", 1),
+    "cost_spent": ("cost per run", 6),
 }
 _UNITS: Final = {
     "answered_in_time": ("answered in time (% of runs)", 100.0, 0),
@@ -73,6 +79,11 @@ def _arms_of(runs: pd.DataFrame, condition: Mapping[str, Any]) -> pd.DataFrame:
         row["caller_overrun_worst_s"] = float(overrun_s.max())
         for column in _MEANS:
             row |= _mean(group, column)
+        spending = spending_of(group)
+        if spending is not None:
+            row |= {"ended_by_budget": spending.any_ended, "past_budget": spending.any_passed}
+            for item in spending.passed:
+                row |= _mean(group, f"{item.kind}_spent")
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -108,7 +119,22 @@ def _arms_shown(frame: pd.DataFrame, apart: Sequence[str]) -> pd.DataFrame:
     for column in _MEANS:
         bounds = (frame[column], frame[f"{column}_low"], frame[f"{column}_high"])
         columns[_HEADINGS[column]] = [_bounded(*values, _DIGITS[column]) for values in zip(*bounds, strict=True)]
-    return pd.DataFrame(columns)
+    return pd.DataFrame(columns | _spending_shown(frame))
+
+
+def _spending_shown(frame: pd.DataFrame) -> dict[str, list[str]]:
+    """The columns of second budgets; none where no arm had one."""
+    if "ended_by_budget" not in frame:
+        return {}
+    counts = {"ended_by_budget": "ended by a second budget", "past_budget": "past a second budget"}
+    columns = {
+        title: ["–" if math.isnan(value) else f"{value:.0f}" for value in frame[name]] for name, title in counts.items()
+    }
+    for name, (title, digits) in _SPENT.items():
+        if name in frame:
+            bounds = (frame[name], frame[f"{name}_low"], frame[f"{name}_high"])
+            columns[title] = [_bounded(*values, digits) for values in zip(*bounds, strict=True)]
+    return columns
 
 
 def _share_text(row: Mapping[Any, Any]) -> str:

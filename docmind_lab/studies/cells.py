@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from docmind_lab.batch import Cell
 from docmind_lab.batch.cells import RUNS_PER_CELL, Simulated, cells_of
 from docmind_lab.comparison.design import Comparison
+from docmind_lab.comparison.replays import off_endpoints
 from docmind_lab.comparison.run import check_settings
-from docmind_lab.comparison.virtual import require_simulated, simulated
+from docmind_lab.comparison.virtual import replaying, require_simulated, simulated
 from docmind_lab.comparison.wall import has_server_log
 from docmind_lab.measurement import RunOrder
 from docmind_lab.randomness import keyed_uniform
@@ -34,6 +36,9 @@ def benches_of(design: StudyDesign, settings: Settings) -> list[Bench]:
     clock the order is drawn, so that a drift of the machine strikes no alternative alone.
     Raises: ConfigurationError for settings that cannot be used with the design.
     """
+    replay = None if design.replay is None else Path(design.replay)
+    if replay is not None:
+        settings = off_endpoints(settings)
     grouped: dict[tuple[str, Simulated], list[tuple[Comparison, RunOrder]]] = {}
     for number, combination in enumerate(design.planned.combinations):
         comparison = combination.comparison
@@ -44,7 +49,7 @@ def benches_of(design: StudyDesign, settings: Settings) -> list[Bench]:
         orders = combination.orders(
             design.study_id, number, has_server_log=comparison.clock == "virtual" or has_server_log(own)
         )
-        bench = grouped.setdefault((comparison.clock, simulated(comparison, own)), [])
+        bench = grouped.setdefault((comparison.clock, replaying(simulated(comparison, own), replay)), [])
         bench += [(comparison, order) for order in orders]
     return list(_benches(design, grouped))
 

@@ -113,8 +113,9 @@ class _Pilot:
         return round(sum(self.empty_bytes + of_run * len(cell.orders) for cell in cells))
 
 
-def _key(order: RunOrder) -> tuple[str, str]:
-    return order.facts.alternative, order.facts.alternative_options
+def _key(order: RunOrder) -> tuple[str, str, str]:
+    # A run that is over after its sixth call costs less than one that goes on.
+    return order.facts.alternative, order.facts.alternative_options, order.facts.budget.level
 
 
 def _virtual_s(cells: Sequence[Cell], pilot: _Pilot, cores: int) -> float:
@@ -190,7 +191,7 @@ def _chosen(cells: Sequence[Cell]) -> list[Chosen]:
 
 def _in_turn(cells: Sequence[Cell], least: int, most: int) -> Iterator[tuple[RunOrder, Simulated]]:
     """Runs of the arms in turn, each time at another budget, as they come in the study."""
-    arms: dict[tuple[str, str], Chosen] = {}
+    arms: dict[tuple[str, str, str], Chosen] = {}
     for cell in cells:
         for order in cell.orders:
             arms.setdefault(_key(order), []).append((order, cell.system))

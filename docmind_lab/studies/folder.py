@@ -11,11 +11,12 @@ Several processes may work on one folder, on one machine: each computes the cell
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import fcntl
 import functools
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -127,9 +128,15 @@ class StudyFolder:
         for cell_id in list(self._claims):
             self.release(cell_id)
 
-    def finish(self, cell_ids: Sequence[str], manifest: Mapping[str, Any]) -> Study:
+    def finish(
+        self,
+        cell_ids: Sequence[str],
+        manifest: Mapping[str, Any],
+        told: Callable[[Study], Mapping[str, Any]] = lambda study: {},
+    ) -> Study:
         """The study of these cells, its tables and manifest written; the cells go when the study is complete.
 
+        told: study → what its manifest says besides, of the tables.
         Raises: RecordError when they cannot be written.
         """
         with self._alone():
@@ -138,6 +145,8 @@ class StudyFolder:
                 return Study.load(self.path)
             tables = self.store.read(cell_ids)
             study = Study(tables.runs, tables.calls, tables.events, manifest)
+            manifest = {**manifest, **told(study)}
+            study = dataclasses.replace(study, manifest=manifest)
             for name in TABLES:
                 frame = getattr(study, name)
                 self._written(self.path / f"{name}.parquet", functools.partial(frame.to_parquet, index=False))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import os
 import threading
@@ -17,11 +18,13 @@ from docmind_lab.comparison.wall import wall_laboratory
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.manifest import manifest_of
 from docmind_lab.measurement import MeasuredRun
+from docmind_lab.recordings.account import account_of
 from docmind_lab.settings import Settings
 from docmind_lab.studies.cells import Bench, benches_of
 from docmind_lab.studies.design import StudyDesign
 from docmind_lab.studies.folder import StudyFolder
 from docmind_lab.studies.progress import progress_bar
+from docmind_lab.studies.replayed import recording_in
 from docmind_lab.study import Study
 from docmind_lab.workloads import systems_said
 
@@ -88,9 +91,22 @@ def sweep(
         ],
         "left_out": list(checked.planned.left_out),
     }
+    told = _told(checked)
     if folder is None:
-        return Study.of(work.measured, manifest)
-    return folder.finish(sorted(work.done), manifest)
+        study = Study.of(work.measured, manifest)
+        return dataclasses.replace(study, manifest={**manifest, **told(study)})
+    return folder.finish(sorted(work.done), manifest, told)
+
+
+def _told(design: StudyDesign) -> Callable[[Study], dict[str, Any]]:
+    """What a manifest says of a study's tables: of a replay, where the times of its calls are from."""
+
+    def told(study: Study) -> dict[str, Any]:
+        if design.replay is None:
+            return {}
+        return {"replayed_calls": account_of(study, recording_in(design.replay)).to_dict()}
+
+    return told
 
 
 def _checked_design(design: StudyDesign | Mapping[str, Any] | str | os.PathLike[str]) -> StudyDesign:

@@ -30,6 +30,7 @@ from docmind_lab.retrieval import Question
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.settings import Settings
 from docmind_lab.system import Corpus, named_corpus
+from docmind_lab.workloads.retries import RetriesOf, of_alternative
 
 # Imported when they are asked for: some need packages that only they use.
 _MODULES: Mapping[str, str] = MappingProxyType(
@@ -104,8 +105,8 @@ class WorkloadKind:
     corpus → what can be asked; runs go through them in a drawn order. defaults: of each clock. roles: in the order of
     work, for the lanes of a timeline. events: those that only it records, and what they mean. in_this_process: no other
     process can find it. has_server_log: the servers that it asks are ours, and tell what they did. retries: who tries
-    again, where that is the same under every alternative; empty where the alternative says it. takes_questions: it
-    searches the corpus for answers to questions, so documents and questions of the user's own can be put to it.
+    again under an alternative, as the tables call it. takes_questions: it searches the corpus for answers to
+    questions, so documents and questions of the user's own can be put to it.
     """
 
     name: str
@@ -119,7 +120,7 @@ class WorkloadKind:
     tables: tuple[ExtraTable, ...] = ()
     in_this_process: bool = False
     has_server_log: bool = True
-    retries: str = ""
+    retries: RetriesOf = of_alternative
     takes_questions: bool = False
 
 

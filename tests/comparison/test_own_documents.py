@@ -30,6 +30,8 @@ from docmind_lab.reports.parts import Facts
 from docmind_lab.retrieval import Question
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.settings import Settings
+from docmind_lab.studies import design as studies_design
+from docmind_lab.studies import replayed as studies_replayed
 from docmind_lab.studies.design import StudyDesign
 from docmind_lab.study import Study
 
@@ -257,6 +259,18 @@ def test_a_study_is_designed_over_them_and_does_not_say_where_they_are(harbour: 
     made = dl.sweep(design)
     assert set(made.runs["question_id"]) == {comparison(harbour, runs=1).questions()[0][1].id}
     assert set(made.runs["alternative"]) == {"cooperative", "hard_timeout"}
+
+
+def test_a_study_over_a_recording_of_them_names_them_again(harbour: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    live = comparison(harbour, clock="wall")
+    for module in (studies_design, studies_replayed):
+        monkeypatch.setattr(module, "recording_in", lambda _: Recorded(live.design()))
+    values = {"replay": "monday", "factors": {"alternative": "A"}}
+    with pytest.raises(ConfigurationError, match="corpus: they are not those of the recording"):
+        StudyDesign.of(values)
+    design = StudyDesign.of(values | {"corpus": str(harbour), "questions": str(QUESTIONS)})
+    assert [item.comparison.documents for item in design.planned.combinations] == [live.documents]
+    assert design.to_dict()["library"] == live.design()["library"]
 
 
 def test_a_design_of_the_lab_s_own_documents_is_the_one_that_it_was() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pandas as pd
 
 from docmind_lab.batch import Simulated
+from docmind_lab.errors import SimulationStalled
 from docmind_lab.libraries import LibraryPlace
 from docmind_lab.settings import Settings
 from docmind_lab.simulation import SimulatedSystem
@@ -29,19 +30,33 @@ class LoadCell:
     system: Simulated
     callers: int | None = None
 
+    @property
+    def id(self) -> str:
+        """That of the crowd."""
+        return self.point.id
+
 
 @dataclass(frozen=True)
 class LoadCellResult:
-    """The tables of one crowd. cpu_s: CPU seconds that it took, without the making of the system."""
+    """The tables of one crowd. cpu_s: CPU seconds that it took, without the making of the system.
+
+    stalled: what kept the crowd from going on; its worker cannot be used again then. error: why there are no tables, of
+    a crowd that was lost twice.
+    """
 
     cell_id: str
-    queries: pd.DataFrame
-    servings: pd.DataFrame
+    queries: pd.DataFrame = field(default_factory=pd.DataFrame)
+    servings: pd.DataFrame = field(default_factory=pd.DataFrame)
     cpu_s: float = 0.0
+    stalled: str = ""
+    error: Exception | None = None
 
 
-def run_load_cell(cell: LoadCell) -> LoadCellResult:
-    """The crowd's tables. Raises: what a run raises; SimulationStalled, after which the process is of no more use."""
+def run_load_cell(cell: LoadCell, attempt: int = 1) -> LoadCellResult:
+    """The crowd's tables; a crowd that left virtual time has none, and its process is of no more use.
+
+    attempt: counts, for executors that take the same call for the same result. Raises: what a run raises.
+    """
     point, simulated = cell.point, cell.system
     system = _system(simulated.corpus, simulated.settings, simulated.client_retries)
 
@@ -59,7 +74,10 @@ def run_load_cell(cell: LoadCell) -> LoadCellResult:
 
     door = system.door(simulated.options)
     begun_s = time.process_time()
-    kept = run_crowd(point.queries, system.workload, door, keep=rows, callers=cell.callers)
+    try:
+        kept = run_crowd(point.queries, system.workload, door, keep=rows, callers=cell.callers)
+    except SimulationStalled as error:
+        return LoadCellResult(point.id, stalled=f"of crowd {point.id}: {error}")
     queries, servings = frames_of(kept)
     return LoadCellResult(point.id, queries, servings, time.process_time() - begun_s)
 

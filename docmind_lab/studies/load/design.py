@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.base import options_json
-from docmind_lab.comparison.levels import retries_of
+from docmind_lab.budgets import Budget, require_one_time_budget
 from docmind_lab.deadlines import require_seconds
 from docmind_lab.derive import RunFacts
 from docmind_lab.errors import ConfigurationError
@@ -20,6 +20,7 @@ from docmind_lab.retrieval import Question, load_questions
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.studies.load.arrivals import Arrivals, as_json
 from docmind_lab.studies.load.crowd import Query
+from docmind_lab.workloads.retries import of_alternative
 
 # Each query under way is some threads of this process, and a crowd's rows are in memory until it ends.
 _MOST_QUERIES = 2_000
@@ -50,7 +51,7 @@ class LoadDesign:
     decision timeouts, and what is left of it is cut then, so that abandoned work is never more than this.
     warm_up_s: queries scheduled before it load the provider and are not counted; None for the horizon, from when on the
     provider has the abandoned work of every age. Those of the last decision timeout are not counted either: fewer and
-    fewer arrive behind them.
+    fewer arrive behind them. budget: tokens, calls and cost of each query, enforced by alternatives that propagate.
     """
 
     arrivals: tuple[Arrivals, ...]
@@ -67,6 +68,7 @@ class LoadDesign:
     warm_up_s: float | None = None
     router_injection: bool = False
     corpus: str = "handbook"
+    budget: Budget = field(default_factory=Budget)
 
     def __post_init__(self) -> None:
         require_seconds("decision timeout", self.decision_timeout_s)
@@ -78,6 +80,7 @@ class LoadDesign:
             raise ConfigurationError(f"horizon_factor must be above 1, not {self.horizon_factor}")
         if self.warm_up_s is not None and not 0 <= self.warm_up_s < float("inf"):
             raise ConfigurationError(f"warm_up_s must be 0 or more seconds, or None for the horizon: {self.warm_up_s}")
+        require_one_time_budget(self.budget, self.decision_timeout_s)
         if not self.alternatives:
             raise ConfigurationError("alternatives is empty; name at least one, such as B")
         _require_loads(self.arrivals)
@@ -102,7 +105,8 @@ class LoadDesign:
 
     def design(self) -> dict[str, Any]:
         """What determines the queries, as JSON."""
-        return {
+        budget = self.budget.second_as_json()
+        return ({"budget": budget} if budget else {}) | {
             "arrivals": [as_json(each) for each in self.arrivals],
             "alternatives": [{"name": a.name, "options": json.loads(options_json(a))} for a in self.alternatives],
             "latency_profile": self.profile.to_dict(),
@@ -161,7 +165,7 @@ class LoadDesign:
             horizon_s=self.horizon_s,
             deadline_propagation=alternative.propagates,
             router_injection=self.router_injection,
-            retries=retries_of(alternative, self.client_retries),
+            retries=of_alternative(alternative, self.client_retries),
             latency_profile=self.profile.name,
             fault="none",
             stops_on_disconnect=self.stops_on_disconnect,
@@ -169,6 +173,7 @@ class LoadDesign:
             clock="virtual",
             gold_topics=question.gold_topics,
             alone=False,
+            budget=self.budget,
         )
         return RunOrder(facts, alternative, question)
 

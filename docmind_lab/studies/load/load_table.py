@@ -8,6 +8,8 @@
     slots = 4                           # of the provider; left out, the profile's own
     callers = 8                         # queries at once; left out, no limit
     warm_up_s = 100.0                   # left out, the horizon
+    budget_calls = 12                   # of each query; budget_tokens and budget_cost too; left out, no limit
+    price = "0.15/0.60"                 # of a million tokens read and written, for budget_cost; left out, none
 
 What is not said of load (decision timeout, alternatives, profile, …) may stand in it too, by the names of `run_load`.
 """
@@ -20,6 +22,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from docmind_lab.errors import ConfigurationError
+from docmind_lab.studies.budget_levels import FIELDS, second_budget
 from docmind_lab.studies.load.arrivals import Arrivals, Constant, Poisson, Trace
 from docmind_lab.studies.study_files import explained
 
@@ -50,6 +53,10 @@ class LoadTable(BaseModel):
     horizon_factor: float = 5.0
     warm_up_s: float | None = None
     corpus: str = "handbook"
+    budget_tokens: int | None = None
+    budget_calls: int | None = None
+    budget_cost: float | None = None
+    price: str | None = None
 
     @model_validator(mode="after")
     def _one_kind_of_arrivals(self) -> Self:
@@ -71,8 +78,10 @@ class LoadTable(BaseModel):
 
     def options(self) -> dict[str, Any]:
         """The keyword arguments of `run_load` but those that say who computes, and where results go."""
-        named = self.model_dump(exclude={"arrivals", "rates_per_s", "trace_instants_s", "trace_speeds"})
-        return {"arrivals": self.processes(), **named}
+        of_budget = {*FIELDS, "price"}
+        named = self.model_dump(exclude={"arrivals", "rates_per_s", "trace_instants_s", "trace_speeds", *of_budget})
+        limits = (self.budget_tokens, self.budget_calls, self.budget_cost)
+        return {"arrivals": self.processes(), **named, "budget": second_budget(*limits, self.price, named="load")}
 
 
 def load_options(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import math
 import os
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.batch import Simulated, Workers, workers_for
+from docmind_lab.batch import Computing, Simulated, Workers, compute_cells, workers_for
+from docmind_lab.budgets import Budget
 from docmind_lab.errors import ConfigurationError, SimulationError
 from docmind_lab.manifest import manifest_of
 from docmind_lab.services.latency import LatencyProfile
@@ -25,10 +26,12 @@ from docmind_lab.study import prepare_folder
 
 Progress = Callable[[int, int], None]
 
-# A finite wait, so that Ctrl-C and a stop are noticed at once on every platform.
-_LOOK_S = 0.2
-# A worker may be killed by a person, or for its memory; a crowd that ends a second one is the reason itself.
-_MOST_TRIES = 2
+
+def _lost_crowd(cell_id: str, error: Exception) -> LoadCellResult:
+    return LoadCellResult(cell_id, error=error)
+
+
+_CROWDS = Computing(run_load_cell, _lost_crowd)
 
 
 def run_load(
@@ -45,6 +48,7 @@ def run_load(
     stops_on_disconnect: bool = True,
     retries: int | None = None,
     router_injection: bool | None = None,
+    budget: Budget | None = None,
     horizon_factor: float = 5.0,
     warm_up_s: float | None = None,
     corpus: str = "handbook",
@@ -69,6 +73,7 @@ def run_load(
     profile's own. callers: queries that the system takes at once, the others wait; None for no limit.
     stops_on_disconnect: whether the model server stops when its client leaves. retries: tries after the first, of
     whoever retries; None leaves the openai client its own 2. router_injection: None for what the settings say.
+    budget: tokens, calls and cost of each query, enforced where the deadline is propagated and measured everywhere.
     horizon_factor: each query is observed for so many decision timeouts; what is left of it is cut then. warm_up_s:
     queries that arrive earlier are not counted; None for the horizon. Neither are those of the last decision timeout.
     corpus: "handbook" or "language_reference". workers: processes; None for one on each core, or none for a few
@@ -96,6 +101,7 @@ def run_load(
         warm_up_s=warm_up_s,
         router_injection=settings.agents.enable_router_injection if router_injection is None else router_injection,
         corpus=corpus,
+        budget=budget or Budget(),
     )
     return run_load_design(design, settings, workers=workers, out=out, progress=progress, stop=stop)
 
@@ -143,41 +149,20 @@ def _cells(design: LoadDesign, settings: Settings) -> Iterator[LoadCell]:
 
 
 def _computed(cells: Sequence[LoadCell], crew: Workers, stop: threading.Event | None) -> Iterator[LoadCellResult]:
-    """The cells' tables in the order they are done; one whose worker died is computed once more."""
-    waiting = deque(cells)
-    tries = dict.fromkeys((cell.point.id for cell in cells), 0)
-    under_way: dict[Future[LoadCellResult], LoadCell] = {}
-    while waiting or under_way:
-        while waiting and len(under_way) < crew.window and not (stop is not None and stop.is_set()):
-            cell = waiting.popleft()
-            under_way[crew.submit(run_load_cell, cell)] = cell
-        done, _ = wait(under_way, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
-        broken: list[LoadCell] = []
-        for future in done:
-            cell = under_way.pop(future)
-            if isinstance(future.exception(), BrokenExecutor):
-                broken.append(cell)
-            else:
-                yield future.result()
-        if broken:
-            # The pool is gone with all that was under way in it, and nobody knows which of them broke it.
-            broken += under_way.values()
-            under_way.clear()
-            _count(broken, tries)
-            waiting.extendleft(reversed(broken))
-            crew.replace()
-        if stop is not None and stop.is_set():
-            if under_way:
-                # A crowd takes its time, and would keep whoever uses the same processes next waiting.
-                crew.replace()
-            return
-
-
-def _count(broken: Sequence[LoadCell], tries: dict[str, int]) -> None:
-    for cell in broken:
-        tries[cell.point.id] += 1
-        if tries[cell.point.id] >= _MOST_TRIES:
-            raise SimulationError(f"crowd {cell.point.id} was in a worker that ended, {_MOST_TRIES} times")
+    """The cells' tables in the order they are done. Raises: what kept a crowd from being done, twice."""
+    if stop is not None and stop.is_set():
+        return
+    done = 0
+    # A crowd of thousands takes many minutes, and how many depends on the machine: nobody is given up for being slow.
+    with contextlib.closing(compute_cells(cells, _CROWDS, crew, stop, patience_s=math.inf)) as results:
+        for result in results:
+            if result.error is not None:
+                raise result.error
+            done += 1
+            yield result
+    if done < len(cells):
+        # Stopped. What is under way takes its time, and would keep whoever uses the same processes next waiting.
+        crew.replace()
 
 
 def _check_settings(design: LoadDesign, settings: Settings) -> None:

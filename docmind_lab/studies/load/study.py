@@ -14,7 +14,9 @@ from typing import Any, Final
 
 import pandas as pd
 
+from docmind_lab.budgets import NO_BUDGETS
 from docmind_lab.errors import RecordError
+from docmind_lab.findings.second_budgets import second_budget_in_words
 from docmind_lab.findings.tables import counted
 from docmind_lab.records import SCHEMA_VERSION
 from docmind_lab.studies.load.cell import LoadCellResult
@@ -93,10 +95,12 @@ class LoadStudy:
         first = self.queries.iloc[0]
         slots = "no limit of slots" if pd.isna(first["slots"]) else counted(int(first["slots"]), "slot")
         callers = "" if pd.isna(first["callers"]) else f" · {counted(int(first['callers']), 'caller')}"
+        level = str(first["second_budgets"])
+        budget = "" if level == NO_BUDGETS else f" · {second_budget_in_words(level)}"
         queries = "1 query" if len(self.queries) == 1 else f"{len(self.queries)} queries"
         return (
             f"{first['workload']} under load · {first['decision_timeout_s']:g} s decision timeout · "
-            f"{first['latency_profile']} latencies, {slots}{callers} · {queries}"
+            f"{first['latency_profile']} latencies, {slots}{callers}{budget} · {queries}"
         )
 
     def __repr__(self) -> str:
@@ -109,6 +113,10 @@ class LoadStudy:
         table = self.summary()
         bounds = zip(table["goodput_low_per_s"], table["goodput_high_per_s"], strict=True)
         intervals = ["one replicate" if math.isnan(low) else f"{low:.3f} – {high:.3f}" for low, high in bounds]
+        shares = {"ended_by_budget_share": "ended by 2nd budget", "past_budget_share": "past it"}
+        budgets = {
+            title: table[name].map("{:.0%}".format) for name, title in shares.items() if table[name].notna().any()
+        }
         return pd.DataFrame(
             {
                 "offered /s": table["offered_per_s"].map("{:.3g}".format),
@@ -119,5 +127,6 @@ class LoadStudy:
                 "slots busy": table["busy_share"].map("{:.0%}".format),
                 "slots on abandoned": table["abandoned_share"].map("{:.1%}".format),
                 "live queue wait": table["live_queue_wait_s"].map("{:.2f} s".format),
+                **budgets,
             }
         )

@@ -26,6 +26,7 @@ from docmind_lab.workloads.own.inputs import GraphInput, Inputs, fingerprint, re
 from docmind_lab.workloads.own.nodes import role_of
 from docmind_lab.workloads.own.reference import compiled, load_graph
 from docmind_lab.workloads.own.workload import OwnWorkload
+from docmind_lab.workloads.retries import of_the_graph
 
 # Nobody knows how long somebody's graph takes; these are those of DocMind itself.
 DEFAULTS: Mapping[ClockName, Defaults] = {
@@ -101,7 +102,7 @@ def own_kind(workload: str) -> WorkloadKind:
         roles=_roles(graph),
         in_this_process=reference in _live,
         has_server_log=services != "own",
-        retries="own",
+        retries=of_the_graph,
     )
 
 

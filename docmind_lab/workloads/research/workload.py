@@ -35,6 +35,7 @@ from docmind_lab.workloads.research.exits import COMPLETE
 from docmind_lab.workloads.research.source_table import SOURCES
 from docmind_lab.workloads.research.system import ResearchSystem
 from docmind_lab.workloads.research.tasks import as_task, load_tasks
+from docmind_lab.workloads.retries import by_own_loop
 
 LIMITS: Mapping[str, int] = MappingProxyType({"manual": 5, "archive": 4, "forum": 3})
 """Queries that a measured run may put to each source: more where a source is rich, fewer where it is noisy."""
@@ -146,6 +147,7 @@ KIND = WorkloadKind(
     },
     tables=(SOURCES,),
     takes_questions=True,
+    retries=by_own_loop(ResearchLimits().llm_retries),
 )
 """Research of tasks at several sources until they are saturated.
 

@@ -29,6 +29,7 @@ from docmind_lab.services.virtual_door import PORT, VirtualDoor
 from docmind_lab.settings import Settings
 from docmind_lab.simulation import simulate
 from docmind_lab.workloads.kinds import Surroundings
+from docmind_lab.workloads.retries import within_own_limits
 from docmind_lab.workloads.staged.chunks import StagedChunk, staged_chunks
 from docmind_lab.workloads.staged.state import StagedOptions
 from docmind_lab.workloads.staged.timeouts import AdaptiveTimeout, PrimaryTimeout
@@ -107,7 +108,7 @@ def _order(chunk: StagedChunk, number: int, seed: int, profile: str) -> RunOrder
         horizon_s=2 * _NO_DEADLINE_S,
         deadline_propagation=False,
         router_injection=False,
-        retries="sdk:2",
+        retries=within_own_limits(alternative),
         latency_profile=profile,
         fault="none",
         stops_on_disconnect=True,

@@ -17,6 +17,7 @@ from docmind_lab.network import HttpClients
 from docmind_lab.recorder import Recorder
 from docmind_lab.retrieval import Question
 from docmind_lab.workloads.kinds import Defaults, ExtraTable, Surroundings, WorkloadKind
+from docmind_lab.workloads.retries import within_own_limits
 from docmind_lab.workloads.staged import stage_table
 from docmind_lab.workloads.staged.chunks import StagedChunk, found_in, recall_and_f1, staged_chunks
 from docmind_lab.workloads.staged.graph import Compiled, build_staged_graph
@@ -131,6 +132,8 @@ KIND = WorkloadKind(
     roles=("primary", "tools", *STAGES[1:]),
     events=EVENTS,
     tables=(ExtraTable(stage_table.NAME, stage_table.MEANING, stage_table.COLUMNS, stage_table.stages_table),),
+    # The agent's timeout is a deadline of its model calls, whoever enforces that of the run.
+    retries=within_own_limits,
 )
 """Chunks of text into a graph.
 

@@ -1,0 +1,72 @@
+"""What a report says of second budgets: what was asked, its tables, what not to conclude."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+from sample_runs import sample_run, study_of
+
+from docmind_lab.reports.asked import asked
+from docmind_lab.reports.conditions_in_words import in_words
+from docmind_lab.reports.limits import limits
+from docmind_lab.reports.parts import Facts, Table
+from docmind_lab.reports.tables import arms_tables
+from docmind_lab.study import Study
+
+
+def budgeted_study() -> Study:
+    """Six calls end one run of A's three; B goes past them in all; in another condition nobody has any."""
+    shared = {"second_budgets": "6 calls", "call_budget": 6.0}
+    within = [
+        sample_run("cooperative", seed, calls_spent=6.0, calls_overspent=0.0, **shared, stop_reason=stop)
+        for seed, stop in enumerate(("", "", "call_budget"))
+    ]
+    past = [sample_run("hard_timeout", seed, calls_spent=9.0, calls_overspent=3.0, **shared) for seed in range(3)]
+    free = [sample_run("cooperative", seed, run_id=f"free-{seed}") for seed in range(3)]
+    return study_of([*within, *past, *free])
+
+
+def arms(runs: pd.DataFrame) -> list[Table]:
+    return arms_tables(runs, ["second_budgets"], 4)
+
+
+def test_arms_have_what_second_budgets_did_to_them_in_their_table() -> None:
+    limited, free = arms(budgeted_study().runs)
+    assert limited.caption == "Every arm, second budget 6 calls"
+    assert limited.shown["ended by a second budget"].tolist() == ["1", "0"]
+    assert limited.shown["past a second budget"].tolist() == ["0", "3"]
+    assert limited.shown["calls of the model per run"].tolist() == ["6.0 (all alike)", "9.0 (all alike)"]
+    assert free.caption == "Every arm, no second budget"
+    assert "past a second budget" not in free.shown
+
+
+def test_in_one_table_of_all_conditions_arms_without_a_second_budget_have_a_dash() -> None:
+    (together,) = arms_tables(budgeted_study().runs, ["second_budgets"], 1)
+    assert together.shown["past a second budget"].tolist() == ["0", "3", "–"]
+    assert together.shown["calls of the model per run"].tolist()[-1] == "–"
+
+
+def test_what_was_asked_names_the_second_budgets_where_there_are_some() -> None:
+    (facts,) = (block for block in asked(budgeted_study()).blocks if isinstance(block, Facts))
+    assert facts.items["Second budgets"] == "6 calls and no second budget"
+    plain = Study(*(getattr(study_of([sample_run("cooperative", 0)]), name) for name in ("runs", "calls", "events")))
+    (without,) = (block for block in asked(plain).blocks if isinstance(block, Facts))
+    assert "Second budgets" not in without.items
+
+
+def test_what_went_past_a_budget_is_no_evidence_of_what_it_allows() -> None:
+    runs = budgeted_study().runs
+    said = [line for block in limits(runs, [], [], [], complete=True).blocks for line in block.lines]
+    assert (
+        "Second budgets are measured and not enforced in B hard timeout: 3 of their 3 runs went past one, and what "
+        "these answered is no evidence of what the budget allows."
+    ) in said
+    tokens = runs.assign(token_budget=[100.0 if limit == "6 calls" else math.nan for limit in runs["second_budgets"]])
+    assert any("lower bounds" in line for line in limits(tokens, [], [], [], complete=True).blocks[0].lines)
+    assert not any("lower bounds" in line for line in said)
+
+
+def test_conditions_say_their_second_budget() -> None:
+    assert in_words({"second_budgets": "6 calls"}, ["second_budgets"]) == "second budget 6 calls"
+    assert in_words({"second_budgets": "none"}, ["second_budgets"]) == "no second budget"
