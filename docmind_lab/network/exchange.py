@@ -58,25 +58,41 @@ def _smaller(timeout_s: float | None, bound_s: float) -> float:
     return bound_s if timeout_s is None else min(timeout_s, bound_s)
 
 
-class Exchange:
-    """One request under way: its attempt, and how the attempt ends.
+_PREFIX = HEADER_PREFIX.encode()
 
-    surfacing: what a cut by the deadline is raised as; left out, the library's own timeout.
+
+class Exchange:
+    """One request under way: its attempt, and how the attempt ends. The request itself is left as it is.
+
+    surfacing: what a cut by the deadline is raised as; left out, the library's own timeout. url: where the request
+    goes, if not where it says. read_timeout_s: bounds each single wait. headers: what goes out in place of the
+    request's own, raw.
     """
 
-    def __init__(self, request: Any, admit: Admission, surfacing: Surfacing | None = None) -> None:
-        admit(str(request.url))
+    def __init__(
+        self,
+        request: Any,
+        admit: Admission,
+        surfacing: Surfacing | None = None,
+        *,
+        url: Any = None,
+        read_timeout_s: float | None = None,
+    ) -> None:
+        self.url = request.url if url is None else url
+        admit(str(self.url))
         self._surfacing = surfacing
         self.timeouts: dict[str, float | None] = dict(request.extensions.get("timeout", {}))
         self.deadline = deadline = current_deadline()
         if deadline is not None:
             self.timeouts = {name: deadline.cap(self.timeouts.get(name)) for name in _TIMEOUT_NAMES}
         call = current_call()
-        if call is not None and call.read_timeout_s is not None:
-            self.timeouts = {name: _smaller(self.timeouts.get(name), call.read_timeout_s) for name in _TIMEOUT_NAMES}
-        # A redirect copies the headers of the request before it, and may lead to another machine.
-        for name in [name for name in request.headers if name.lower().startswith(HEADER_PREFIX)]:
-            del request.headers[name]
+        for bound_s in (read_timeout_s, None if call is None else call.read_timeout_s):
+            if bound_s is not None:
+                self.timeouts = {name: _smaller(self.timeouts.get(name), bound_s) for name in _TIMEOUT_NAMES}
+        # What somebody copies off a request of a run may lead to another machine.
+        self.headers: list[tuple[bytes, bytes]] = [
+            item for item in request.headers.raw if not item[0].lower().startswith(_PREFIX)
+        ]
         self.attempt: Attempt | None = None
         self.tail = b""
         self._tapping: Tapping | None = None
@@ -93,22 +109,19 @@ class Exchange:
                 capped=deadline is not None or call.cap_from_deadline,
             )
             call.observer.attempt_started(self.attempt)
-            if is_loopback(request.url.host):
-                request.headers.update(call.headers(call.attempts))
+            if is_loopback(self.url.host):
+                tags = call.headers(call.attempts)
+                self.headers += [(name.encode("ascii"), value.encode("ascii")) for name, value in tags.items()]
 
     def core_request(self, core: ModuleType, request: Any, content: Any) -> Any:
         """The request as httpcore takes it, with the timeouts that are left of the deadline."""
-        url = core.URL(
-            scheme=request.url.raw_scheme,
-            host=request.url.raw_host,
-            port=request.url.port,
-            target=request.url.raw_path,
-        )
+        to = self.url
+        url = core.URL(scheme=to.raw_scheme, host=to.raw_host, port=to.port, target=to.raw_path)
         extensions = {**request.extensions, "timeout": self.timeouts}
         return core.Request(
             method=request.method.encode(),
             url=url,
-            headers=request.headers.raw,
+            headers=self.headers,
             content=content,
             extensions=extensions,
         )

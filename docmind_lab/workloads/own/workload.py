@@ -64,13 +64,12 @@ class OwnWorkload:
         graph: Any = self.graph
         if isinstance(graph.checkpointer, BaseCheckpointSaver):
             graph = graph.copy({"checkpointer": NotingSaver(graph.checkpointer, recorder)})
-        configured = graph.with_config(
+        return bound(graph, doorway=RunDoorway(watch, self.state_key)).with_config(
             {
                 "configurable": {"thread_id": recorder.run_id},
                 "callbacks": [RunCallbacks(recorder), GraphCallbacks(watch.calls)],
             }
         )
-        return bound(configured, doorway=RunDoorway(watch, self.state_key))
 
     def inputs(self, question: Question) -> dict[str, Any]:
         """The graph's input."""
