@@ -162,26 +162,20 @@ class Exchange:
         else:
             self._ended("cancelled")
 
-    @contextlib.contextmanager
-    def failing(self) -> Iterator[None]:
-        """Run one operation of the attempt; an exception ends the attempt and goes on."""
-        try:
-            # A body may be read where another deadline, or none, is in force: the request's own goes with it.
-            with attempt_scope(self.attempt), deadline_scope(self.deadline):
-                yield
-        except _TIMEOUTS as error:
+    def failing(self) -> _Operation:
+        """Around one operation of the attempt; an exception ends the attempt and goes on."""
+        return _Operation(self)
+
+    def failed(self, error: BaseException) -> None:
+        """End the attempt by what an operation raised. Raises: what stands for a cut by the deadline, if anything."""
+        if isinstance(error, _TIMEOUTS):
             self._end("timeout", error)
-            if self._surfacing is None or self.attempt is None or not self._cut():
-                raise
-            raise self._surfacing(self.attempt, self.deadline) from error  # type: ignore[arg-type]
-        except (asyncio.CancelledError, GeneratorExit) as error:
+            if self._surfacing is not None and self.attempt is not None and self._cut():
+                raise self._surfacing(self.attempt, self.deadline) from error  # type: ignore[arg-type]
+        elif isinstance(error, asyncio.CancelledError | GeneratorExit):
             self._end("cancelled", error)
-            raise
-        except (StopIteration, StopAsyncIteration):
-            raise
-        except BaseException as error:
+        elif not isinstance(error, StopIteration | StopAsyncIteration):
             self._end("error", error)
-            raise
 
     def _cut(self) -> bool:
         return self.deadline is not None and self.deadline.remaining() <= _AT_THE_DEADLINE_S
@@ -195,3 +189,28 @@ class Exchange:
         self.attempt.end(outcome, error)
         if self._tapping is not None:
             self._tapping.ended(self.attempt)
+
+
+class _Operation:
+    """One operation of an attempt: what it moves is the attempt's, and its deadline is the request's own.
+
+    A class, since a generator for each of three scopes would be a good part of what it costs to watch a request.
+    """
+
+    __slots__ = ("_attempt", "_deadline", "_exchange")
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    def __enter__(self) -> None:
+        # A body may be read where another deadline, or none, is in force: the request's own goes with it.
+        self._attempt = attempt_scope(self._exchange.attempt)
+        self._deadline = deadline_scope(self._exchange.deadline)
+        self._attempt.__enter__()
+        self._deadline.__enter__()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        self._deadline.__exit__(None, None, None)
+        self._attempt.__exit__(None, None, None)
+        if error is not None:
+            self._exchange.failed(error)
