@@ -177,16 +177,25 @@ def current_policy() -> PropagationPolicy:
     return _policy.get() or _DEFAULT_POLICY
 
 
-@contextlib.contextmanager
-def deadline_scope(deadline: Deadline | None) -> Iterator[Deadline | None]:
-    """Put a deadline in force during a block; inside another one, the earlier of the two stays in force."""
-    outer = _deadline.get()
-    effective = outer if deadline is None or (outer is not None and outer.at_s <= deadline.at_s) else deadline
-    token = _deadline.set(effective)
-    try:
-        yield effective
-    finally:
-        _deadline.reset(token)
+class deadline_scope:  # noqa: N801 - used as the functions beside it are
+    """Put a deadline in force during a block; inside another one, the earlier of the two stays in force.
+
+    Entered for every read of a watched request, so it is no generator.
+    """
+
+    __slots__ = ("_deadline", "_token")
+
+    def __init__(self, deadline: Deadline | None) -> None:
+        self._deadline = deadline
+
+    def __enter__(self) -> Deadline | None:
+        outer, deadline = _deadline.get(), self._deadline
+        effective = outer if deadline is None or (outer is not None and outer.at_s <= deadline.at_s) else deadline
+        self._token = _deadline.set(effective)
+        return effective
+
+    def __exit__(self, *exc_info: object) -> None:
+        _deadline.reset(self._token)
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from docmind_lab.records import EVENTS, NAN, CallOutcome, CallRecord, EventRecor
 from docmind_lab.services.log import RequestRow
 
 # What ends the work of a run, on either clock: see "quiescent" in docs/architecture.md.
-WORK_EVENTS = frozenset({"checkpoint_put", "node_ended", "tokens_generated"})
+WORK_EVENTS = frozenset({"checkpoint_put", "node_ended", "thread_ended", "tokens_generated"})
 
 
 @dataclass(frozen=True)

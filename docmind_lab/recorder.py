@@ -70,6 +70,7 @@ class Recorder:
         self._attempts: list[Attempt] = []
         self._events: list[RawEvent] = []
         self._open: dict[Hashable, tuple[str, int]] = {}
+        self._in_threads: dict[object, RawEvent] = {}
         self._open_attempts = 0
         self._ordinals: Counter[tuple[str, str, str]] = Counter()
         self._shared_threads: set[int] = set()
@@ -179,6 +180,29 @@ class Recorder:
         finally:
             self.work_ended(key)
 
+    @contextlib.contextmanager
+    def thread_work(self, role: str = "", node: str = "") -> Iterator[None]:
+        """Around what an event loop, or a node, has handed to the calling thread.
+
+        Nobody can cancel a thread: whoever waits for it may have ended long ago. So it is work of the run until its own
+        end, which is an event of its own. node: the path of the node that it belongs to.
+        """
+        begun, key = RawEvent(self.clock.now(), "thread_started", role, {"node": node}), object()
+        with self._changed:
+            self._in_threads[key] = begun
+        with self.work("worker thread"):
+            try:
+                yield
+            finally:
+                detail = {"node": node, "begun_at_s": begun.at - self.started_at}
+                ended = RawEvent(self.clock.now(), "thread_ended", role, detail)
+                with self._changed:
+                    del self._in_threads[key]
+                    # In virtual time, what took none: libraries have a thread look things up once in a process, and a
+                    # table does not depend on which runs a process made before.
+                    if ended.at > begun.at:
+                        self._events += (begun, ended)
+
     def share_thread(self) -> None:
         """The calling thread belongs to no run (an event loop's thread): never count it as left behind."""
         with self._changed:
@@ -212,10 +236,12 @@ class Recorder:
         """What has been recorded so far; later changes do not show in it."""
         with self._changed:
             threads = {thread for _, thread in self._open.values()} - self._shared_threads
+            now = self.clock.now()
+            begun = (begun for begun in self._in_threads.values() if begun.at < now)
             return Snapshot(
-                taken_at=self.clock.now(),
+                taken_at=now,
                 attempts=tuple(_copied(attempt) for attempt in self._attempts),
-                events=tuple(self._events),
+                events=(*self._events, *begun),
                 threads_left=len(threads),
                 open_work=tuple(label for label, _ in self._open.values()),
             )

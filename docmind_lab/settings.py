@@ -8,6 +8,7 @@ decided here too (`Settings.admit`): loopback always, anything else only if remo
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import math
 import os
@@ -200,6 +201,8 @@ def _shown_value(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else repr(value)
 
 
+# Asked for every request that is watched, of a few hosts.
+@functools.lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
     """Whether a host name or address is this machine itself, without asking a name server."""
     if host == "localhost":

@@ -142,3 +142,40 @@ def test_what_came_after_the_horizon_is_not_in_a_snapshot_until_it() -> None:
     assert until.attempts[1].first_byte_at is None
     assert "returned" not in {event.event for event in until.events}
     assert until.taken_at == 103.0
+
+
+def test_work_in_a_thread_is_told_of_by_its_beginning_and_its_end(recorder: Recorder, manual_clock: Clock) -> None:
+    manual_clock.sleep(0.25)
+    with recorder.thread_work("router", "router_agent/model"):
+        manual_clock.sleep(0.5)
+        assert not recorder.quiet()
+    assert recorder.quiet()
+    *_, begun, ended = recorder.snapshot().events
+    started_at = recorder.started_at
+    assert (begun.event, begun.role, begun.at - started_at) == ("thread_started", "router", 0.25)
+    assert (ended.event, ended.at - started_at, ended.detail["begun_at_s"]) == ("thread_ended", 0.75, 0.25)
+
+
+def test_a_thread_that_is_still_at_work_has_begun_in_a_snapshot(recorder: Recorder, manual_clock: Clock) -> None:
+    with recorder.thread_work("router"):
+        manual_clock.sleep(0.5)
+        seen = recorder.snapshot()
+    assert [event.event for event in seen.events] == ["run_started", "thread_started"]
+    assert seen.open_work == ("worker thread",)
+
+
+def test_a_thread_whose_work_takes_no_time_is_not_told_of(recorder: Recorder) -> None:
+    with recorder.thread_work():
+        assert [event.event for event in recorder.snapshot().events] == ["run_started"]
+    assert [event.event for event in recorder.snapshot().events] == ["run_started"]
+
+
+def test_a_thread_that_fails_has_ended_too(recorder: Recorder, manual_clock: Clock) -> None:
+    def fail() -> None:
+        with recorder.thread_work():
+            manual_clock.sleep(0.5)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert recorder.snapshot().events[-1].event == "thread_ended"

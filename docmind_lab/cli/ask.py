@@ -28,6 +28,12 @@ def ask(
     documents: options.Documents = "",
     profile: options.SimulatedProfile = "fast",
     fault: options.SimulatedFaults = None,
+    otlp: Annotated[
+        bool, typer.Option("--otlp", help="Send spans of the query to where OTEL_EXPORTER_OTLP_ENDPOINT says.")
+    ] = False,
+    metrics_file: Annotated[
+        str, typer.Option(help="Write Prometheus metrics of the query to this file; none when left out.")
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the response as JSON and nothing else.")] = False,
 ) -> None:
     """Answer a question within the budget: text as it is written, then its sources, and whether the budget cut it.
@@ -41,14 +47,20 @@ def ask(
     from docmind_lab.services.faults import Fault  # noqa: PLC0415
     from docmind_lab.services.latency import LatencyProfile  # noqa: PLC0415
     from docmind_lab.services.server import ServiceOptions  # noqa: PLC0415
+    from docmind_lab.telemetry import Telemetry  # noqa: PLC0415
 
     settings = load_settings()
     if decision_timeout is not None:
         settings = settings.replaced(agents={"decision_timeout": decision_timeout})
     faults = tuple(Fault.parse(text) for text in fault or ())
     services = ServiceOptions(profile=LatencyProfile.named(profile), faults=faults)
+    telemetry = Telemetry(spans="otlp" if otlp else None, metrics_file=metrics_file or None)
     with MultiAgentCoordinator(
-        settings, alternative=alternative or None, services=services, corpus=_corpus(documents)
+        settings,
+        alternative=alternative or None,
+        services=services,
+        corpus=_corpus(documents),
+        telemetry=telemetry if telemetry.tells else None,
     ) as coordinator:
         stream = coordinator.stream(question)
         if as_json:

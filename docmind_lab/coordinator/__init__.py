@@ -5,7 +5,9 @@ response.py       AgentResponse, and how an outcome becomes one
 fallback.py       what is said when the agents failed and there is budget left
 answer_stream.py  text as it is written
 threads.py        one query at a time on a thread; a fence against the ones before
-analytics.py      best-effort, off the critical path
+delivery.py       handing over off the critical path, best-effort
+analytics.py      what is handed to analytics
+queries.py        what is handed to telemetry
 """
 
 from docmind_lab.coordinator.analytics import AnalyticsEvent

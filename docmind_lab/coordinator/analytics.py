@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import queue
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# A sink that is this far behind will not catch up; what comes on top is dropped and counted.
-_MOST_WAITING = 1_000
+from docmind_lab.coordinator.delivery import Delivery
 
 
 @dataclass(frozen=True)
@@ -33,39 +29,8 @@ class AnalyticsEvent:
 Sink = Callable[[AnalyticsEvent], object]
 
 
-class Analytics:
+class Analytics(Delivery[AnalyticsEvent]):
     """Hands events to a sink in a thread of its own. failures: events the sink raised for, and events dropped."""
 
     def __init__(self, sink: Sink | None) -> None:
-        self.failures = 0
-        self._sink = sink
-        self._waiting: queue.Queue[AnalyticsEvent | None] = queue.Queue(_MOST_WAITING)
-        self._thread: threading.Thread | None = None
-
-    def report(self, event: AnalyticsEvent) -> None:
-        """Take the event and return at once."""
-        if self._sink is None:
-            return
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._deliver, args=(self._sink,), daemon=True)
-            self._thread.name = "docmind-analytics"
-            self._thread.start()
-        try:
-            self._waiting.put_nowait(event)
-        except queue.Full:
-            self.failures += 1
-
-    def close(self, patience_s: float = 1.0) -> None:
-        """Let the sink work off what is waiting, for a while."""
-        if self._thread is not None:
-            with contextlib.suppress(queue.Full):
-                self._waiting.put_nowait(None)
-            self._thread.join(patience_s)
-            self._thread = None
-
-    def _deliver(self, sink: Sink) -> None:
-        while (event := self._waiting.get()) is not None:
-            try:
-                sink(event)
-            except Exception:  # noqa: BLE001 - whatever a sink does wrong, it is counted and concerns nobody else
-                self.failures += 1
+        super().__init__(sink, "docmind-analytics")

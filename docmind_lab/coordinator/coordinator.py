@@ -23,7 +23,9 @@ from docmind_lab.alternatives.base import Inputs, Outcome
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.coordinator.analytics import Analytics, AnalyticsEvent, Sink
 from docmind_lab.coordinator.answer_stream import AnswerStream, Write, WrittenTokens
+from docmind_lab.coordinator.delivery import Delivery
 from docmind_lab.coordinator.fallback import Fallback, extractive_fallback
+from docmind_lab.coordinator.queries import EndedQuery, QueryTelemetry
 from docmind_lab.coordinator.response import (
     THREAD_BUSY,
     AgentResponse,
@@ -58,9 +60,11 @@ class MultiAgentCoordinator:
     checkpointer, store: LangGraph's; conversations are kept in memory when left out.
     corpus: what is searched; the running Python's language reference when left out.
     analytics: called with an `AnalyticsEvent` after each query, in a thread of its own; its failures are counted.
+    telemetry: where spans and metrics of queries go, in a thread of its own too; None for nowhere. `close` waits for it
+        for its `patience_s`.
 
-    Raises: ConfigurationError for settings and alternatives that contradict each other; ServiceError if the services
-    do not start.
+    Raises: ConfigurationError for settings and alternatives that contradict each other, and for telemetry that cannot
+    be sent; ServiceError if the services do not start.
     """
 
     def __init__(
@@ -73,10 +77,17 @@ class MultiAgentCoordinator:
         corpus: Corpus | None = None,
         services: ServiceOptions | None = None,
         analytics: Sink | None = None,
+        telemetry: QueryTelemetry | None = None,
     ) -> None:
         self.settings = settings or Settings()
+        if telemetry is not None:
+            telemetry.check(self.settings)
         self.alternative = chosen_alternative(alternative, self.settings)
         self.analytics = Analytics(analytics)
+        searched = corpus or language_reference()
+        told = None if telemetry is None else telemetry.query_sink(self.settings, searched.collection)
+        self._telling = Delivery[EndedQuery](told, "docmind-telemetry")
+        self._telling_patience_s = 0.0 if telemetry is None else telemetry.patience_s
         self._threads = ConversationThreads()
         self._numbers = itertools.count(1)
         self._open = contextlib.ExitStack()
@@ -85,7 +96,7 @@ class MultiAgentCoordinator:
             addresses, process = _addresses(self.settings, services)
             if process is not None:
                 opening.callback(process.__exit__)
-            self.system = DocmindSystem(addresses, self.settings, corpus or language_reference())
+            self.system = DocmindSystem(addresses, self.settings, searched)
             self._open.callback(self.system.close)
             self._open.push(opening.pop_all())
         if self.alternative.node_colour == "async" and self.system.qdrant_async is None:
@@ -177,6 +188,7 @@ class MultiAgentCoordinator:
             outcome = dataclasses.replace(outcome, outcome="partial", answer=tokens.text)
         response = self._response(outcome, fallback, thread_id, recorder)
         self._report(response, outcome, thread_id)
+        self._telling.report(EndedQuery(recorder, self.alternative, outcome))
         return response
 
     def _fallback(self, question: str, outcome: Outcome, deadline: Deadline, recorder: Recorder) -> Fallback | None:
@@ -267,6 +279,9 @@ class MultiAgentCoordinator:
         """Stop the services that were started, close the clients, let analytics finish."""
         self._open.close()
         self.analytics.close()
+        # What abandoned queries have left running has failed by now, so that all can be told of.
+        if not self._telling.close(self._telling_patience_s):
+            _log.warning("telemetry: not told of every query within %g s; left behind", self._telling_patience_s)
 
     def __enter__(self) -> Self:
         return self

@@ -56,12 +56,20 @@ def bound(
     surfaces as `TimeoutError` in async runs; a sync run waits for its step all the same. doorway: what the graph is
     reached through.
     """
-    kind = _bound_kind(type(runnable))
-    given = {name: value for name, value in vars(runnable).items() if name != "__orig_class__"}
-    made: Any = kind(**given)
     earlier: Mapping[str, Any] = getattr(runnable, "binding", {})
-    made.binding = {**earlier, **_given(context=context, step_limit_s=step_limit_s, doorway=doorway)}
-    return made  # type: ignore[no-any-return]
+    binding = {**earlier, **_given(context=context, step_limit_s=step_limit_s, doorway=doorway)}
+    return _twin(_bound_kind(type(runnable)), runnable, binding)  # type: ignore[no-any-return]
+
+
+def _twin(kind: type[Any], graph: Any, binding: Mapping[str, Any], **changed: Any) -> Any:
+    """A graph of this kind that has everything that the graph has, but for what is changed.
+
+    Not by the constructor, which checks every node and edge anew: that takes as long as a request, in each run.
+    """
+    made = object.__new__(kind)
+    vars(made).update(vars(graph), **changed)
+    made.binding = binding
+    return made
 
 
 def _given(**values: Any) -> dict[str, Any]:
@@ -79,6 +87,9 @@ def _bound_kind(kind: type[Any]) -> type[Any]:
         __slots__ = ("binding",)
 
         def copy(self, update: dict[str, Any] | None = None) -> Any:
+            changed = update or {}
+            if changed.keys() <= {"config"}:
+                return _twin(type(self), self, self.binding, **changed)
             made = super().copy(update)
             made.binding = self.binding
             return made

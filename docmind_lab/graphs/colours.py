@@ -21,7 +21,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langchain_openai import ChatOpenAI
 
 from docmind_lab.errors import ConfigurationError
-from docmind_lab.recorder import current_recorder
+from docmind_lab.graphs.observer import as_thread_work
 
 Colour = Literal["own", "sync", "blocking_async"]
 COLOURS: tuple[Colour, ...] = get_args(Colour)
@@ -50,15 +50,7 @@ async def _in_thread(function: Callable[..., Result], *arguments: Any, **options
 
     Cancelled, it is waited for no longer; the thread goes on to the function's end, and is work of its run until then.
     """
-    recorder = current_recorder()
-
-    def work() -> Result:
-        if recorder is None:
-            return function(*arguments, **options)
-        with recorder.work("worker thread"):
-            return function(*arguments, **options)
-
-    return await run_in_executor(None, work)
+    return await run_in_executor(None, as_thread_work, function, *arguments, **options)
 
 
 async def _on_the_loop(function: Callable[..., Result], *arguments: Any, **options: Any) -> Result:

@@ -1,13 +1,16 @@
-"""Seeing a graph at work without touching it: callbacks for its nodes, and a checkpointer that notes each put."""
+"""Seeing a graph at work without touching it: callbacks for its nodes, what its nodes hand to threads, and a
+checkpointer that notes each put.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START
@@ -16,12 +19,43 @@ from docmind_lab.recorder import Recorder, current_recorder
 
 # LangGraph tags the run of a node itself, and only that, with the step it belongs to.
 _NODE_TAG = "graph:step:"
+Result = TypeVar("Result")
+
+
+def is_node(tags: Sequence[str] | None) -> bool:
+    """Whether LangGraph has tagged a run of callbacks as that of a node."""
+    return any(tag.startswith(_NODE_TAG) for tag in tags or ())
+
+
+def node_names(metadata: Mapping[str, Any] | None) -> list[str]:
+    """The nodes that a run of callbacks is in, from the outermost to the innermost; [""] outside."""
+    path = str((metadata or {}).get("langgraph_checkpoint_ns", ""))
+    return [part.partition(":")[0] for part in path.split("|")]
+
+
+def role_of(node: str) -> str:
+    """A node's name as a role of the tables."""
+    return "" if node == START else node.removesuffix("_agent")
+
+
+def as_thread_work(function: Callable[..., Result], *arguments: Any, **options: Any) -> Result:
+    """The function's result, called in a thread that has the context of whoever waits: work of its node until it ends.
+
+    Where no run is recorded, it is only called.
+    """
+    recorder = current_recorder()
+    if recorder is None:
+        return function(*arguments, **options)
+    names = node_names((var_child_runnable_config.get() or {}).get("metadata"))
+    with recorder.thread_work(role_of(names[0]), "/".join(names)):
+        return function(*arguments, **options)
 
 
 class RunCallbacks(BaseCallbackHandler):
     """Tells a recorder when nodes of any depth, and the graph as a whole, begin and end.
 
-    It runs in the thread or task of the node (`run_inline`), so an orphaned node still reports its end.
+    It runs in the thread or task of the node (`run_inline`), so an orphaned node still reports its end. A cancelled one
+    ends with its task, and what it has left in a thread later (`Recorder.thread_work`).
     """
 
     run_inline = True
@@ -49,15 +83,14 @@ class RunCallbacks(BaseCallbackHandler):
         """Something began: a node if LangGraph tagged it so, the graph if it has no parent."""
         if parent_run_id is None:
             self._recorder.work_started(run_id, "graph")
-        elif any(tag.startswith(_NODE_TAG) for tag in tags or ()):
-            path = str((metadata or {}).get("langgraph_checkpoint_ns", ""))
-            names = [part.partition(":")[0] for part in path.split("|")]
+        elif is_node(tags):
+            names = node_names(metadata)
             if names[-1] == START:
                 return  # where a graph is entered, not a node that anyone wrote
-            role = names[0].removesuffix("_agent")
-            self._nodes[run_id] = (role, "/".join(names))
-            self._recorder.work_started(run_id, "/".join(names))
-            self._recorder.event("node_started", role, node="/".join(names))
+            role, path = role_of(names[0]), "/".join(names)
+            self._nodes[run_id] = (role, path)
+            self._recorder.work_started(run_id, path)
+            self._recorder.event("node_started", role, node=path)
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Something ended well."""

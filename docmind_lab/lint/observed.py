@@ -1,4 +1,4 @@
-"""An alternative that is looked on at: when nodes were at work, what was handed to threads, when the loop stood still.
+"""An alternative that is looked on at: what nodes were given, when they were at work, when the loop stood still.
 
 seen = Seen()
 order = dataclasses.replace(order, alternative=Observed(order.alternative, seen))
@@ -7,14 +7,12 @@ order = dataclasses.replace(order, alternative=Observed(order.alternative, seen)
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.graph import START
 
 from docmind_lab.alternatives.base import Alternative, Inputs, Outcome, Runnable
@@ -23,8 +21,6 @@ from docmind_lab.deadlines import Deadline
 from docmind_lab.recorder import Recorder
 from docmind_lab.workloads.own.nodes import Place, RunTree
 
-# Until it is cancelled; no run goes on for as long.
-_LONG_S = 1e9
 # What is late by less is the sum of floating point numbers.
 _ON_TIME_S = 1e-6
 
@@ -41,15 +37,6 @@ class Visit:
 
 
 @dataclass
-class ThreadWork:
-    """A function that the event loop handed to a thread. Instants in seconds since the run's start."""
-
-    place: Place
-    started_at_s: float
-    ended_at_s: float = float("inf")
-
-
-@dataclass
 class Seen:
     """What was seen of one run. deadline_key: what is looked for in the inputs of nodes.
 
@@ -61,7 +48,6 @@ class Seen:
     tick_s: float = 0.0
     visits: list[Visit] = field(default_factory=list)
     blocked: list[tuple[float, float]] = field(default_factory=list)
-    in_threads: list[ThreadWork] = field(default_factory=list)
 
 
 class _NodeVisits(BaseCallbackHandler):
@@ -78,20 +64,11 @@ class _NodeVisits(BaseCallbackHandler):
         self._seen, self._since = seen, since
         self._open: dict[UUID, Visit] = {}
 
-    def on_chain_start(
-        self,
-        serialized: Mapping[str, Any] | None,
-        inputs: Any,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        tags: Sequence[str] | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def on_chain_start(self, serialized: Any, inputs: Any, **said: Any) -> None:
         """A node, or anything else that has runs below it."""
+        run_id, parent_run_id = said["run_id"], said.get("parent_run_id")
         above = self.tree.place_of(parent_run_id)
-        self.tree.begun(run_id, parent_run_id, tags, metadata)
+        self.tree.begun(run_id, parent_run_id, said.get("tags"), said.get("metadata"))
         place = self.tree.place_of(run_id)
         if place is above or place.path[-1:] == (START,):
             return
@@ -105,17 +82,9 @@ class _NodeVisits(BaseCallbackHandler):
         beside = [visit for visit in self._seen.visits if visit.place.path[:-1] == place.path[:-1]]
         return beside[-1].had_key if beside else False
 
-    def on_tool_start(
-        self,
-        serialized: Mapping[str, Any] | None,
-        input_str: str,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        **kwargs: Any,
-    ) -> None:
-        """A tool, for whatever it hands to threads."""
-        self.tree.begun(run_id, parent_run_id, None, None)
+    def on_tool_start(self, serialized: Any, input_str: Any, **said: Any) -> None:
+        """A tool, for the nodes of a graph that it may run."""
+        self.tree.begun(said["run_id"], said.get("parent_run_id"), None, None)
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """A node has ended."""
@@ -148,46 +117,21 @@ class Observed:
 
         visits = _NodeVisits(self._seen, since)
         watched: Any = runnable.with_config({"callbacks": [visits]})
-        if self._inner.node_colour == "sync":
+        if self._inner.node_colour == "sync" or not self._seen.tick_s:
             return self._inner.run(watched, inputs, deadline, recorder)
-        looking = shared_loop().submit(self._look_on(visits.tree, since))
+        looking = shared_loop().submit(self._look_on(since))
         try:
             return self._inner.run(watched, inputs, deadline, recorder)
         finally:
             looking.cancel()
 
-    async def _look_on(self, tree: RunTree, since: Callable[[], float]) -> None:
-        loop: Any = asyncio.get_running_loop()
-        lock, hand_over = threading.Lock(), loop.run_in_executor
-
-        def run_in_executor(executor: Any, function: Callable[..., Any], *arguments: Any) -> Any:
-            config = var_child_runnable_config.get() or {}
-            place = tree.place_of(getattr(config.get("callbacks"), "parent_run_id", None))
-
-            def work(*given: Any) -> Any:
-                made = ThreadWork(place, since())
-                with lock:
-                    self._seen.in_threads.append(made)
-                try:
-                    return function(*given)
-                finally:
-                    made.ended_at_s = since()
-
-            return hand_over(executor, work, *arguments)
-
-        # On the loop itself, over whatever stands at its class.
-        loop.run_in_executor = run_in_executor
-        try:
-            tick_s = self._seen.tick_s
-            while not tick_s:
-                await asyncio.sleep(_LONG_S)
-            while True:
-                due_at_s = since() + tick_s
-                await asyncio.sleep(tick_s)
-                if since() - due_at_s > _ON_TIME_S:
-                    self._seen.blocked.append((due_at_s, since()))
-        finally:
-            del loop.run_in_executor
+    async def _look_on(self, since: Callable[[], float]) -> None:
+        tick_s = self._seen.tick_s
+        while True:
+            due_at_s = since() + tick_s
+            await asyncio.sleep(tick_s)
+            if since() - due_at_s > _ON_TIME_S:
+                self._seen.blocked.append((due_at_s, since()))
 
 
 def _is_tool_calls(given: Any) -> bool:

@@ -1,20 +1,19 @@
 """What ate the time of a run that was late: in which node, by what, and the call that it was.
 
-Everything is read off the run itself: its calls, the ends of its nodes, the functions that its event loop had handed
-to threads. An overrun that nothing explains is one of the graph as a whole, and still an overrun.
+Everything is read off the tables of the run: its calls, its nodes, and what its event loop had handed to threads. An
+overrun that nothing explains is one of the graph as a whole, and still an overrun.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from docmind_lab.lint.intervals import Interval, length_s, within
-from docmind_lab.lint.observed import Seen
 from docmind_lab.lint.trials import Trial
 from docmind_lab.measurement import MeasuredRun
 from docmind_lab.records import CallRecord
@@ -72,17 +71,31 @@ def span_of(call: CallRecord) -> Interval:
     return call.started_at_s, math.inf if math.isnan(call.ended_at_s) else call.ended_at_s
 
 
+def threads_of(measured: MeasuredRun) -> defaultdict[str, list[Interval]]:
+    """Role → when threads did what its nodes, or an event loop for them, had handed over; to infinity if never done."""
+    begun: Counter[tuple[str, float]] = Counter()
+    made: defaultdict[str, list[Interval]] = defaultdict(list)
+    for event in measured.events:
+        if event.event == "thread_started":
+            begun[event.role, event.at_s] += 1
+        elif event.event == "thread_ended":
+            begun_at_s = json.loads(event.detail)["begun_at_s"]
+            begun[event.role, begun_at_s] -= 1
+            made[event.role].append((begun_at_s, event.at_s))
+    for role, begun_at_s in begun.elements():
+        made[role].append((begun_at_s, math.inf))
+    return made
+
+
 def overrun_of(
-    trial: Trial, measured: MeasuredRun, seen: Seen, *, is_async: bool, blocking: Iterable[str], slack_s: float
+    trial: Trial, measured: MeasuredRun, *, is_async: bool, blocking: Iterable[str], slack_s: float
 ) -> Overrun | None:
     """The overrun of a run, if anything of it was later than the slack. blocking: nodes that block an event loop."""
     run = measured.run
     due_s, horizon_s = run.decision_timeout_s, run.horizon_s
     is_unfinished = run.outcome == "unfinished"
     caller_s = horizon_s - due_s if is_unfinished else run.caller_overrun_s
-    threads = _by_role((work.place.role, (work.started_at_s, work.ended_at_s)) for work in seen.in_threads)
-    in_threads_s = max((to for spans in threads.values() for start, to in spans if to > start), default=0.0)
-    work_s = max(run.work_overrun_s, caller_s, min(in_threads_s, horizon_s) - due_s)
+    work_s = max(run.work_overrun_s, caller_s)
     if work_s <= slack_s:
         return None
     late = due_s, due_s + work_s
@@ -90,7 +103,7 @@ def overrun_of(
     asked = _by_role((call.role, span_of(call)) for call in requests)
     calls = [call for call in measured.calls if call.seen_from == "client"]
     called = _by_role((call.role, span_of(call)) for call in calls)
-    at_work = _nodes_at_work(measured)
+    at_work, threads = _nodes_at_work(measured), threads_of(measured)
     roles = {role for role in (*asked, *called, *at_work, *threads) if role}
     covered = {role: length_s(within(at_work[role] + called[role] + threads[role], *late)) for role in sorted(roles)}
     node = max(covered, key=lambda role: covered[role], default="")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from docmind_lab.lint.intervals import Interval, length_of, length_s, within, without
 from docmind_lab.lint.observed import Observed, Seen, Visit
-from docmind_lab.lint.overruns import requests_of, span_of
+from docmind_lab.lint.overruns import requests_of, span_of, threads_of
 from docmind_lab.lint.trials import Bench, Trial
 from docmind_lab.measurement import MeasuredRun
 from docmind_lab.records import CallRecord
@@ -68,8 +68,8 @@ class Scene:
 
         That is code in a thread, and whatever the loop stands still for.
         """
-        threads = [(work.started_at_s, work.ended_at_s) for work in self.seen.in_threads if work.place.role == node]
-        return [self.longest_code(node), self._longest(node, threads), self._longest(node, self.seen.blocked)]
+        in_threads = self._longest(node, threads_of(self.measured)[node])
+        return [self.longest_code(node), in_threads, self._longest(node, self.seen.blocked)]
 
     def _longest(self, node: str, of_these: Iterable[Interval]) -> Interval:
         """The longest part of these, in a visit of the node and without a request under way; (0.0, 0.0) if none."""
@@ -97,8 +97,7 @@ class Scene:
 
     def in_threads_s(self, node: str) -> float:
         """Seconds of the node's work that the event loop handed to threads."""
-        spans = [(work.started_at_s, work.ended_at_s) for work in self.seen.in_threads if work.place.role == node]
-        return length_s(spans)
+        return length_s(threads_of(self.measured)[node])
 
     def without_key(self, node: str) -> list[str]:
         """The nodes at and inside this one that were not given the key of the deadline."""

@@ -10,7 +10,6 @@ from docmind_lab.deadlines import DEADLINE_KEY, require_seconds
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.findings.held import HELD_WITHIN_S
 from docmind_lab.lint.findings import Evidence, Findings, of_facts, of_overruns
-from docmind_lab.lint.observed import Observed, Seen
 from docmind_lab.lint.overruns import Overrun, overrun_of
 from docmind_lab.lint.probe import UNTIMED
 from docmind_lab.lint.probing import Probed, probe
@@ -107,9 +106,9 @@ def _judge(
             continue
         late = []
         for decision_timeout_s, fault, question_id in probed.trials:
-            trial, seen = Trial(name, decision_timeout_s, question_id, fault), Seen()
-            measured = bench.measure(trial, seen_by=lambda inner, seen=seen: Observed(inner, seen))
-            found = overrun_of(trial, measured, seen, is_async=colour == "async", blocking=blocking, slack_s=slack_s)
+            trial = Trial(name, decision_timeout_s, question_id, fault)
+            measured = bench.measure(trial)
+            found = overrun_of(trial, measured, is_async=colour == "async", blocking=blocking, slack_s=slack_s)
             late += [found] if found is not None else []
             done += 1
             if progress is not None:

@@ -142,11 +142,16 @@ def call_scope(call: LogicalCall) -> Iterator[LogicalCall]:
         _call.reset(token)
 
 
-@contextlib.contextmanager
-def attempt_scope(attempt: Attempt | None) -> Iterator[None]:
-    """Bytes moved during this block belong to `attempt`."""
-    token = _attempt.set(attempt)
-    try:
-        yield
-    finally:
-        _attempt.reset(token)
+class attempt_scope:  # noqa: N801 - used as the functions beside it are
+    """Bytes moved during this block belong to `attempt`. Entered for every read, so it is no generator."""
+
+    __slots__ = ("_attempt", "_token")
+
+    def __init__(self, attempt: Attempt | None) -> None:
+        self._attempt = attempt
+
+    def __enter__(self) -> None:
+        self._token = _attempt.set(self._attempt)
+
+    def __exit__(self, *exc_info: object) -> None:
+        _attempt.reset(self._token)

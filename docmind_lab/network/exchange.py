@@ -58,25 +58,41 @@ def _smaller(timeout_s: float | None, bound_s: float) -> float:
     return bound_s if timeout_s is None else min(timeout_s, bound_s)
 
 
-class Exchange:
-    """One request under way: its attempt, and how the attempt ends.
+_PREFIX = HEADER_PREFIX.encode()
 
-    surfacing: what a cut by the deadline is raised as; left out, the library's own timeout.
+
+class Exchange:
+    """One request under way: its attempt, and how the attempt ends. The request itself is left as it is.
+
+    surfacing: what a cut by the deadline is raised as; left out, the library's own timeout. url: where the request
+    goes, if not where it says. read_timeout_s: bounds each single wait. headers: what goes out in place of the
+    request's own, raw.
     """
 
-    def __init__(self, request: Any, admit: Admission, surfacing: Surfacing | None = None) -> None:
-        admit(str(request.url))
+    def __init__(
+        self,
+        request: Any,
+        admit: Admission,
+        surfacing: Surfacing | None = None,
+        *,
+        url: Any = None,
+        read_timeout_s: float | None = None,
+    ) -> None:
+        self.url = request.url if url is None else url
+        admit(str(self.url))
         self._surfacing = surfacing
         self.timeouts: dict[str, float | None] = dict(request.extensions.get("timeout", {}))
         self.deadline = deadline = current_deadline()
         if deadline is not None:
             self.timeouts = {name: deadline.cap(self.timeouts.get(name)) for name in _TIMEOUT_NAMES}
         call = current_call()
-        if call is not None and call.read_timeout_s is not None:
-            self.timeouts = {name: _smaller(self.timeouts.get(name), call.read_timeout_s) for name in _TIMEOUT_NAMES}
-        # A redirect copies the headers of the request before it, and may lead to another machine.
-        for name in [name for name in request.headers if name.lower().startswith(HEADER_PREFIX)]:
-            del request.headers[name]
+        for bound_s in (read_timeout_s, None if call is None else call.read_timeout_s):
+            if bound_s is not None:
+                self.timeouts = {name: _smaller(self.timeouts.get(name), bound_s) for name in _TIMEOUT_NAMES}
+        # What somebody copies off a request of a run may lead to another machine.
+        self.headers: list[tuple[bytes, bytes]] = [
+            item for item in request.headers.raw if not item[0].lower().startswith(_PREFIX)
+        ]
         self.attempt: Attempt | None = None
         self.tail = b""
         self._tapping: Tapping | None = None
@@ -93,22 +109,19 @@ class Exchange:
                 capped=deadline is not None or call.cap_from_deadline,
             )
             call.observer.attempt_started(self.attempt)
-            if is_loopback(request.url.host):
-                request.headers.update(call.headers(call.attempts))
+            if is_loopback(self.url.host):
+                tags = call.headers(call.attempts)
+                self.headers += [(name.encode("ascii"), value.encode("ascii")) for name, value in tags.items()]
 
     def core_request(self, core: ModuleType, request: Any, content: Any) -> Any:
         """The request as httpcore takes it, with the timeouts that are left of the deadline."""
-        url = core.URL(
-            scheme=request.url.raw_scheme,
-            host=request.url.raw_host,
-            port=request.url.port,
-            target=request.url.raw_path,
-        )
+        to = self.url
+        url = core.URL(scheme=to.raw_scheme, host=to.raw_host, port=to.port, target=to.raw_path)
         extensions = {**request.extensions, "timeout": self.timeouts}
         return core.Request(
             method=request.method.encode(),
             url=url,
-            headers=request.headers.raw,
+            headers=self.headers,
             content=content,
             extensions=extensions,
         )
@@ -149,26 +162,20 @@ class Exchange:
         else:
             self._ended("cancelled")
 
-    @contextlib.contextmanager
-    def failing(self) -> Iterator[None]:
-        """Run one operation of the attempt; an exception ends the attempt and goes on."""
-        try:
-            # A body may be read where another deadline, or none, is in force: the request's own goes with it.
-            with attempt_scope(self.attempt), deadline_scope(self.deadline):
-                yield
-        except _TIMEOUTS as error:
+    def failing(self) -> _Operation:
+        """Around one operation of the attempt; an exception ends the attempt and goes on."""
+        return _Operation(self)
+
+    def failed(self, error: BaseException) -> None:
+        """End the attempt by what an operation raised. Raises: what stands for a cut by the deadline, if anything."""
+        if isinstance(error, _TIMEOUTS):
             self._end("timeout", error)
-            if self._surfacing is None or self.attempt is None or not self._cut():
-                raise
-            raise self._surfacing(self.attempt, self.deadline) from error  # type: ignore[arg-type]
-        except (asyncio.CancelledError, GeneratorExit) as error:
+            if self._surfacing is not None and self.attempt is not None and self._cut():
+                raise self._surfacing(self.attempt, self.deadline) from error  # type: ignore[arg-type]
+        elif isinstance(error, asyncio.CancelledError | GeneratorExit):
             self._end("cancelled", error)
-            raise
-        except (StopIteration, StopAsyncIteration):
-            raise
-        except BaseException as error:
+        elif not isinstance(error, StopIteration | StopAsyncIteration):
             self._end("error", error)
-            raise
 
     def _cut(self) -> bool:
         return self.deadline is not None and self.deadline.remaining() <= _AT_THE_DEADLINE_S
@@ -182,3 +189,28 @@ class Exchange:
         self.attempt.end(outcome, error)
         if self._tapping is not None:
             self._tapping.ended(self.attempt)
+
+
+class _Operation:
+    """One operation of an attempt: what it moves is the attempt's, and its deadline is the request's own.
+
+    A class, since a generator for each of three scopes would be a good part of what it costs to watch a request.
+    """
+
+    __slots__ = ("_attempt", "_deadline", "_exchange")
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    def __enter__(self) -> None:
+        # A body may be read where another deadline, or none, is in force: the request's own goes with it.
+        self._attempt = attempt_scope(self._exchange.attempt)
+        self._deadline = deadline_scope(self._exchange.deadline)
+        self._attempt.__enter__()
+        self._deadline.__enter__()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        self._deadline.__exit__(None, None, None)
+        self._attempt.__exit__(None, None, None)
+        if error is not None:
+            self._exchange.failed(error)

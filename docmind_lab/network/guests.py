@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import weakref
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -32,9 +33,9 @@ from docmind_lab.network.streams import AsyncBackend, AsyncBackend2, SyncBackend
 from docmind_lab.network.transports import AsyncHttpx2Body, AsyncHttpxBody, Httpx2Body, HttpxBody
 
 # How the openai and anthropic clients count the tries of one call.
-_RETRY_COUNT = "x-stainless-retry-count"
+_RETRY_COUNT = b"x-stainless-retry-count"
 # Meant for the endpoint that the client was built for, and for no other.
-_SECRETS = ("authorization", "api-key", "x-api-key", "cookie")
+_OF_THE_ENDPOINT = frozenset({b"host", b"authorization", b"api-key", b"x-api-key", b"cookie"})
 
 
 @dataclass(frozen=True)
@@ -212,32 +213,32 @@ class GuestHooks:
 
 def _let_through(web: Any, request: Any, watch: Watch) -> tuple[Any, Exchange]:
     """The request as it goes out, and its exchange. Raises what the watch raises for one that must not."""
-    is_retry = request.headers.get(_RETRY_COUNT, "0") != "0"
+    is_retry = any(name.lower() == _RETRY_COUNT and value != b"0" for name, value in request.headers.raw)
     passage = watch.passage(request.method, str(request.url), is_retry)
-    headers = httpx.Headers(request.headers.raw)
+    url = request.url if passage.to is None else _parsed(web, passage.to)
+    with call_scope(passage.call), deadline_scope(passage.deadline):
+        exchange = Exchange(request, admit_all, watch.cut, url=url, read_timeout_s=passage.read_timeout_s)
+    headers = exchange.headers
     if passage.to is not None:
-        for name in _SECRETS:
-            headers.pop(name, None)
-        headers["host"] = httpx.URL(passage.to).netloc.decode("ascii")
+        readdressed = [item for item in headers if item[0].lower() not in _OF_THE_ENDPOINT]
+        headers = [(b"host", url.netloc), *readdressed]
+    headers = headers + [(name.encode("ascii"), value.encode("ascii")) for name, value in passage.headers.items()]
     extensions = dict(request.extensions)
-    if passage.read_timeout_s is not None:
-        bound_s = passage.read_timeout_s
-        given = extensions.get("timeout", {})
-        own = {name: given.get(name) for name in ("connect", "read", "write", "pool")}
-        extensions["timeout"] = {n: bound_s if own_s is None else min(own_s, bound_s) for n, own_s in own.items()}
-    made = web.Request(
-        request.method, passage.to or request.url, headers=headers.raw, stream=request.stream, extensions=extensions
-    )
+    if exchange.timeouts:
+        extensions["timeout"] = exchange.timeouts
+    # Made once, with everything that is known: httpx looks at every header again whenever one is changed.
+    made = web.Request(request.method, url, headers=headers, stream=request.stream, extensions=extensions)
     with contextlib.suppress(web.RequestNotRead):
         # What can be read again, whoever looks on may read too; a body that is a stream is for the server alone.
         assert request.content is not None
         made.read()
-    with call_scope(passage.call), deadline_scope(passage.deadline):
-        exchange = Exchange(made, admit_all, watch.cut)
-    if exchange.timeouts:
-        made.extensions["timeout"] = exchange.timeouts
-    made.headers.update(passage.headers)
     return made, exchange
+
+
+@functools.lru_cache(maxsize=256)
+def _parsed(web: Any, url: str) -> Any:
+    """The URL, as the library has it. A graph's requests go to a few places, again and again."""
+    return web.URL(url)
 
 
 @dataclass(frozen=True)

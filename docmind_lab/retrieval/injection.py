@@ -273,7 +273,7 @@ def _in_thread(work: Callable[[], Routed]) -> Future[Routed]:
         if not future.set_running_or_notify_cancel():
             return
         try:
-            with contextlib.nullcontext() if recorder is None else recorder.work("router"):
+            with contextlib.nullcontext() if recorder is None else recorder.thread_work(ROUTER_ROLE):
                 result = work()
         except BaseException as error:  # noqa: BLE001 - handed to whoever waits, as a pool would
             future.set_exception(error)

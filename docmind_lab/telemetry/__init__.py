@@ -3,6 +3,8 @@
 spans.py        a measured run as spans, by the GenAI conventions of OpenTelemetry
 tracing.py      spans handed to an exporter; OTLP by the usual environment variables
 prometheus.py   runs and calls as Prometheus metrics
+queries.py      a query to a coordinator as a run
+saved.py        the runs of a saved study
 telling.py      both after the last run, so that nothing is disturbed; what fails or hangs is left behind
 
 OpenTelemetry comes with the extra "telemetry" and is imported when spans are asked for.

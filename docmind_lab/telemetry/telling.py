@@ -1,6 +1,7 @@
 """Where spans and metrics of runs go, told after the last run: telling takes time that a run would be measured with.
 
 What fails or hangs is left behind with a warning in the log; the runs and their tables are what they are without it.
+Only who sends a saved study has asked for nothing else, and hears of a failure.
 """
 
 from __future__ import annotations
@@ -8,22 +9,28 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import write_to_textfile
 
 from docmind_lab.deadlines import require_seconds
-from docmind_lab.errors import ConfigurationError, DocmindLabError
+from docmind_lab.errors import ConfigurationError, DocmindLabError, ServiceError
+from docmind_lab.manifest import manifest_of
 from docmind_lab.measurement import MeasuredRun
 from docmind_lab.settings import Settings
-from docmind_lab.study import require_writable
+from docmind_lab.study import Study, require_writable
 from docmind_lab.telemetry.prometheus import RunMetrics
+from docmind_lab.telemetry.queries import measured_query
+from docmind_lab.telemetry.saved import measured_in
 from docmind_lab.telemetry.tracing import otlp_exporter, require_opentelemetry, require_otlp, send_spans
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
+
+    from docmind_lab.coordinator.queries import EndedQuery
 
 _log = logging.getLogger("docmind_lab.telemetry")
 
@@ -50,6 +57,15 @@ class Telemetry:
         if isinstance(self.spans, str) and self.spans != "otlp":
             raise ConfigurationError(f"telemetry.spans must be 'otlp' or an exporter, not {self.spans!r}")
 
+    @property
+    def tells(self) -> bool:
+        """Whether there is anybody to tell."""
+        return self.spans is not None or self._counts
+
+    @property
+    def _counts(self) -> bool:
+        return self.metrics is not None or self.metrics_file is not None
+
     def check(self, settings: Settings) -> None:
         """Return if it can be told. Looked at before a study begins, when a mistake costs nothing yet.
 
@@ -66,7 +82,7 @@ class Telemetry:
     def tell(self, measured: Sequence[MeasuredRun], manifest: Mapping[str, Any]) -> None:
         """Tell of these runs; never raises for what goes wrong on the way."""
         runs = sorted(measured, key=lambda item: item.run.run_id)
-        if self.metrics is not None or self.metrics_file is not None:
+        if self._counts:
             _best_effort("metrics", lambda: self._count(runs))
         if self.spans is None:
             return
@@ -80,6 +96,47 @@ class Telemetry:
         thread.join(self.patience_s)
         if thread.is_alive():
             _log.warning("spans: not sent within %g s; left behind", self.patience_s)
+
+    def query_sink(self, settings: Settings, corpus: str) -> Callable[[EndedQuery], None]:
+        """Tells of one query after the other, each when it is quiet: `MultiAgentCoordinator(telemetry=...)`.
+
+        The coordinator calls it in a thread of its own, so whoever asked waits for nothing; an exporter that hangs
+        keeps that thread, and what comes after is not told of.
+        """
+        counting = replace(self, metrics=self.metrics or RunMetrics())
+        study_id = f"queries-{uuid.uuid4().hex[:10]}"
+
+        def sink(query: EndedQuery) -> None:
+            runs = [measured_query(query, settings, study_id)]
+            if self._counts:
+                _best_effort("metrics", lambda: counting._count(runs))
+            if self.spans is not None:
+                manifest = manifest_of({"corpus": corpus}, settings, study_id=study_id, complete=True)
+                _best_effort("spans", lambda: self._send(runs, manifest))
+
+        return sink
+
+    def send(self, study: Study) -> int:
+        """Tell of a study that is over, such as one in a folder; how many runs it has.
+
+        Its spans stand as if each run had begun when the manifest was written. Raises: ConfigurationError for what is
+        not installed, cannot be written, or is nothing to tell to; ServiceError for what could not be sent.
+        """
+        if not self.tells:
+            raise ConfigurationError("nothing to send a study to: give telemetry spans, metrics or metrics_file")
+        self.check(Settings())
+        runs = list(measured_in(study))
+        try:
+            if self._counts:
+                self._count(runs)
+            if self.spans is not None:
+                self._send(runs, study.manifest)
+        except DocmindLabError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever an exporter does, it is said in one line
+            # Its type only, as in the log.
+            raise ServiceError(f"the study was not sent ({type(error).__name__})") from None
+        return len(runs)
 
     def _count(self, runs: Sequence[MeasuredRun]) -> None:
         metrics = self.metrics or RunMetrics()

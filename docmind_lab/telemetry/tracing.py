@@ -1,13 +1,15 @@
 """Spans of measured runs, handed to an exporter of OpenTelemetry: OTLP by the usual environment variables, or any.
 
 Where a span stands in time: a run on the wall clock at its own instant; one in virtual time, which has none, as if it
-had begun when the manifest was written. Its attribute `docmind.epoch_utc` says so.
+had begun when the manifest was written, and so does every run of a saved study. Its attribute `docmind.epoch_utc` says
+so.
 """
 
 from __future__ import annotations
 
 import datetime
 import importlib
+import math
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -115,8 +117,8 @@ def _has_service_name() -> bool:
 
 
 def _epoch_s(measured: MeasuredRun, manifest: Mapping[str, Any]) -> float:
-    """The instant of the run's start, seconds since 1970."""
-    if measured.run.clock == "wall":
+    """The instant of the run's start, seconds since 1970: its own, if it was on the wall clock and is still known."""
+    if measured.run.clock == "wall" and not math.isnan(measured.started_at_s):
         return time.time() - (time.monotonic() - measured.started_at_s)
     return datetime.datetime.fromisoformat(str(manifest["created_utc"])).timestamp()
 

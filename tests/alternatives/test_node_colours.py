@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from dataclasses import replace
@@ -108,6 +109,16 @@ def test_when_the_caller_is_back_and_when_the_work_is_over(
     assert run.quiescent_at_s == at(quiescent_at_s)
     assert (run.tokens_after_deadline > 0) == (quiescent_at_s > TIMEOUT_S)
     assert run.threads_left == 0
+
+
+@pytest.mark.parametrize("name", ["C", "F", "E:unpropagated"])
+def test_the_end_of_a_thread_is_told_of_when_it_comes_and_of_which_node(virtual_runs: VirtualRuns, name: str) -> None:
+    measured = virtual_runs.measure(name, colour="sync")
+    *_, last = [made for made in measured.events if made.event == "thread_ended"]
+    assert (last.at_s, last.role) == (at(CALL_ENDS_S), "validation")
+    assert json.loads(last.detail)["node"].startswith("validation_agent/")
+    of_node = [made.at_s for made in measured.events if (made.event, made.role) == ("node_ended", "validation")]
+    assert TIMEOUT_S <= max(of_node) < CALL_ENDS_S
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from types import ModuleType
 
 import pytest
 
-from docmind_lab.clocks.virtual import VirtualClock
+from docmind_lab.clocks.virtual import VirtualClock, patches
 from docmind_lab.clocks.virtual.patches import primitives_in_place
 
 
@@ -230,3 +230,66 @@ def test_entering_a_run_again_costs_less_than_it_takes_to_notice() -> None:
     # About 0.5 ms with 2,400 modules loaded. The quickest of 50 is free of what else the machine does; without
     # remembering where the names are, it is above 20 ms.
     assert min(costs_s) < 0.005
+
+
+class Refusing(dict[str, object]):
+    """A module's names that nobody may change."""
+
+    def __setitem__(self, name: str, value: object) -> None:
+        raise RuntimeError("step")
+
+
+def failing_at(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a step of putting the primitives in place raise, once."""
+    if step == "look":
+        monkeypatch.setattr(patches._Places, "look", lambda self: (_ for _ in ()).throw(RuntimeError("step")))
+    elif step == "rebind":
+        patches._places.look()
+        monkeypatch.setattr(patches._places, "found", [*patches._places.found, (Refusing(sleep=time.sleep), "sleep")])
+    else:
+        replace = patches._replace
+
+        def refusing(owner: object, name: str, virtual: object) -> None:
+            if name == step:
+                raise RuntimeError("step")
+            replace(owner, name, virtual)
+
+        monkeypatch.setattr(patches, "_replace", refusing)
+
+
+@pytest.mark.parametrize("step", ["look", "rebind", "start", "join", "is_alive", "Future"])
+def test_what_cannot_be_put_in_place_leaves_everything_as_it_was(step: str) -> None:
+    def held() -> list[object]:
+        thread = threading.Thread
+        return [time.sleep, time.monotonic, threading.Lock, thread.start, thread.join, thread.is_alive, cf.Future]
+
+    before = held()
+    with pytest.MonkeyPatch.context() as failing:
+        failing_at(step, failing)
+        with pytest.raises(RuntimeError, match="step"):
+            VirtualClock().run(time.sleep, 5.0)
+    assert held() == before
+    assert cf._base.Future is cf.Future
+    # The next run is one in virtual time, and puts everything back.
+    clock = VirtualClock()
+    clock.run(lambda: time.sleep(5.0))
+    assert clock.quiescent_at_s == 5.0
+    assert held() == before
+
+
+def test_a_name_of_one_run_that_cannot_be_replaced_is_tried_again_by_the_next() -> None:
+    class Owner:
+        def ask(self) -> str:
+            return "real"
+
+    class Stubborn(type):
+        def __setattr__(cls, name: str, value: object) -> None:
+            raise RuntimeError("step")
+
+    closed = Stubborn("closed", (), {"ask": Owner.ask})
+    with (
+        pytest.raises(RuntimeError, match="step"),
+        patches.patched_for(object(), closed, "ask", lambda actor: "virtual"),
+    ):
+        pass
+    assert not [owner for owner, _ in patches._of_kernels if owner is closed]

@@ -41,7 +41,7 @@ def test_a_slow_sink_does_not_delay_whoever_reports() -> None:
 
 
 def test_events_beyond_what_may_wait_are_dropped_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("docmind_lab.coordinator.analytics._MOST_WAITING", 1)
+    monkeypatch.setattr("docmind_lab.coordinator.delivery._MOST_WAITING", 1)
     go_on, taken = threading.Event(), threading.Event()
 
     def sink(event: AnalyticsEvent) -> None:

@@ -36,9 +36,16 @@ def services(*faults: str) -> Iterator[Here]:
 
 
 def measured_on_the_wall(
-    here: Here, graph: Any, alternatives: str, decision_timeout_s: float, *, side_by_side: int = 1, **options: Any
+    here: Here,
+    graph: Any,
+    alternatives: str,
+    decision_timeout_s: float,
+    *,
+    side_by_side: int = 1,
+    given: Any = None,
+    **options: Any,
 ) -> list[MeasuredRun]:
-    asked = GRAPHS.get(graph, QUESTION) if isinstance(graph, str) else QUESTION
+    asked = given or (GRAPHS.get(graph, QUESTION) if isinstance(graph, str) else QUESTION)
     own = own_graph(graph, [asked], **options)
     comparison = Comparison(
         decision_timeout_s=decision_timeout_s,

@@ -73,7 +73,6 @@ class _Places:
         # Compared by identity, since a module-like object may compare as it likes.
         if len(modules) != len(self._modules) or not all(map(operator.is_, modules, self._modules)):
             sizes = {id(space): size for space, size in zip(self._namespaces, self._sizes, strict=True)}
-            self._modules = modules
             self._namespaces = [
                 _namespace(module) for name, module in list(sys.modules.items()) if _is_searched(name, module)
             ]
@@ -82,6 +81,8 @@ class _Places:
             kept = {id(space) for space in self._namespaces}
             self._known = {place for place in self._known if place[0] in kept}
             self.found = [place for place in self.found if id(place[0]) in kept]
+            # Last, so that a look that fails is made again.
+            self._modules = modules
         sizes_now = list(map(len, self._namespaces))
         if sizes_now != self._sizes:
             for space, size, before in zip(self._namespaces, sizes_now, self._sizes, strict=True):
@@ -120,31 +121,59 @@ _found_there: list[tuple[Any, str, Any]] = []
 
 @contextmanager
 def primitives_in_place() -> Iterator[None]:
-    """Have the virtual primitives in place during a block. Blocks may nest and overlap: the last one puts back."""
+    """Have the virtual primitives in place during a block. Blocks may nest and overlap: the last one puts back.
+
+    All of them or none: what could not be put in place has left everything as it was when it raises.
+    """
     global _in_place
     with _lock:
+        if not _in_place:
+            _put_in_place()
         _in_place += 1
-        if _in_place == 1:
-            _rebind(_VIRTUAL_FOR)
-            _found_there.extend((threading.Thread, name, vars(threading.Thread)[name]) for name, _ in _METHODS)
-            _found_there.append((_FUTURES, "Future", _FUTURES.Future))
-            for (_, name, real), (_, virtual) in zip(_found_there, _METHODS, strict=False):
-                setattr(threading.Thread, name, for_actors(virtual, real))
-            _FUTURES.Future = threads.SimulatedFuture  # type: ignore[misc]
     try:
         yield
     finally:
         with _lock:
             _in_place -= 1
             if _in_place == 0:
-                for owner, name, real in _found_there:
-                    setattr(owner, name, real)
-                _found_there.clear()
-                _rebind(_REAL_FOR)
+                _put_back()
+
+
+def _put_in_place() -> None:
+    try:
+        _places.look()
+        _rebind(_VIRTUAL_FOR)
+        for name, virtual in _METHODS:
+            _replace(threading.Thread, name, for_actors(virtual, vars(threading.Thread)[name]))
+        _replace(_FUTURES, "Future", threads.SimulatedFuture)
+    except BaseException:
+        # A process that failed once must not have a clock of its own for every run after that.
+        _put_back_what_was_found()
+        raise
+
+
+def _replace(owner: Any, name: str, virtual: Any) -> None:
+    real = vars(owner)[name]
+    setattr(owner, name, virtual)
+    _found_there.append((owner, name, real))
+
+
+def _put_back() -> None:
+    try:
+        # What was imported meanwhile may have taken hold of a replacement.
+        _places.look()
+    finally:
+        _put_back_what_was_found()
+
+
+def _put_back_what_was_found() -> None:
+    while _found_there:
+        owner, name, real = _found_there.pop()
+        setattr(owner, name, real)
+    _rebind(_REAL_FOR)
 
 
 def _rebind(replacement_for: dict[int, Any]) -> None:
-    _places.look()
     for space, name in _places.found:
         replacement = replacement_for.get(id(space.get(name)))
         if replacement is not None:
@@ -167,8 +196,9 @@ def patched_for(kernel: Kernel, owner: Any, name: str, virtual: Callable[..., An
     """Have `owner.name` be `virtual(actor, ...)` for the actors of one run, and what it was for everyone else."""
     with _lock:
         if (owner, name) not in _of_kernels:
-            _of_kernels[owner, name] = vars(owner)[name], {}
-            setattr(owner, name, _dispatching(*_of_kernels[owner, name]))
+            found: tuple[Any, dict[Kernel, Callable[..., Any]]] = vars(owner)[name], {}
+            setattr(owner, name, _dispatching(*found))
+            _of_kernels[owner, name] = found
         real, virtuals = _of_kernels[owner, name]
         virtuals[kernel] = virtual
     try:

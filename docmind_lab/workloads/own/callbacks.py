@@ -1,4 +1,5 @@
-"""What LangChain tells of a graph at work: its models, tools and retrievers, each with the node it belongs to.
+"""What LangChain tells of a graph at work: its nodes, and its models, tools and retrievers, each with the node it
+belongs to.
 
 calls = RunCalls(recorder)
 graph.with_config({"callbacks": [GraphCallbacks(calls)]})
@@ -10,67 +11,58 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.outputs import LLMResult
 
 from docmind_lab.errors import RunCut
-from docmind_lab.network.attempts import call_scope
+from docmind_lab.graphs.observer import RunCallbacks
+from docmind_lab.network.attempts import CallKind, call_scope
 from docmind_lab.workloads.own.calls import RunCalls
 
 
-class GraphCallbacks(BaseCallbackHandler):
-    """Begins and ends the calls of one run, in the thread or task that they are made in.
+class GraphCallbacks(RunCallbacks):
+    """`RunCallbacks` that also begins and ends the calls of the run, in the thread or task that they are made in.
 
-    What it raises is a RunCut: LangChain logs an `Exception` of a callback and goes on.
+    One handler for both: LangChain asks each about every run, and a model looks each over before a call. What it raises
+    is a RunCut: LangChain logs an `Exception` of a callback and goes on.
     """
 
-    run_inline = True
+    ignore_llm = False
+    ignore_chat_model = False
+    ignore_retriever = False
+    ignore_agent = False
 
     def __init__(self, calls: RunCalls) -> None:
-        super().__init__()
+        super().__init__(calls.recorder)
         self.calls = calls
 
-    def on_chain_start(
-        self,
-        serialized: Mapping[str, Any] | None,
-        inputs: Any,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        tags: Sequence[str] | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def on_chain_start(self, serialized: Any, inputs: Any, **said: Any) -> None:
         """A node, or anything else that has runs below it."""
-        self.calls.tree.begun(run_id, parent_run_id, tags, metadata)
+        super().on_chain_start(serialized, inputs, **said)
+        self.calls.tree.begun(said["run_id"], said.get("parent_run_id"), said.get("tags"), said.get("metadata"))
 
-    def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_chain_error(self, error: BaseException, **said: Any) -> None:
         """With it ends what it left under way: LangChain tells of no tool's end by cancellation."""
-        self.calls.ended_above(run_id, error)
+        super().on_chain_error(error, **said)
+        self.calls.ended_above(said["run_id"], error)
 
-    def on_llm_start(
-        self,
-        serialized: Mapping[str, Any] | None,
-        prompts: list[str],
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def on_llm_start(self, serialized: Any, prompts: Any, **said: Any) -> None:
         """A model is asked."""
-        self.calls.started("llm", run_id, parent_run_id)
+        self._started("llm", said)
 
-    def on_chat_model_start(
-        self,
-        serialized: Mapping[str, Any] | None,
-        messages: list[list[Any]],
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def on_chat_model_start(self, serialized: Any, messages: Any, **said: Any) -> None:
         """A chat model is asked."""
-        self.calls.started("llm", run_id, parent_run_id)
+        self._started("llm", said)
+
+    def on_tool_start(self, serialized: Any, input_str: Any, **said: Any) -> None:
+        """A tool is called."""
+        self._started("tool", said)
+
+    def on_retriever_start(self, serialized: Any, query: Any, **said: Any) -> None:
+        """A retriever is asked."""
+        self._started("retrieval", said)
+
+    def _started(self, kind: CallKind, said: Mapping[str, Any]) -> None:
+        self.calls.started(kind, said["run_id"], said.get("parent_run_id"))
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
         """The model has answered: its tokens, as far as it counts them."""
@@ -88,18 +80,6 @@ class GraphCallbacks(BaseCallbackHandler):
             # with an AttributeError, which others would try again.
             raise error
 
-    def on_tool_start(
-        self,
-        serialized: Mapping[str, Any] | None,
-        input_str: str,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        **kwargs: Any,
-    ) -> None:
-        """A tool is called."""
-        self.calls.started("tool", run_id, parent_run_id)
-
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """The tool has returned."""
         self.calls.ended(run_id)
@@ -107,18 +87,6 @@ class GraphCallbacks(BaseCallbackHandler):
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """The tool has raised."""
         self.calls.ended(run_id, error)
-
-    def on_retriever_start(
-        self,
-        serialized: Mapping[str, Any] | None,
-        query: str,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        **kwargs: Any,
-    ) -> None:
-        """A retriever is asked."""
-        self.calls.started("retrieval", run_id, parent_run_id)
 
     def on_retriever_end(self, documents: Sequence[Any], *, run_id: UUID, **kwargs: Any) -> None:
         """The retriever has found something or nothing."""

@@ -20,10 +20,10 @@ from langgraph.pregel import Pregel
 from docmind_lab.clocks import ClockName
 from docmind_lab.deadlines import DEADLINE_KEY
 from docmind_lab.errors import ConfigurationError
+from docmind_lab.graphs.observer import role_of
 from docmind_lab.workloads.kinds import OWN_PREFIX, Defaults, Surroundings, WorkloadKind
 from docmind_lab.workloads.own.destinations import Own, Services, Simulated
 from docmind_lab.workloads.own.inputs import GraphInput, Inputs, fingerprint, read_inputs
-from docmind_lab.workloads.own.nodes import role_of
 from docmind_lab.workloads.own.reference import compiled, load_graph
 from docmind_lab.workloads.own.workload import OwnWorkload
 from docmind_lab.workloads.retries import of_the_graph

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from langgraph.graph import START
+from docmind_lab.graphs.observer import is_node, role_of
 
-# LangGraph tags the run of a node itself, and only that, with the step it belongs to.
-_NODE_TAG = "graph:step:"
 _PUSHED = "__pregel_push"
 
 
@@ -53,7 +51,7 @@ class RunTree:
     ) -> None:
         """A run began: a node's, if LangGraph tagged it so."""
         self._above[run_id] = above
-        if any(tag.startswith(_NODE_TAG) for tag in tags or ()):
+        if is_node(tags):
             self._places[run_id] = _place(metadata or {}, self.place_of(above))
 
     def place_of(self, run_id: UUID | None) -> Place:
@@ -74,8 +72,3 @@ def _place(metadata: Mapping[str, Any], outer: Place) -> Place:
     if outer.path:
         return Place(outer.role, (*outer.path, name), outer.step, branches)
     return Place(role_of(name), (name,), int(metadata.get("langgraph_step", 0)), branches)
-
-
-def role_of(node: str) -> str:
-    """A node's name as a role of the tables."""
-    return "" if node == START else node.removesuffix("_agent")

@@ -84,10 +84,10 @@ class RunWatch:
     def noted(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function, as work of the run until its end, whoever still waits for it."""
 
-        opened = innermost_call()
+        opened, place = innermost_call(), self.place()
 
         def work(*arguments: Any) -> Any:
-            with self.recorder.work("worker thread"), self.calls.in_a_thread(opened):
+            with self.recorder.thread_work(place.role, str(place)), self.calls.in_a_thread(opened):
                 return function(*arguments)
 
         return work

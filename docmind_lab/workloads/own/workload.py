@@ -16,7 +16,6 @@ from docmind_lab.deadlines import DEADLINE_KEY
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.graphs.bound import bound
 from docmind_lab.graphs.colours import Colour
-from docmind_lab.graphs.observer import RunCallbacks
 from docmind_lab.recorder import Recorder
 from docmind_lab.records import NAN
 from docmind_lab.retrieval import Question
@@ -64,13 +63,12 @@ class OwnWorkload:
         graph: Any = self.graph
         if isinstance(graph.checkpointer, BaseCheckpointSaver):
             graph = graph.copy({"checkpointer": NotingSaver(graph.checkpointer, recorder)})
-        configured = graph.with_config(
+        return bound(graph, doorway=RunDoorway(watch, self.state_key)).with_config(
             {
                 "configurable": {"thread_id": recorder.run_id},
-                "callbacks": [RunCallbacks(recorder), GraphCallbacks(watch.calls)],
+                "callbacks": [GraphCallbacks(watch.calls)],
             }
         )
-        return bound(configured, doorway=RunDoorway(watch, self.state_key))
 
     def inputs(self, question: Question) -> dict[str, Any]:
         """The graph's input."""

@@ -30,6 +30,7 @@ from docmind_lab.clocks import WALL, Clock
 from docmind_lab.deadlines import Deadline, current_policy, deadline_scope
 from docmind_lab.graphs.asking import Asking
 from docmind_lab.graphs.colours import Colour
+from docmind_lab.graphs.observer import as_thread_work
 from docmind_lab.graphs.state import Merged, merge_documents
 from docmind_lab.graphs.two_colours import Steps, StepsNode, Waiting
 from docmind_lab.network import HttpClients
@@ -136,7 +137,7 @@ class Parent:
             return await call(self.caller)
 
         async def in_thread() -> Sequence[PeerResult]:
-            return await asyncio.to_thread(_as_work, on_shared_loop)
+            return await asyncio.to_thread(as_thread_work, on_shared_loop)
 
         async def blocking() -> Sequence[PeerResult]:
             return self._elsewhere(call)
@@ -201,14 +202,6 @@ class Parent:
 
 def _run(main: Coroutine[Any, Any, None]) -> None:
     asyncio.run(main)
-
-
-def _as_work(function: Any) -> Any:
-    recorder = current_recorder()
-    if recorder is None:
-        return function()
-    with recorder.work("worker thread"):
-        return function()
 
 
 def _next(state: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from qdrant_client.http.exceptions import ApiException
 from docmind_lab.deadlines import Deadline, current_policy, deadline_scope
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.graphs.colours import Colour
+from docmind_lab.graphs.observer import as_thread_work
 from docmind_lab.graphs.two_colours import Waiting
 from docmind_lab.recorder import current_recorder, position_of
 from docmind_lab.workloads.research.items import Item, items_of
@@ -69,17 +70,9 @@ def _in_name_only(
     blocking: Callable[[], tuple[Item, ...]], colour: Colour
 ) -> Callable[[], Awaitable[tuple[Item, ...]]]:
     """The search as an async run has it when its client is a sync one."""
-    recorder = current_recorder()
-
-    def work() -> tuple[Item, ...]:
-        if recorder is None:
-            return blocking()
-        # A thread that a cancelled run leaves behind is work of that run until it ends.
-        with recorder.work("worker thread"):
-            return blocking()
 
     async def in_thread() -> tuple[Item, ...]:
-        return await run_in_executor(None, work)
+        return await run_in_executor(None, as_thread_work, blocking)
 
     async def on_the_loop() -> tuple[Item, ...]:
         return blocking()
