@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pandas as pd
 import pyarrow as pa
 
+from docmind_lab.data_dictionary import common_dictionary
 from docmind_lab.errors import ConfigurationError, RecordError
-from docmind_lab.records import TABLES, data_dictionary, typed
+from docmind_lab.records import TABLES, typed
 from docmind_lab.study import MANIFEST, Study, require_writable, written_whole
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def export_csv(study: Study, folder: str | os.PathLike[str]) -> tuple[Path, ...]
         written.append(written_whole(target / f"{name}.csv", write))
     texts = {
         MANIFEST: json.dumps(study.manifest, indent=2, sort_keys=True) + "\n",
-        _DICTIONARY: data_dictionary() + _ABOUT,
+        _DICTIONARY: common_dictionary() + _ABOUT,
     }
     return (*written, *(written_whole(target / name, functools.partial(_write, text)) for name, text in texts.items()))
 

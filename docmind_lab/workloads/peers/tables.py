@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from docmind_lab.records import NAN, Column
+from docmind_lab.records import NAN, Column, typed_columns
 from docmind_lab.workloads.kinds import ExtraTable
 from docmind_lab.workloads.peers.correlation import PEER_OUTCOMES
 from docmind_lab.workloads.peers.timeouts import LIMITS
@@ -61,7 +61,7 @@ def _derived(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame) -> p
         for (run_id, call_id), said in told.items()
         if any(event == "peer_sent" for event, *_ in said)
     ]
-    return pd.DataFrame(rows, columns=[column.name for column in _COLUMNS])
+    return typed_columns(_COLUMNS, pd.DataFrame(rows, columns=[column.name for column in _COLUMNS]))
 
 
 def _row(

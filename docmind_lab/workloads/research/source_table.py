@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from docmind_lab.records import Column
+from docmind_lab.records import Column, typed_columns
 from docmind_lab.workloads.kinds import ExtraTable
 from docmind_lab.workloads.research.exits import COMPLETE, EXIT_REASONS
 
@@ -38,7 +38,6 @@ COLUMNS = (
     ),
 )
 _KEY = ["run_id", "hypothesis", "source"]
-_DTYPES = {"text": "str", "float": "float64", "bool": "bool"}
 
 
 def sources_frame(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame) -> pd.DataFrame:
@@ -48,8 +47,7 @@ def sources_frame(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame)
     of_run = runs.set_index("run_id")
     rows = [_row(row, completed.get((row["run_id"], row["hypothesis"], row["source"])), of_run) for row in started]
     frame = pd.DataFrame(rows, columns=[column.name for column in COLUMNS])
-    typed = pd.DataFrame({column.name: _typed(frame[column.name], column) for column in COLUMNS})
-    return typed.sort_values(_KEY, key=lambda values: values.astype("str"), ignore_index=True)
+    return typed_columns(COLUMNS, frame).sort_values(_KEY, key=lambda values: values.astype("str"), ignore_index=True)
 
 
 def _rows(events: pd.DataFrame, name: str) -> list[dict[str, Any]]:
@@ -82,13 +80,6 @@ def _row(started: dict[str, Any], ended: dict[str, Any] | None, runs: pd.DataFra
         **counted,
         "saturation_decision": None if ended is None else ended["saturation_decision"],
     }
-
-
-def _typed(values: pd.Series[Any], column: Column) -> pd.Series[Any]:
-    dtype: Any = _DTYPES.get(column.kind)
-    if column.kind == "level":
-        dtype = pd.CategoricalDtype(list(column.levels) or sorted({str(value) for value in values}))
-    return values.astype(dtype)
 
 
 SOURCES = ExtraTable(

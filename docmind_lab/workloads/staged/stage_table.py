@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from docmind_lab.records import NAN, Column
+from docmind_lab.records import NAN, Column, typed_columns
 from docmind_lab.workloads.staged.graph_store import ORIGINS
 from docmind_lab.workloads.staged.telling import STAGES
 
@@ -71,17 +71,7 @@ def stages_table(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame) 
         rungs = by_run[run["study_id"], run["run_id"]]
         _note(rungs.setdefault(stage, _row(run, stage)), event["event"], event["at_s"], detail, run)
     rows = [by_run[key][stage] for key in of_run for stage in STAGES if stage in by_run.get(key, {})]
-    frame = pd.DataFrame(rows, columns=[column.name for column in COLUMNS])
-    return frame.astype({column.name: _dtype(column, frame[column.name]) for column in COLUMNS})
-
-
-_DTYPES = {"text": "str", "float": "float64", "int": "int64", "bool": "bool"}
-
-
-def _dtype(column: Column, values: pd.Series[Any]) -> Any:
-    if column.kind == "level":
-        return pd.CategoricalDtype(list(column.levels) or sorted({str(value) for value in values}))
-    return _DTYPES[column.kind]
+    return typed_columns(COLUMNS, pd.DataFrame(rows, columns=[column.name for column in COLUMNS]))
 
 
 def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:

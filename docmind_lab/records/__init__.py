@@ -1,0 +1,54 @@
+"""The three tidy tables: what a row is, which columns it has, and what each column means.
+
+    calls    one attempt of one call, as the client or as the server saw it
+    runs     one question answered, or not, under one alternative
+    events   something that happened in a run at an instant
+
+Instants are seconds since the run's start. docs/data-dictionary.md describes them all; `data_dictionary` writes it.
+
+levels.py    values that levels may take, and the version of the schema
+rows.py      a row of each table, as a record
+columns.py   the columns of each table, and what each means
+events.py    the events, and what each means
+frames.py    the tables as DataFrames
+"""
+
+from docmind_lab.records.columns import TABLES, Column, Kind
+from docmind_lab.records.events import EVENTS
+from docmind_lab.records.frames import concatenated, positive_part, to_frame, typed, typed_columns
+from docmind_lab.records.levels import (
+    CALL_OUTCOMES,
+    NAN,
+    RUN_OUTCOMES,
+    SCHEMA_VERSION,
+    SPENDING_REASONS,
+    STOP_REASONS,
+    TIMEOUT_REASONS,
+    CallOutcome,
+    RunOutcome,
+)
+from docmind_lab.records.rows import CallRecord, EventRecord, RunRecord
+
+__all__ = [
+    "CALL_OUTCOMES",
+    "EVENTS",
+    "NAN",
+    "RUN_OUTCOMES",
+    "SCHEMA_VERSION",
+    "SPENDING_REASONS",
+    "STOP_REASONS",
+    "TABLES",
+    "TIMEOUT_REASONS",
+    "CallOutcome",
+    "CallRecord",
+    "Column",
+    "EventRecord",
+    "Kind",
+    "RunOutcome",
+    "RunRecord",
+    "concatenated",
+    "positive_part",
+    "to_frame",
+    "typed",
+    "typed_columns",
+]

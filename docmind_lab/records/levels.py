@@ -1,0 +1,31 @@
+"""The values that the levels of the tables may take, and the version of the schema."""
+
+from __future__ import annotations
+
+import math
+from typing import Final, Literal
+
+SCHEMA_VERSION: Final = 2
+
+CallOutcome = Literal["ok", "timeout", "cancelled", "error", "abandoned", "refused"]
+RunOutcome = Literal["answered", "partial", "timed_out", "failed", "unfinished"]
+
+CALL_OUTCOMES: Final = ("ok", "timeout", "cancelled", "error", "abandoned", "refused")
+RUN_OUTCOMES: Final = ("answered", "partial", "timed_out", "failed", "unfinished")
+TIMEOUT_REASONS: Final = (
+    "deadline",
+    "budget_refused",
+    "hard_timeout",
+    "cancelled",
+    "stop_flag",
+    "step_timeout",
+    "node_timeout",
+    "left_behind",
+)
+"""Stop reasons that mean that the budget ended the run."""
+
+SPENDING_REASONS: Final = ("token_budget", "call_budget", "cost_budget")
+"""Stop reasons that mean that a second budget ended the run."""
+
+STOP_REASONS: Final = ("", *TIMEOUT_REASONS, *SPENDING_REASONS, "step_limit", "no_agent", "error", "horizon")
+NAN: Final = math.nan
