@@ -15,6 +15,7 @@ from docmind_lab.alternatives import ALTERNATIVES, Alternative, AsyncCancellatio
 from docmind_lab.comparison import Comparison
 from docmind_lab.measurement import MeasuredRun
 from docmind_lab.records import to_frame
+from docmind_lab.records.columns import DTYPES
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.peers import PeerHabits
 from docmind_lab.services.server import ServiceOptions
@@ -168,8 +169,9 @@ def test_the_table_has_one_row_for_each_call_and_says_what_was_wasted(system: Si
     assert set(cut["cancel_outcome"]) == {"accepted"}
     assert (cut["cancel_delivered_s"] < 0.05).all()
     for column in PEER_TASKS.columns:
+        assert table[column.name].dtype.name == DTYPES[column.kind], column.name
         if column.levels:
-            assert set(table[column.name]) <= set(column.levels), column.name
+            assert set(table[column.name].cat.categories) == set(column.levels), column.name
 
 
 def test_a_table_of_no_events_has_its_columns(system: SimulatedSystem) -> None:
