@@ -24,9 +24,9 @@ lab: $(READY) ## open JupyterLab on the notebooks
 	@$(BIN)/docmind-lab lab
 
 test test-all: export MPLBACKEND = Agg
-# Two at a time: most tests wait for something. A file stays with one worker, and so do its fixtures; the longest files
-# are begun first (tests/longest_first.py).
-SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
+# Three at a time: many tests wait for something. A file stays with one worker, and so do its fixtures; the longest
+# files are begun first (tests/longest_first.py).
+SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
 # Minutes each: whoever has none left takes one over. Each has one core for its own processes.
 NOTEBOOKS := LOKY_MAX_CPU_COUNT=1 $(BIN)/python -m pytest --nbmake -n 2 --dist worksteal -p no:cacheprovider
 test: $(READY) ## run the tests, notebooks included, and those of virtual time on every Python found

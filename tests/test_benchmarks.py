@@ -30,6 +30,7 @@ def test_the_instrumented_graph_and_the_bare_one_do_the_same_work():
     assert figure.at_most == instrumentation.TARGET
 
 
+@pytest.mark.full
 def test_what_runs_in_virtual_time_and_what_does_not_do_the_same_work():
     figures = list(virtual_time.run(questions=1, repeats=1, runs=1))
     assert all(figure.value > 0 for figure in figures)
