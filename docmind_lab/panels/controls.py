@@ -62,12 +62,11 @@ class Controls:
 
     def rows(self) -> list[Any]:
         """The controls, a row for each thing that they are about."""
-        return [
-            _row([self.slider, self.typed]),
-            self._boxes,
-            _row([self.of(name) for name in ("deadline_propagation", "router_injection", "stops_on_disconnect")]),
-            _row([self.of(name) for name in ("workload", "latency_profile", "fault", "runs", "seed", "clock")]),
-        ]
+        system = ("workload", "deadline_propagation", "router_injection")
+        services = ("latency_profile", "fault", "stops_on_disconnect")
+        measuring = ("runs", "seed", "clock")
+        rows = (system, services, measuring)
+        return [_row([self.slider, self.typed]), self._boxes, *(_row([self.of(name) for name in row]) for row in rows)]
 
     def of(self, name: str) -> Any:
         """The widget of a trait."""
