@@ -16,6 +16,7 @@ NAMES = (
     "overrun",
     "agreement",
     "virtual_time",
+    "one_core",
     "sweep",
     "load",
     "tables",
