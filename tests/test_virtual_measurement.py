@@ -148,6 +148,8 @@ def test_the_same_order_gives_the_same_tables_whatever_was_measured_before(syste
         assert again == first
 
 
+# In `make test` tests/batch/test_same_tables.py does the same for a whole study.
+@pytest.mark.full
 def test_another_process_with_another_hash_seed_gives_the_same_tables(system):
     def digest_there(hash_seed: str) -> str:
         made = subprocess.run(
