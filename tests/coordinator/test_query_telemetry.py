@@ -12,13 +12,13 @@ from prometheus_client import generate_latest
 
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.alternatives.base import Outcome
-from docmind_lab.comparison.design import HORIZON_FACTOR
+from docmind_lab.comparison import Comparison
 from docmind_lab.coordinator.queries import EndedQuery
 from docmind_lab.deadlines import Deadline
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.recorder import Recorder
 from docmind_lab.settings import Settings
-from docmind_lab.telemetry import RunMetrics, Telemetry, queries
+from docmind_lab.telemetry import RunMetrics, Telemetry
 from docmind_lab.telemetry.queries import measured_query
 
 pytest.importorskip("opentelemetry.sdk.trace")
@@ -165,4 +165,5 @@ def test_what_is_still_at_work_at_the_horizon_is_told_of_as_it_stood() -> None:
 
 
 def test_queries_are_observed_for_as_long_as_the_runs_of_a_comparison() -> None:
-    assert queries.HORIZON_FACTOR == HORIZON_FACTOR
+    run = measured_query(ended(Recorder("query-1", 1, Deadline.after(60.0))), Settings(), "queries").run
+    assert run.horizon_s == Comparison().horizon_factor * 60.0
