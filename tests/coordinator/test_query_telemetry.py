@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import Any
 
 import pytest
 from prometheus_client import generate_latest
@@ -22,36 +21,13 @@ from docmind_lab.telemetry import RunMetrics, Telemetry
 from docmind_lab.telemetry.queries import measured_query
 
 pytest.importorskip("opentelemetry.sdk.trace")
-from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as gen_ai
 from opentelemetry.semconv.attributes import error_attributes, server_attributes
+from span_exporters import Failing, Hanging
 
 CANARY = "zephyrquark"
 QUESTION = f"What does a with statement do with its context manager, {CANARY}?"
-
-
-class Failing(SpanExporter):
-    def export(self, spans: Any) -> SpanExportResult:
-        raise RuntimeError("http://user:secret@collector")
-
-    def shutdown(self) -> None:
-        pass
-
-
-class Hanging(SpanExporter):
-    """Never comes back before the test lets it."""
-
-    def __init__(self) -> None:
-        self.begun, self.released = threading.Event(), threading.Event()
-
-    def export(self, spans: Any) -> SpanExportResult:
-        self.begun.set()
-        self.released.wait()
-        return SpanExportResult.SUCCESS
-
-    def shutdown(self) -> None:
-        pass
 
 
 def test_a_query_is_a_trace_by_the_conventions_names_and_without_its_text(coordinator) -> None:
