@@ -14,9 +14,10 @@ from typing import Any
 
 from docmind_lab.budgets import Budget
 from docmind_lab.network.attempts import Attempt
-from docmind_lab.recorder import RawEvent, Recorder, Snapshot, detail_json
+from docmind_lab.recorder import Recorder, detail_json
 from docmind_lab.records import EVENTS, NAN, CallOutcome, CallRecord, EventRecord, RunOutcome, RunRecord, positive_part
 from docmind_lab.services.log import RequestRow
+from docmind_lab.snapshots import RawEvent, Snapshot
 
 # What ends the work of a run, on either clock: see "quiescent" in docs/architecture.md.
 WORK_EVENTS = frozenset({"checkpoint_put", "node_ended", "thread_ended", "tokens_generated"})

@@ -21,6 +21,9 @@ from docmind_lab.records import CallRecord, EventRecord, RunRecord
 from docmind_lab.retrieval import Question
 from docmind_lab.services.log import RequestRow
 
+HORIZON_FACTOR = 5.0
+"""How many decision timeouts a run is observed for, where nothing else is said."""
+
 # A request whose bytes were written reaches the service within a round trip on loopback; one that has not after this
 # long was cut before it got there.
 _ARRIVAL_PATIENCE_S = 0.5

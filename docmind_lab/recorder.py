@@ -13,48 +13,12 @@ import threading
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from docmind_lab.clocks import WALL, Clock
 from docmind_lab.deadlines import Deadline
 from docmind_lab.network.attempts import Attempt, CallKind, LogicalCall, call_scope, current_call
-
-
-@dataclass(frozen=True)
-class RawEvent:
-    """An event before its instant is made relative to the run's start."""
-
-    at: float
-    event: str
-    role: str = ""
-    detail: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """Everything recorded up to an instant: what the tables are made of.
-
-    threads_left: threads still inside the run's work. open_work: labels of nodes and graphs that had not ended.
-    """
-
-    taken_at: float
-    attempts: tuple[Attempt, ...]
-    events: tuple[RawEvent, ...]
-    threads_left: int
-    open_work: tuple[str, ...]
-
-    @property
-    def last_at(self) -> float:
-        """The latest instant in it."""
-        ends = [attempt.ended_at for attempt in self.attempts if attempt.ended_at is not None]
-        return max([event.at for event in self.events] + ends)
-
-    def until(self, horizon_at: float) -> Snapshot:
-        """What had been recorded by an instant: later events and requests are left out, later ends had not come yet."""
-        attempts = (_until(attempt, horizon_at) for attempt in self.attempts if attempt.started_at <= horizon_at)
-        events = tuple(event for event in self.events if event.at <= horizon_at)
-        return replace(self, taken_at=min(self.taken_at, horizon_at), attempts=tuple(attempts), events=events)
+from docmind_lab.snapshots import RawEvent, Snapshot, copied
 
 
 class Recorder:
@@ -240,26 +204,11 @@ class Recorder:
             begun = (begun for begun in self._in_threads.values() if begun.at < now)
             return Snapshot(
                 taken_at=now,
-                attempts=tuple(_copied(attempt) for attempt in self._attempts),
+                attempts=tuple(copied(attempt) for attempt in self._attempts),
                 events=(*self._events, *begun),
                 threads_left=len(threads),
                 open_work=tuple(label for label, _ in self._open.values()),
             )
-
-
-def _copied(attempt: Attempt) -> Attempt:
-    return Attempt(**vars(attempt))
-
-
-def _until(attempt: Attempt, horizon_at: float) -> Attempt:
-    """The attempt as it stood at an instant."""
-    made = _copied(attempt)
-    for name in ("acquired_at", "sent_at", "first_byte_at"):
-        if (at := getattr(made, name)) is not None and at > horizon_at:
-            setattr(made, name, None)
-    if made.ended_at is not None and made.ended_at > horizon_at:
-        made.ended_at, made.outcome, made.error_type = None, "open", ""
-    return made
 
 
 def refusal_detail(kind: CallKind, budget: str) -> dict[str, Any]:

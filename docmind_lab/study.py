@@ -6,11 +6,11 @@ import functools
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
 
@@ -20,6 +20,7 @@ from docmind_lab.findings.recommendation import Recommendation, recommend
 from docmind_lab.findings.scorecard import Scorecard, scorecard
 from docmind_lab.records import SCHEMA_VERSION, TABLES, to_frame, typed
 from docmind_lab.summary import Summary, summarise
+from docmind_lab.whole_files import Write, as_json, written_whole
 
 if TYPE_CHECKING:
     from docmind_lab.measurement import MeasuredRun
@@ -113,11 +114,8 @@ class Study:
         Raises: ConfigurationError when the folder cannot be written or holds a study already.
         """
         folder = prepare_folder(directory)
-        for name in TABLES:
-            frame: pd.DataFrame = getattr(self, name)
-            written_whole(folder / f"{name}.parquet", functools.partial(frame.to_parquet, index=False))
-        text = json.dumps(self.manifest, indent=2, sort_keys=True) + "\n"
-        written_whole(folder / MANIFEST, lambda path: Path(path).write_text(text, encoding="utf-8"))
+        for name, write in files_of(self, TABLES):
+            written_whole(folder / name, write)
         return folder
 
     @classmethod
@@ -131,12 +129,7 @@ class Study:
             manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise RecordError(f"{folder} holds no study: its {MANIFEST} cannot be read ({error})") from error
-        version = manifest.get("schema_version")
-        if not isinstance(version, int) or version > SCHEMA_VERSION:
-            raise RecordError(
-                f"{folder} was written with schema version {version}; this package reads up to {SCHEMA_VERSION}: "
-                "upgrade docmind_lab"
-            )
+        require_known_schema(folder, manifest)
         return _StudyInFolder.opened(folder, manifest)
 
     def __repr__(self) -> str:
@@ -181,6 +174,33 @@ def _table(folder: Path, name: str) -> pd.DataFrame:
     return typed(name, frame)
 
 
+class TabledStudy(Protocol):
+    """Tables, each an attribute of its name, and the manifest that says how they came to be."""
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """Settings, versions, machine."""
+        ...
+
+
+def files_of(study: TabledStudy, tables: Iterable[str]) -> Iterator[tuple[str, Write]]:
+    """The files of a study in its folder, each by its name and what writes it; the manifest last."""
+    for name in tables:
+        frame: pd.DataFrame = getattr(study, name)
+        yield f"{name}.parquet", functools.partial(frame.to_parquet, index=False)
+    yield MANIFEST, as_json(study.manifest)
+
+
+def require_known_schema(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Return if this package can read what the manifest stands beside. Raises: RecordError with the remedy."""
+    version = manifest.get("schema_version")
+    if not isinstance(version, int) or version > SCHEMA_VERSION:
+        raise RecordError(
+            f"{folder} was written with schema version {version}; this package reads up to {SCHEMA_VERSION}: "
+            "upgrade docmind_lab"
+        )
+
+
 def prepare_folder(directory: str | os.PathLike[str]) -> Path:
     """The folder, made if need be, tested for writing, and free of a study.
 
@@ -206,17 +226,3 @@ def require_writable(directory: str | os.PathLike[str]) -> Path:
             f"--out {folder} cannot be written ({error.strerror}); choose another folder"
         ) from error
     return folder
-
-
-def written_whole(path: Path, write: Callable[[str], object]) -> Path:
-    """Write a file by a temporary name beside it and a rename: it is there whole or not at all."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    try:
-        write(temporary)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    return path

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from docmind_lab.errors import RecordError
 from docmind_lab.measurement import MeasuredRun
 from docmind_lab.records import SCHEMA_VERSION, TABLES, typed
-from docmind_lab.study import written_whole
+from docmind_lab.whole_files import written_whole
 
 _SUFFIX = ".parquet"
 _VERSION_KEY = b"docmind_lab_schema_version"

@@ -21,14 +21,13 @@ from docmind_lab.errors import ConfigurationError
 from docmind_lab.graphs.colours import Colour, checked_colour
 from docmind_lab.labels import label_of
 from docmind_lab.libraries import LibraryPlace
-from docmind_lab.measurement import RunOrder
+from docmind_lab.measurement import HORIZON_FACTOR, RunOrder
 from docmind_lab.randomness import keyed_uniform
 from docmind_lab.retrieval import Question
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.workloads.kinds import WorkloadKind, workload_kind
 
-HORIZON_FACTOR = 5.0
 # Runs wait for servers nearly all the time; four side by side use about a third of one core, and a deadline still
 # comes to within a few milliseconds. More would begin to measure each other.
 SIDE_BY_SIDE = 4

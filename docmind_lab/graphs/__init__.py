@@ -10,7 +10,7 @@ roles.py        the five agents: prompts, tools
 supervisor.py   the supervisor graph, returned uncompiled; build_params.py its options
 agent_node.py   one agent in it: what it is handed, what it brings back, what becomes of one that is cut
 observer.py     seeing a graph at work without touching it
-fence.py        keeping an old run out of a thread's checkpoints
+fence.py        keeping an old run out of a thread's checkpoints; passing_saver.py what it stands on
 bound.py        a graph with the context and the step limit of one run
 """
 

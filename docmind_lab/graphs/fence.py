@@ -11,19 +11,14 @@ A run that was abandoned is not stopped by it: it goes on, and believes that its
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import (
-    BaseCheckpointSaver,
-    ChannelVersions,
-    Checkpoint,
-    CheckpointMetadata,
-    CheckpointTuple,
-)
+from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, CheckpointMetadata
 from langgraph.graph.state import CompiledStateGraph
 
+from docmind_lab.graphs.passing_saver import PassingSaver
 from docmind_lab.recorder import Recorder
 
 
@@ -43,7 +38,7 @@ class Fence:
         self._closed.set()
 
 
-class FencedSaver(BaseCheckpointSaver[Any]):
+class FencedSaver(PassingSaver):
     """A checkpointer in front of another one, for one run: it reads through, and writes until the fence is closed.
 
     A blocked put is an event of the run (`checkpoint_blocked`); the run is told the id it wanted, so that it ends as
@@ -51,82 +46,15 @@ class FencedSaver(BaseCheckpointSaver[Any]):
     """
 
     def __init__(self, inner: BaseCheckpointSaver[Any], fence: Fence, recorder: Recorder | None = None) -> None:
-        super().__init__(serde=inner.serde)
-        self.inner, self.fence, self.recorder = inner, fence, recorder
+        super().__init__(inner)
+        self.fence, self.recorder = fence, recorder
 
-    @property
-    def config_specs(self) -> list[Any]:
-        """The inner checkpointer's."""
-        return self.inner.config_specs
-
-    def get_next_version(self, current: Any, channel: None) -> Any:
-        """The inner checkpointer's."""
-        return self.inner.get_next_version(current, channel)
-
-    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Read through."""
-        return self.inner.get_tuple(config)
-
-    def list(self, config: RunnableConfig | None, **options: Any) -> Iterator[CheckpointTuple]:
-        """Read through."""
-        return self.inner.list(config, **options)
-
-    def put(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Put, unless the fence is closed."""
-        if self.fence.is_closed:
-            return self._blocked(config, checkpoint, metadata)
-        return self.inner.put(config, checkpoint, metadata, new_versions)
-
-    def put_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Put a task's writes, unless the fence is closed."""
+    def instead_of_put(
+        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata
+    ) -> RunnableConfig | None:
+        """None until the fence is closed; then the checkpoint as if it had been put."""
         if not self.fence.is_closed:
-            self.inner.put_writes(config, writes, task_id, task_path)
-
-    def delete_thread(self, thread_id: str) -> None:
-        """Delete through."""
-        self.inner.delete_thread(thread_id)
-
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Read through."""
-        return await self.inner.aget_tuple(config)
-
-    async def alist(self, config: RunnableConfig | None, **options: Any) -> AsyncIterator[CheckpointTuple]:
-        """Read through."""
-        async for item in self.inner.alist(config, **options):
-            yield item
-
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Put, unless the fence is closed."""
-        if self.fence.is_closed:
-            return self._blocked(config, checkpoint, metadata)
-        return await self.inner.aput(config, checkpoint, metadata, new_versions)
-
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Put a task's writes, unless the fence is closed."""
-        if not self.fence.is_closed:
-            await self.inner.aput_writes(config, writes, task_id, task_path)
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """Delete through."""
-        await self.inner.adelete_thread(thread_id)
-
-    def _blocked(self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata) -> RunnableConfig:
+            return None
         if self.recorder is not None:
             self.recorder.event("checkpoint_blocked", step=metadata.get("step", 0))
         configurable = config["configurable"]
@@ -137,6 +65,20 @@ class FencedSaver(BaseCheckpointSaver[Any]):
                 "checkpoint_id": checkpoint["id"],
             }
         }
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Put a task's writes, unless the fence is closed."""
+        if not self.fence.is_closed:
+            super().put_writes(config, writes, task_id, task_path)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Put a task's writes, unless the fence is closed."""
+        if not self.fence.is_closed:
+            await super().aput_writes(config, writes, task_id, task_path)
 
 
 def fenced(

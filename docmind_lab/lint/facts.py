@@ -7,10 +7,10 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-from docmind_lab.comparison.design import HORIZON_FACTOR
 from docmind_lab.lint.overruns import requests_of
 from docmind_lab.lint.probe import Scene, sent_in
 from docmind_lab.lint.trials import Bench, Trial
+from docmind_lab.measurement import HORIZON_FACTOR
 
 # What has not given up after a day never does, to whoever waits.
 LONGEST_S = 86_400.0

@@ -23,11 +23,10 @@ from docmind_lab.plots.look import (
     new_axes,
     note,
     seconds_text,
+    spread_of_seeds,
 )
 from docmind_lab.plots.selection import rows_of
 
-# As in the figure of overruns: multiples of the golden ratio, modulo 1, spread neighbouring seeds without a draw.
-_GOLDEN_RATIO: Final = 0.6180339887498949
 _TARGET_PERCENT: Final = 100 * MEAN_ERROR
 _TICKS_PERCENT: Final = (0.2, 0.4, 0.6, 0.8, 1.0, 3.0, 10.0, 30.0, 100.0)
 _MISS: Final[dict[str, Any]] = {"marker": "D", "markersize": 6.5, "markerfacecolor": PAPER, "markeredgewidth": 1.6}
@@ -49,8 +48,7 @@ def agreement_frame(found: Agreement) -> pd.DataFrame:
     frame["group"] = pd.factorize(frame["label"])[0]
     frame["later_percent"] = 100 * frame["later_s"] / frame["wall_returned_at_s"]
     frame["miss"] = ~frame["same_outcome"]
-    rank = frame["seed"].rank(method="dense").astype("int64") - 1
-    frame["jitter"] = (rank * _GOLDEN_RATIO + 0.5) % 1.0 - 0.5
+    frame["jitter"] = spread_of_seeds(frame["seed"])
     return frame[["group", "label", "alternative", "seed", "later_s", "later_percent", "miss", "jitter"]]
 
 

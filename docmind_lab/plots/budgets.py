@@ -24,12 +24,11 @@ from docmind_lab.plots.look import (
     new_axes,
     note,
     seconds_text,
+    spread,
 )
 from docmind_lab.plots.selection import StudyTables, comparable, context_of, rows_of
 from docmind_lab.visits import order_of_work, visits_of
 
-# Multiples of the golden ratio, modulo 1, never cluster: points are spread without a draw.
-_GOLDEN_RATIO: Final = 0.6180339887498949
 _HEAD_IN: Final = 0.3
 _ROW_IN: Final = 0.27
 _LABEL_CHARACTERS: Final = 44
@@ -143,8 +142,7 @@ def _middle(place: int, group: int, groups: int) -> float:
 
 def _draw_row(ax: Axes, row: Any, points: pd.DataFrame, middle: float, groups: int) -> None:
     colour, pitch = colour_of(row.alternative), _row_pitch(groups)
-    jitter = (pd.Series(range(len(points))) * _GOLDEN_RATIO + 0.5) % 1.0 - 0.5
-    heights = middle + 0.6 * pitch * jitter.to_numpy()
+    heights = middle + 0.6 * pitch * spread(pd.Series(range(len(points)))).to_numpy()
     for cut in (False, True):
         chosen = (points["cut"] == cut).to_numpy()
         gid = f"{'cut' if cut else 'points'}:{row.role}:{row.group}"

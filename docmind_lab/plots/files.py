@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import tempfile
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -16,6 +15,7 @@ from docmind_lab.plots.lanes import lanes_frame, timeline_frame
 from docmind_lab.plots.overruns import overrun, overrun_frame, overrun_size
 from docmind_lab.plots.selection import StudyTables
 from docmind_lab.plots.timelines import timeline, timeline_size
+from docmind_lab.whole_files import as_bytes, written_whole
 
 _DOTS_PER_INCH = 150
 _LOAD_SIZE = (9.0, 5.0)
@@ -29,7 +29,7 @@ def save_load_figures(study: LoadMeasures, directory: str | os.PathLike[str]) ->
     pictures = {"goodput.png": goodput(study, ax=_axes(*_LOAD_SIZE))}
     if not study.replicates()["abandoned_share"].isna().all():
         pictures["abandoned.png"] = abandoned_share(study, ax=_axes(*_LOAD_SIZE))
-    return tuple(_written(Path(directory) / name, _png(ax)) for name, ax in pictures.items())
+    return tuple(written_whole(Path(directory) / name, as_bytes(_png(ax))) for name, ax in pictures.items())
 
 
 def save_figures(study: StudyTables, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
@@ -47,7 +47,7 @@ def save_figures(study: StudyTables, directory: str | os.PathLike[str]) -> tuple
     images = {name: _png(ax) for name, ax in pictures.items()}
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
-    return tuple(_written(folder / name, image) for name, image in images.items())
+    return tuple(written_whole(folder / name, as_bytes(image)) for name, image in images.items())
 
 
 def _axes(width_in: float, height_in: float) -> Axes:
@@ -62,16 +62,3 @@ def _png(ax: Axes) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=_DOTS_PER_INCH, facecolor=figure.get_facecolor())
     return buffer.getvalue()
-
-
-def _written(path: Path, content: bytes) -> Path:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-        os.chmod(temporary, 0o644)  # mkstemp makes files that only their owner may read
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    return path

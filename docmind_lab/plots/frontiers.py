@@ -14,7 +14,7 @@ from scipy import stats
 
 from docmind_lab.conditions import varying, with_arms
 from docmind_lab.errors import ConfigurationError
-from docmind_lab.plots.look import PAPER, RULE, colour_of, dress, legend_below, new_axes, note
+from docmind_lab.plots.look import PAPER, RULE, colour_of, dress, legend_below, new_axes, note, spread_of_seeds
 from docmind_lab.plots.selection import StudyTables, context_of, rows_of
 from docmind_lab.statistics import share_interval
 
@@ -36,7 +36,6 @@ OVER: Final = {
 # Arms do much the same until a deadline cuts them, and their lines coincide: each stands a little aside of the next.
 _ASIDE: Final = 0.012
 _DASHES: Final = ("solid", "solid", (0, (6, 2)), (0, (4, 1.5, 1, 1.5)), (0, (2, 1.2)), (0, (1, 1)), (0, (8, 2, 2, 2)))
-_GOLDEN_RATIO: Final = 0.6180339887498949
 
 
 def frontier_frame(
@@ -143,9 +142,8 @@ def _bounds(values: np.ndarray[Any, Any], measure: str) -> dict[str, Any]:
 
 
 def _draw_runs(ax: Axes, runs: pd.DataFrame, measure: str, over: str, place: int, aside: float) -> None:
-    rank = runs["seed"].rank(method="dense") - 1
     # Runs lie on few levels (a share of two or three topics): spread, so that one can see how many there are.
-    spread = 0.05 * ((rank * _GOLDEN_RATIO + 0.5) % 1.0 - 0.5)
+    spread = 0.05 * spread_of_seeds(runs["seed"])
     ax.plot(
         runs[over] * aside,
         runs[measure].astype("float64") + spread,

@@ -9,8 +9,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
+import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.transforms import ScaledTranslation
@@ -32,6 +33,7 @@ COLOURS: Final[Mapping[str, str]] = MappingProxyType(
 OTHER_COLOUR: Final = "#7A7A7A"
 PAPER, INK, RULE, BAND = "#FFFFFF", "#1A1A1A", "#8C8C8C", "#F4F4F4"
 TEXT_PT, SMALL_PT, TITLE_PT = 9.0, 8.0, 11.0
+_GOLDEN_RATIO: Final = 0.6180339887498949  # its multiples, modulo 1, never cluster
 _CONTEXT_CHARACTERS = 115  # about the width of the narrowest figure
 _LEGEND_BELOW_IN = 0.48  # below tick labels and the label of the axis, whatever the height of the figure
 
@@ -48,6 +50,16 @@ def seconds_text(value_s: float) -> str:
     if abs(value_s) < 0.9995:
         return f"{value_s * 1000:.2g} ms" if abs(value_s) < 0.00995 else f"{value_s * 1000:.0f} ms"
     return f"{value_s:.3g} s"
+
+
+def spread(ranks: pd.Series[Any]) -> pd.Series[float]:
+    """A place from −0.5 to 0.5 for each rank 0, 1, …: neighbours lie apart, and nothing is drawn by chance."""
+    return (ranks * _GOLDEN_RATIO + 0.5) % 1.0 - 0.5
+
+
+def spread_of_seeds(seeds: pd.Series[Any]) -> pd.Series[float]:
+    """The same by the rank of each seed among them, so that one question lies at one height in every row."""
+    return spread(seeds.rank(method="dense") - 1)
 
 
 def new_axes(width_in: float, height_in: float) -> Axes:

@@ -22,6 +22,7 @@ from docmind_lab.plots.look import (
     new_axes,
     note,
     seconds_text,
+    spread_of_seeds,
 )
 from docmind_lab.plots.selection import StudyTables, comparable, context_of, rows_of
 
@@ -29,8 +30,6 @@ _OVERRUNS: Final = ("caller", "work")
 # Overruns span 0 (in time) to the horizon. Below a millisecond a wall clock tells scheduling, not enforcement, so the
 # scale is linear there, which gives 0 a place, and logarithmic above.
 _LINEAR_BELOW_S: Final = 0.001
-# Multiples of the golden ratio, modulo 1, never cluster: points of neighbouring seeds are spread without a draw.
-_GOLDEN_RATIO: Final = 0.6180339887498949
 
 
 def overrun_frame(study: StudyTables) -> pd.DataFrame:
@@ -53,8 +52,7 @@ def overrun_frame(study: StudyTables) -> pd.DataFrame:
     )
     frame = pd.concat([caller, work], ignore_index=True)
     frame["overrun"] = pd.Categorical(frame["overrun"], categories=_OVERRUNS)
-    seed_rank = frame["seed"].rank(method="dense").astype("int64") - 1
-    frame["jitter"] = (seed_rank * _GOLDEN_RATIO + 0.5) % 1.0 - 0.5
+    frame["jitter"] = spread_of_seeds(frame["seed"])
     columns = ["group", "label", "alternative", "run_id", "seed", "overrun", "overrun_s", "lower_bound", "jitter"]
     return frame.sort_values(["group", "overrun", "seed", "run_id"], ignore_index=True)[columns]
 

@@ -8,21 +8,9 @@ from typing import Any, Protocol
 import pandas as pd
 
 from docmind_lab.budgets import NO_BUDGETS, order_of_level
+from docmind_lab.conditions import CONDITION
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.labels import label_of, rank_of
-
-# What must be the same in all runs of one picture: a median over two decision timeouts, or two faults, is of neither.
-_ONE_PICTURE = (
-    "decision_timeout_s",
-    "horizon_s",
-    "workload",
-    "latency_profile",
-    "fault",
-    "clock",
-    "router_injection",
-    "stops_on_disconnect",
-    "second_budgets",
-)
 
 
 class StudyTables(Protocol):
@@ -53,7 +41,8 @@ def comparable(runs: pd.DataFrame, *, apart_from: str = "") -> pd.DataFrame:
     """
     if runs.empty:
         raise ConfigurationError("runs is empty: there is nothing to draw; measure some runs first")
-    for column in _ONE_PICTURE:
+    # A median over two decision timeouts, or two faults, is of neither.
+    for column in CONDITION:
         values = sorted(set(runs[column].tolist()))
         if len(values) > 1 and column != apart_from:
             shown = ", ".join(str(value) for value in values)

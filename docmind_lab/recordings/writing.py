@@ -8,8 +8,6 @@ A line is one write to the system, so a process that is killed loses no run that
 
 from __future__ import annotations
 
-import functools
-import json
 import math
 import os
 import threading
@@ -26,7 +24,7 @@ from docmind_lab.recordings.recording import FORMAT, MANIFEST, RUNS, End, Record
 from docmind_lab.recordings.replay import request_digest
 from docmind_lab.recordings.usage import text_of
 from docmind_lab.records import CallRecord
-from docmind_lab.study import written_whole
+from docmind_lab.whole_files import as_json, written_whole
 
 _RETRY_HEADERS = ("retry-after-ms", "retry-after", "x-should-retry")
 _ENDS: Mapping[str, End] = {"ok": "ok", "error": "error", "timeout": "cut", "cancelled": "cut"}
@@ -115,8 +113,7 @@ class RecordingWriter:
         self._write_manifest({**self.manifest, **manifest})
 
     def _write_manifest(self, said: Mapping[str, Any]) -> None:
-        text = json.dumps(said, indent=2, sort_keys=True) + "\n"
-        written_whole(self.folder / MANIFEST, functools.partial(_write_text, text=text))
+        written_whole(self.folder / MANIFEST, as_json(said))
 
 
 def require_no_recording(folder: str | os.PathLike[str]) -> Path:
@@ -183,7 +180,3 @@ def _known(value: float) -> float | None:
 
 def _whole(value: float) -> int | None:
     return None if math.isnan(value) else int(value)
-
-
-def _write_text(path: str, *, text: str) -> None:
-    Path(path).write_text(text, encoding="utf-8")

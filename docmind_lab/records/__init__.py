@@ -13,9 +13,9 @@ events.py    the events, and what each means
 frames.py    the tables as DataFrames
 """
 
-from docmind_lab.records.columns import TABLES, Column, Kind
+from docmind_lab.records.columns import ALTERNATIVE, RUN_ID, STUDY_ID, TABLES, Column, Kind
 from docmind_lab.records.events import EVENTS
-from docmind_lab.records.frames import concatenated, positive_part, to_frame, typed, typed_columns
+from docmind_lab.records.frames import concatenated, positive_part, to_frame, typed, typed_rows
 from docmind_lab.records.levels import (
     CALL_OUTCOMES,
     NAN,
@@ -30,13 +30,16 @@ from docmind_lab.records.levels import (
 from docmind_lab.records.rows import CallRecord, EventRecord, RunRecord
 
 __all__ = [
+    "ALTERNATIVE",
     "CALL_OUTCOMES",
     "EVENTS",
     "NAN",
+    "RUN_ID",
     "RUN_OUTCOMES",
     "SCHEMA_VERSION",
     "SPENDING_REASONS",
     "STOP_REASONS",
+    "STUDY_ID",
     "TABLES",
     "TIMEOUT_REASONS",
     "CallOutcome",
@@ -50,5 +53,5 @@ __all__ = [
     "positive_part",
     "to_frame",
     "typed",
-    "typed_columns",
+    "typed_rows",
 ]

@@ -35,9 +35,16 @@ class Column:
     before: str | float | None = None
 
 
+STUDY_ID: Final = Column("study_id", "text", "The study that the row belongs to.")
+RUN_ID: Final = Column("run_id", "text", "The run; key of `runs`.")
+ALTERNATIVE: Final = Column("alternative", "level", "How the deadline was enforced.")
+"""Whose row it is: columns that tables share, those of workloads too."""
+
+_WORKLOAD: Final = Column("workload", "level", "The system under the deadline.")
+
 _CALL_COLUMNS: Final = (
-    Column("study_id", "text", "The study that the row belongs to."),
-    Column("run_id", "text", "The run; key of `runs`."),
+    STUDY_ID,
+    RUN_ID,
     Column("call_id", "text", "The logical call within the run; its attempts share it."),
     Column("parent_call_id", "text", "The call that this one was made inside of; empty at the top."),
     Column(
@@ -51,8 +58,8 @@ _CALL_COLUMNS: Final = (
         "client: timed at the network seam; server: from the service's own log.",
         ("client", "server"),
     ),
-    Column("workload", "level", "The system under the deadline."),
-    Column("alternative", "level", "How the deadline was enforced."),
+    _WORKLOAD,
+    ALTERNATIVE,
     Column("role", "level", "Who made the call."),
     Column("step", "text", "Logical position: handoff ordinal . fan-out index . ordinal within the role."),
     Column("kind", "level", "What was called.", ("llm", "retrieval", "tool", "peer")),
@@ -86,8 +93,8 @@ _CALL_COLUMNS: Final = (
 )
 
 _EVENT_COLUMNS: Final = (
-    Column("study_id", "text", "The study that the row belongs to."),
-    Column("run_id", "text", "The run; key of `runs`."),
+    STUDY_ID,
+    RUN_ID,
     Column("at_s", "float", "When it happened."),
     Column("event", "level", "What happened: see the list of events below."),
     Column("role", "level", "Who it happened to; empty for the run as a whole."),
@@ -100,10 +107,10 @@ def _since_2(name: str, meaning: str) -> Column:
 
 
 _RUN_COLUMNS: Final = (
-    Column("study_id", "text", "The study that the row belongs to."),
+    STUDY_ID,
     Column("run_id", "text", "The run; the key of this table."),
-    Column("workload", "level", "The system under the deadline."),
-    Column("alternative", "level", "How the deadline was enforced."),
+    _WORKLOAD,
+    ALTERNATIVE,
     Column("alternative_options", "text", "A JSON object: the options of the alternative that are not the default."),
     Column("seed", "int", "Keys every draw of latency and fault; the same for all alternatives of one question."),
     Column("question_id", "level", "The question asked."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -33,11 +33,15 @@ def typed(table: str, frame: pd.DataFrame) -> pd.DataFrame:
     missing = [column.name for column in columns if column.name not in frame]
     if missing:
         raise RecordError(f"table {table} has no column {', '.join(missing)}; it was not written by this package")
-    return typed_columns(columns, frame)
+    return _typed_columns(columns, frame)
 
 
-def typed_columns(columns: Sequence[Column], frame: pd.DataFrame) -> pd.DataFrame:
-    """These columns of the frame, in order and with their dtypes; a level may be missing."""
+def typed_rows(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """The frame of these rows, columns in order and with their dtypes; also for no rows. A level may be missing."""
+    return _typed_columns(columns, pd.DataFrame(rows, columns=[column.name for column in columns]))
+
+
+def _typed_columns(columns: Sequence[Column], frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({column.name: _typed_column(frame[column.name], column) for column in columns})
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ from docmind_lab.reports.as_json import as_json
 from docmind_lab.reports.html import as_html
 from docmind_lab.reports.markdown import as_markdown
 from docmind_lab.reports.parts import Report
-from docmind_lab.study import written_whole
+from docmind_lab.whole_files import as_text, written_whole
 
 FORMATS: Final[Mapping[str, Callable[[Report], str]]] = {"html": as_html, "md": as_markdown, "json": as_json}
 """How a report can be written, by the ending of its file."""
@@ -29,7 +28,7 @@ def write_report(report: Report, path: str | os.PathLike[str], kind: str | None 
     text = FORMATS[chosen](report)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        return written_whole(target, functools.partial(_write, text))
+        return written_whole(target, as_text(text))
     except OSError as error:
         raise ConfigurationError(f"--out {target} cannot be written ({error.strerror}); choose another file") from error
 
@@ -42,7 +41,3 @@ def format_of(path: Path, kind: str | None = None) -> str:
         what = f"--format {chosen!r} is not known" if kind else f"--out {path} does not say its format by its ending"
         raise ConfigurationError(f"{what}; there are {known}")
     return chosen
-
-
-def _write(text: str, path: str) -> None:
-    Path(path).write_text(text, encoding="utf-8")

@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 from docmind_lab import plots
-from docmind_lab.study import Study, written_whole
+from docmind_lab.study import Study
+from docmind_lab.whole_files import as_text, written_whole
 
 
 def save_study(study: Study, directory: str | os.PathLike[str]) -> Path:
@@ -16,6 +17,5 @@ def save_study(study: Study, directory: str | os.PathLike[str]) -> Path:
     """
     folder = study.save(directory)
     plots.save_figures(study, folder)
-    report = study.report()
-    written_whole(folder / "summary.md", lambda path: Path(path).write_text(report, encoding="utf-8"))
+    written_whole(folder / "summary.md", as_text(study.report()))
     return folder

@@ -30,10 +30,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.budgets import NO_BUDGETS
-from docmind_lab.comparison.design import HORIZON_FACTOR, SIDE_BY_SIDE
+from docmind_lab.comparison.design import SIDE_BY_SIDE
 from docmind_lab.comparison.documents import Documents, documents_of
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.labels import label_of
+from docmind_lab.measurement import HORIZON_FACTOR
 from docmind_lab.settings import Settings
 from docmind_lab.studies.budget_levels import FIELDS
 from docmind_lab.studies.factors import Factors, alternatives_of, profile_of

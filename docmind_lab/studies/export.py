@@ -23,7 +23,8 @@ import pyarrow as pa
 from docmind_lab.data_dictionary import common_dictionary
 from docmind_lab.errors import ConfigurationError, RecordError
 from docmind_lab.records import TABLES, typed
-from docmind_lab.study import MANIFEST, Study, require_writable, written_whole
+from docmind_lab.study import MANIFEST, Study, require_writable
+from docmind_lab.whole_files import as_json, as_text, written_whole
 
 if TYPE_CHECKING:
     import duckdb
@@ -59,15 +60,8 @@ def export_csv(study: Study, folder: str | os.PathLike[str]) -> tuple[Path, ...]
         frame: pd.DataFrame = getattr(study, name)
         write = functools.partial(frame.to_csv, index=False, na_rep=_MISSING, encoding="utf-8")
         written.append(written_whole(target / f"{name}.csv", write))
-    texts = {
-        MANIFEST: json.dumps(study.manifest, indent=2, sort_keys=True) + "\n",
-        _DICTIONARY: common_dictionary() + _ABOUT,
-    }
-    return (*written, *(written_whole(target / name, functools.partial(_write, text)) for name, text in texts.items()))
-
-
-def _write(text: str, path: str) -> None:
-    Path(path).write_text(text, encoding="utf-8")
+    written.append(written_whole(target / MANIFEST, as_json(study.manifest)))
+    return (*written, written_whole(target / _DICTIONARY, as_text(common_dictionary() + _ABOUT)))
 
 
 def read_csv(folder: str | os.PathLike[str], table: str) -> pd.DataFrame:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import fcntl
-import functools
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +24,8 @@ from docmind_lab.errors import ConfigurationError, RecordError
 from docmind_lab.measurement import MeasuredRun
 from docmind_lab.records import SCHEMA_VERSION, TABLES
 from docmind_lab.settings import Settings
-from docmind_lab.study import DESIGN, MANIFEST, Study, require_writable, written_whole
+from docmind_lab.study import DESIGN, MANIFEST, Study, files_of, require_writable
+from docmind_lab.whole_files import Write, as_json, written_whole
 
 CELLS = "cells"
 _FINISHING = ".finishing.lock"
@@ -67,8 +67,7 @@ class StudyFolder:
             if (self.path / MANIFEST).exists():
                 raise ConfigurationError(f"--out {self.path} holds another study; choose another folder or remove it")
             facts = {"study_id": self.study_id, "design": self.design, "settings": self.settings}
-            text = json.dumps(facts, indent=2, sort_keys=True) + "\n"
-            self._written(self.path / DESIGN, lambda path: Path(path).write_text(text, encoding="utf-8"))
+            self._written(self.path / DESIGN, as_json(facts))
         elif known["study_id"] != self.study_id:
             raise ConfigurationError(
                 f"--out {self.path} belongs to another study ({known['study_id']}, and this is {self.study_id}): its "
@@ -145,14 +144,10 @@ class StudyFolder:
                 return Study.load(self.path)
             tables = self.store.read(cell_ids)
             study = Study(tables.runs, tables.calls, tables.events, manifest)
-            manifest = {**manifest, **told(study)}
-            study = dataclasses.replace(study, manifest=manifest)
-            for name in TABLES:
-                frame = getattr(study, name)
-                self._written(self.path / f"{name}.parquet", functools.partial(frame.to_parquet, index=False))
-            text = json.dumps(manifest, indent=2, sort_keys=True) + "\n"
-            self._written(self.path / MANIFEST, lambda path: Path(path).write_text(text, encoding="utf-8"))
-            if manifest["complete"]:
+            study = dataclasses.replace(study, manifest={**manifest, **told(study)})
+            for name, write in files_of(study, TABLES):
+                self._written(self.path / name, write)
+            if study.manifest["complete"]:
                 self._tidy()
         return study
 
@@ -170,7 +165,7 @@ class StudyFolder:
         except OSError as error:
             raise _unwritable(self.path, error) from error
 
-    def _written(self, path: Path, write: Any) -> None:
+    def _written(self, path: Path, write: Write) -> None:
         try:
             written_whole(path, write)
         except OSError as error:

@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING
 
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.derive import Answer, RunFacts, call_records, derive_run, event_records
-from docmind_lab.measurement import MeasuredRun
+from docmind_lab.measurement import HORIZON_FACTOR, MeasuredRun
 from docmind_lab.records import NAN
 from docmind_lab.settings import Settings
 
 if TYPE_CHECKING:
     from docmind_lab.coordinator.queries import EndedQuery
-
-# As a comparison's runs are observed: so many decision timeouts.
-HORIZON_FACTOR = 5.0
 
 
 def measured_query(query: EndedQuery, settings: Settings, study_id: str) -> MeasuredRun:

@@ -1,6 +1,7 @@
 """Systems under a deadline.
 
 kinds.py         what a workload is to the rest of the lab, and which there are
+over_corpus.py   what those have in common that search one corpus
 supervisor.py    DocMind: a supervisor over five roles that answers questions from documents
 """
 

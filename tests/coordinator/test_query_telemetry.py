@@ -5,53 +5,29 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import Any
 
 import pytest
 from prometheus_client import generate_latest
 
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.alternatives.base import Outcome
-from docmind_lab.comparison.design import HORIZON_FACTOR
+from docmind_lab.comparison import Comparison
 from docmind_lab.coordinator.queries import EndedQuery
 from docmind_lab.deadlines import Deadline
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.recorder import Recorder
 from docmind_lab.settings import Settings
-from docmind_lab.telemetry import RunMetrics, Telemetry, queries
+from docmind_lab.telemetry import RunMetrics, Telemetry
 from docmind_lab.telemetry.queries import measured_query
 
 pytest.importorskip("opentelemetry.sdk.trace")
-from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as gen_ai
 from opentelemetry.semconv.attributes import error_attributes, server_attributes
+from span_exporters import Failing, Hanging
 
 CANARY = "zephyrquark"
 QUESTION = f"What does a with statement do with its context manager, {CANARY}?"
-
-
-class Failing(SpanExporter):
-    def export(self, spans: Any) -> SpanExportResult:
-        raise RuntimeError("http://user:secret@collector")
-
-    def shutdown(self) -> None:
-        pass
-
-
-class Hanging(SpanExporter):
-    """Never comes back before the test lets it."""
-
-    def __init__(self) -> None:
-        self.begun, self.released = threading.Event(), threading.Event()
-
-    def export(self, spans: Any) -> SpanExportResult:
-        self.begun.set()
-        self.released.wait()
-        return SpanExportResult.SUCCESS
-
-    def shutdown(self) -> None:
-        pass
 
 
 def test_a_query_is_a_trace_by_the_conventions_names_and_without_its_text(coordinator) -> None:
@@ -165,4 +141,5 @@ def test_what_is_still_at_work_at_the_horizon_is_told_of_as_it_stood() -> None:
 
 
 def test_queries_are_observed_for_as_long_as_the_runs_of_a_comparison() -> None:
-    assert queries.HORIZON_FACTOR == HORIZON_FACTOR
+    run = measured_query(ended(Recorder("query-1", 1, Deadline.after(60.0))), Settings(), "queries").run
+    assert run.horizon_s == Comparison().horizon_factor * 60.0

@@ -15,7 +15,8 @@ from docmind_lab.studies.cells import benches_of
 from docmind_lab.studies.design import StudyDesign
 from docmind_lab.studies.folder import StudyFolder, load
 from docmind_lab.studies.runner import sweep
-from docmind_lab.study import Study, prepare_folder, written_whole
+from docmind_lab.study import Study, prepare_folder
+from docmind_lab.whole_files import written_whole
 
 STUDY = StudyDesign.of(DESIGN)
 

@@ -21,31 +21,8 @@ from docmind_lab.settings import Settings
 from docmind_lab.telemetry import RunMetrics, Telemetry
 
 pytest.importorskip("opentelemetry.sdk.trace")
-from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-
-
-class Failing(SpanExporter):
-    def export(self, spans: Any) -> SpanExportResult:
-        raise RuntimeError("http://user:secret@collector")
-
-    def shutdown(self) -> None:
-        pass
-
-
-class Hanging(SpanExporter):
-    """Never comes back before the test lets it."""
-
-    def __init__(self) -> None:
-        self.begun, self.released = threading.Event(), threading.Event()
-
-    def export(self, spans: Any) -> SpanExportResult:
-        self.begun.set()
-        self.released.wait()
-        return SpanExportResult.SUCCESS
-
-    def shutdown(self) -> None:
-        pass
+from span_exporters import Failing, Hanging
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from docmind_lab.budgets import Budget, require_one_time_budget
 from docmind_lab.deadlines import require_seconds
 from docmind_lab.derive import RunFacts
 from docmind_lab.errors import ConfigurationError
-from docmind_lab.measurement import RunOrder
+from docmind_lab.measurement import HORIZON_FACTOR, RunOrder
 from docmind_lab.randomness import keyed_random, keyed_uniform
 from docmind_lab.retrieval import Question, load_questions
 from docmind_lab.services.latency import LatencyProfile
@@ -64,7 +64,7 @@ class LoadDesign:
     callers: int | None = None
     stops_on_disconnect: bool = True
     client_retries: int | None = None
-    horizon_factor: float = 5.0
+    horizon_factor: float = HORIZON_FACTOR
     warm_up_s: float | None = None
     router_injection: bool = False
     corpus: str = "handbook"

@@ -22,6 +22,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from docmind_lab.errors import ConfigurationError
+from docmind_lab.measurement import HORIZON_FACTOR
 from docmind_lab.studies.budget_levels import FIELDS, second_budget
 from docmind_lab.studies.load.arrivals import Arrivals, Constant, Poisson, Trace
 from docmind_lab.studies.study_files import explained
@@ -50,7 +51,7 @@ class LoadTable(BaseModel):
     stops_on_disconnect: bool = True
     retries: int | None = None
     router_injection: bool | None = None
-    horizon_factor: float = 5.0
+    horizon_factor: float = HORIZON_FACTOR
     warm_up_s: float | None = None
     corpus: str = "handbook"
     budget_tokens: int | None = None

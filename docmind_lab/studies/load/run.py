@@ -15,6 +15,7 @@ from docmind_lab.batch import Computing, Simulated, Workers, compute_cells, work
 from docmind_lab.budgets import Budget
 from docmind_lab.errors import ConfigurationError, SimulationError
 from docmind_lab.manifest import manifest_of
+from docmind_lab.measurement import HORIZON_FACTOR
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.settings import Settings
@@ -49,7 +50,7 @@ def run_load(
     retries: int | None = None,
     router_injection: bool | None = None,
     budget: Budget | None = None,
-    horizon_factor: float = 5.0,
+    horizon_factor: float = HORIZON_FACTOR,
     warm_up_s: float | None = None,
     corpus: str = "handbook",
     workers: int | None = None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 import os
@@ -18,11 +17,11 @@ from docmind_lab.budgets import NO_BUDGETS
 from docmind_lab.errors import RecordError
 from docmind_lab.findings.second_budgets import second_budget_in_words
 from docmind_lab.findings.tables import counted
-from docmind_lab.records import SCHEMA_VERSION
 from docmind_lab.studies.load.cell import LoadCellResult
 from docmind_lab.studies.load.measures import CountedFrom, goodput_differences, load_summary, replicate_measures
 from docmind_lab.studies.load.tables import joined_queries, joined_servings
-from docmind_lab.study import MANIFEST, prepare_folder, written_whole
+from docmind_lab.study import MANIFEST, files_of, prepare_folder, require_known_schema
+from docmind_lab.whole_files import written_whole
 
 TABLE_NAMES: Final = ("queries", "servings")
 
@@ -65,11 +64,8 @@ class LoadStudy:
         Raises: ConfigurationError when the folder cannot be written or holds a study already.
         """
         folder = prepare_folder(directory)
-        for name in TABLE_NAMES:
-            frame: pd.DataFrame = getattr(self, name)
-            written_whole(folder / f"{name}.parquet", functools.partial(frame.to_parquet, index=False))
-        text = json.dumps(self.manifest, indent=2, sort_keys=True) + "\n"
-        written_whole(folder / MANIFEST, lambda path: Path(path).write_text(text, encoding="utf-8"))
+        for name, write in files_of(self, TABLE_NAMES):
+            written_whole(folder / name, write)
         return folder
 
     @classmethod
@@ -81,12 +77,7 @@ class LoadStudy:
             queries, servings = (pd.read_parquet(folder / f"{name}.parquet") for name in TABLE_NAMES)
         except (OSError, ValueError) as error:
             raise RecordError(f"{folder} holds no load study that can be read ({error})") from error
-        version = manifest.get("schema_version")
-        if not isinstance(version, int) or version > SCHEMA_VERSION:
-            raise RecordError(
-                f"{folder} was written with schema version {version}; this package reads up to {SCHEMA_VERSION}: "
-                "upgrade docmind_lab"
-            )
+        require_known_schema(folder, manifest)
         return cls(joined_queries([queries]), joined_servings([servings]), manifest)
 
     @property

@@ -5,37 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver, ChannelVersions, Checkpoint, CheckpointMetadata
+from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, CheckpointMetadata
 
-from docmind_lab.graphs.fence import Fence, FencedSaver
+from docmind_lab.graphs.passing_saver import PassingSaver
 from docmind_lab.recorder import Recorder
 
 
-class NotingSaver(FencedSaver):
+class NotingSaver(PassingSaver):
     """Reads and writes through; every put is an event of the run (`checkpoint_put`)."""
 
     def __init__(self, inner: BaseCheckpointSaver[Any], recorder: Recorder) -> None:
-        super().__init__(inner, Fence(), recorder)
+        super().__init__(inner)
         self._recorder = recorder
 
-    def put(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Note the put, then put."""
+    def instead_of_put(
+        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata
+    ) -> RunnableConfig | None:
+        """None, after noting the put."""
         self._recorder.event("checkpoint_put", step=metadata.get("step", 0))
-        return super().put(config, checkpoint, metadata, new_versions)
-
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Note the put, then put."""
-        self._recorder.event("checkpoint_put", step=metadata.get("step", 0))
-        return await super().aput(config, checkpoint, metadata, new_versions)
+        return None

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from docmind_lab.records import NAN, Column, typed_columns
+from docmind_lab.records import ALTERNATIVE, NAN, RUN_ID, Column, typed_rows
 from docmind_lab.workloads.kinds import ExtraTable
 from docmind_lab.workloads.peers.correlation import PEER_OUTCOMES
 from docmind_lab.workloads.peers.timeouts import LIMITS
 
 _COLUMNS = (
-    Column("run_id", "text", "The run; key of `runs`."),
+    RUN_ID,
     Column("call_id", "text", "The call to the peer; key of `calls` with the run."),
-    Column("alternative", "level", "How the deadline was enforced."),
+    ALTERNATIVE,
     Column("peer", "level", "Who was asked."),
     Column("sent_at_s", "float", "When it was asked."),
     Column("outcome", "level", "What was decided first; pending: nothing by the horizon.", (*PEER_OUTCOMES, "pending")),
@@ -61,7 +61,7 @@ def _derived(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame) -> p
         for (run_id, call_id), said in told.items()
         if any(event == "peer_sent" for event, *_ in said)
     ]
-    return typed_columns(_COLUMNS, pd.DataFrame(rows, columns=[column.name for column in _COLUMNS]))
+    return typed_rows(_COLUMNS, rows)
 
 
 def _row(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from docmind_lab.records import Column, typed_columns
+from docmind_lab.records import Column, typed_rows
 from docmind_lab.workloads.kinds import ExtraTable
 from docmind_lab.workloads.research.exits import COMPLETE, EXIT_REASONS
 
@@ -46,8 +46,8 @@ def sources_frame(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame)
     completed = {(row["run_id"], row["hypothesis"], row["source"]): row for row in _rows(events, COMPLETE)}
     of_run = runs.set_index("run_id")
     rows = [_row(row, completed.get((row["run_id"], row["hypothesis"], row["source"])), of_run) for row in started]
-    frame = pd.DataFrame(rows, columns=[column.name for column in COLUMNS])
-    return typed_columns(COLUMNS, frame).sort_values(_KEY, key=lambda values: values.astype("str"), ignore_index=True)
+    frame = typed_rows(COLUMNS, rows)
+    return frame.sort_values(_KEY, key=lambda values: values.astype("str"), ignore_index=True)
 
 
 def _rows(events: pd.DataFrame, name: str) -> list[dict[str, Any]]:

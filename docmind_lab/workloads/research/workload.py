@@ -7,7 +7,6 @@ all of them, `unguarded` included.
 
 from __future__ import annotations
 
-import copy
 import shutil
 import tempfile
 import weakref
@@ -15,20 +14,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any
 
 from langchain_core.messages import HumanMessage
 
-from docmind_lab.alternatives.base import Outcome, Runnable
-from docmind_lab.graphs.colours import Colour, checked_colour
+from docmind_lab.alternatives.base import Runnable
+from docmind_lab.graphs.colours import Colour
 from docmind_lab.graphs.observer import ObservedSaver, RunCallbacks
 from docmind_lab.recorder import Recorder
-from docmind_lab.retrieval import Question, RetrievedDocument, answer_score
-from docmind_lab.retrieval import source_recall as share_of_gold_topics
-from docmind_lab.services.server import ServiceAddresses
-from docmind_lab.settings import Settings
-from docmind_lab.system import Corpus
-from docmind_lab.workloads.kinds import Defaults, Surroundings, WorkloadKind
+from docmind_lab.retrieval import Question
+from docmind_lab.workloads.kinds import Defaults, WorkloadKind
+from docmind_lab.workloads.over_corpus import CorpusWorkload
 from docmind_lab.workloads.research import prompts, searching
 from docmind_lab.workloads.research.config import ResearchLimits
 from docmind_lab.workloads.research.exits import COMPLETE
@@ -42,44 +38,31 @@ LIMITS: Mapping[str, int] = MappingProxyType({"manual": 5, "archive": 4, "forum"
 
 
 @dataclass
-class ResearchWorkload:
-    """The research system, built once and run many times.
+class ResearchWorkload(CorpusWorkload):
+    """The research system; its other parameters are those of every `CorpusWorkload`.
 
     client_retries: attempts of a model call after the first, in place of `limits.llm_retries`; the client itself makes
     none, since it would not know of the research budget. Results of a run are flushed to a temporary folder of its own,
     gone when the run is forgotten.
     """
 
-    addresses: ServiceAddresses
-    settings: Settings
-    client_retries: int | None = None
-    max_connections: int = 100
-    corpus: Corpus | None = None
-    node_colour: Colour = "own"
     limits: ResearchLimits = field(default_factory=lambda: ResearchLimits(max_queries_per_source=LIMITS))
 
     name = "research"
 
-    def __post_init__(self) -> None:
-        checked_colour(self.node_colour)
+    def _build(self) -> None:
         if self.client_retries is not None:
             self.limits = replace(self.limits, llm_retries=self.client_retries)
         self.system = ResearchSystem(
             self.addresses, self.settings, self.limits, self.corpus, max_connections=self.max_connections
         )
         self.saver = ObservedSaver()
-        self.graph = self.system.graph(self.saver, self.node_colour)
         self.folder = Path(tempfile.mkdtemp(prefix="docmind-research-"))
         # For a process that ends without closing what it has built, as the workers of a batch do.
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
 
-    def coloured(self, node_colour: Colour) -> Self:
-        """The same system under a graph whose nodes have this colour."""
-        if checked_colour(node_colour) == self.node_colour:
-            return self
-        made = copy.copy(self)
-        made.node_colour, made.graph = node_colour, self.system.graph(self.saver, node_colour)
-        return made
+    def _graph(self, colour: Colour) -> Runnable:
+        return self.system.graph(self.saver, colour)
 
     def runnable(self, recorder: Recorder) -> Runnable:
         """The graph with a ledger of its own, observed by the run's recorder."""
@@ -95,12 +78,6 @@ class ResearchWorkload:
         """The graph's input for a task; any other question is a task of one hypothesis."""
         return {"messages": [HumanMessage(question.text, id="question")], "task": as_task(question)}
 
-    def scores(self, question: Question, outcome: Outcome) -> tuple[float, float]:
-        """Source recall and answer score, as `KIND` says."""
-        documents = [RetrievedDocument(**document) for document in outcome.documents]
-        recall = share_of_gold_topics(question, [document.topic for document in documents])
-        return recall, answer_score(question, outcome.answer, documents)
-
     def forget(self, run_id: str) -> None:
         """Drop a run's checkpoints and its results."""
         self.saver.delete_thread(run_id)
@@ -112,23 +89,12 @@ class ResearchWorkload:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _built(surroundings: Surroundings) -> ResearchWorkload:
-    return ResearchWorkload(
-        surroundings.addresses,
-        surroundings.settings,
-        client_retries=surroundings.client_retries,
-        max_connections=surroundings.max_connections,
-        corpus=surroundings.searched(),
-        node_colour=surroundings.node_colour,
-    )
-
-
 KIND = WorkloadKind(
     name="research",
     title="Saturation-driven research",
     asked="tasks",
     cases=load_tasks,
-    build=_built,
+    build=ResearchWorkload.on,
     # The budget falls among the run times of the tasks, which have two or three hypotheses.
     defaults={"virtual": Defaults(35.0, 8, "typical"), "wall": Defaults(3.5, 4, "typical/10")},
     roles=(prompts.WRITER, searching.ROLE, prompts.FILTER, prompts.JUDGE, prompts.SYNTHESIS),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from docmind_lab.records import NAN, Column, typed_columns
+from docmind_lab.records import ALTERNATIVE, NAN, RUN_ID, STUDY_ID, Column, typed_rows
 from docmind_lab.workloads.staged.graph_store import ORIGINS
 from docmind_lab.workloads.staged.telling import STAGES
 
@@ -30,9 +30,9 @@ OUTCOMES = (
     "cut",
 )
 COLUMNS = (
-    Column("study_id", "text", "The study that the row belongs to."),
-    Column("run_id", "text", "The run; key of `runs`."),
-    Column("alternative", "level", "How the deadline was enforced."),
+    STUDY_ID,
+    RUN_ID,
+    ALTERNATIVE,
     Column("question_id", "level", "The chunk."),
     Column("stage", "level", "The rung; finalize is done after any of them.", STAGES),
     Column("began_at_s", "float", "When it began."),
@@ -71,7 +71,7 @@ def stages_table(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame) 
         rungs = by_run[run["study_id"], run["run_id"]]
         _note(rungs.setdefault(stage, _row(run, stage)), event["event"], event["at_s"], detail, run)
     rows = [by_run[key][stage] for key in of_run for stage in STAGES if stage in by_run.get(key, {})]
-    return typed_columns(COLUMNS, pd.DataFrame(rows, columns=[column.name for column in COLUMNS]))
+    return typed_rows(COLUMNS, rows)
 
 
 def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -1,0 +1,48 @@
+"""Files that are there whole or not at all, and what is written into them.
+
+    written_whole(folder / "manifest.json", as_json(manifest))
+    written_whole(folder / "runs.parquet", functools.partial(frame.to_parquet, index=False))
+
+Who is killed while writing leaves what was there before, and at most a temporary file beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Write = Callable[[str], object]
+"""Writes a file of that name."""
+
+
+def written_whole(path: Path, write: Write) -> Path:
+    """Write a file by a temporary name beside it and a rename: it is there whole or not at all."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    try:
+        write(temporary)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def as_text(text: str) -> Write:
+    """What writes this text."""
+    return lambda path: Path(path).write_text(text, encoding="utf-8")
+
+
+def as_bytes(content: bytes) -> Write:
+    """What writes these bytes."""
+    return lambda path: Path(path).write_bytes(content)
+
+
+def as_json(content: Any) -> Write:
+    """What writes this as JSON for people too: indented, names in order. Raises: TypeError for what JSON has not."""
+    return as_text(json.dumps(content, indent=2, sort_keys=True) + "\n")
