@@ -74,7 +74,10 @@ def completed(values: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
         )
     named = {name: values[name] for name in _DOCUMENTS if name in values}
     recorded = replayed_comparison(recording, Asked(**named), "virtual", settings)
-    known: dict[str, Any] = {"alternative": list(recorded.alternatives), "decision_timeout_s": recorded.decision_timeout_s}
+    known: dict[str, Any] = {
+        "alternative": list(recorded.alternatives),
+        "decision_timeout_s": recorded.decision_timeout_s,
+    }
     price: dict[str, Any] = {}
     if "price" not in values and isinstance(factors, Mapping) and not FIELDS.keys() & factors.keys():
         # As a comparison that replays: others take the place of all that were recorded.
