@@ -47,6 +47,18 @@ def test_in_one_table_of_all_conditions_arms_without_a_second_budget_have_a_dash
     assert together.shown["calls of the model per run"].tolist()[-1] == "–"
 
 
+def test_what_an_arm_takes_without_a_limit_stands_beside_what_it_is_limited_to() -> None:
+    runs = budgeted_study().runs
+    runs["calls_spent"] = runs["calls_spent"].fillna(12.0)
+    (together,) = arms_tables(runs, ["second_budgets"], 1)
+    assert together.shown["calls of the model per run"].tolist()[-1] == "12.0 (all alike)"
+    assert together.shown["past a second budget"].tolist()[-1] == "–"
+    _, free = arms(runs)
+    assert free.shown["calls of the model per run"].tolist() == ["12.0 (all alike)"]
+    nobody = arms_tables(runs.assign(call_budget=math.nan, second_budgets="none"), [], 4)[0]
+    assert "calls of the model per run" not in nobody.shown
+
+
 def test_what_was_asked_names_the_second_budgets_where_there_are_some() -> None:
     (facts,) = (block for block in asked(budgeted_study()).blocks if isinstance(block, Facts))
     assert facts.items["Second budgets"] == "6 calls and no second budget"
