@@ -8,7 +8,9 @@ import pandas as pd
 from sample_runs import sample_run, study_of
 
 from docmind_lab.reports.asked import asked
+from docmind_lab.reports.build import _first_advice
 from docmind_lab.reports.conditions_in_words import in_words
+from docmind_lab.reports.figures import MOST_CONDITIONS
 from docmind_lab.reports.limits import limits
 from docmind_lab.reports.parts import Facts, Table
 from docmind_lab.reports.tables import arms_tables
@@ -57,6 +59,24 @@ def test_what_an_arm_takes_without_a_limit_stands_beside_what_it_is_limited_to()
     assert free.shown["calls of the model per run"].tolist() == ["12.0 (all alike)"]
     nobody = arms_tables(runs.assign(call_budget=math.nan, second_budgets="none"), [], 4)[0]
     assert "calls of the model per run" not in nobody.shown
+
+
+def test_of_many_conditions_those_under_whose_budget_nobody_is_chosen_stand_together() -> None:
+    past = [
+        sample_run(
+            "hard_timeout",
+            0,
+            second_budgets=f"{limit} calls",
+            call_budget=float(limit),
+            calls_spent=limit + 1.0,
+            calls_overspent=1.0,
+        )
+        for limit in range(2, 3 + MOST_CONDITIONS)
+    ]
+    runs = study_of([*past, sample_run("hard_timeout", 0)]).runs
+    choice, nothing = sorted(_first_advice(runs, ["second_budgets"]))
+    assert choice == "Choose B hard timeout: no second budget."
+    assert nothing.startswith("Nothing to choose: second budget 2 calls; second budget 3 calls; ")
 
 
 def test_what_was_asked_names_the_second_budgets_where_there_are_some() -> None:
