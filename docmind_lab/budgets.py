@@ -64,6 +64,11 @@ class Price:
     def _repr_html_(self) -> str:
         return f"<code>{escape(repr(self))}</code>"
 
+    @property
+    def written(self) -> str:
+        """As `parse` reads it."""
+        return f"{self.input_per_million}/{self.output_per_million}"
+
     def cost(self, input_tokens: float, output_tokens: float) -> float:
         """What these tokens cost."""
         return (input_tokens * self.input_per_million + output_tokens * self.output_per_million) / _MILLION

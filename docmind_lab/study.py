@@ -213,8 +213,11 @@ def prepare_folder(directory: str | os.PathLike[str]) -> Path:
     return folder
 
 
-def require_writable(directory: str | os.PathLike[str]) -> Path:
-    """The folder, made if need be and tested for writing. Raises: ConfigurationError naming it."""
+def require_writable(directory: str | os.PathLike[str], named: str = "--out") -> Path:
+    """The folder, made if need be and tested for writing. named: what it was said by.
+
+    Raises: ConfigurationError naming both.
+    """
     folder = Path(directory)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -223,6 +226,6 @@ def require_writable(directory: str | os.PathLike[str]) -> Path:
             pass
     except OSError as error:
         raise ConfigurationError(
-            f"--out {folder} cannot be written ({error.strerror}); choose another folder"
+            f"{named} {folder} cannot be written ({error.strerror}); choose another folder"
         ) from error
     return folder

@@ -9,14 +9,14 @@ from typing import Any
 
 import pandas as pd
 
-from docmind_lab.budgets import NO_BUDGETS, order_of_level
+from docmind_lab.budgets import NO_BUDGETS
 from docmind_lab.conditions import by_condition, varying, with_arms
 from docmind_lab.findings.advice import advice_of
 from docmind_lab.findings.enough import enough_of
 from docmind_lab.findings.held import HELD_WITHIN_S
 from docmind_lab.findings.prices import PRICES
 from docmind_lab.findings.recommendation import recommend
-from docmind_lab.findings.second_budgets import is_budgeted, spending_of
+from docmind_lab.findings.second_budgets import is_budgeted, levels_in_words, spending_of
 from docmind_lab.findings.tables import counted, duration, joined, one_line
 from docmind_lab.statistics import share_interval
 
@@ -189,7 +189,7 @@ def _title(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> str:
     asked = joined(sorted({str(system.get("asked", "runs")) for system in systems}))
     questions = int(runs["seed"].nunique())
     faults = sorted({str(fault) for fault in runs["fault"]} - {"none"})
-    budgets = sorted({str(level) for level in runs["second_budgets"]}, key=order_of_level)
+    budgets = levels_in_words(str(level) for level in runs["second_budgets"].unique())
     parts = [
         joined([str(system.get("title", name)) for name, system in zip(names, systems, strict=True)]),
         f"{timeout} s decision timeout",

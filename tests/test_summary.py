@@ -95,6 +95,26 @@ def test_the_control_is_never_recommended() -> None:
     assert advice == ("Nothing to choose from: no alternative that enforces the deadline was run.",)
 
 
+def test_a_control_that_was_watched_no_longer_is_no_evidence_that_no_timeout_would_do() -> None:
+    unfinished = sample_run("unguarded", 1, outcome="unfinished", returned_at_s=math.nan, caller_overrun_s=math.nan)
+    failed = sample_run("unguarded", 2, outcome="failed", answered_in_time=False)
+    advice = " ".join(summary_of(sample_run("unguarded", 0), unfinished, sample_run("cooperative", 0)).advice)
+    assert (
+        "Left alone, 1 of 2 runs had not come to an end at the horizon, 10 s: a timeout must exceed that to answer "
+        "them, and by how much is not known."
+    ) in advice
+    assert "no timeout would have answered" not in advice
+    with_failed = " ".join(summary_of(unfinished, failed, sample_run("cooperative", 0)).advice)
+    assert "is not known; 1 of 2 runs failed, which no timeout would have answered." in with_failed
+
+
+def test_a_choice_without_a_servers_log_makes_up_no_server_seconds() -> None:
+    choice = summary_of(sample_run("cooperative", 0, busy_after_deadline_s=math.nan)).advice[0]
+    assert "server-seconds" not in choice
+    assert "What went on afterwards is not known without the servers' log, and decided nothing." in choice
+    assert "server-seconds" in summary_of(sample_run("cooperative", 0)).advice[0]
+
+
 def test_variants_are_told_apart_by_their_options() -> None:
     assert label_of("hard_timeout", '{"naive": true}') == "B  hard timeout (naive)"
     assert label_of("cooperative", '{"cap": "per_read"}') == "A  cooperative (cap=per_read)"

@@ -31,22 +31,25 @@ def export(
     """
     if not (to or otlp or metrics_file):
         raise ConfigurationError("nothing to export to: give --to, --otlp or --metrics-file")
+    # Before anything is sent, which cannot be taken back.
+    if as_format and as_format not in _FORMATS:
+        raise ConfigurationError(f"--format {as_format!r} is not known; there are {', '.join(_FORMATS)}")
+    if as_format and not to:
+        raise ConfigurationError(f"--format {as_format} is of tables; name where they go too, with --to")
     # Function-level: reading tables takes a second to import, and --help must not.
     from docmind_lab.studies.export import DUCKDB_SUFFIX, export_csv, export_duckdb  # noqa: PLC0415
     from docmind_lab.studies.folder import load  # noqa: PLC0415
 
+    study = load(folder)
     if otlp or metrics_file:
         from docmind_lab.telemetry import Telemetry  # noqa: PLC0415
 
-        told = Telemetry(spans="otlp" if otlp else None, metrics_file=metrics_file or None).send(load(folder))
+        told = Telemetry(spans="otlp" if otlp else None, metrics_file=metrics_file or None).send(study)
         typer.echo(f"told of {told} run{'' if told == 1 else 's'}")
     if not to:
         return
     target = Path(to)
     kind = as_format or ("duckdb" if target.suffix == DUCKDB_SUFFIX else "csv")
-    if kind not in _FORMATS:
-        raise ConfigurationError(f"--format {kind!r} is not known; there are {', '.join(_FORMATS)}")
-    study = load(folder)
     written = (export_duckdb(study, target),) if kind == "duckdb" else export_csv(study, target)
     for path in written:
         typer.echo(str(path))

@@ -282,6 +282,8 @@ class MultiAgentCoordinator:
         # What abandoned queries have left running has failed by now, so that all can be told of.
         if not self._telling.close(self._telling_patience_s):
             _log.warning("telemetry: not told of every query within %g s; left behind", self._telling_patience_s)
+        if self._telling.failures:
+            _log.warning("telemetry: queries that were dropped or could not be told of: %d", self._telling.failures)
 
     def __enter__(self) -> Self:
         return self

@@ -22,14 +22,17 @@ class Delivery(Generic[Item]):
         self._sink, self._name = sink, name
         self._waiting: queue.Queue[Item | None] = queue.Queue(_MOST_WAITING)
         self._thread: threading.Thread | None = None
+        # Queries end in several threads at once; the sink has one, or it would take two items at a time.
+        self._starting = threading.Lock()
 
     def report(self, item: Item) -> None:
         """Take the item and return at once."""
         if self._sink is None:
             return
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._deliver, args=(self._sink,), name=self._name, daemon=True)
-            self._thread.start()
+        with self._starting:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._deliver, args=(self._sink,), name=self._name, daemon=True)
+                self._thread.start()
         try:
             self._waiting.put_nowait(item)
         except queue.Full:
@@ -37,7 +40,8 @@ class Delivery(Generic[Item]):
 
     def close(self, patience_s: float = 1.0) -> bool:
         """Let the sink work off what is waiting, for a while; whether it has."""
-        thread, self._thread = self._thread, None
+        with self._starting:
+            thread, self._thread = self._thread, None
         if thread is None:
             return True
         with contextlib.suppress(queue.Full):

@@ -45,7 +45,7 @@ def advice_of(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
     yield from _of_budgets(rows, runs)
     control = next((row for row in rows if row["alternative"] == CONTROL), None)
     if control is not None:
-        yield _timeout_advice(control)
+        yield _timeout_advice(control, float(runs["horizon_s"].iloc[0]))
     if not any(str(fault) != "none" for fault in runs["fault"].unique()):
         yield (
             "These were ordinary latencies. A call that hangs or trickles sets the alternatives further apart: "
@@ -126,10 +126,13 @@ def _choice(held: Sequence[Row], runs: pd.DataFrame) -> list[str]:
     )
     blind = [] if level == NO_BUDGETS else [_name(row) for row in equals if not row["deadline_propagation"]]
     by_chance = f" {joined(blind)} did not look at it: no run came that far." if blind else ""
+    is_seen = not all(math.isnan(row["busy_after_deadline_s"]) for row in held)
+    afterwards = f", least work went on afterwards ({least_busy:.2f} server-seconds a run)" if is_seen else ""
+    unseen = "" if is_seen else " What went on afterwards is not known without the servers' log, and decided nothing."
     choice = (
-        f"Choose {names}: every caller was back within {HELD_WITHIN_S * 1000:.0f} ms of the deadline{within}, least "
-        f"work went on afterwards ({least_busy:.2f} server-seconds a run) and the caller was left with the most ({kept}"
-        f"{answered} of {equals[0]['runs']} answered in time).{unanswered}{by_chance}{alike}"
+        f"Choose {names}: every caller was back within {HELD_WITHIN_S * 1000:.0f} ms of the deadline{within}"
+        f"{afterwards} and the caller was left with the most ({kept}"
+        f"{answered} of {equals[0]['runs']} answered in time).{unanswered}{by_chance}{unseen}{alike}"
     )
     timeout = f"DOCMIND_AGENTS__DECISION_TIMEOUT={timeout_s}"
     own = dict.fromkeys(SETTINGS[row["alternative"]] for row in equals if row["alternative"] in SETTINGS)
@@ -144,12 +147,20 @@ def _none_held(enforcing: Sequence[Row]) -> str:
     )
 
 
-def _timeout_advice(control: Row) -> str:
-    if control["unfinished"] or control["failed"]:
-        done = control["runs"] - control["unfinished"] - control["failed"]
-        return (
-            f"Left alone, {done} of {control['runs']} runs came to an end: no timeout would have answered the others."
+def _timeout_advice(control: Row, horizon_s: float) -> str:
+    """What the control says of a timeout. A run that was watched no longer might have answered after all."""
+    said = []
+    if control["unfinished"]:
+        said.append(
+            f"{control['unfinished']} of {counted(control['runs'], 'run')} had not come to an end at the horizon, "
+            f"{horizon_s:g} s: a timeout must exceed that to answer them, and by how much is not known"
         )
+    if control["failed"]:
+        said.append(
+            f"{control['failed']} of {counted(control['runs'], 'run')} failed, which no timeout would have answered"
+        )
+    if said:
+        return f"Left alone, {'; '.join(said)}."
     return (
         f"Left alone, half of the runs took up to {control['returned_median_s']:.2f} s and the longest "
         f"{control['returned_worst_s']:.2f} s: that is what a timeout must exceed to answer these questions."

@@ -35,16 +35,25 @@ def enough_of(runs: pd.DataFrame) -> Iterator[str]:
 
 
 def _steps(kind: Kind, group: pd.DataFrame) -> list[dict[str, Any]]:
-    """The limits from the tightest on: how many runs each ended, and how many were answered in time."""
+    """The limits from the tightest on: how many runs each ended, or another one did, and how many were in time."""
     return [
         {
             "limit": float(str(limit)),
             "runs": len(of_limit),
             "ended": int((of_limit["stop_reason"].astype("str") == STOP_REASON_OF[kind]).sum()),
             "in_time": int(of_limit["answered_in_time"].sum()),
+            "ended_first": _ended_by_others(kind, of_limit),
         }
         for limit, of_limit in group.groupby(STOP_REASON_OF[kind], sort=True)
     ]
+
+
+def _ended_by_others(kind: Kind, of_limit: pd.DataFrame) -> str:
+    """Which other second budgets ended how many of the runs: "the cost budget ended 2 of them"; empty if none did."""
+    reasons = of_limit["stop_reason"].astype("str").value_counts()
+    others = [STOP_REASON_OF[other] for other in KINDS if other != kind]
+    said = [f"the {name.replace('_', ' ')} ended {reasons[name]} of them" for name in others if name in reasons]
+    return joined(said) if said else ""
 
 
 def _enough(kind: Kind, steps: Sequence[dict[str, Any]]) -> str:
@@ -58,9 +67,13 @@ def _enough(kind: Kind, steps: Sequence[dict[str, Any]]) -> str:
     step = steps[first]
     bound = percent(share_interval(0, step["runs"]).high, 1)
     tighter = f"{joined(said)}; " if said else ""
+    were = "was" if step["in_time"] == 1 else "were"
+    # A run that was over before says nothing of what it would have used.
+    others = step["ended_first"]
+    first_ended = f"; {others}, and what those would have used is not known" if others else ""
     return (
         f"{tighter}{amount(kind, step['limit'])} is the smallest limit tried that ended none of {step['runs']} (at "
-        f"most {bound} of runs, by its 95% Wilson interval), and {step['in_time']} were answered in time"
+        f"most {bound} of runs, by its 95% Wilson interval), and {step['in_time']} {were} answered in time{first_ended}"
     )
 
 

@@ -126,8 +126,8 @@ def _limits(card: Scorecard) -> Iterator[str]:
     if card.beyond:
         yield (
             f"Past the second budget, which they do not look at, went {joined(list(card.beyond))}: their "
-            f"{card.table.measurable} is of work that the budget does not allow, and no arm that keeps to it can match "
-            "that."
+            f"{card.table.measurable} is of work that the budget does not allow, and says nothing of what they would "
+            "have within it."
         )
     unmeasured = sorted(set(card.components.loc[card.components["measured"].isna(), "component"]))
     if unmeasured:

@@ -10,7 +10,7 @@ A budget of tokens, calls or cost is enforced where the deadline is propagated i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -132,6 +132,11 @@ def is_budgeted(runs: pd.DataFrame) -> bool:
 def second_budget_in_words(level: str) -> str:
     """A level of `second_budgets` within a sentence: "second budget 6 calls"."""
     return "no second budget" if level == NO_BUDGETS else f"second budget {level}"
+
+
+def levels_in_words(levels: Iterable[str]) -> list[str]:
+    """The levels from the tightest on, each in a form that can stand in a list: "6 calls and 0.02 cost"."""
+    return [joined(level.split(", ")) for level in sorted(set(levels), key=order_of_level)]
 
 
 def past_a_budget(runs: pd.DataFrame) -> pd.Series[bool]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import difflib
+import io
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -82,7 +83,8 @@ def _json_list(name: str, text: str) -> Iterator[Row]:
 
 
 def _csv_rows(name: str, text: str) -> Iterator[Row]:
-    lines = csv.reader(text.splitlines(keepends=True), strict=True)
+    # Not splitlines, as above; with its own newlines, a text in quotes keeps them.
+    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     columns: list[str] = []
     begins = 1
     try:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from docmind_lab.budgets import order_of_level
+from docmind_lab.budgets import NO_BUDGETS
 from docmind_lab.conditions import with_arms
-from docmind_lab.findings.second_budgets import is_budgeted, second_budget_in_words
+from docmind_lab.findings.second_budgets import is_budgeted, levels_in_words, second_budget_in_words
 from docmind_lab.findings.tables import counted, joined, one_line
 from docmind_lab.reports.parts import Block, Facts, Section, Words
 from docmind_lab.study import Study
@@ -51,9 +51,9 @@ def _facts(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> dict[str, str]:
         "Clock": joined(_levels(runs, "clock")),
     }
     if is_budgeted(runs):
-        levels = sorted(_levels(runs, "second_budgets"), key=order_of_level)
+        levels = levels_in_words(_levels(runs, "second_budgets"))
         facts["Second budgets"] = joined(
-            [second_budget_in_words(level).removeprefix("second budget ") for level in levels]
+            [second_budget_in_words(level) if level == NO_BUDGETS else level for level in levels]
         )
     if "corpus" in design:
         facts["Documents"] = _documents(design)

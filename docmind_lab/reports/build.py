@@ -181,7 +181,9 @@ def _first_advice(runs: pd.DataFrame, columns: Sequence[str]) -> list[str]:
         return [f"{words}: {advice}" for words, advice in found]
     chosen: dict[str, list[str]] = {}
     for words, advice in found:
-        chosen.setdefault(advice.partition(":")[0].rstrip("."), []).append(words)
+        # Without the second budget that nobody is chosen under: the condition says it.
+        choice = advice.partition(":")[0].partition(" under ")[0].rstrip(".")
+        chosen.setdefault(choice, []).append(words)
     if len(chosen) == 1:
         return [f"{next(iter(chosen))}: the same in all {len(found)} conditions."]
     return [f"{choice}: {'; '.join(conditions)}." for choice, conditions in chosen.items()]

@@ -9,8 +9,9 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from docmind_lab.budgets import STOP_REASON_OF
 from docmind_lab.conditions import by_condition, with_arms
-from docmind_lab.findings.second_budgets import spending_of
+from docmind_lab.findings.second_budgets import KINDS, spending_of
 from docmind_lab.findings.tables import bracketed, number, one_line, percent
 from docmind_lab.reports.conditions_in_words import in_words
 from docmind_lab.reports.figure_tables import heading
@@ -42,7 +43,11 @@ _UNITS: Final = {
 
 def arms_tables(runs: pd.DataFrame, apart: Sequence[str], most: int) -> list[Table]:
     """What was measured of each arm: a table for each condition, or one for all if there are more than `most`."""
-    frames = [_arms_of(group, {name: condition[name] for name in apart}) for condition, group in by_condition(runs)]
+    # Of what is limited anywhere: what an arm takes that has no limit is what the limits are held against.
+    limited = [f"{kind}_spent" for kind in KINDS if runs[STOP_REASON_OF[kind]].notna().any()]
+    frames = [
+        _arms_of(group, {name: condition[name] for name in apart}, limited) for condition, group in by_condition(runs)
+    ]
     if len(frames) > most:
         together = pd.concat(frames, ignore_index=True)
         return [Table("Every arm in every condition", _arms_shown(together, apart), together, is_main=True)]
@@ -53,8 +58,8 @@ def arms_tables(runs: pd.DataFrame, apart: Sequence[str], most: int) -> list[Tab
     return tables
 
 
-def _arms_of(runs: pd.DataFrame, condition: Mapping[str, Any]) -> pd.DataFrame:
-    """One row per arm; bounds are of 95 % intervals."""
+def _arms_of(runs: pd.DataFrame, condition: Mapping[str, Any], limited: Sequence[str]) -> pd.DataFrame:
+    """One row per arm; bounds are of 95 % intervals. limited: columns of spending that some condition limits."""
     named = with_arms(runs)
     means = restricted_means(named, timed_out_as="no_answer")
     until = {str(row["arm"]): row for row in means.to_dict("records")}
@@ -82,8 +87,9 @@ def _arms_of(runs: pd.DataFrame, condition: Mapping[str, Any]) -> pd.DataFrame:
         spending = spending_of(group)
         if spending is not None:
             row |= {"ended_by_budget": spending.any_ended, "past_budget": spending.any_passed}
-            for item in spending.passed:
-                row |= _mean(group, f"{item.kind}_spent")
+        for column in limited:
+            if group[column].notna().any():
+                row |= _mean(group, column)
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -123,12 +129,12 @@ def _arms_shown(frame: pd.DataFrame, apart: Sequence[str]) -> pd.DataFrame:
 
 
 def _spending_shown(frame: pd.DataFrame) -> dict[str, list[str]]:
-    """The columns of second budgets; none where no arm had one."""
-    if "ended_by_budget" not in frame:
-        return {}
+    """The columns of second budgets: what they did to whom had one, and what was spent where it is known."""
     counts = {"ended_by_budget": "ended by a second budget", "past_budget": "past a second budget"}
     columns = {
-        title: ["–" if math.isnan(value) else f"{value:.0f}" for value in frame[name]] for name, title in counts.items()
+        title: ["–" if math.isnan(value) else f"{value:.0f}" for value in frame[name]]
+        for name, title in counts.items()
+        if name in frame
     }
     for name, (title, digits) in _SPENT.items():
         if name in frame:

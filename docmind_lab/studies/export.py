@@ -51,7 +51,7 @@ def export_csv(study: Study, folder: str | os.PathLike[str]) -> tuple[Path, ...]
 
     Raises: ConfigurationError when the folder cannot be written, or holds one of the tables already.
     """
-    target = require_writable(folder)
+    target = require_writable(folder, "--to")
     taken = [name for name in TABLES if (target / f"{name}.csv").exists()]
     if taken:
         raise ConfigurationError(f"--to {target} holds {taken[0]}.csv already; choose another folder or remove it")
@@ -90,7 +90,7 @@ def export_duckdb(study: Study, path: str | os.PathLike[str]) -> Path:
     target = Path(path)
     if target.exists():
         raise ConfigurationError(f"--to {target} is there already; choose another file or remove it")
-    require_writable(target.parent)
+    require_writable(target.parent, "--to")
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as beside:
         temporary = Path(beside) / target.name
         with connect(str(temporary)) as connection:

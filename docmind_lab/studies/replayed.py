@@ -7,7 +7,7 @@
     decision_timeout_s = [5, 10, 20]
 
 Swept may be what a replay may have otherwise than it was recorded: alternatives, whether the deadline is propagated,
-decision timeouts, second budgets and retries.
+decision timeouts, second budgets and retries. What is left out is as it was recorded.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from docmind_lab.errors import ConfigurationError
 from docmind_lab.recordings.recording import Recording
 from docmind_lab.recordings.replay import opened
 from docmind_lab.settings import Settings
+from docmind_lab.studies.budget_levels import FIELDS
 from docmind_lab.workloads.kinds import OWN_PREFIX
 
 SETTLED_FACTORS: Final = (
@@ -73,11 +74,20 @@ def completed(values: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
         )
     named = {name: values[name] for name in _DOCUMENTS if name in values}
     recorded = replayed_comparison(recording, Asked(**named), "virtual", settings)
-    known = {"alternative": list(recorded.alternatives), "decision_timeout_s": recorded.decision_timeout_s}
+    known: dict[str, Any] = {
+        "alternative": list(recorded.alternatives),
+        "decision_timeout_s": recorded.decision_timeout_s,
+    }
+    price: dict[str, Any] = {}
+    if "price" not in values and isinstance(factors, Mapping) and not FIELDS.keys() & factors.keys():
+        # As a comparison that replays: others take the place of all that were recorded.
+        limits = {name: recorded.budget.limit(kind) for name, kind in FIELDS.items()}
+        known |= {name: limit for name, limit in limits.items() if limit is not None}
+        price = {} if recorded.budget.price is None else {"price": recorded.budget.price.written}
     settled = {name: design[name] for name in fields if name in design}
     # A wrong type of factors is said where every field is checked.
     swept = known | dict(factors) | {"workload": recorded.workload} if isinstance(factors, Mapping) else factors
-    return {"repeats": recorded.runs} | dict(values) | settled | {"factors": swept}
+    return {"repeats": recorded.runs} | price | dict(values) | settled | {"factors": swept}
 
 
 def replayed(folder: str, asked: Asked, corpus: str, questions: str) -> Comparison:

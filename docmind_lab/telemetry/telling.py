@@ -77,7 +77,10 @@ class Telemetry:
         elif self.spans is not None:
             require_opentelemetry()
         if self.metrics_file is not None:
-            require_writable(os.path.dirname(os.path.abspath(self.metrics_file)))
+            named = "telemetry.metrics_file (--metrics-file):"
+            require_writable(os.path.dirname(os.path.abspath(self.metrics_file)), named)
+            if os.path.isdir(self.metrics_file):
+                raise ConfigurationError(f"{named} {os.fspath(self.metrics_file)} is a folder; name a file in it")
 
     def tell(self, measured: Sequence[MeasuredRun], manifest: Mapping[str, Any]) -> None:
         """Tell of these runs; never raises for what goes wrong on the way."""

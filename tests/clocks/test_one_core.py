@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import threading
+from collections.abc import Iterable
 
 import pytest
 
-from docmind_lab.clocks.virtual import VirtualClock, one_core
+from docmind_lab.clocks.virtual import VirtualClock, one_core, outside_simulation
 from docmind_lab.clocks.virtual.one_core import OneCore
 
 pytestmark = pytest.mark.skipif(
@@ -60,6 +62,27 @@ def test_a_core_that_has_no_time_for_them_is_left_by_all_threads(monkeypatch: py
         thread.join()
     assert len(kept) == 1
     assert left == (mine, mine)
+
+
+def test_a_run_that_leaves_its_core_does_so_with_the_thread_of_its_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine, looked, look = os.sched_getaffinity(0), threading.Event(), OneCore.look
+
+    def look_and_tell(core: OneCore, threads: Iterable[threading.Thread]) -> None:
+        look(core, threads)
+        looked.set()
+
+    # No core has as much time as that, so the first look lets everybody go.
+    monkeypatch.setattr(one_core, "_LEAST_SHARE", math.inf)
+    monkeypatch.setattr(one_core, "_JUDGED_AFTER_S", 0.0)
+    monkeypatch.setattr(OneCore, "look", look_and_tell)
+
+    def function() -> list[set[int]]:
+        with outside_simulation():
+            # Whoever looks does so every quarter of a second.
+            assert looked.wait(30.0)
+        return _cores_of_two_threads()
+
+    assert VirtualClock().run(function) == [mine, mine]
 
 
 def test_where_cores_cannot_be_chosen_a_run_goes_on_without(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -38,6 +41,30 @@ def test_a_slow_sink_does_not_delay_whoever_reports() -> None:
     go_on.set()
     analytics.close()
     assert heard == [EVENT] * 3
+
+
+def test_a_sink_takes_one_event_at_a_time_whoever_reports_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Both look whether there is a thread to deliver before either starts one, if nothing keeps them from it.
+    all_looked = threading.Barrier(2)
+    started = []
+
+    class Slow(threading.Thread):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            with contextlib.suppress(threading.BrokenBarrierError):
+                all_looked.wait(0.2)
+            super().__init__(*arguments, **options)
+            started.append(self)
+
+    analytics = Analytics(lambda event: None)
+    reporters = [threading.Thread(target=analytics.report, args=(EVENT,)) for _ in range(2)]
+    monkeypatch.setattr("docmind_lab.coordinator.delivery.threading", SimpleNamespace(Thread=Slow))
+    for reporter in reporters:
+        reporter.start()
+    for reporter in reporters:
+        reporter.join()
+    analytics.close()
+    assert len(started) == 1
+    assert not started[0].is_alive()
 
 
 def test_events_beyond_what_may_wait_are_dropped_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,6 +99,19 @@ def test_an_exporter_that_hangs_keeps_nobody_waiting(coordinator, caplog: pytest
         exporter.released.set()
 
 
+def test_queries_that_nobody_was_told_of_are_counted_at_the_end(
+    coordinator, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*arguments: Any) -> None:
+        raise RuntimeError("no run can be made of it")
+
+    monkeypatch.setattr("docmind_lab.telemetry.telling.measured_query", broken)
+    asked = coordinator(timeout_s=0.001, telemetry=Telemetry(metrics=RunMetrics()))
+    asked.process_query(QUESTION)
+    asked.close()
+    assert "telemetry: queries that were dropped or could not be told of: 1" in caplog.text
+
+
 def test_what_cannot_be_told_is_said_before_anything_starts(coordinator, tmp_path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigurationError):

@@ -60,6 +60,11 @@ def test_a_text_may_have_line_ends_of_its_own(tmp_path: Path):
     lines = file_with(tmp_path, '{"text": "Why\u2028so?"}\n', "mine.jsonl")
     cells = file_with(tmp_path, 'text\n"Why\nso?"\n', "mine.csv")
     assert [read_questions(path)[0].text for path in (lines, cells)] == ["Why\u2028so?", "Why\nso?"]
+    plain = file_with(tmp_path, "text,gold_facts\r\nWhy\u2028so?,one\x0btwo\r\nAnd?,\r\n", "plain.csv")
+    assert [(each.text, each.gold_facts) for each in read_questions(plain)] == [
+        ("Why\u2028so?", ("one\x0btwo",)),
+        ("And?", ()),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,17 @@ def test_second_budgets_of_a_replay_are_those_that_were_recorded_unless_others_a
     assert (made.budget.tokens, made.budget.calls, made.decision_timeout_s) == (100, None, 5.0)
 
 
+def test_a_study_has_the_second_budgets_that_were_recorded_unless_others_are_given(live: Study, tmp_path: Path) -> None:
+    recorded = {"calls": 4, "cost": 0.0125, "price": {"input_per_million": 0.15, "output_per_million": 1e-7}}
+    place = recording_at(tmp_path / "r", live, budget=recorded)
+    kept = {combination.comparison.budget for combination in design(place).planned.combinations}
+    assert kept == {Budget(calls=4, cost=0.0125, price=Price(0.15, 1e-7))}
+    others = design(place, alternative="A", budget_tokens=[100, "none"]).planned.combinations
+    assert [combination.comparison.budget for combination in others] == [Budget(tokens=100), Budget()]
+    none = design(place, alternative="A", budget_calls="none").planned.combinations
+    assert [combination.comparison.budget for combination in none] == [Budget()]
+
+
 def test_second_budgets_are_swept_over_a_recording(folder: Path) -> None:
     made = design(folder, alternative="A", budget_calls=[2, "none"])
     runs = sweep(made, executor=in_this_process()()).runs.astype({"second_budgets": "str"}).set_index("second_budgets")

@@ -8,7 +8,9 @@ import pandas as pd
 from sample_runs import sample_run, study_of
 
 from docmind_lab.reports.asked import asked
+from docmind_lab.reports.build import _first_advice
 from docmind_lab.reports.conditions_in_words import in_words
+from docmind_lab.reports.figures import MOST_CONDITIONS
 from docmind_lab.reports.limits import limits
 from docmind_lab.reports.parts import Facts, Table
 from docmind_lab.reports.tables import arms_tables
@@ -45,6 +47,36 @@ def test_in_one_table_of_all_conditions_arms_without_a_second_budget_have_a_dash
     (together,) = arms_tables(budgeted_study().runs, ["second_budgets"], 1)
     assert together.shown["past a second budget"].tolist() == ["0", "3", "–"]
     assert together.shown["calls of the model per run"].tolist()[-1] == "–"
+
+
+def test_what_an_arm_takes_without_a_limit_stands_beside_what_it_is_limited_to() -> None:
+    runs = budgeted_study().runs
+    runs["calls_spent"] = runs["calls_spent"].fillna(12.0)
+    (together,) = arms_tables(runs, ["second_budgets"], 1)
+    assert together.shown["calls of the model per run"].tolist()[-1] == "12.0 (all alike)"
+    assert together.shown["past a second budget"].tolist()[-1] == "–"
+    _, free = arms(runs)
+    assert free.shown["calls of the model per run"].tolist() == ["12.0 (all alike)"]
+    nobody = arms_tables(runs.assign(call_budget=math.nan, second_budgets="none"), [], 4)[0]
+    assert "calls of the model per run" not in nobody.shown
+
+
+def test_of_many_conditions_those_under_whose_budget_nobody_is_chosen_stand_together() -> None:
+    past = [
+        sample_run(
+            "hard_timeout",
+            0,
+            second_budgets=f"{limit} calls",
+            call_budget=float(limit),
+            calls_spent=limit + 1.0,
+            calls_overspent=1.0,
+        )
+        for limit in range(2, 3 + MOST_CONDITIONS)
+    ]
+    runs = study_of([*past, sample_run("hard_timeout", 0)]).runs
+    choice, nothing = sorted(_first_advice(runs, ["second_budgets"]))
+    assert choice == "Choose B hard timeout: no second budget."
+    assert nothing.startswith("Nothing to choose: second budget 2 calls; second budget 3 calls; ")
 
 
 def test_what_was_asked_names_the_second_budgets_where_there_are_some() -> None:

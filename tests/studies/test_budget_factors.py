@@ -15,6 +15,8 @@ from docmind_lab.batch import in_this_process
 from docmind_lab.budgets import Budget, Price
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.findings.enough import enough_of
+from docmind_lab.findings.second_budgets import levels_in_words
+from docmind_lab.findings.tables import joined
 from docmind_lab.records import to_frame
 from docmind_lab.settings import Settings
 from docmind_lab.studies.cells import benches_of
@@ -125,6 +127,31 @@ def test_enough_is_the_smallest_limit_that_ended_no_run_and_how_sure_that_is_is_
     assert said == (
         "A cooperative: 6 calls ended 4 of 4 runs and 9 calls ended 2 of 4 runs; 12 calls is the smallest limit tried "
         "that ended none of 4 (at most 49.0% of runs, by its 95% Wilson interval), and 4 were answered in time."
+    )
+
+
+def test_runs_that_another_budget_ended_are_said_to_be_no_evidence_that_a_limit_is_enough() -> None:
+    under_both = {"second_budgets": "both", "cost_budget": 0.02}
+    cut = {"stop_reason": "cost_budget", "outcome": "partial", "answered_in_time": False}
+    rows = [
+        limited(limit, seed, is_ended=False, **under_both | (cut if seed else {}))
+        for limit in (6.0, 9.0)
+        for seed in range(3)
+    ]
+    (said,) = enough_of(to_frame("runs", rows))
+    assert said.startswith("A cooperative: 6 calls is the smallest limit tried that ended none of 3 (at most")
+    assert said.endswith(
+        "and 1 was answered in time; the cost budget ended 2 of them, and what those would have used is not known."
+    )
+
+
+def test_levels_of_several_limits_can_be_told_apart_in_a_list() -> None:
+    levels = ["none", "6 calls", "6 calls, 0.02 cost"]
+    assert joined(levels_in_words(levels), "or") == "6 calls and 0.02 cost, 6 calls or none"
+    rows = [sample_run("cooperative", 0, second_budgets=level, run_id=level) for level in levels]
+    assert (
+        " · second budget 6 calls and 0.02 cost, 6 calls or none · "
+        in summarise(to_frame("runs", rows), MANIFEST).title
     )
 
 

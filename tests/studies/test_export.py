@@ -116,6 +116,13 @@ def test_without_duckdb_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.M
         export_duckdb(study(), tmp_path / "study.duckdb")
 
 
+def test_a_place_that_cannot_be_written_is_refused_by_the_option_that_named_it(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for export, target in ((export_csv, tmp_path / "file" / "out"), (export_duckdb, tmp_path / "file" / "a.duckdb")):
+        with pytest.raises(ConfigurationError, match=r"^--to .*file.* cannot be written"):
+            export(study_of([]), target)
+
+
 def test_what_is_no_export_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match=r"calls\.csv cannot be read"):
         read_csv(tmp_path, "calls")

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import docmind_lab as dl
 from docmind_lab.cli import app
 from docmind_lab.errors import ConfigurationError, ServiceError
+from docmind_lab.settings import Settings
 from docmind_lab.telemetry import RunMetrics, Telemetry
 
 pytest.importorskip("opentelemetry.sdk.trace")
@@ -76,3 +77,27 @@ def test_export_to_nowhere_is_refused(kept) -> None:
     done = CliRunner().invoke(app, ["export", str(kept[0])])
     assert isinstance(done.exception, ConfigurationError)
     assert "give --to, --otlp or --metrics-file" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--to", "tables", "--format", "xml"], "--format 'xml' is not known; there are csv, duckdb"),
+        (["--format", "csv"], "--format csv is of tables; name where they go too, with --to"),
+    ],
+)
+def test_nothing_is_sent_before_a_format_that_cannot_be_is_refused(
+    kept, tmp_path: Path, given: list[str], said: str
+) -> None:
+    path = tmp_path / "runs.prom"
+    done = CliRunner().invoke(app, ["export", str(kept[0]), "--metrics-file", str(path), *given])
+    assert said in str(done.exception)
+    assert not path.exists()
+
+
+def test_a_metrics_file_that_cannot_be_written_is_refused_by_its_own_name(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigurationError, match=r"^telemetry\.metrics_file \(--metrics-file\): .* cannot be written"):
+        Telemetry(metrics_file=tmp_path / "file" / "runs.prom").check(Settings())
+    with pytest.raises(ConfigurationError, match="is a folder; name a file in it"):
+        Telemetry(metrics_file=tmp_path).check(Settings())

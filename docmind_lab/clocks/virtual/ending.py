@@ -124,7 +124,8 @@ def watch(kernel: Kernel, main: MainThread, stall_after_s: float, core: OneCore)
             real_join(main.thread, min(_LOOK_S, stall_after_s / 2))
         except KeyboardInterrupt as interrupt:
             kernel.interrupt = interrupt
-        core.look(kernel.threads)
+        # The function's own thread too: the kernel lists what was started from it.
+        core.look([main.thread, *kernel.threads])
         # After a failure, hand-overs are no progress: the function may be catching everything, for ever.
         if kernel.handovers != seen and kernel.failure is None:
             seen, since = kernel.handovers, real_monotonic()
