@@ -21,11 +21,12 @@ from langgraph.store.base import BaseStore
 from docmind_lab.alternatives import Alternative, StopFlag
 from docmind_lab.alternatives.base import Inputs, Outcome
 from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.clocks import WALL
 from docmind_lab.coordinator.analytics import Analytics, AnalyticsEvent, Sink
 from docmind_lab.coordinator.answer_stream import AnswerStream, Write, WrittenTokens
 from docmind_lab.coordinator.delivery import Delivery
 from docmind_lab.coordinator.fallback import Fallback, extractive_fallback
-from docmind_lab.coordinator.queries import EndedQuery, QueryTelemetry
+from docmind_lab.coordinator.queries import Closing, EndedQuery, QueryTelemetry
 from docmind_lab.coordinator.response import (
     THREAD_BUSY,
     AgentResponse,
@@ -87,6 +88,7 @@ class MultiAgentCoordinator:
         searched = corpus or language_reference()
         told = None if telemetry is None else telemetry.query_sink(self.settings, searched.collection)
         self._telling = Delivery[EndedQuery](told, "docmind-telemetry")
+        self._closing = Closing()
         self._telling_patience_s = 0.0 if telemetry is None else telemetry.patience_s
         self._threads = ConversationThreads()
         self._numbers = itertools.count(1)
@@ -188,7 +190,7 @@ class MultiAgentCoordinator:
             outcome = dataclasses.replace(outcome, outcome="partial", answer=tokens.text)
         response = self._response(outcome, fallback, thread_id, recorder)
         self._report(response, outcome, thread_id)
-        self._telling.report(EndedQuery(recorder, self.alternative, outcome))
+        self._telling.report(EndedQuery(recorder, self.alternative, outcome, self._closing))
         return response
 
     def _fallback(self, question: str, outcome: Outcome, deadline: Deadline, recorder: Recorder) -> Fallback | None:
@@ -277,6 +279,7 @@ class MultiAgentCoordinator:
 
     def close(self) -> None:
         """Stop the services that were started, close the clients, let analytics finish."""
+        self._closing.at = min(self._closing.at, WALL.now())
         self._open.close()
         self.analytics.close()
         # What abandoned queries have left running has failed by now, so that all can be told of.

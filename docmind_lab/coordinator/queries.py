@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from docmind_lab.alternatives.base import Alternative, Outcome
@@ -11,16 +12,25 @@ from docmind_lab.recorder import Recorder
 from docmind_lab.settings import Settings
 
 
+@dataclass
+class Closing:
+    """When a coordinator began to close, an instant of the system's monotonic clock; inf while it is open."""
+
+    at: float = math.inf
+
+
 @dataclass(frozen=True)
 class EndedQuery:
     """One query. recorder: of its run, in which what the query has left behind may still be at work.
 
-    outcome: as the caller had it, which has the answer too; nobody tells of that.
+    outcome: as the caller had it, which has the answer too; nobody tells of that. closing: of its coordinator, which
+    ends what is still at work.
     """
 
     recorder: Recorder
     alternative: Alternative
     outcome: Outcome
+    closing: Closing = field(default_factory=Closing)
 
 
 class QueryTelemetry(Protocol):

@@ -1,6 +1,7 @@
 """A query to a coordinator as a measured run: what its own side recorded; servers are not asked.
 
-What it left behind belongs to it, so it is told of when it is quiet, at its horizon at the latest.
+What it left behind belongs to it, so it is told of when it is quiet, at its horizon at the latest. A coordinator that
+closes ends what is at work: it is then told of as it stood, and its work counts as not over.
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ def measured_query(query: EndedQuery, settings: Settings, study_id: str) -> Meas
     """The query, after waiting until nothing of it is at work; what servers alone know is NaN."""
     recorder, alternative, outcome = query.recorder, query.alternative, query.outcome
     limit_s = recorder.deadline.limit_s
-    horizon_at = recorder.started_at + HORIZON_FACTOR * limit_s
+    horizon_s = HORIZON_FACTOR * limit_s
+    horizon_at = recorder.started_at + horizon_s
     quiet = recorder.wait_quiet(max(0.0, horizon_at - recorder.clock.now()))
     snapshot = recorder.snapshot()
+    if query.closing.at < min(horizon_at, snapshot.last_at):
+        horizon_at, horizon_s = query.closing.at, query.closing.at - recorder.started_at
     if not quiet or snapshot.last_at > horizon_at:
         quiet, snapshot = False, snapshot.until(horizon_at)
     facts = RunFacts(
@@ -35,7 +39,7 @@ def measured_query(query: EndedQuery, settings: Settings, study_id: str) -> Meas
         seed=recorder.seed,
         question_id="",
         decision_timeout_s=limit_s,
-        horizon_s=HORIZON_FACTOR * limit_s,
+        horizon_s=horizon_s,
         deadline_propagation=alternative.propagates,
         router_injection=settings.agents.enable_router_injection,
         retries="",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import threading
 import time
@@ -13,7 +14,7 @@ from prometheus_client import generate_latest
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.alternatives.base import Outcome
 from docmind_lab.comparison import Comparison
-from docmind_lab.coordinator.queries import EndedQuery
+from docmind_lab.coordinator.queries import Closing, EndedQuery
 from docmind_lab.deadlines import Deadline
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.recorder import Recorder
@@ -152,6 +153,24 @@ def test_what_is_still_at_work_at_the_horizon_is_told_of_as_it_stood() -> None:
     assert (run.work_censored, run.quiescent_at_s) == (True, run.horizon_s)
     # Five hundredths of a second, and what a loaded machine needs to notice.
     assert 0.05 <= time.monotonic() - begun_at < 5.0
+
+
+def test_what_is_ended_by_the_close_of_a_coordinator_counts_as_not_over() -> None:
+    recorder = Recorder("query-1", 1, Deadline.after(60.0))
+    with recorder.work("cut by the close"):
+        query = dataclasses.replace(ended(recorder), closing=Closing(time.monotonic()))
+        recorder.event("checkpoint_put", step=1)
+    run = measured_query(query, Settings(), "queries").run
+    assert run.work_censored
+    assert run.quiescent_at_s == run.horizon_s == query.closing.at - recorder.started_at
+    assert measured_query(ended(recorder), Settings(), "queries").run.work_censored is False
+
+
+def test_a_query_that_was_quiet_when_its_coordinator_closed_is_whole() -> None:
+    recorder = Recorder("query-1", 1, Deadline.after(60.0))
+    query = ended(recorder)
+    run = measured_query(dataclasses.replace(query, closing=Closing(time.monotonic())), Settings(), "queries").run
+    assert not run.work_censored
 
 
 def test_queries_are_observed_for_as_long_as_the_runs_of_a_comparison() -> None:
