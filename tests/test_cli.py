@@ -276,7 +276,18 @@ def test_json_is_all_that_is_printed(tmp_path: Path, run_here: Callable[..., Don
 @pytest.mark.wall
 def test_interrupted_it_ends_cleanly_and_keeps_the_finished_runs(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    words = ["--runs", "200", "--alternatives", "A,B", "--profile", "typical/40", "--decision-timeout", "0.4"]
+    words = [
+        "--runs",
+        "200",
+        "--alternatives",
+        "A,B",
+        "--profile",
+        "typical/40",
+        "--decision-timeout",
+        "0.4",
+        "--workers",
+        "1",
+    ]
     process = subprocess.Popen(
         [sys.executable, "-c", LISTENING_TO_CTRL_C, "compare", *words, "--out", str(out)],
         stdout=subprocess.PIPE,
