@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -102,6 +103,8 @@ class SqliteStore:
         # One connection and a lock for it: statements are short, and a connection is not made for several threads.
         self._lock = threading.Lock()
         self._database = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+        # By `close`, or when nobody refers to the store any more.
+        self._closing = weakref.finalize(self, self._database.close)
         self._database.execute("PRAGMA journal_mode=WAL")
         self._database.execute(
             "CREATE TABLE IF NOT EXISTS pending (sub_task_id TEXT PRIMARY KEY, entry TEXT NOT NULL, extensions INTEGER)"
@@ -145,7 +148,7 @@ class SqliteStore:
     def close(self) -> None:
         """Close the file."""
         with self._lock:
-            self._database.close()
+            self._closing()
 
 
 class RedisStore:

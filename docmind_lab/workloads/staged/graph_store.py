@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -101,11 +102,14 @@ def is_confirmed(result: object) -> bool:
 class GraphStore:
     """A graph in SQLite. Any thread may use it; each write is one transaction.
 
+    It is closed by `close`, or when nobody refers to it any more, abandoned writers included.
+
     Raises: sqlite3.Error where the file cannot be written, at the making or at a write.
     """
 
     def __init__(self, path: str = ":memory:") -> None:
         self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self._closing = weakref.finalize(self, self._connection.close)
         self._lock = threading.Lock()
         self._connection.executescript(_SCHEMA)
 
@@ -182,7 +186,7 @@ class GraphStore:
 
     def close(self) -> None:
         """Close the connection; a store in memory is gone then."""
-        self._connection.close()
+        self._closing()
 
     def _put(self, table: str, values: tuple[str, ...]) -> bool:
         """Whether the row is new."""

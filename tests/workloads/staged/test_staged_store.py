@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sqlite3
 
 import pytest
@@ -90,3 +91,12 @@ def test_a_store_in_a_file_is_there_again_and_an_unknown_table_is_refused(tmp_pa
     with pytest.raises(ConfigurationError, match="table must be one of"):
         again.rows("sqlite_master")
     again.close()
+
+
+def test_a_store_that_nobody_refers_to_any_more_is_closed() -> None:
+    store = GraphStore()
+    connection = store._connection
+    del store
+    gc.collect()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")
