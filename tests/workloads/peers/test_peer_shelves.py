@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from docmind_lab.errors import ConfigurationError
@@ -22,7 +24,8 @@ def test_every_chunk_is_on_one_shelf_and_topics_stay_together() -> None:
     topics = [topic for shelf in made for topic in shelf.topics]
     assert len(topics) == len(set(topics))
     sizes = [len(shelf.chunks) for shelf in made]
-    assert max(sizes) < 2 * min(sizes)
+    # A topic is never split, and how large one is depends on the Python whose reference it is.
+    assert max(sizes) - min(sizes) <= max(Counter(c.topic for c in chunks).values())
 
 
 def test_no_peer_goes_without_however_large_a_topic_is() -> None:
