@@ -26,7 +26,9 @@ def measured_query(query: EndedQuery, settings: Settings, study_id: str) -> Meas
     horizon_at = recorder.started_at + horizon_s
     quiet = recorder.wait_quiet(max(0.0, horizon_at - recorder.clock.now()))
     snapshot = recorder.snapshot()
-    if query.closing.at < min(horizon_at, snapshot.last_at):
+    returned_at = recorder.started_at if recorder.returned_at is None else recorder.returned_at
+    # Whoever had no answer yet when it closed was waited for, and is told of whole.
+    if returned_at <= query.closing.at < min(horizon_at, snapshot.last_at):
         horizon_at, horizon_s = query.closing.at, query.closing.at - recorder.started_at
     if not quiet or snapshot.last_at > horizon_at:
         quiet, snapshot = False, snapshot.until(horizon_at)

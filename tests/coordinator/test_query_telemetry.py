@@ -166,6 +166,14 @@ def test_what_is_ended_by_the_close_of_a_coordinator_counts_as_not_over() -> Non
     assert measured_query(ended(recorder), Settings(), "queries").run.work_censored is False
 
 
+def test_a_query_that_was_answered_while_its_coordinator_closed_is_whole() -> None:
+    recorder = Recorder("query-1", 1, Deadline.after(60.0))
+    closing = Closing(time.monotonic())
+    run = measured_query(dataclasses.replace(ended(recorder), closing=closing), Settings(), "queries").run
+    assert not run.work_censored
+    assert run.returned_at_s > closing.at - recorder.started_at
+
+
 def test_a_query_that_was_quiet_when_its_coordinator_closed_is_whole() -> None:
     recorder = Recorder("query-1", 1, Deadline.after(60.0))
     query = ended(recorder)
