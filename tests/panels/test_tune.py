@@ -253,6 +253,10 @@ def test_a_timeline_is_not_drawn_again_for_the_runs_of_other_questions(
     of_each = len(panel.alternatives)
     assert all(seeds == {panel.seed} for seeds in drawn_of)
     assert 1 <= len(drawn_of) <= of_each
+    before = len(drawn_of)
+    panel._repaint()
+    panel.wait(PATIENCE_S)
+    assert len(drawn_of) == before
     panel.tabs.view = "Completion"
     panel.wait(PATIENCE_S)
     assert drawn_of[-1] == set(panel.study.runs["seed"])
