@@ -8,6 +8,7 @@ import pytest
 
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.retrieval import Chunk, load_language_reference, load_questions
+from docmind_lab.system import named_corpus
 from docmind_lab.workloads.peers.shelves import PASSAGES, shelves, task_for
 
 PEERS = ("a", "b", "c", "d")
@@ -27,6 +28,11 @@ def test_every_chunk_is_on_one_shelf_and_topics_stay_together() -> None:
     # A topic is never split, and how large one is depends on the Python whose reference it is.
     largest = max(Counter(c.topic for c in chunks).values())
     assert all(abs(size - len(chunks) / len(PEERS)) <= largest for size in sizes)
+
+
+def test_shelves_of_a_corpus_of_small_topics_are_about_even() -> None:
+    sizes = [len(shelf.chunks) for shelf in shelves(named_corpus("handbook").chunks, PEERS)]
+    assert max(sizes) < 2 * min(sizes)
 
 
 def test_no_peer_goes_without_however_large_a_topic_is() -> None:
