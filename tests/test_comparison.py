@@ -83,6 +83,17 @@ def test_ids_are_derived_from_the_design() -> None:
     assert len(set(ids)) == len(ids)
 
 
+def test_neighbouring_study_seeds_share_no_run_seed() -> None:
+    """Trust 7: two studies with seeds 7 and 8 are independent, so each is fresh evidence for the other."""
+    seeds = [{seed for seed, _ in Comparison(seed=study_seed, runs=200).questions()} for study_seed in (7, 8)]
+    assert len(seeds[0]) == len(seeds[1]) == 200
+    assert not seeds[0] & seeds[1]
+
+
+def test_more_repeats_of_a_seed_begin_with_the_fewer_ones() -> None:
+    assert Comparison(runs=60).questions()[:40] == Comparison(runs=40).questions()
+
+
 def test_another_seed_asks_other_questions() -> None:
     first = [question.id for _, question in Comparison(seed=1).questions()]
     assert first != [question.id for _, question in Comparison(seed=2).questions()]

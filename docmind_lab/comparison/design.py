@@ -22,7 +22,7 @@ from docmind_lab.graphs.colours import Colour, checked_colour
 from docmind_lab.labels import label_of
 from docmind_lab.libraries import LibraryPlace
 from docmind_lab.measurement import HORIZON_FACTOR, RunOrder
-from docmind_lab.randomness import keyed_uniform
+from docmind_lab.randomness import keyed_uniform, run_seed
 from docmind_lab.retrieval import Question
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
@@ -32,6 +32,9 @@ from docmind_lab.workloads.kinds import WorkloadKind, workload_kind
 # comes to within a few milliseconds. More would begin to measure each other.
 SIDE_BY_SIDE = 4
 _MOST_RUNS = 10_000
+
+# How run seeds follow from the study's. Studies made under another rule have other ids.
+RUN_SEEDS = "hashed"
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,7 @@ class Comparison:
             "decision_timeout_s": self.decision_timeout_s,
             "runs": self.runs,
             "seed": self.seed,
+            "run_seeds": RUN_SEEDS,
             "alternatives": [{"name": a.name, "options": json.loads(options_json(a))} for a in self.alternatives],
             "latency_profile": self.profile.to_dict(),
             "fault": self.fault,
@@ -143,11 +147,11 @@ class Comparison:
         return f"compare-{digest.hexdigest()}"
 
     def questions(self) -> list[tuple[int, Question]]:
-        """(run seed, question) of each repeat: seeds count up from the study's, the order of questions from it."""
+        """(run seed, question) of each repeat, in order; the study's seed determines both."""
         pool = sorted(
             self.documents.cases(self.kind), key=lambda question: keyed_uniform(self.seed, "question", question.id)
         )
-        return [(self.seed + repeat, pool[repeat % len(pool)]) for repeat in range(self.runs)]
+        return [(run_seed(self.seed, repeat + 1), pool[repeat % len(pool)]) for repeat in range(self.runs)]
 
     @property
     def total_runs(self) -> int:
@@ -157,23 +161,32 @@ class Comparison:
     def orders(self, *, has_server_log: bool = True) -> list[RunOrder]:
         """Every run, in an order drawn from the seed, so that a drift of the machine strikes no alternative alone."""
         orders = [
-            self._order(alternative, seed, question, number, has_server_log)
-            for number, alternative in enumerate(self.alternatives)
-            for seed, question in self.questions()
+            order
+            for number in range(len(self.alternatives))
+            for order in self.orders_of(number, f"{self.study_id}-{number}", has_server_log=has_server_log)
         ]
         return sorted(orders, key=lambda order: keyed_uniform(self.seed, "order", order.facts.run_id))
 
+    def orders_of(self, number: int, prefix: str, *, has_server_log: bool = True) -> list[RunOrder]:
+        """The runs of one alternative, repeat by repeat.
+
+        Args:
+            number: Place of the alternative in `alternatives`, from 0 on.
+            prefix: How the ids of the runs begin; the alternative's name and the repeat, from 1 on, follow.
+            has_server_log: Whether the service writes a log of its own.
+        """
+        alternative = self.alternatives[number]
+        return [
+            self._order(alternative, seed, question, f"{prefix}-{alternative.name}-{repeat}", has_server_log)
+            for repeat, (seed, question) in enumerate(self.questions(), start=1)
+        ]
+
     def _order(
-        self,
-        alternative: Alternative,
-        seed: int,
-        question: Question,
-        number: int,
-        has_server_log: bool,
+        self, alternative: Alternative, seed: int, question: Question, run_id: str, has_server_log: bool
     ) -> RunOrder:
         facts = RunFacts(
             study_id=self.study_id,
-            run_id=f"{self.study_id}-{number}-{alternative.name}-{seed}",
+            run_id=run_id,
             workload=self.kind.name,
             alternative=alternative.name,
             alternative_options=options_json(alternative),

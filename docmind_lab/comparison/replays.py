@@ -13,7 +13,7 @@ from docmind_lab.alternatives.names import VARIANTS, parse_alternatives
 from docmind_lab.budgets import Budget, Price
 from docmind_lab.clocks import ClockName
 from docmind_lab.comparison.asked import UNSAID_SEED, UNSAID_WORKLOAD, Asked
-from docmind_lab.comparison.design import Comparison
+from docmind_lab.comparison.design import RUN_SEEDS, Comparison
 from docmind_lab.comparison.documents import Documents, documents_of
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.recordings.recording import Recording
@@ -75,6 +75,10 @@ def _recorded_budget(design: Mapping[str, Any]) -> Budget:
 
 def _require_open(design: Mapping[str, Any], asked: Asked, clock: ClockName) -> None:
     """Return if nothing is asked that the recording has settled otherwise."""
+    if design.get("run_seeds") != RUN_SEEDS:
+        raise ConfigurationError(
+            "replay: this recording was made by an older version, which drew seeds in another way; record again"
+        )
     settled = {"profile": asked.profile is not None, "faults": bool(asked.faults), "clock": clock != "virtual"}
     settled |= {"stops_on_disconnect": not asked.stops_on_disconnect, "side_by_side": asked.side_by_side is not None}
     settled |= {"router_injection": asked.router_injection is not None}

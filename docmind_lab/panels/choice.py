@@ -11,6 +11,7 @@ from docmind_lab.alternatives.names import VARIANTS, parse_alternatives
 from docmind_lab.clocks import ClockName
 from docmind_lab.comparison.design import Comparison
 from docmind_lab.errors import ConfigurationError
+from docmind_lab.randomness import run_seed
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.settings import Settings
@@ -67,6 +68,11 @@ class Choice:
             corpus=self.corpus,
             workload=self.workload,
         )
+
+    @property
+    def first_run_seed(self) -> int:
+        """The seed of the first question's runs."""
+        return run_seed(self.seed, 1)
 
     def code(self) -> str:
         """Python that measures the same runs: a call of `compare`, with every setting written out."""

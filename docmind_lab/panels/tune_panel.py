@@ -39,6 +39,7 @@ from docmind_lab.panels.page import (
 from docmind_lab.panels.study_tabs import StudyTabs
 from docmind_lab.panels.sweep import Sweep, SweepTables
 from docmind_lab.panels.words import asked, needs_run, status_of
+from docmind_lab.randomness import run_seed
 from docmind_lab.settings import Settings
 from docmind_lab.study import Study
 from docmind_lab.workloads import workload_kind
@@ -82,7 +83,7 @@ class TunePanel(ChoiceTraits):
         self._shown: Choice | None = None
         self._drawn = Drawn()
         self.tabs = StudyTabs(self._repaint)
-        self.tabs.question_seed = choice.seed
+        self.tabs.question_seed = choice.first_run_seed
         self._build()
         self.observe(self._moved, list(SETTINGS))
         self._moved()
@@ -165,8 +166,8 @@ class TunePanel(ChoiceTraits):
 
     def _moved(self, change: Any = None) -> None:
         """A control was moved: measure it, or say why not."""
-        if change is not None and change.name == "seed" and self.tabs.question_seed == change.old:
-            self.tabs.question_seed = change.new
+        if change is not None and change.name == "seed" and self.tabs.question_seed == run_seed(change.old, 1):
+            self.tabs.question_seed = run_seed(change.new, 1)
         if self.clock == "virtual":
             self.run()
             return

@@ -39,7 +39,7 @@ def benches_of(design: StudyDesign, settings: Settings) -> list[Bench]:
     replay = None if design.replay is None else Path(design.replay)
     if replay is not None:
         settings = off_endpoints(settings)
-    grouped: dict[tuple[str, Simulated], list[tuple[Comparison, RunOrder]]] = {}
+    grouped: dict[tuple[str, Simulated], list[tuple[Comparison, int, RunOrder]]] = {}
     for number, combination in enumerate(design.planned.combinations):
         comparison = combination.comparison
         own = settings.replaced(agents={"enable_router_injection": comparison.router_injection})
@@ -50,19 +50,19 @@ def benches_of(design: StudyDesign, settings: Settings) -> list[Bench]:
             design.study_id, number, has_server_log=comparison.clock == "virtual" or has_server_log(own)
         )
         bench = grouped.setdefault((comparison.clock, replaying(simulated(comparison, own), replay)), [])
-        bench += [(comparison, order) for order in orders]
+        bench += [(comparison, repeat, order) for repeat, order in enumerate(orders)]
     return list(_benches(design, grouped))
 
 
 def _benches(
-    design: StudyDesign, grouped: dict[tuple[str, Simulated], list[tuple[Comparison, RunOrder]]]
+    design: StudyDesign, grouped: dict[tuple[str, Simulated], list[tuple[Comparison, int, RunOrder]]]
 ) -> Iterator[Bench]:
     numbers = itertools.count()
     for (clock, system), members in grouped.items():
-        orders = [order for _, order in members]
         if clock == "wall":
-            orders.sort(key=lambda order: keyed_uniform(design.seed, "order", order.facts.run_id))
+            members.sort(key=lambda member: keyed_uniform(design.seed, "order", member[2].facts.run_id))
         else:
-            orders.sort(key=lambda order: order.facts.seed)
+            members.sort(key=lambda member: member[1])
+        orders = [order for _, _, order in members]
         cells = cells_of(orders, system, RUNS_PER_CELL, prefix=f"{next(numbers):02}-")
         yield Bench(members[0][0], system.settings, tuple(cells))

@@ -33,14 +33,9 @@ class Combination:
 
     def orders(self, study_id: str, number: int, *, has_server_log: bool = True) -> list[RunOrder]:
         """The runs, repeat by repeat. number: of the combination in its study."""
-        orders = self.comparison.orders(has_server_log=has_server_log)
-        name = f"{study_id}-{number:04}-{self.alternative.name}"
+        orders = self.comparison.orders_of(0, f"{study_id}-{number:04}", has_server_log=has_server_log)
         return [
-            dataclasses.replace(
-                order,
-                facts=dataclasses.replace(order.facts, study_id=study_id, run_id=f"{name}-{order.facts.seed}"),
-            )
-            for order in sorted(orders, key=lambda order: order.facts.seed)
+            dataclasses.replace(order, facts=dataclasses.replace(order.facts, study_id=study_id)) for order in orders
         ]
 
 

@@ -30,7 +30,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.budgets import NO_BUDGETS
-from docmind_lab.comparison.design import SIDE_BY_SIDE
+from docmind_lab.comparison.design import RUN_SEEDS, SIDE_BY_SIDE
 from docmind_lab.comparison.documents import Documents, documents_of
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.labels import label_of
@@ -119,7 +119,7 @@ class StudyDesign(BaseModel):
         unsaid = {name for name in FIELDS if getattr(self.factors, name) == (NO_BUDGETS,)}
         unset = {name for name in ("price", "replay") if getattr(self, name) is None}
         values = self.model_dump(mode="python", exclude={"factors", "corpus", "questions", *unset})
-        values |= self.documents.design()
+        values |= self.documents.design() | {"run_seeds": RUN_SEEDS}
         factors = self.factors.model_dump(mode="python", exclude={"alternative", "latency_profile", *unsaid})
         factors["alternative"] = [
             {"name": item.name, "options": json.loads(options_json(item))} for item in alternatives_of(self.factors)

@@ -23,7 +23,7 @@ def measured(seed: int, runs: int, alternatives=EVERY, **changes) -> pd.DataFram
 @pytest.fixture(scope="module")
 def runs() -> pd.DataFrame:
     # Few enough at a time to be computed in this process, which has imported everything already.
-    return concatenated("runs", [measured(seed, 2) for seed in (7, 9)])
+    return concatenated("runs", [measured(seed, 2) for seed in (7, 12)])
 
 
 def test_those_who_enforce_nothing_are_caught_and_nobody_else_is_accused(runs: pd.DataFrame) -> None:
@@ -81,7 +81,7 @@ def test_an_arm_with_other_seeds_is_not_told_apart_from_itself(runs: pd.DataFram
     # The same arm with the same seeds is the same run: what makes an A/A under common random numbers vacuous.
     again = measured(7, 2, ["B"])
     columns = ["seed", "returned_at_s", "busy_after_deadline_s", "source_recall"]
-    assert again[columns].equals(first.sort_values("seed").head(2)[columns].reset_index(drop=True))
+    assert again[columns].equals(first[first["seed"].isin(again["seed"])][columns].reset_index(drop=True))
 
 
 def test_a_scorecard_of_real_runs_puts_those_that_keep_the_deadline_ahead(runs: pd.DataFrame) -> None:

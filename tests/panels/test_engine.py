@@ -10,6 +10,7 @@ from scripted_runs import PATIENCE_S, SMALL, Scripted
 from docmind_lab.batch import Workers
 from docmind_lab.panels.engine import Engine
 from docmind_lab.panels.sweep import Sweep
+from docmind_lab.randomness import run_seed
 from docmind_lab.settings import Settings
 
 
@@ -30,7 +31,9 @@ def test_the_first_runs_are_one_question_under_every_alternative() -> None:
     engine, heard = _engine(Scripted())
     engine.request(SMALL)
     assert engine.wait(PATIENCE_S)
-    assert [item.run.seed for item in heard[-1].measured] == [7, 7, 8, 8, 9, 9]
+    assert [item.run.seed for item in heard[-1].measured] == [
+        seed for seed in sorted(run_seed(7, repeat) for repeat in (1, 2, 3)) for _ in "AB"
+    ]
 
 
 def test_what_is_known_comes_at_once_and_is_not_computed_again() -> None:

@@ -10,6 +10,7 @@ from docmind_lab.errors import ConfigurationError
 from docmind_lab.panels import browse, show
 from docmind_lab.panels.choice import Choice
 from docmind_lab.panels.rows import call_rows, event_rows, run_rows
+from docmind_lab.randomness import run_seed
 from docmind_lab.settings import Settings
 from docmind_lab.study import Study
 
@@ -64,10 +65,10 @@ def test_an_empty_study_is_refused() -> None:
 def test_a_browser_lists_runs_by_alternative_and_outcome() -> None:
     study = _study(SMALL)
     browser = browse(study, arm="B  hard timeout")
+    questions = {1: "h04", 2: "h01", 3: "h05"}
     assert [name for name, _ in browser._runs.options] == [
-        "B hard timeout · 20 s · h04 (seed 7) · answered, back after 11 s",
-        "B hard timeout · 20 s · h01 (seed 8) · answered, back after 12 s",
-        "B hard timeout · 20 s · h05 (seed 9) · answered, back after 13 s",
+        f"B hard timeout · 20 s · {questions[repeat]} (seed {seed}) · answered, back after {10 + repeat} s"
+        for seed, repeat in sorted((run_seed(7, repeat), repeat) for repeat in questions)
     ]
     assert browser.run_id == browser._runs.value
     browser.arm = "all"

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from docmind_lab.randomness import run_seed
 from docmind_lab.recordings.recording import RecordedCall, RecordedRun, Recording
 
 
@@ -29,11 +30,11 @@ def recorded_call(call_id: str, started_at_s: float, ended_at_s: float, **change
 
 
 def recorded_run(*calls: RecordedCall, **changes: Any) -> RecordedRun:
-    """A run of seed 7 under A; `changes` replace fields."""
+    """The first run of a study of seed 7, under A; `changes` replace fields."""
     values: dict[str, Any] = {
         "alternative": "cooperative",
         "alternative_options": "{}",
-        "seed": 7,
+        "seed": run_seed(7, 1),
         "question_id": "q01",
         "decision_timeout_s": 2.0,
         "horizon_s": 10.0,

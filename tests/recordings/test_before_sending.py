@@ -128,7 +128,8 @@ def test_what_does_not_go_together_is_refused_before_anything_starts(
 def test_what_a_recording_has_settled_is_refused_by_name(options: dict[str, Any], name: str, tmp_path: Path) -> None:
     folder = written(tmp_path / "r")
     (folder / "manifest.json").write_text(
-        '{"study_id": "s", "recording_format": 1, "design": {"seed": 7, "corpus": "language_reference"}}',
+        '{"study_id": "s", "recording_format": 1, '
+        '"design": {"seed": 7, "run_seeds": "hashed", "corpus": "language_reference"}}',
         encoding="utf-8",
     )
     with pytest.raises(ConfigurationError, match=f"^{name}: the recording has"):

@@ -11,6 +11,7 @@ from recorded_runs import recorded_call, recorded_run, recording_of
 
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.comparison import Comparison
+from docmind_lab.randomness import run_seed
 from docmind_lab.recordings import RecordedRun
 from docmind_lab.recordings.replay import ReplayedService, request_digest, retimed
 from docmind_lab.recordings.timings import Timing
@@ -26,7 +27,7 @@ BODY = json.dumps({"model": "docmind-scripted", "messages": [{"role": "user", "c
 
 def planned(*runs: RecordedRun, call_id: str = CALL, attempt: int = 1, body: bytes = BODY) -> Plan:
     service = ReplayedService(OpenAIService(LatencyProfile.named("typical")), "llm", recording_of(*runs), FACTS)
-    tags = {"call-id": call_id, "attempt": attempt, "role": "planner", "step": "2.0.1", "seed": 7}
+    tags = {"call-id": call_id, "attempt": attempt, "role": "planner", "step": "2.0.1", "seed": ORDER.facts.seed}
     headers = {f"x-docmind-{name}": str(value) for name, value in tags.items()}
     return service.plan(ServiceRequest("POST", "/v1/chat/completions", headers, body))
 
@@ -67,7 +68,7 @@ def test_another_alternatives_call_that_ended_is_preferred_to_one_that_was_cut()
 def test_a_call_of_another_question_is_not_taken_for_this_one() -> None:
     runs = [
         recorded_run(recorded_call(CALL, 0.0, seconds), question_id="q02", seed=seed)
-        for seed, seconds in ((7, 1.0), (8, 2.0))
+        for seed, seconds in ((run_seed(7, 1), 1.0), (run_seed(7, 2), 2.0))
     ]
     # Drawn between the two, so it is neither.
     assert 1.0 < planned(*runs).duration_s < 2.0

@@ -17,6 +17,7 @@ from docmind_lab.budgets import Budget, Price
 from docmind_lab.comparison.asked import Asked
 from docmind_lab.comparison.replays import replayed_comparison
 from docmind_lab.errors import ConfigurationError, RecordError
+from docmind_lab.randomness import run_seed
 from docmind_lab.recordings import Recording
 from docmind_lab.settings import Settings
 from docmind_lab.studies.cells import benches_of
@@ -93,7 +94,7 @@ def test_the_calls_of_a_swept_replay_take_as_long_as_they_were_recorded_to(swept
 def test_alternatives_and_decision_timeouts_are_swept_over_one_recording(swept: Study) -> None:
     met = swept.runs.groupby(["alternative", "decision_timeout_s"], observed=True)["seed"].agg(list)
     assert met.to_dict() == {
-        (name, timeout_s): [7]
+        (name, timeout_s): [run_seed(7, 1)]
         for name in ("unguarded", "cooperative", "async_cancellation")
         for timeout_s in (2.0, 60.0)
     }
