@@ -11,6 +11,7 @@
     pairing.py             two arms, seed by seed
     bootstrap.py           bootstrap intervals
     differences.py         differences of means and medians, paired or not
+    sparse.py              means of which few values differ
     corrections.py         many comparisons: Holm, Benjamini and Hochberg
 
 Runs that timed out, failed or never ended are in every number; none is over answered runs only.
