@@ -59,6 +59,7 @@ class Answer:
     documents_count: int = 0
     source_recall: float = NAN
     answer_score: float = NAN
+    error_type: str = ""
 
 
 def call_records(
@@ -244,8 +245,16 @@ def derive_run(
         recall_at_deadline=_recall_at_deadline(facts, events),
         answer_score=answer.answer_score,
         coordination_overhead_s=_coordination_overhead(facts, answer, events, returned_at_s),
+        error_type=answer.error_type if answer.outcome == "failed" else "",
+        error_node=_error_node(answer.error_type, events) if answer.outcome == "failed" else "",
         **_spending(facts.budget, [call for call in started if call.kind == "llm"]),
     )
+
+
+def _error_node(error_type: str, events: Iterable[EventRecord]) -> str:
+    """The innermost node that ended with the error: an agent's node ends before the node that holds the agent."""
+    ended = ((event, json.loads(event.detail)) for event in events if event.event == "node_ended")
+    return next((str(detail["node"]) for _, detail in ended if detail["outcome"] == error_type and error_type), "")
 
 
 def _spending(budget: Budget, requests: Sequence[CallRecord]) -> dict[str, Any]:

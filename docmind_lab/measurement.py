@@ -124,7 +124,7 @@ def measure(order: RunOrder, workload: Workload, log: RequestLog, clock: Clock =
         recorder.wait_quiet(_UNWINDING_PATIENCE_S)
         workload.forget(facts.run_id)
     recall, score = workload.scores(order.question, outcome)
-    answer = Answer(outcome.outcome, outcome.stop_reason, len(outcome.documents), recall, score)
+    answer = Answer(outcome.outcome, outcome.stop_reason, len(outcome.documents), recall, score, outcome.error_type)
     calls = call_records(facts, recorder, snapshot, rows)
     events = event_records(facts, recorder, snapshot, rows)
     run = derive_run(facts, answer, calls, events, work_censored=not quiet, threads_left=snapshot.threads_left)

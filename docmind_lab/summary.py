@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +13,10 @@ import pandas as pd
 from docmind_lab.budgets import NO_BUDGETS
 from docmind_lab.conditions import by_condition, varying, with_arms
 from docmind_lab.findings.advice import advice_of
+from docmind_lab.findings.choice import overran
 from docmind_lab.findings.enough import enough_of
 from docmind_lab.findings.held import HELD_WITHIN_S
+from docmind_lab.findings.measured_perf import CONTROL
 from docmind_lab.findings.prices import PRICES
 from docmind_lab.findings.recommendation import recommend
 from docmind_lab.findings.second_budgets import is_budgeted, levels_in_words, spending_of
@@ -27,16 +30,44 @@ _SHARE = ("share", "low", "high")
 class Summary:
     """A study in words and numbers.
 
-    table: one row for each condition and arm; columns are documented in `summarise`. apart: columns of the condition
-    that vary; none in a comparison. is_budgeted: some run had a second budget.
+    Attributes:
+        title: What was measured, in a line.
+        table: One row for each condition and arm; columns are documented in `summarise`.
+        runs: The runs that it is of.
+        manifest: What the study's manifest says.
+        apart: Columns of the condition that vary; none in a comparison.
+        is_budgeted: Whether some run had a second budget.
     """
 
     title: str
     table: pd.DataFrame
-    sentences: tuple[str, ...]
-    advice: tuple[str, ...]
+    runs: pd.DataFrame
+    manifest: Mapping[str, Any]
     apart: tuple[str, ...] = ()
     is_budgeted: bool = False
+
+    @functools.cached_property
+    def sentences(self) -> tuple[str, ...]:
+        """A sentence for each arm: what happened to the callers, what went on afterwards, what the arm asks for."""
+        return self._of_conditions[0] if self.apart else tuple(map(_sentence, self._rows))
+
+    @functools.cached_property
+    def advice(self) -> tuple[str, ...]:
+        """What to choose, in the first line; then why, what is open, and what the runs cannot say."""
+        if self.table.empty:
+            return ()
+        advice = self._of_conditions[1] if self.apart else tuple(advice_of(self._rows, self.runs))
+        return (*advice, *_of_its_making(self.manifest))
+
+    @functools.cached_property
+    def _of_conditions(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return _of_conditions(self.runs)
+
+    @property
+    def _rows(self) -> list[Mapping[str, Any]]:
+        return [
+            {str(name): value for name, value in row.items()} for row in self.table.reset_index().to_dict("records")
+        ]
 
     def display_table(self) -> pd.DataFrame:
         """The table as people read it: rounded, with units in the headings."""
@@ -53,19 +84,71 @@ class Summary:
                     f"{share:.2f} [{low:.2f}, {high:.2f}]"
                     for share, low, high in zip(*(self.table[f"in_time_{name}"] for name in _SHARE), strict=True)
                 ],
-                "caller overrun median (s)": [_number(v, 3) for v in self.table["caller_overrun_median_s"]],
-                "caller overrun worst (s)": [_number(v, 3) for v in self.table["caller_overrun_worst_s"]],
-                "late calls per run": [_number(v, 1) for v in self.table["calls_after_deadline"]],
-                "late server seconds per run": [_number(v, 2) for v in self.table["busy_after_deadline_s"]],
-                "late tokens per run": [_number(v, 0) for v in self.table["tokens_after_deadline"]],
+                "overran": [str(count) for count in self.table["overran"]],
+                "overran by median (s)": [_number(v, 2, "") for v in self.table["overran_median_s"]],
+                "overran by worst (s)": self._worst(),
+                "late calls per run": self._late("calls_after_deadline", 1),
+                "late server seconds per run": self._late("busy_after_deadline_s", 2),
+                "late tokens per run": self._late("tokens_after_deadline", 0),
                 "source recall": [_number(v, 2) for v in self.table["source_recall"]],
             },
             index=self.table.index,
         )
 
+    def _worst(self) -> list[str]:
+        """The worst overrun of each arm; at least that where a run was not back when observation stopped."""
+        return [
+            f"{'≥ ' if unfinished else ''}{_number(worst, 2)}" if overran else ""
+            for overran, worst, unfinished in zip(
+                *(self.table[name] for name in ("overran", "caller_overrun_worst_s", "unfinished")), strict=True
+            )
+        ]
+
+    def _late(self, column: str, digits: int) -> list[str]:
+        """A mean per run; at least that where the work of a run was still going on when observation stopped."""
+        return [
+            f"{'≥ ' if censored and value else ''}{_number(value, digits)}"
+            for value, censored in zip(self.table[column], self.table["work_censored"], strict=True)
+        ]
+
+    def short_table(self) -> tuple[pd.DataFrame, tuple[str, ...]]:
+        """The table for a narrow terminal, and what every arm has in common, in words.
+
+        Arms with the same row share one. Columns in which all arms are alike are left out and named in the words.
+        """
+        frame = self.display_table().rename(columns=_SHORTER)
+        columns = [*map(_heading, self.apart), *(name for name in _SHORT if name in frame)]
+        frame = frame[columns]
+        if self.apart or len(frame) < 2:
+            return frame, ()
+        alike = [name for name in columns if frame[name].nunique() == 1]
+        frame = frame.drop(columns=alike)
+        rows: dict[tuple[str, ...], list[str]] = {}
+        for label, row in zip(frame.index, frame.to_numpy(), strict=True):
+            rows.setdefault(tuple(map(str, row)), []).append(str(label))
+        merged = pd.DataFrame(list(rows), columns=frame.columns, index=[_one_label(labels) for labels in rows.values()])
+        return merged, tuple(self._in_common(alike))
+
+    def _in_common(self, alike: Sequence[str]) -> Iterator[str]:
+        """What all arms share, and that it is the length of the runs that decides who is in time."""
+        first = self.display_table().rename(columns=_SHORTER).iloc[0]
+        said = [f"{name} {first[name]}" for name in alike if first[name] not in ("", "0", "–")]
+        if said:
+            yield f"The same under each: {', '.join(said)}."
+        control = self.runs[self.runs["alternative"].astype("str") == CONTROL].set_index("seed")["answered_in_time"]
+        others = self.runs[self.runs["alternative"].astype("str") != CONTROL]
+        others = others[others["seed"].isin(control.index)]
+        if len(others) and control.index.is_unique:
+            equal = int((others["answered_in_time"] == others["seed"].map(control)).sum())
+            yield (
+                f"In {equal} of {len(others)} runs an alternative answered in time exactly where the run without a "
+                "deadline did."
+            )
+
     def text(self) -> str:
-        """Title and table as plain text."""
-        return f"{self.title}\n{self.display_table().to_string()}"
+        """Title, choice and table as plain text."""
+        choice = f"{self.advice[0]}\n" if self.advice else ""
+        return f"{self.title}\n{choice}{self.display_table().to_string()}"
 
     def markdown(self) -> str:
         """All of it as Markdown."""
@@ -76,12 +159,15 @@ class Summary:
             f"| {label} | " + " | ".join(str(v) for v in row) + " |"
             for label, row in zip(frame.index, frame.to_numpy(), strict=True)
         ]
-        parts = [f"# {self.title}", "\n".join([header, rule, *rows])]
+        parts = [f"# {self.title}"]
+        parts += [f"**{line}**" if place == 0 else line for place, line in enumerate(self.advice)]
+        parts.append("\n".join([header, rule, *rows]))
         parts.append("\n".join(f"- {line}" for line in self.sentences))
-        parts.append("\n\n".join(self.advice))
         parts.append(
             "Late: after the deadline, from the servers' own log: calls received, seconds busy, tokens generated; "
-            "means per run. In time: the share of runs, with its Wilson interval. Figures: timeline.png, overrun.png. "
+            "means per run. Overran: runs whose caller was not back within 150 ms of the deadline, and by how much. In "
+            "time: the share of runs, with its Wilson interval. ≥: observation stopped before the end. "
+            "Figures: timeline.png, overrun.png. "
             "Tables: runs, calls and events (.parquet)."
         )
         return "\n\n".join(parts) + "\n"
@@ -92,8 +178,10 @@ def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
 
     Its table is indexed by label, with the columns of the condition that vary, if any do; alternative,
     alternative_options, runs; counts answered, answered_in_time, partial, timed_out, failed, unfinished,
-    work_censored; in_time_share, in_time_low, in_time_high (Wilson, 95 %); caller_overrun_median_s and _worst_s (an
-    unfinished run counts with its horizon, a lower bound), work_overrun_worst_s, returned_median_s and _worst_s; means
+    work_censored; in_time_share, in_time_low, in_time_high (Wilson, 95 %); overran (runs whose caller was not back
+    within 150 ms of the deadline), overran_median_s (of those, NaN without any) and caller_overrun_worst_s (an
+    unfinished run counts with its horizon, a lower bound), worked_on (runs in which work went on for longer than that),
+    work_overrun_worst_s, threads_left (runs that left a thread), returned_median_s and _worst_s; means
     per run calls_after_deadline, busy_after_deadline_s, tokens_after_deadline, late_checkpoints, source_recall,
     answer_score; deadline_propagation (so second budgets are enforced), ended_by_budget (runs that a second budget
     ended), past_budget (runs that went past one), spending (both in words; empty without a second budget).
@@ -104,12 +192,7 @@ def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
         for arm, members in group.groupby("arm", observed=True, sort=True):
             rows.append(_row(str(arm), members) | {name: condition[name] for name in apart})
     table = pd.DataFrame(rows, columns=list(rows[0]) if rows else ["label"]).set_index("label")
-    if apart:
-        sentences, advice = _of_conditions(runs)
-    else:
-        sentences, advice = tuple(_sentence(row) for row in rows), tuple(advice_of(rows, runs))
-    advice = (*advice, *_of_its_making(manifest))
-    return Summary(_title(runs, manifest), table, sentences, advice, apart, is_budgeted(runs))
+    return Summary(_title(runs, manifest), table, runs, manifest, apart, is_budgeted(runs))
 
 
 def _of_its_making(manifest: Mapping[str, Any]) -> Iterator[str]:
@@ -139,6 +222,7 @@ def _row(label: str, group: pd.DataFrame) -> dict[str, Any]:
     outcomes = group["outcome"].value_counts()
     # An unfinished run has overrun by its whole horizon at least: leaving it out would flatter the alternative.
     overrun = group["caller_overrun_s"].fillna(group["horizon_s"] - group["decision_timeout_s"])
+    is_late = overran(group)
     row: dict[str, Any] = {
         "label": label,
         "alternative": str(group["alternative"].iloc[0]),
@@ -152,11 +236,14 @@ def _row(label: str, group: pd.DataFrame) -> dict[str, Any]:
     row |= {name: int(outcomes.get(name, 0)) for name in ("answered", "partial", "timed_out", "failed", "unfinished")}
     row |= {
         "answered_in_time": int(group["answered_in_time"].sum()),
-        "caller_overrun_median_s": float(overrun.median()),
+        "overran": int(is_late.sum()),
+        "overran_median_s": float(overrun[is_late].median()),
         "caller_overrun_worst_s": float(overrun.max()),
         "late_checkpoints": float(group["late_checkpoints"].mean()),
         "work_censored": int(group["work_censored"].sum()),
+        "worked_on": int((group["work_overrun_s"] > HELD_WITHIN_S).sum()),
         "work_overrun_worst_s": float(group["work_overrun_s"].max()),
+        "threads_left": int((group["threads_left"] > 0).sum()),
         "returned_worst_s": float(group["returned_at_s"].max()),
         "returned_median_s": float(group["returned_at_s"].median()),
     }
@@ -211,45 +298,80 @@ def _level(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _number(value: float, digits: int) -> str:
-    return "–" if math.isnan(value) else f"{value:.{digits}f}"
+# Headings of the display table in a narrow one.
+_SHORTER = {
+    "in time (95 %)": "answered in time",
+    "overran by median (s)": "by median (s)",
+    "overran by worst (s)": "by worst (s)",
+    "late server seconds per run": "late server seconds",
+}
+# What fits 80 columns beside the names of the alternatives.
+_SHORT = (
+    *("answered in time", "partial", "failed", "unfinished", "ended by 2nd budget", "past it"),
+    *("overran", "by median (s)", "by worst (s)", "late server seconds", "source recall"),
+)
+
+
+def _one_label(labels: list[str]) -> str:
+    """The label of a row that several arms share: their letters, or their names where one has no letter of its own."""
+    if len(labels) == 1:
+        return labels[0]
+    parts = [label.split("  ", 1) for label in labels]
+    return ", ".join(part[0] if len(part) == 2 and "(" not in part[1] else one_line("  ".join(part)) for part in parts)
+
+
+def _number(value: float, digits: int, absent: str = "–") -> str:
+    return absent if math.isnan(value) else f"{value:.{digits}f}"
 
 
 def _sentence(row: Mapping[str, Any]) -> str:
-    """What happened, why, and what it costs."""
-    name, runs = row["alternative"], row["runs"]
-    parts = [_what_the_caller_saw(row), *([row["spending"]] if row["spending"] else [])]
-    late = row["calls_after_deadline"]
-    busy = row["busy_after_deadline_s"]
-    if math.isnan(busy):
-        parts.append("what the servers did afterwards cannot be known without their log")
-    elif late > 0 or row["late_checkpoints"] > 0:
-        parts.append(
-            f"after the deadline {counted(round(late * runs), 'more call')} reached a server and "
-            f"{counted(round(row['late_checkpoints'] * runs), 'checkpoint')} came after the return: "
-            f"{_why_it_went_on(row)}"
-        )
-    elif busy > 0:
-        parts.append(f"no call came after the deadline; servers were busy with earlier ones for {busy * runs:.2f} s")
-    else:
-        parts.append("nothing went on after the deadline")
-    if name in PRICES:
-        parts.append(f"the price: {PRICES[name]}")
+    """What happened to the callers, what went on afterwards, and what the alternative asks for."""
+    parts = [_callers(row), *([row["spending"]] if row["spending"] else []), *_afterwards(row)]
+    if row["alternative"] in PRICES:
+        parts.append(f"the price: {PRICES[row['alternative']]}")
     return f"{one_line(row['label'])}: {'; '.join(parts)}."
 
 
-def _what_the_caller_saw(row: Mapping[str, Any]) -> str:
-    runs, in_time = row["runs"], row["answered_in_time"]
-    text = f"{in_time} of {runs} answered in time"
-    late = row["answered"] - in_time
-    if late:
-        text += f", {late} late"
-    if row["unfinished"]:
-        text += f", {row['unfinished']} not at all by the horizon"
-    worst = row["caller_overrun_worst_s"]
-    if row["unfinished"]:
-        return f"{text} (overrun at least {worst:.1f} s)"
-    return f"{text}; the caller waited at most {duration(worst)} too long"
+def _callers(row: Mapping[str, Any]) -> str:
+    text = f"{row['answered_in_time']} of {row['runs']} answered in time"
+    late = row["answered"] - row["answered_in_time"]
+    others = {"late": late, "with part of an answer": row["partial"], "with nothing": row["timed_out"]}
+    others |= {"failed": row["failed"], "not back when observation stopped": row["unfinished"]}
+    text += "".join(f", {count} {words}" for words, count in others.items() if count)
+    if not row["overran"]:
+        # Where a run failed at once its caller was back too: nobody had to wait, and nobody had an answer.
+        return f"{text}; every caller was back within {duration(HELD_WITHIN_S)} of the deadline"
+    least = "at least " if row["unfinished"] else ""
+    return (
+        f"{text}; {row['overran']} callers waited too long, at worst {least}{duration(row['caller_overrun_worst_s'])}"
+    )
+
+
+def _afterwards(row: Mapping[str, Any]) -> Iterator[str]:
+    """What went on after the deadline, by everything that was measured of it."""
+    late, busy, runs = row["calls_after_deadline"], row["busy_after_deadline_s"], row["runs"]
+    least = "at least " if row["work_censored"] else ""
+    found = []
+    if not math.isnan(busy) and (late > 0 or busy > 0):
+        calls = f"{counted(round(late * runs), 'call')} reached a server and " if late > 0 else ""
+        found.append(f"after the deadline {calls}servers worked {least}{busy * runs:.2f} s in all")
+    if row["late_checkpoints"] > 0:
+        found.append(f"{counted(round(row['late_checkpoints'] * runs), 'checkpoint')} came after the return")
+    if row["worked_on"]:
+        found.append(
+            f"work of the graph went on in {counted(row['worked_on'], 'run')}, "
+            f"until {least}{row['work_overrun_worst_s']:.2f} s after the deadline"
+        )
+    if row["threads_left"]:
+        found.append(f"{counted(row['threads_left'], 'run')} left a thread at work")
+    if found:
+        yield f"{', '.join(found)}: {_why_it_went_on(row)}"
+    elif math.isnan(busy):
+        yield "no work of the graph was seen after the deadline"
+    else:
+        yield "nothing went on after the deadline"
+    if math.isnan(busy):
+        yield "what the servers did after the deadline cannot be known without their log"
 
 
 def _why_it_went_on(row: Mapping[str, Any]) -> str:
@@ -261,5 +383,5 @@ def _why_it_went_on(row: Mapping[str, Any]) -> str:
     if row["alternative"] in by_construction:
         return by_construction[row["alternative"]]
     if row["work_overrun_worst_s"] <= HELD_WITHIN_S:
-        return "on the way as the deadline fell, and cut within moments"
-    return "the calls table tells which"
+        return "on the way as the deadline fell, and over within moments"
+    return "docmind-lab doctor --graph tells which node, docmind-lab show which call"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import math
 
 from sample_runs import LEVELS, MANIFEST, sample_run, study_of
@@ -27,11 +28,57 @@ def test_an_unfinished_run_counts_with_its_whole_horizon() -> None:
 
 def test_a_sentence_tells_what_went_on_after_the_deadline() -> None:
     late = sample_run(
-        "hard_timeout", 0, outcome="timed_out", answered_in_time=False, calls_after_deadline=2.0, late_checkpoints=5
+        "hard_timeout",
+        0,
+        outcome="timed_out",
+        answered_in_time=False,
+        calls_after_deadline=2.0,
+        busy_after_deadline_s=3.0,
+        late_checkpoints=5,
     )
     sentence = summary_of(late).sentences[0]
-    assert "2 more calls reached a server and 5 checkpoints came after the return" in sentence
+    assert "after the deadline 2 calls reached a server and servers worked 3.00 s in all" in sentence
+    assert "5 checkpoints came after the return" in sentence
     assert "nothing went on" in summary_of(sample_run("cooperative", 0)).sentences[0]
+
+
+def test_nothing_went_on_is_said_only_where_no_measure_saw_anything() -> None:
+    """Trust 13: work in the process, threads and checkpoints count as the server's log does."""
+    for column, value in (("work_overrun_s", 1.5), ("threads_left", 1), ("late_checkpoints", 2)):
+        assert "nothing went on" not in summary_of(sample_run("cooperative", 0, **{column: value})).sentences[0]
+
+
+def test_work_that_was_not_over_when_observation_stopped_is_a_lower_bound() -> None:
+    """Trust 9: censored work carries "≥"."""
+    summary = summary_of(
+        sample_run("hard_timeout", 0, busy_after_deadline_s=8.0, work_overrun_s=8.0, work_censored=True)
+    )
+    assert summary.display_table()["late server seconds per run"].iloc[0] == "≥ 8.00"
+    assert "servers worked at least 8.00 s" in summary.sentences[0]
+
+
+def test_an_overrun_that_no_run_had_is_not_printed() -> None:
+    """Trust 9: the median of 0 and 1.691 is 0.846, which no run had."""
+    shown = (
+        summary_of(sample_run("unguarded", 0), sample_run("unguarded", 1, caller_overrun_s=1.691))
+        .display_table()
+        .iloc[0]
+    )
+    assert (shown["overran"], shown["overran by median (s)"], shown["overran by worst (s)"]) == ("1", "1.69", "1.69")
+
+
+def test_arms_with_the_same_row_share_one_and_columns_that_do_not_differ_become_words() -> None:
+    """Trust 9 and 21: the table spends its columns on what differs."""
+    runs = [sample_run(level, 0) for level in ("cooperative", "async_cancellation")]
+    table, alike = summary_of(*runs, sample_run("hard_timeout", 0, busy_after_deadline_s=3.0)).short_table()
+    assert list(table.index) == ["A, C", "B  hard timeout"]
+    assert list(table.columns) == ["late server seconds"]
+    assert alike[0].startswith("The same under each: answered in time 1.00")
+
+
+def test_it_says_where_the_run_without_a_deadline_decides_who_is_in_time() -> None:
+    _, alike = summary_of(sample_run("unguarded", 0), sample_run("cooperative", 0)).short_table()
+    assert alike[-1].startswith("In 1 of 1 runs an alternative answered in time exactly where")
 
 
 def test_a_call_on_its_way_as_the_deadline_fell_is_not_blamed_on_the_alternative() -> None:
@@ -41,7 +88,7 @@ def test_a_call_on_its_way_as_the_deadline_fell_is_not_blamed_on_the_alternative
         in summary_of(sample_run("async_cancellation", 0, work_overrun_s=0.004, **late)).sentences[0]
     )
     assert (
-        "the calls table tells which"
+        "docmind-lab show which call"
         in summary_of(sample_run("async_cancellation", 0, work_overrun_s=1.0, **late)).sentences[0]
     )
 
@@ -55,19 +102,31 @@ def test_without_a_server_log_it_says_that_it_cannot_know() -> None:
 
 def test_the_choice_falls_on_one_that_holds_the_deadline_and_leaves_least_behind() -> None:
     advice = summary_of(
-        sample_run("cooperative", 0, outcome="partial"),
-        sample_run("hard_timeout", 0, busy_after_deadline_s=1.0),
-        sample_run("stop_flag", 0, caller_overrun_s=0.6),
+        *(sample_run("cooperative", repeat, outcome="partial") for repeat in range(12)),
+        *(sample_run("hard_timeout", repeat, busy_after_deadline_s=1.0 + repeat / 10) for repeat in range(12)),
+        *(sample_run("stop_flag", repeat, caller_overrun_s=0.6) for repeat in range(12)),
     ).advice
     assert advice[0].startswith("Choose A cooperative:")
-    assert "DOCMIND_AGENTS__DECISION_TIMEOUT=2" in advice[1]
-    assert "ENABLE_DEADLINE_PROPAGATION=true" in advice[1]
+    assert "server time after the deadline: 1.55 s more than A cooperative [" in advice[1]
+    (settings,) = [line for line in advice if line.startswith("Settings: ")]
+    assert "DOCMIND_AGENTS__DECISION_TIMEOUT=2" in settings
+    assert "ENABLE_DEADLINE_PROPAGATION=true" in settings
 
 
-def test_what_the_caller_was_left_with_is_not_said_where_nothing_is_gold() -> None:
-    advice = summary_of(sample_run("cooperative", 0, source_recall=math.nan)).advice[0]
-    assert "source recall" not in advice
-    assert "with the most (1 of 1 answered in time)" in advice
+def test_settings_are_proposed_for_the_labs_own_systems_only() -> None:
+    """Trust 14: a graph of one's own does not read the lab's settings."""
+    runs = [sample_run(level, repeat) for level in ("cooperative", "hybrid") for repeat in range(12)]
+    assert any(line.startswith("Settings: ") for line in summary_of(*runs).advice)
+    own = [dataclasses.replace(run, workload="own:my_app:graph") for run in runs]
+    assert not any(line.startswith("Settings: ") for line in summary_of(*own).advice)
+
+
+def test_failures_are_named_once_with_their_node_and_count() -> None:
+    """Trust 14."""
+    failed = {"outcome": "failed", "answered_in_time": False, "error_type": "KeyError", "error_node": "planner"}
+    advice = summary_of(*(sample_run("cooperative", repeat, **failed) for repeat in range(3))).advice
+    assert advice[0] == "Nothing to choose: every run under A cooperative failed."
+    assert "Failed: 3 of 3 runs, with KeyError in node planner (3 runs)." in advice
 
 
 def test_it_says_what_of_a_replay_was_not_recorded_and_what_ended_a_study() -> None:
@@ -80,19 +139,23 @@ def test_it_says_what_of_a_replay_was_not_recorded_and_what_ended_a_study() -> N
 
 
 def test_one_answer_more_decides_nothing() -> None:
-    runs = [sample_run(level, repeat) for level in ("cooperative", "async_cancellation") for repeat in range(8)]
+    runs = [sample_run(level, repeat) for level in ("cooperative", "async_cancellation") for repeat in range(12)]
     runs[0] = sample_run("cooperative", 0, outcome="partial", answered_in_time=False)
-    assert "A cooperative or C async cancellation" in summary_of(*runs).advice[0]
+    advice = summary_of(*runs).advice
+    assert advice[0].startswith("Choose A cooperative or C async cancellation: these runs do not tell them apart;")
+    assert "11 to 12 of 12 runs were answered in time" in advice[0]
+    assert any(line.startswith("Not told apart: the share answered in time, better under C") for line in advice)
 
 
 def test_when_none_held_the_deadline_it_says_so() -> None:
     advice = summary_of(sample_run("stop_flag", 0, caller_overrun_s=0.6)).advice
-    assert advice[0].startswith("None held the deadline within 150 ms; D stop flag came closest, 0.60 s")
+    assert "no alternative had its callers back within 150 ms of the deadline" in advice[0]
+    assert "D stop flag came closest: late in 1 of 1 runs, at worst by 0.60 s" in advice[0]
 
 
 def test_the_control_is_never_recommended() -> None:
     advice = summary_of(sample_run("unguarded", 0)).advice
-    assert advice == ("Nothing to choose from: no alternative that enforces the deadline was run.",)
+    assert advice[0] == "Nothing to choose from: no alternative that enforces the deadline was run."
 
 
 def test_a_control_that_was_watched_no_longer_is_no_evidence_that_no_timeout_would_do() -> None:
@@ -100,19 +163,18 @@ def test_a_control_that_was_watched_no_longer_is_no_evidence_that_no_timeout_wou
     failed = sample_run("unguarded", 2, outcome="failed", answered_in_time=False)
     advice = " ".join(summary_of(sample_run("unguarded", 0), unfinished, sample_run("cooperative", 0)).advice)
     assert (
-        "Left alone, 1 of 2 runs had not come to an end at the horizon, 10 s: a timeout must exceed that to answer "
-        "them, and by how much is not known."
+        "Without a deadline, 1 of 2 runs had not ended after 10 s, when observation stopped. No timeout up to then "
+        "would have had them answered."
     ) in advice
-    assert "no timeout would have answered" not in advice
     with_failed = " ".join(summary_of(unfinished, failed, sample_run("cooperative", 0)).advice)
-    assert "is not known; 1 of 2 runs failed, which no timeout would have answered." in with_failed
+    assert "1 of 2 runs failed, which no timeout changes." in with_failed
 
 
 def test_a_choice_without_a_servers_log_makes_up_no_server_seconds() -> None:
     choice = summary_of(sample_run("cooperative", 0, busy_after_deadline_s=math.nan)).advice[0]
-    assert "server-seconds" not in choice
-    assert "What went on afterwards is not known without the servers' log, and decided nothing." in choice
-    assert "server-seconds" in summary_of(sample_run("cooperative", 0)).advice[0]
+    assert "servers worked" not in choice
+    assert "what servers did after the deadline is not known without their log" in choice
+    assert "servers worked 0.00 s a run" in summary_of(sample_run("cooperative", 0)).advice[0]
 
 
 def test_variants_are_told_apart_by_their_options() -> None:
@@ -128,7 +190,7 @@ def test_the_markdown_holds_title_table_sentences_and_advice() -> None:
     text = summary_of(sample_run("cooperative", 0), sample_run("unguarded", 0)).markdown()
     assert text.startswith("# DocMind supervisor · 2 s decision timeout · 1 question · typical/6 latencies")
     assert "| A  cooperative | 1 |" in text
-    assert "Left alone" in text
+    assert "Without a deadline, half of the runs" in text
 
 
 def test_the_share_in_time_has_its_wilson_interval() -> None:

@@ -18,6 +18,9 @@ from docmind_lab.errors import BudgetError, RunCut
 from docmind_lab.recorder import Recorder
 from docmind_lab.records import SPENDING_REASONS, RunOutcome
 
+INTERRUPT = "__interrupt__"
+"""Key of a LangGraph state under which a graph that waits for a person puts its interrupts."""
+
 NodeColour = Literal["sync", "async"]
 Runnable = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -119,7 +122,9 @@ class Progress:
         return next((text for text in texts if text), "")
 
     def finished(self) -> Outcome:
-        """The outcome of a run that came to its ordinary end."""
+        """The outcome of a run that came to its ordinary end, or waits for a person at an interrupt."""
+        if self.state.get(INTERRUPT):
+            return Outcome("failed", self.draft(), self._documents(), "interrupted", "GraphInterrupt", self.state)
         reason = str(self.state.get("stop_reason", "")) or _reason_of_a_cut_reply()
         if reason:
             return self.stopped(reason)

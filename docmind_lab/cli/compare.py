@@ -55,6 +55,7 @@ def compare(
     yes: options.Yes = False,
     otlp: options.Otlp = False,
     metrics_file: options.MetricsFile = "",
+    verbose: options.Verbose = False,
     as_json: options.SummaryAsJson = False,
 ) -> None:
     """Ask the same questions under every alternative; show what each did to the caller, and what went on afterwards."""
@@ -79,7 +80,9 @@ def compare(
         typer.echo(json.dumps(study_as_json(study, folder), indent=2))
     else:
         files = "summary.md, timeline.png, overrun.png, runs.parquet, calls.parquet, events.parquet, manifest.json"
-        print_study(study, f"In {folder}: {files}")
+        print_study(study, f"In {folder}: {files}", verbose=verbose)
+    if (study.runs["outcome"].astype("str") == "failed").all():
+        raise typer.Exit(1)  # nothing was measured
 
 
 def _measured(

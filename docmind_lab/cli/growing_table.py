@@ -32,7 +32,7 @@ class GrowingTable:
         """The runs so far."""
         from docmind_lab.summary import summarise  # noqa: PLC0415
 
-        self._table, _ = table_of(summarise(runs, {}).display_table(), self._live.console.width)
+        self._table, _ = table_of(summarise(runs, {}).short_table()[0], self._live.console.width)
         self._draw()
 
     def pause(self) -> None:

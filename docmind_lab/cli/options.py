@@ -122,4 +122,7 @@ Otlp = Annotated[
 MetricsFile = Annotated[
     str, typer.Option(help="Write Prometheus metrics of the runs to this file; none when left out.")
 ]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", help="Print the full table and a sentence for each alternative too.")
+]
 SummaryAsJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON and nothing else.")]

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 _DISPENSABLE = (
     "late tokens per run",
     "late calls per run",
-    "caller overrun median (s)",
+    "overran by median (s)",
+    "by median (s)",
     "source recall",
     "partial",
     "timed out",
@@ -60,30 +61,51 @@ def _width_of_column(frame: pd.DataFrame, column: str) -> int:
     return max([len(word) for word in column.split()] + [len(str(value)) for value in frame[column]])
 
 
-def print_study(study: Study, where: str) -> None:
-    """Title, table, sentences and advice; then where the study is."""
+def print_study(study: Study, where: str, *, verbose: bool = False) -> None:
+    """The choice, a table, what the choice rests on, and where the study is.
+
+    Args:
+        study: What was measured.
+        where: The last line.
+        verbose: Print the full table and a sentence for each alternative too.
+    """
     from docmind_lab.summary import summarise  # noqa: PLC0415 - imports what --help does not need
 
     summary = summarise(study.runs, study.manifest)
     out = console()
     out.print()
-    out.print(summary.title, style="bold")
-    table, left_out = table_of(summary.display_table(), out.width)
+    out.print(summary.title)
+    out.print()
+    out.print(*summary.advice[:1], style="bold")
+    out.print()
+    shown, alike = (summary.display_table(), ()) if verbose else summary.short_table()
+    table, left_out = table_of(shown, out.width)
     out.print(table)
     if left_out:
         out.print(f"No room for {', '.join(left_out)}: use a wider terminal, or --json.")
-    out.print()
-    for line in summary.sentences:
-        out.print(f"• {line}")
-    if summary.sentences:
-        out.print()
-    for line in summary.advice:
+    for line in alike:
         out.print(line)
+    out.print()
+    for line in summary.advice[1:]:
+        out.print(line)
+    if verbose and summary.sentences:
+        out.print()
+        for line in summary.sentences:
+            out.print(f"• {line}")
     out.print()
     out.print(where, soft_wrap=True)
 
 
 def study_as_json(study: Study, folder: Path) -> dict[str, object]:
-    """The summary's rows as JSON types."""
-    rows = json.loads(study.summary().reset_index().to_json(orient="records"))
-    return {"study_id": study.manifest["study_id"], "folder": str(folder), "alternatives": rows}
+    """The summary's rows and its advice as JSON types."""
+    from docmind_lab.summary import summarise  # noqa: PLC0415 - imports what --help does not need
+
+    summary = summarise(study.runs, study.manifest)
+    rows = json.loads(summary.table.reset_index().to_json(orient="records"))
+    return {
+        "study_id": study.manifest["study_id"],
+        "folder": str(folder),
+        "title": summary.title,
+        "advice": list(summary.advice),
+        "alternatives": rows,
+    }

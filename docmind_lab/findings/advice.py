@@ -1,66 +1,193 @@
 """What to choose of the arms of one condition, in sentences: the rows of a summary in, lines out.
 
-The rule: those that hold the deadline and keep to the second budgets; of them the least work afterwards; then the most
-to show for it. Who answered nothing because a second budget was spent is not among them.
+`findings.choice` decides; here it is put into words, with the settings to paste and what the runs cannot say.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
 
-from docmind_lab.budgets import NO_BUDGETS
+from docmind_lab.findings.choice import FEWEST_PAIRS, Beaten, Choice, Undecided, choose
 from docmind_lab.findings.held import HELD_WITHIN_S
 from docmind_lab.findings.measured_perf import CONTROL
-from docmind_lab.findings.prices import SETTINGS
+from docmind_lab.findings.prices import settings_to_paste
 from docmind_lab.findings.second_budgets import is_budgeted, needs_of
-from docmind_lab.findings.tables import counted, joined, one_line
+from docmind_lab.findings.tables import counted, joined, one_line, percent
 
 Row = Mapping[str, Any]
 
-# Differences between alternatives that are not told apart in a choice: server time per run, and source recall.
-_SAME_BUSY_S = 0.05
-_SAME_RECALL = 0.02
+_HELD: Final = f"within {HELD_WITHIN_S * 1000:.0f} ms of the deadline"
+# More runs than this are not proposed: whoever would need them is told that no practical number settles it.
+_MOST_MORE: Final = 100_000
 
 
 def advice_of(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
-    """What to choose, with its settings, and what the choice rests on.
+    """What to choose, why, what these runs do not settle, and the settings; the choice is the first line.
 
-    rows: of `summary.Summary.table`, one for each arm, with their `label`. runs: that they are of, of one condition.
+    Args:
+        rows: Of `summary.Summary.table`, one for each arm, with their `label`.
+        runs: The runs that the rows are of, of one condition.
     """
+    found = choose(runs)
+    by_label = {str(row["label"]): row for row in rows}
     enforcing = [row for row in rows if row["alternative"] != CONTROL]
     if not enforcing:
         yield "Nothing to choose from: no alternative that enforces the deadline was run."
-        return
-    held = [row for row in enforcing if row["caller_overrun_worst_s"] <= HELD_WITHIN_S and not row["unfinished"]]
-    if not held:
-        yield _none_held(enforcing)
-    elif not (able := [row for row in held if _keeps(row) and not _is_starved(row)]):
-        yield _none_able(held, runs)
+    elif not found.chosen:
+        yield _nothing(found, by_label, runs)
     else:
-        yield from _choice(able, runs)
+        yield from _choice(found, by_label, runs)
+    yield from _of_failures(rows, runs)
     yield from _of_budgets(rows, runs)
     control = next((row for row in rows if row["alternative"] == CONTROL), None)
     if control is not None:
         yield _timeout_advice(control, float(runs["horizon_s"].iloc[0]))
-    if not any(str(fault) != "none" for fault in runs["fault"].unique()):
+    yield _limits(rows, runs)
+
+
+def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame) -> Iterator[str]:
+    names = _names(found.chosen, "or")
+    if len(rows) - ("unguarded" in {row["alternative"] for row in rows.values()}) == 1:
+        yield f"Nothing to choose from: only {names} was run. {_sentence(_facts(found.chosen, rows))}"
+    elif found.too_few:
         yield (
-            "These were ordinary latencies. A call that hangs or trickles sets the alternatives further apart: "
-            "docmind-lab compare --fault hang, --fault trickle."
+            f"Too few runs to choose among {_names(found.chosen)}: {found.runs} of each are compared seed by seed, and "
+            f"nothing is told apart below {FEWEST_PAIRS}. Add --runs {2 * FEWEST_PAIRS} or more."
         )
-    yield f"{counted(rows[0]['runs'], 'run')} under each say nothing about rare events{_limits(runs)}."
+    elif len(found.chosen) > 1 and found.undecided:
+        yield f"Choose {names}: these runs do not tell them apart; {_facts(found.chosen, rows)}"
+    else:
+        yield f"Choose {names}: {_facts(found.chosen, rows)}"
+    yield from _evidence(found)
+    yield from (_open(item) for item in found.undecided)
+    if len(found.chosen) > 1:
+        same = [f"{_names(group)} gave the same result in every run." for group in found.same]
+        yield " ".join([*same, "Choose among them by what each asks of your code: --verbose lists it."])
+    first = rows[found.chosen[0]]
+    if not any(rows[arm]["answered_in_time"] for arm in found.chosen):
+        timeout = f"{runs['decision_timeout_s'].iloc[0]:g} s"
+        yield f"Nobody was answered in time: this says who stops best, not that {timeout} are enough."
+    if not found.too_few and not str(runs["workload"].iloc[0]).startswith("own"):
+        timeout_s = float(runs["decision_timeout_s"].iloc[0])
+        yield f"Settings: {settings_to_paste(str(first['alternative']), timeout_s)}"
+
+
+def _facts(chosen: Sequence[str], rows: Mapping[str, Row]) -> str:
+    """What is true of every chosen arm, from its rows."""
+    members = [rows[arm] for arm in chosen]
+    each = "each of them" if len(members) > 1 else "it"
+    late = [row for row in members if row["overran"]]
+    parts = []
+    if late:
+        waited = [f"{_name(row)} in {row['overran']} of {row['runs']} runs" for row in late]
+        parts.append(f"the caller waited too long under {joined(waited)}")
+    else:
+        parts.append(f"under {each} every caller was back {_HELD}")
+    answered = _range([row["answered_in_time"] for row in members])
+    parts.append(f"{answered} of {members[0]['runs']} runs were answered in time")
+    busy = [row["busy_after_deadline_s"] for row in members]
+    if any(math.isnan(value) for value in busy):
+        parts.append("what servers did after the deadline is not known without their log, and decided nothing")
+    else:
+        least = "at least " if any(row["work_censored"] for row in members) else ""
+        parts.append(f"servers worked {least}{_range(busy, 2)} s a run after the deadline")
+    return f"{'; '.join(parts)}."
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
+
+
+def _evidence(found: Choice) -> Iterator[str]:
+    """Why the others are not chosen, with intervals."""
+    worse = [f"{one_line(arm)} ({_worse(by)})" for arm, by in found.beaten.items()]
+    if worse:
+        yield f"Not chosen, each by a paired difference with its 95 % interval: {'; '.join(worse)}."
+    mistakes = [one_line(arm) for arm, why in found.refused.items() if why == "mistake" and "unguarded" not in arm]
+    if mistakes:
+        yield f"Never recommended, whatever it measures: {joined(mistakes)} (a documented mistake)."
+    late = [one_line(arm) for arm, why in found.refused.items() if why == "late"]
+    if late:
+        yield f"Not chosen, because callers were not back {_HELD}: {joined(late)}."
+
+
+def _worse(by: Beaten) -> str:
+    criterion, interval = by.criterion, by.worse_by
+    digits = criterion.digits
+    direction = "more" if criterion.better < 0 else "less"
+    return (
+        f"{criterion.words}: {interval.estimate:.{digits}f}{criterion.unit} {direction} than {one_line(by.by)} "
+        f"[{interval.low:.{digits}f}, {interval.high:.{digits}f}]"
+    )
+
+
+def _open(item: Undecided) -> str:
+    """A difference that these runs do not settle, and how many more would."""
+    digits, by = item.criterion.digits, item.better_by
+    if item.more_runs > _MOST_MORE:
+        more = "No practical number of runs would settle it at this difference."
+    else:
+        more = f"About {counted(int(item.more_runs), 'more run')} of each would settle it if the difference stays."
+    margin = (
+        f" A difference up to {item.criterion.margin:g}{item.criterion.unit} would not matter."
+        if item.criterion.margin
+        else ""
+    )
+    return (
+        f"Not told apart: {item.criterion.words}, better under {one_line(item.first)} than under "
+        f"{one_line(item.second)} by {by.estimate:.{digits}f}{item.criterion.unit} "
+        f"[{by.low:.{digits}f}, {by.high:.{digits}f}].{margin} {more}"
+    )
+
+
+def _range(values: Sequence[float], digits: int = 0) -> str:
+    """The value that all have, or the least and the most: "20", "18 to 20"."""
+    shown = list(dict.fromkeys(f"{value:.{digits}f}" for value in sorted(values)))
+    return shown[0] if len(shown) == 1 else f"{shown[0]} to {shown[-1]}"
+
+
+def _nothing(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame) -> str:
+    """Why no arm can be chosen."""
+    why = {arm: reason for arm, reason in found.refused.items() if rows[arm]["alternative"] != CONTROL}
+    budgets = [rows[arm] for arm, reason in why.items() if "budget" in reason]
+    if budgets:
+        return _none_able(budgets, runs)
+    failed = [arm for arm, reason in why.items() if reason == "failed"]
+    if len(failed) == len(why):
+        return f"Nothing to choose: every run under {_names(failed)} failed."
+    late = [rows[arm] for arm, reason in why.items() if reason == "late"]
+    others = f" Every run under {_names(failed)} failed." if failed else ""
+    if not late:
+        return f"Nothing to choose: only documented mistakes were run, which are never recommended.{others}"
+    best = min(late, key=lambda row: (row["overran"], row["caller_overrun_worst_s"]))
+    return (
+        f"Nothing to choose: no alternative had its callers back {_HELD}. {_name(best)} came closest: late in "
+        f"{best['overran']} of {best['runs']} runs, at worst by {best['caller_overrun_worst_s']:.2f} s.{others}"
+    )
+
+
+def _of_failures(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
+    """Which errors ended runs, once each, with the node and the count."""
+    failed = runs[runs["outcome"].astype("str") == "failed"]
+    if failed.empty:
+        return
+    counts = failed.groupby(["error_type", "error_node"], sort=False).size().sort_values(ascending=False, kind="stable")
+    said = [
+        f"{error or 'an error without a name'}{f' in node {node}' if node else ''} ({counted(int(count), 'run')})"
+        for (error, node), count in zip(counts.index.tolist(), counts, strict=True)
+    ]
+    yield f"Failed: {len(failed)} of {len(runs)} runs, with {joined(said[:4])}{' and others' if len(said) > 4 else ''}."
+    if "GraphInterrupt" in set(failed["error_type"]):
+        yield "A run that stops at an interrupt waits for a person. Give inputs that the graph answers without one."
 
 
 def _keeps(row: Row) -> bool:
     """Whether it keeps to the second budgets: it looks at them, or no run of it went past one."""
     return bool(row["deadline_propagation"]) or not row["past_budget"]
-
-
-def _is_starved(row: Row) -> bool:
-    return not row["answered_in_time"] and bool(row["ended_by_budget"])
 
 
 def _none_able(held: Sequence[Row], runs: pd.DataFrame) -> str:
@@ -98,78 +225,42 @@ def _of_budgets(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
     yield from (need.text() for need in short or (needs if ended else []))
 
 
-def _limits(runs: pd.DataFrame) -> str:
-    """What the clock of the runs adds to what they cannot say."""
-    if "wall" in {str(clock) for clock in runs["clock"]}:
-        return ", and differences of a few milliseconds are noise of this machine"
-    return "; in virtual time Python's own work takes none, so a real run is later by milliseconds: --clock wall"
-
-
-def _choice(held: Sequence[Row], runs: pd.DataFrame) -> list[str]:
-    least_busy = min(_known(row["busy_after_deadline_s"]) for row in held)
-    quietest = [row for row in held if _known(row["busy_after_deadline_s"]) <= least_busy + _SAME_BUSY_S]
-    recall = max(_known(row["source_recall"]) for row in quietest)
-    richest = [row for row in quietest if _known(row["source_recall"]) >= recall - _SAME_RECALL]
-    answered = max(row["answered_in_time"] for row in richest)
-    # One answer more or less hangs on a few milliseconds around the deadline; it decides nothing.
-    equals = [row for row in richest if row["answered_in_time"] >= answered - max(1, round(0.1 * row["runs"]))]
-    names = " or ".join(_name(row) for row in equals)
-    alike = " They do alike here: choose by their price." if len(equals) > 1 else ""
-    kept = "" if all(math.isnan(row["source_recall"]) for row in quietest) else f"source recall {recall:.2f}, "
-    level = str(runs["second_budgets"].iloc[0])
-    within = "" if level == NO_BUDGETS else f", no call was begun beyond the second budget ({level})"
-    timeout_s = f"{runs['decision_timeout_s'].iloc[0]:g}"
-    unanswered = (
-        ""
-        if answered
-        else f" Nobody was answered in time: this says who stops best, not that {timeout_s} s are enough."
-    )
-    blind = [] if level == NO_BUDGETS else [_name(row) for row in equals if not row["deadline_propagation"]]
-    by_chance = f" {joined(blind)} did not look at it: no run came that far." if blind else ""
-    is_seen = not all(math.isnan(row["busy_after_deadline_s"]) for row in held)
-    afterwards = f", least work went on afterwards ({least_busy:.2f} server-seconds a run)" if is_seen else ""
-    unseen = "" if is_seen else " What went on afterwards is not known without the servers' log, and decided nothing."
-    choice = (
-        f"Choose {names}: every caller was back within {HELD_WITHIN_S * 1000:.0f} ms of the deadline{within}"
-        f"{afterwards} and the caller was left with the most ({kept}"
-        f"{answered} of {equals[0]['runs']} answered in time).{unanswered}{by_chance}{unseen}{alike}"
-    )
-    timeout = f"DOCMIND_AGENTS__DECISION_TIMEOUT={timeout_s}"
-    own = dict.fromkeys(SETTINGS[row["alternative"]] for row in equals if row["alternative"] in SETTINGS)
-    return [choice, "Settings: " + " ".join([timeout, *own])]
-
-
-def _none_held(enforcing: Sequence[Row]) -> str:
-    best = min(enforcing, key=lambda row: row["caller_overrun_worst_s"])
-    return (
-        f"None held the deadline within {HELD_WITHIN_S * 1000:.0f} ms; {_name(best)} came closest, "
-        f"{best['caller_overrun_worst_s']:.2f} s over at worst."
-    )
-
-
 def _timeout_advice(control: Row, horizon_s: float) -> str:
     """What the control says of a timeout. A run that was watched no longer might have answered after all."""
     said = []
     if control["unfinished"]:
         said.append(
-            f"{control['unfinished']} of {counted(control['runs'], 'run')} had not come to an end at the horizon, "
-            f"{horizon_s:g} s: a timeout must exceed that to answer them, and by how much is not known"
+            f"{control['unfinished']} of {counted(control['runs'], 'run')} had not ended after {horizon_s:g} s, when "
+            "observation stopped. No timeout up to then would have had them answered"
         )
     if control["failed"]:
-        said.append(
-            f"{control['failed']} of {counted(control['runs'], 'run')} failed, which no timeout would have answered"
-        )
+        said.append(f"{control['failed']} of {counted(control['runs'], 'run')} failed, which no timeout changes")
     if said:
-        return f"Left alone, {'; '.join(said)}."
+        return f"Without a deadline, {'; '.join(said)}."
     return (
-        f"Left alone, half of the runs took up to {control['returned_median_s']:.2f} s and the longest "
-        f"{control['returned_worst_s']:.2f} s: that is what a timeout must exceed to answer these questions."
+        f"Without a deadline, half of the runs took up to {control['returned_median_s']:.2f} s and the longest "
+        f"{control['returned_worst_s']:.2f} s: that is what a timeout must exceed to have these questions answered."
     )
+
+
+def _limits(rows: Sequence[Row], runs: pd.DataFrame) -> str:
+    """What these runs cannot say, and what to run next."""
+    fewest = min(row["runs"] for row in rows)
+    # The upper end of the interval of none in so many runs.
+    rare = percent(1 - 0.05 ** (1 / fewest))
+    text = f"Limits: an event that no run of {fewest} showed may still occur in up to {rare} of runs."
+    if "wall" in {str(clock) for clock in runs["clock"]}:
+        text += " Differences of a few milliseconds are noise of this machine."
+    else:
+        text += " In virtual time the work of Python itself takes no time; --clock wall includes it."
+    if all(str(fault) == "none" for fault in runs["fault"].unique()):
+        text += " No server failed here: --fault hang and --fault trickle show what happens then."
+    return text
+
+
+def _names(arms: Sequence[str], last: str = "and") -> str:
+    return joined([one_line(arm) for arm in arms], last)
 
 
 def _name(row: Row) -> str:
     return one_line(row["label"])
-
-
-def _known(value: float) -> float:
-    return 0.0 if math.isnan(value) else value

@@ -24,15 +24,13 @@ from scipy import stats
 
 from docmind_lab.conditions import varying, with_arms
 from docmind_lab.errors import ConfigurationError
-from docmind_lab.findings.measured_perf import CONTROL
+from docmind_lab.findings.choice import is_mistake
 from docmind_lab.findings.recommendation_words import Words, words_of
 from docmind_lab.findings.second_budgets import ordered_levels, spending_of
 from docmind_lab.statistics import TooFewRuns, gated_quantile, quantile_name, runs_needed_for_share, share_interval
 
 VERDICTS: Final = ("reached", "too few runs", "not shown", "below")
 _QUANTILES: Final = (0.99, 0.95, 0.9)
-# A deadline that nobody enforces keeps no promise, however early the answers happened to come.
-_NEVER: Final = (CONTROL, "fake_timeout")
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +84,8 @@ class Recommendation:
 def recommend(runs: pd.DataFrame, target: float = 0.95, confidence: float = 0.95) -> Recommendation:
     """For each arm and condition, the smallest decision timeout that is sure to have the target answered in time.
 
-    runs: the `runs` table of a study with one or several decision timeouts; the negative controls are left out. target:
+    runs: the `runs` table of a study with one or several decision timeouts; negative controls and documented
+    mistakes are left out: a deadline that nobody enforces keeps no promise, however early the answers came. target:
     share of runs answered in time. Sure: the lower bound of the two-sided Wilson interval at this confidence reaches
     the target, so that at 0.95 with no failure 73 runs are needed (n / (n + 1.96²)). All runs count, whatever became of
     them.
@@ -94,7 +93,8 @@ def recommend(runs: pd.DataFrame, target: float = 0.95, confidence: float = 0.95
     Raises: ConfigurationError for a target or confidence outside of 0 to 1, or no arm that enforces a deadline.
     """
     fewest = runs_needed_for_share(target, confidence)
-    enforcing = ~runs["alternative"].astype("str").isin(_NEVER)
+    named = zip(runs["alternative"].astype("str"), runs["alternative_options"].astype("str"), strict=True)
+    enforcing = ~pd.Series([is_mistake(*each) for each in named], index=runs.index, dtype="bool")
     if not enforcing.any():
         raise ConfigurationError("runs has no arm that enforces a deadline: measure some alternative first")
     apart = [column for column in varying(runs) if column not in ("decision_timeout_s", "horizon_s")]

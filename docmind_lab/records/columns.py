@@ -204,6 +204,14 @@ _RUN_COLUMNS: Final = (
     _since_2("tokens_overspent", "Positive part of tokens_spent − token_budget."),
     _since_2("calls_overspent", "Positive part of calls_spent − call_budget."),
     _since_2("cost_overspent", "Positive part of cost_spent − cost_budget."),
+    Column("error_type", "text", "Name of the exception that a failed run ended with; else empty.", since=3, before=""),
+    Column(
+        "error_node",
+        "text",
+        "The graph node that raised it, its agents' nodes after a slash; empty where no node did.",
+        since=3,
+        before="",
+    ),
 )
 
 TABLES: Final[Mapping[str, tuple[type[Any], tuple[Column, ...]]]] = {

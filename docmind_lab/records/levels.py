@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final, Literal
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 
 CallOutcome = Literal["ok", "timeout", "cancelled", "error", "abandoned", "refused"]
 RunOutcome = Literal["answered", "partial", "timed_out", "failed", "unfinished"]
@@ -27,5 +27,14 @@ TIMEOUT_REASONS: Final = (
 SPENDING_REASONS: Final = ("token_budget", "call_budget", "cost_budget")
 """Stop reasons that mean that a second budget ended the run."""
 
-STOP_REASONS: Final = ("", *TIMEOUT_REASONS, *SPENDING_REASONS, "step_limit", "no_agent", "error", "horizon")
+STOP_REASONS: Final = (
+    "",
+    *TIMEOUT_REASONS,
+    *SPENDING_REASONS,
+    "step_limit",
+    "no_agent",
+    "error",
+    "interrupted",
+    "horizon",
+)
 NAN: Final = math.nan

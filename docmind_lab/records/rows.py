@@ -103,3 +103,5 @@ class RunRecord:
     tokens_overspent: float = NAN
     calls_overspent: float = NAN
     cost_overspent: float = NAN
+    error_type: str = ""
+    error_node: str = ""

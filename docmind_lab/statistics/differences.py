@@ -79,7 +79,7 @@ def mean_difference(
     """
     arms = tuple(_sample(values, name) for values, name in ((first, "first"), (second, "second")))
     if any(few_differ(arm) for arm in arms):
-        interval = adjusted_interval(*arms, checked_confidence(confidence))
+        interval = adjusted_interval(arms[0], arms[1], checked_confidence(confidence))
     else:
         interval = studentised_interval(arms, checked_confidence(confidence), seed, resamples)
     return Difference(interval, *mean_p_value(*arms, paired=False, seed=seed, resamples=resamples))

@@ -45,7 +45,9 @@ def adjusted_paired_interval(differences: Floats, spread: float, confidence: flo
     if spread == 0.0:
         return Interval(estimate, -math.inf, math.inf, confidence, "none: no value differs from any other", n)
     centre, _ = _most_frequent(differences)
-    return _student(np.append(differences, (centre - spread, centre + spread)), estimate, n, confidence, "paired")
+    return _student(
+        np.append(differences, (centre - spread, centre + spread)), estimate, n, confidence, "adjusted Student, paired"
+    )
 
 
 def adjusted_interval(first: Floats, second: Floats, confidence: float) -> Interval:
@@ -81,10 +83,15 @@ def _most_frequent(values: Floats) -> tuple[float, int]:
     return float(values[places[counts.argmax()]]), int(counts.max())
 
 
-def _student(values: Floats, estimate: float, n: int, confidence: float, kind: str) -> Interval:
+def student_interval(values: Floats, confidence: float) -> Interval:
+    """Student's interval of a mean: for many comparisons at once, where the bootstrap would take too long."""
+    return _student(values, float(values.mean()), len(values), confidence, "Student, paired")
+
+
+def _student(values: Floats, estimate: float, n: int, confidence: float, method: str) -> Interval:
     centre = float(values.mean())
     half = (
         float(stats.t.ppf(0.5 + confidence / 2, len(values) - 1)) * float(values.std(ddof=1)) / math.sqrt(len(values))
     )
     low, high = min(centre - half, estimate), max(centre + half, estimate)
-    return Interval(estimate, low, high, confidence, f"adjusted Student, {kind}", n)
+    return Interval(estimate, low, high, confidence, method, n)
