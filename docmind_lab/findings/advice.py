@@ -17,6 +17,7 @@ from docmind_lab.findings.measured_perf import CONTROL
 from docmind_lab.findings.prices import settings_to_paste
 from docmind_lab.findings.second_budgets import is_budgeted, needs_of
 from docmind_lab.findings.tables import counted, joined, one_line, percent
+from docmind_lab.records import SPENDING_REASONS
 
 Row = Mapping[str, Any]
 
@@ -52,16 +53,16 @@ def advice_of(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
 def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame) -> Iterator[str]:
     names = _names(found.chosen, "or")
     if len(rows) - ("unguarded" in {row["alternative"] for row in rows.values()}) == 1:
-        yield f"Nothing to choose from: only {names} was run. {_sentence(_facts(found.chosen, rows))}"
+        yield f"Only {names} was run: {_facts(found.chosen, rows, runs)}"
     elif found.too_few:
         yield (
             f"Too few runs to choose among {_names(found.chosen)}: {found.runs} of each are compared seed by seed, and "
             f"nothing is told apart below {FEWEST_PAIRS}. Add --runs {2 * FEWEST_PAIRS} or more."
         )
     elif len(found.chosen) > 1 and found.undecided:
-        yield f"Choose {names}: these runs do not tell them apart; {_facts(found.chosen, rows)}"
+        yield f"Choose {names}: these runs do not tell them apart; {_facts(found.chosen, rows, runs)}"
     else:
-        yield f"Choose {names}: {_facts(found.chosen, rows)}"
+        yield f"Choose {names}: {_facts(found.chosen, rows, runs)}"
     yield from _evidence(found)
     yield from (_open(item) for item in found.undecided)
     if len(found.chosen) > 1:
@@ -76,7 +77,7 @@ def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame) -> Itera
         yield f"Settings: {settings_to_paste(str(first['alternative']), timeout_s)}"
 
 
-def _facts(chosen: Sequence[str], rows: Mapping[str, Row]) -> str:
+def _facts(chosen: Sequence[str], rows: Mapping[str, Row], runs: pd.DataFrame) -> str:
     """What is true of every chosen arm, from its rows."""
     members = [rows[arm] for arm in chosen]
     each = "each of them" if len(members) > 1 else "it"
@@ -95,11 +96,12 @@ def _facts(chosen: Sequence[str], rows: Mapping[str, Row]) -> str:
     else:
         least = "at least " if any(row["work_censored"] for row in members) else ""
         parts.append(f"servers worked {least}{_range(busy, 2)} s a run after the deadline")
+    if is_budgeted(runs):
+        parts.append(f"no call was begun beyond the second budget ({runs['second_budgets'].iloc[0]})")
+        blind = [_name(row) for row in members if not row["deadline_propagation"]]
+        if blind:
+            parts.append(f"{joined(blind)} did not look at it, and no run came that far")
     return f"{'; '.join(parts)}."
-
-
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}"
 
 
 def _evidence(found: Choice) -> Iterator[str]:
@@ -172,7 +174,8 @@ def _nothing(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame) -> str:
 
 def _of_failures(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
     """Which errors ended runs, once each, with the node and the count."""
-    failed = runs[runs["outcome"].astype("str") == "failed"]
+    by_budget = runs["stop_reason"].astype("str").isin(SPENDING_REASONS)
+    failed = runs[(runs["outcome"].astype("str") == "failed") & ~by_budget]
     if failed.empty:
         return
     counts = failed.groupby(["error_type", "error_node"], sort=False).size().sort_values(ascending=False, kind="stable")

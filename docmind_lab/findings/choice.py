@@ -179,7 +179,7 @@ def choose(runs: pd.DataFrame) -> Choice:
         beaten,
         tuple(undecided.values()),
         _same(left),
-        bool(left) and fewest < FEWEST_PAIRS,
+        len(left) > 1 and fewest < FEWEST_PAIRS,
     )
 
 
@@ -187,17 +187,17 @@ def _refusal(group: pd.DataFrame) -> str:
     """Why an arm cannot be chosen; empty if it can."""
     if is_mistake(str(group["alternative"].iloc[0]), str(group["alternative_options"].iloc[0])):
         return "mistake"
+    spending = spending_of(group)
+    if spending is not None and not spending.keeps:
+        return "past its budget"
+    if spending is not None and spending.any_ended and not group["answered_in_time"].any():
+        return "ended by its budget"
     if (group["outcome"].astype("str") == "failed").all():
         return "failed"
     count = int(overran(group).sum())
     # All of the runs, or surely more of them than one in twenty.
     if count == len(group) or share_interval(count, len(group)).low > _OVERRUNS_ALLOWED:
         return "late"
-    spending = spending_of(group)
-    if spending is not None and not spending.keeps:
-        return "past its budget"
-    if spending is not None and spending.any_ended and not group["answered_in_time"].any():
-        return "ended by its budget"
     return ""
 
 

@@ -20,6 +20,7 @@ from docmind_lab.errors import ConfigurationError
 from docmind_lab.records import CallRecord, to_frame
 from docmind_lab.reports import Report, build_report, figures, save_study, write_report
 from docmind_lab.reports.as_json import as_json
+from docmind_lab.reports.build import _advice
 from docmind_lab.reports.html import as_html
 from docmind_lab.reports.markdown import as_markdown
 from docmind_lab.reports.parts import Figure, Table
@@ -203,8 +204,12 @@ def test_markdown_says_the_same() -> None:
 
 def test_an_answer_comes_first_and_settings_can_be_pasted() -> None:
     answer = page().find(id="answer")
-    assert answer.find("p").text.startswith("Choose A cooperative")
-    assert "DOCMIND_AGENTS__DECISION_TIMEOUT=2" in answer.find("pre").text
+    assert answer.find("p").text.startswith("Too few runs to choose among A cooperative")
+
+
+def test_settings_can_be_pasted() -> None:
+    lines = [block.lines for block in _advice(("Choose A.", "Settings: A=1 B=2")) if block.kind == "code"]
+    assert lines == [("A=1 B=2",)]
 
 
 def test_differences_are_to_a_and_corrected() -> None:

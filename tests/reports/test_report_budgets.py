@@ -74,8 +74,8 @@ def test_of_many_conditions_those_under_whose_budget_nobody_is_chosen_stand_toge
         for limit in range(2, 3 + MOST_CONDITIONS)
     ]
     runs = study_of([*past, sample_run("hard_timeout", 0)]).runs
-    choice, nothing = sorted(_first_advice(runs, ["second_budgets"]))
-    assert choice == "Choose B hard timeout: no second budget."
+    nothing, only = sorted(_first_advice(runs, ["second_budgets"]))
+    assert only == "Only B hard timeout was run: no second budget."
     assert nothing.startswith("Nothing to choose: second budget 2 calls; second budget 3 calls; ")
 
 
