@@ -23,7 +23,11 @@ def diff(
     before: Annotated[str, typer.Argument(metavar="A", help="Folder of the first study.")],
     after: Annotated[str, typer.Argument(metavar="B", help="Folder of the second study.")],
     fail_on_regression: Annotated[
-        bool, typer.Option("--fail-on-regression", help="Exit code 1 if a corrected difference is for the worse.")
+        bool,
+        typer.Option(
+            "--fail-on-regression",
+            help="Exit code 1 if a corrected difference is for the worse, or if there are too few runs to show one.",
+        ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the differences as JSON and nothing else.")] = False,
 ) -> None:
@@ -40,7 +44,7 @@ def diff(
         typer.echo(json.dumps(json_safe(_as_json(found)), indent=2))
     else:
         _print(found)
-    if fail_on_regression and found.regressed:
+    if fail_on_regression and found.verdict != "no regression shown":
         raise typer.Exit(REGRESSED)
 
 
@@ -53,6 +57,7 @@ def _as_json(found: StudyDiff) -> dict[str, Any]:
         "not_compared": found.not_compared,
         "sentences": found.sentences,
         "regressed": found.regressed,
+        "verdict": found.verdict,
     }
 
 
@@ -67,6 +72,7 @@ def _print(found: StudyDiff) -> None:
             out.print(f"  {what}", markup=False, soft_wrap=True)
     out.print()
     out.print("What the arms did", style="bold")
+    out.print(f"  {found.verdict_text}", markup=False, soft_wrap=True)
     for line in found.sentences:
         out.print(f"  {line}", markup=False, soft_wrap=True)
     for what, names in (

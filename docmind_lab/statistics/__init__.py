@@ -19,7 +19,7 @@ Runs that timed out, failed or never ended are in every number; none is over ans
 
 from docmind_lab.statistics.answer_times import AnswerTimes, TimedOutAs, answer_times, arms_of
 from docmind_lab.statistics.completion_curves import BAND_METHOD, completion_curve, completion_curves, kaplan_meier
-from docmind_lab.statistics.corrections import benjamini_hochberg, holm
+from docmind_lab.statistics.corrections import benjamini_hochberg, holm, tarone
 from docmind_lab.statistics.differences import (
     mean_difference,
     paired_mean_difference,
@@ -81,6 +81,7 @@ __all__ = [
     "runs_needed_for_share",
     "share_difference",
     "share_interval",
+    "tarone",
     "values_of",
     "variance_ratio",
     "wilson_lower",

@@ -25,6 +25,27 @@ def holm(p_values: ArrayLike) -> Floats:
     return adjusted
 
 
+def tarone(p_values: ArrayLike, least: ArrayLike, level: float) -> Floats:
+    """Bonferroni's adjusted p values over the tests that could reject at all, in the order given.
+
+    A test of few runs has a least p value that no data can go below. Tests whose least p value is too large for the
+    level cannot err, so the others need no correction for them; with ten pairs and 28 tests nothing could ever be
+    shown otherwise.
+
+    Args:
+        p_values: One for each test.
+        least: The least p value that each test can have with as many runs, or discordant pairs, as it has.
+        level: Of all tests together, as 0.05. The adjusted values are for this level alone.
+
+    Source: Tarone (1990), Biometrics 46:515.
+    Raises: ConfigurationError for a value that is no p value.
+    """
+    values, reachable = _checked(p_values), _checked(least)
+    count = next((k for k in range(1, len(values) + 1) if (reachable <= level / k).sum() <= k), 1)
+    adjusted: Floats = np.where(reachable <= level / count, np.minimum(1.0, values * count), 1.0)
+    return adjusted
+
+
 def benjamini_hochberg(p_values: ArrayLike) -> Floats:
     """Adjusted p values, in the order given: of those below 5 %, at most 5 % are expected to be flukes.
 

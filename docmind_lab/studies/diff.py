@@ -8,10 +8,12 @@ found.sentences      # what differs, in words
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
+import numpy as np
 import pandas as pd
 
 from docmind_lab.conditions import CONDITION, varying, with_arms
@@ -19,11 +21,11 @@ from docmind_lab.findings.tables import counted, joined, one_line
 from docmind_lab.statistics import (
     Difference,
     column_values,
-    holm,
     mean_difference,
     paired_mean_difference,
     paired_share_difference,
     share_difference,
+    tarone,
 )
 from docmind_lab.studies.export import flattened
 from docmind_lab.study import Study
@@ -31,6 +33,8 @@ from docmind_lab.study import Study
 # A corrected p value is at best (resamples + 1)⁻¹ × the number of comparisons.
 _RESAMPLES: Final = 9999
 _LEVEL: Final = 0.05
+# Half of the level is the primary measure's, half all others'.
+_FAMILY_LEVEL: Final = _LEVEL / 2
 _SECTIONS: Final = ("design", "settings", "versions", "machine")
 
 
@@ -51,6 +55,10 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "source_recall": Measure("source recall", 1, 2),
 }
 """Column of `runs` → how it is compared. An unfinished run's caller overrun counts with its horizon."""
+PRIMARY: Final = "answered_in_time"
+"""The measure that has a half of the level to itself: what a deadline is for."""
+
+Verdict = Literal["regressed", "cannot tell", "no regression shown", "nothing to compare"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +69,10 @@ class StudyDiff:
     (as text; "" where there is none).
     effects: one row per condition, arm and measure that both studies have: the columns that tell conditions apart, arm,
     measure, before, after (means, or shares), difference (after − before), low, high (95 %), method, runs_before,
-    runs_after, paired (over the seeds that both met with the same question), p_value, test, p_corrected (Holm, over all
-    rows), differs (p_corrected < 0.05), worse (it differs, and for the worse).
+    runs_after, paired (over the seeds that both met with the same question), p_value (two-sided), test, p_corrected
+    (one-sided for a change for the worse, two-sided for one for the better; corrected for all rows, see `diff`),
+    differs (p_corrected < 0.05), worse (it differs, and for the worse), runs_missing (how many more runs the test needs
+    before it could show that every run got worse; 0 where it could).
     only_before, only_after: arms and conditions that one study alone has, in words. not_compared: those that both have,
     and why they could not be compared.
     """
@@ -86,6 +96,37 @@ class StudyDiff:
         return bool(self.effects["worse"].any())
 
     @property
+    def verdict(self) -> Verdict:
+        """What the runs say of a regression; "cannot tell" where the primary measure has too few runs to show one."""
+        if self.effects.empty:
+            return "nothing to compare"
+        if self.regressed:
+            return "regressed"
+        # The same seeds with the same results, however few, are no sign of a change.
+        unchanged = self.effects["paired"].all() and not self.effects["difference"].any()
+        return "cannot tell" if self._primary["runs_missing"].any() and not unchanged else "no regression shown"
+
+    @property
+    def _primary(self) -> pd.DataFrame:
+        return self.effects[self.effects["measure"] == PRIMARY]
+
+    @property
+    def verdict_text(self) -> str:
+        """The verdict as a sentence."""
+        if self.verdict == "cannot tell":
+            more = counted(int(self._primary["runs_missing"].max()), "more run")
+            return f"Cannot tell whether anything got worse: {more} of each arm would be needed to show it."
+        if self.verdict == "no regression shown":
+            bound = ""
+            for row in self._primary.nsmallest(1, "low").to_dict("records"):
+                bound = (
+                    f" By its 95 % interval, answered in time fell by at most {max(0.0, -row['low']):.2f} "
+                    f"({one_line(str(row['arm']))})."
+                )
+            return f"No regression shown.{bound}"
+        return {"regressed": "Regressed.", "nothing to compare": "There is nothing to compare."}[self.verdict]
+
+    @property
     def sentences(self) -> tuple[str, ...]:
         """What is worse, then what else differs, then how many comparisons did not."""
         rows = self.effects.sort_values("worse", ascending=False, kind="stable").to_dict("records")
@@ -97,7 +138,7 @@ class StudyDiff:
             return (f"No difference in any of {counted(len(rows), 'comparison')}.",)
         if rest:
             lines.append(
-                f"In {counted(rest, 'comparison')} of {len(rows)} no difference was shown (corrected for all, Holm, at "
+                f"In {counted(rest, 'comparison')} of {len(rows)} no difference was shown (corrected for all, at "
                 f"{_LEVEL:.0%}); the intervals say how large one may be."
             )
         return tuple(lines)
@@ -110,6 +151,10 @@ def diff(before: Study, after: Study) -> StudyDiff:
     another in the other (a profile, a version, a single decision timeout), is what the studies differ in: it is among
     the fields, and the arms are compared across it. Over the seeds that both met with the same question runs are
     paired; with other seeds they are independent.
+
+    Half of the 5 % is the primary measure's, answered in time; half is the other measures'. Within each half, tests
+    that no data could have made significant do not count (`statistics.tarone`). Tests for the worse are one-sided where
+    pairs are compared, which doubles their power. So ten pairs of seven arms can show a regression.
     """
     apart = [column for column in CONDITION if column in {*varying(before.runs), *varying(after.runs)}]
     apart = [column for column in apart if column != "horizon_s"]
@@ -125,10 +170,7 @@ def diff(before: Study, after: Study) -> StudyDiff:
             else:
                 rows.append(dict(zip([*apart, "arm"], key, strict=True)) | {"measure": measure} | row)
     effects = pd.DataFrame(rows, columns=[*apart, "arm", "measure", *_EFFECT])
-    effects["p_corrected"] = holm(effects["p_value"]) if len(effects) else effects["p_value"]
-    effects["differs"] = effects["p_corrected"] < _LEVEL
-    better = effects["measure"].map(lambda name: MEASURES[name].better)
-    effects["worse"] = effects["differs"] & (effects["difference"] * better < 0)
+    effects = _judged(effects)
     return StudyDiff(
         fields=_fields(before, after),
         effects=effects,
@@ -139,9 +181,36 @@ def diff(before: Study, after: Study) -> StudyDiff:
     )
 
 
+def _judged(effects: pd.DataFrame) -> pd.DataFrame:
+    """The effects with their corrected p values and what follows from them."""
+    better = effects["measure"].map(lambda name: MEASURES[name].better).astype("float64")
+    is_worse = effects["difference"] * better < 0
+    paired = effects["paired"].astype("bool")
+    # The null distribution of a paired test is symmetric, so that one side of it is half of both.
+    p_value = effects["p_value"].where(~(is_worse & paired), effects["p_value"] / 2).astype("float64")
+    corrected = pd.Series(1.0, index=effects.index)
+    for family in (effects["measure"] == PRIMARY, effects["measure"] != PRIMARY):
+        if family.any():
+            adjusted = tarone(p_value[family], effects.loc[family, "least_p"], _FAMILY_LEVEL)
+            corrected[family] = np.minimum(1.0, adjusted * (_LEVEL / _FAMILY_LEVEL))
+    differs = corrected < _LEVEL
+    return effects.drop(columns="least_p").assign(
+        p_corrected=corrected, differs=differs, worse=differs & is_worse, runs_missing=_missing(effects)
+    )
+
+
+def _missing(effects: pd.DataFrame) -> pd.Series[int]:
+    """How many more runs of each arm a test needs before it could show that every run got worse."""
+    tests = effects["measure"].map(effects["measure"].value_counts()).to_numpy(dtype="float64")
+    # Independent arms need about as many runs each as pairs: the permutations of 2n runs outnumber the 2ⁿ signs.
+    have = effects[["runs_before", "runs_after"]].min(axis=1).to_numpy(dtype="float64")
+    missing = np.maximum(0.0, np.ceil(np.log2(tests / _FAMILY_LEVEL)) - have)
+    return pd.Series(missing.astype("int64"), index=effects.index)
+
+
 _EFFECT: Final = (
     *("before", "after", "difference", "low", "high", "method"),
-    *("runs_before", "runs_after", "paired", "p_value", "test"),
+    *("runs_before", "runs_after", "paired", "p_value", "test", "least_p"),
 )
 
 
@@ -177,7 +246,16 @@ def _effect(before: pd.DataFrame, after: pd.DataFrame, measure: str) -> dict[str
         "paired": pairs is not None,
         "p_value": found.p_value,
         "test": found.test,
+        "least_p": _least_p(old, new, paired=pairs is not None),
     }
+
+
+def _least_p(old: Any, new: Any, *, paired: bool) -> float:
+    """The least p value that the test can have with these values: one-sided if paired, as it is used."""
+    if paired:
+        return float(0.5 ** int((old != new).sum()))
+    # Every exchange of runs between the arms, of which the test draws so many at most.
+    return max(1.0 / math.comb(len(old) + len(new), len(old)), 1.0 / (_RESAMPLES + 1))
 
 
 def _difference(old: Any, new: Any, measure: str, *, paired: bool) -> Difference:

@@ -19,6 +19,7 @@ from docmind_lab.statistics import (
     runs_needed_for_share,
     share_difference,
     share_interval,
+    tarone,
     wilson_lower,
 )
 
@@ -147,3 +148,13 @@ def test_benjamini_and_hochberg_is_scipys():
             holm(wrong)
         with pytest.raises(ConfigurationError, match="p_values"):
             benjamini_hochberg(wrong)
+
+
+def test_tests_that_cannot_reject_need_no_correction_for_them():
+    """Tarone: of four tests one has no discordant pair, and the others are corrected for three."""
+    found = tarone([0.004, 0.5, 0.03, 1.0], [0.001, 0.002, 0.002, 1.0], 0.025)
+    assert list(found) == pytest.approx([0.012, 1.0, 0.09, 1.0])
+
+
+def test_where_no_test_can_reject_none_does():
+    assert list(tarone([0.1, 0.06], [0.06, 0.06], 0.025)) == [1.0, 1.0]

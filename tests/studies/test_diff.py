@@ -182,3 +182,50 @@ def test_the_command_fails_on_a_regression_only_when_asked(tmp_path: Path, monke
     assert run_command([good, bad, "--json"], monkeypatch) == 0
     told = json.loads(run_command.output)  # type: ignore[attr-defined]
     assert told["regressed"] is True
+
+
+def test_ten_pairs_of_seven_arms_can_show_a_regression() -> None:
+    """Trust 15: 68 s worse with nobody answered passed, since ten pairs corrected over 28 tests cannot reach 5 %."""
+    levels = ("unguarded", "cooperative", "hard_timeout", "async_cancellation", "stop_flag", "hybrid", "native")
+    before = study(*(runs_of(level, range(10)) for level in levels))
+    draws = np.random.default_rng(3).normal(68.0, 5.0, 10)
+    worse = [
+        runs_of(level, range(10), lambda repeat: {"caller_overrun_s": float(draws[repeat])}, **LATE) for level in levels
+    ]
+    found = diff(before, study(*worse))
+    assert found.verdict == "regressed"
+    assert set(found.effects.loc[found.effects["worse"], "measure"]) == {"answered_in_time", "caller_overrun_s"}
+
+
+def test_too_few_runs_are_no_acquittal() -> None:
+    before, after = (study(runs_of("cooperative", range(4), change)) for change in (late_every(9), late_every(1)))
+    found = diff(before, after)
+    assert not found.regressed
+    assert found.verdict == "cannot tell"
+    assert (
+        found.verdict_text
+        == "Cannot tell whether anything got worse: 2 more runs of each arm would be needed to show it."
+    )
+    more = diff(*(study(runs_of("cooperative", range(6), change)) for change in (late_every(9), late_every(1))))
+    assert more.verdict in ("regressed", "no regression shown")
+
+
+def test_no_regression_shown_says_how_large_a_fall_may_be() -> None:
+    one = study(runs_of("cooperative", range(40), late_every(3)))
+    found = diff(one, one)
+    assert found.verdict == "no regression shown"
+    assert "answered in time fell by at most 0.07 (A cooperative)" in found.verdict_text
+
+
+def test_chance_alone_seldom_regresses() -> None:
+    """Both studies have one truth and other seeds or noise; 5 % of such diffs may be called a regression."""
+    rng = np.random.default_rng(4)
+
+    def made() -> Study:
+        columns = [{"caller_overrun_s": float(rng.exponential(2.0) * (rng.random() < 0.3))} for _ in range(20)]
+        late = [LATE if rng.random() < 0.4 else {} for _ in range(20)]
+        return study(
+            *(runs_of(level, range(20), lambda n: {**columns[n], **late[n]}) for level in ("cooperative", "hybrid"))
+        )
+
+    assert sum(diff(made(), made()).regressed for _ in range(40)) <= 5
