@@ -10,10 +10,11 @@ from typing import Any
 
 import pandas as pd
 
+from docmind_lab.conditions import with_arms
+from docmind_lab.findings.choice import Choice, choose
 from docmind_lab.findings.prices import PRICES, settings_to_paste
 from docmind_lab.findings.second_budgets import second_budget_in_words
 from docmind_lab.findings.tables import counted, duration, joined, one_line, percent
-from docmind_lab.labels import order_of
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def words_of(
         f"Reached: the lower bound of the {percent(confidence)} Wilson interval is at least {percent(target)}, tested "
         "from the largest decision timeout down to the first failure; all runs count, whatever became of them."
     )
-    chosen = list(_choices(frame, apart))
+    chosen = list(_choices(frame, runs, apart))
     settings = chosen[0][1] if len(chosen) == 1 else ""
     return Words(title, tuple(sentences), tuple(line for line, _ in chosen), settings)
 
@@ -112,10 +113,11 @@ def _overrun(row: Any) -> str:
     return f"the caller waited {duration(row['caller_overrun_s'])} too long {which}"
 
 
-def _choices(frame: pd.DataFrame, apart: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _choices(frame: pd.DataFrame, runs: pd.DataFrame, apart: Sequence[str]) -> Iterator[tuple[str, str]]:
     """What to choose in each condition, and its settings."""
     groups = frame.groupby(list(apart), observed=True, sort=False) if apart else [((), frame)]
-    for _, group in groups:
+    named = with_arms(runs)
+    for values, group in groups:
         reached = [row for row in group.to_dict("records") if row["verdict"] == "reached"]
         where = _condition(group.iloc[0], apart)
         if not reached:
@@ -127,23 +129,39 @@ def _choices(frame: pd.DataFrame, apart: Sequence[str]) -> Iterator[tuple[str, s
         if not reached:
             yield f"Nothing to choose{where}: no arm that keeps to the second budget reached the target.{beyond}", ""
             continue
-        best = min(reached, key=_rank)
-        alike = [one_line(row["arm"]) for row in reached if _rank(row)[:3] == _rank(best)[:3]]
-        names = joined(alike, "or")
-        do = " They do alike here: choose by their price." if len(alike) > 1 else ""
+        timeout_s = min(row["decision_timeout_s"] for row in reached)
+        members = {
+            str(row["arm"]): str(row["alternative"]) for row in reached if row["decision_timeout_s"] == timeout_s
+        }
+        chosen_from = named[(named["decision_timeout_s"] == timeout_s) & named["arm"].astype("str").isin(members)]
+        for column, value in zip(apart, values, strict=True):
+            chosen_from = chosen_from[chosen_from[column].astype("str") == str(value)]
+        found = choose(chosen_from)
+        if not found.chosen:
+            late = joined([one_line(arm) for arm in found.refused])
+            yield f"Nothing to choose{where}: {late} reached the target, but callers were not back in time.{beyond}", ""
+            continue
         line = (
-            f"Choose {names}{where}, with {best['decision_timeout_s']:g} s: the smallest budget, then the least wait "
-            f"beyond it and the least work after it.{do}{beyond}"
+            f"Choose {joined([one_line(arm) for arm in found.chosen], 'or')}{where}, with {timeout_s:g} s: the "
+            f"smallest decision timeout that was shown to reach the target.{_reasons(found)}{beyond}"
         )
-        yield line, settings_to_paste(str(best["alternative"]), float(best["decision_timeout_s"]))
+        yield line, settings_to_paste(members[found.chosen[0]], timeout_s)
 
 
-def _rank(row: Any) -> tuple[float, float, float, tuple[int, bool, str]]:
-    # Tenths of a second, as HELD_WITHIN_S has it: less is noise of a machine and decides nothing.
-    late_s = 0.0 if math.isnan(row["late_server_s"]) else row["late_server_s"]
-    waited_s = row["caller_overrun_s"]
-    waited = waited_s if math.isinf(waited_s) else round(waited_s, 1)
-    return row["decision_timeout_s"], waited, round(late_s, 1), order_of(str(row["alternative"]))
+def _reasons(found: Choice) -> str:
+    """Why some arms that reached the target are not chosen, and why several are."""
+    worse = [
+        f"{one_line(arm)} ({by.criterion.words}: {by.worse_by.estimate:.2f}{by.criterion.unit} worse "
+        f"[{by.worse_by.low:.2f}, {by.worse_by.high:.2f}])"
+        for arm, by in found.beaten.items()
+    ]
+    late = [one_line(arm) for arm, why in found.refused.items() if why == "late"]
+    said = [f" Not {joined(worse, 'or')}."] if worse else []
+    said += [f" Not {joined(late, 'or')}: callers waited too long."] if late else []
+    said += (
+        [" These runs do not tell them apart: choose by what each asks of your code."] if len(found.chosen) > 1 else []
+    )
+    return "".join(said)
 
 
 def _condition(row: Any, apart: Sequence[str]) -> str:
