@@ -19,6 +19,7 @@ from langgraph.store.base import BaseStore
 from qdrant_client import AsyncQdrantClient, QdrantClient
 from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 
+from docmind_lab.addresses import displayed
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.endpoints import reason_of
 from docmind_lab.errors import ConfigurationError, DocmindLabError, ServiceError
@@ -95,11 +96,11 @@ def _vector_store_error(error: ApiException, url: str) -> DocmindLabError:
     """What keeps an index from being built, in our words."""
     remedy = "start Qdrant, or set DOCMIND_DATABASE__QDRANT_URL to where it is"
     if isinstance(error, UnexpectedResponse):
-        return ServiceError(f"vector store at {url} answered HTTP {error.status_code}; {remedy}")
+        return ServiceError(f"vector store at {displayed(url)} answered HTTP {error.status_code}; {remedy}")
     source = getattr(error, "source", error)
     if isinstance(source, DocmindLabError):
         return source
-    return ServiceError(f"vector store at {url} cannot be reached ({reason_of(source)}); {remedy}")
+    return ServiceError(f"vector store at {displayed(url)} cannot be reached ({reason_of(source)}); {remedy}")
 
 
 @dataclass

@@ -39,6 +39,7 @@ from docmind_lab.coordinator.threads import ConversationThreads
 from docmind_lab.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.graphs.fence import fenced
+from docmind_lab.network.langsmith_tracing import tracing_where_admitted
 from docmind_lab.recorder import Recorder, recording
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions, ServiceProcess
@@ -173,6 +174,7 @@ class MultiAgentCoordinator:
         number = next(self._numbers)
         recorder = Recorder(f"query-{number}", number, deadline)
         tokens = None if write is None else WrittenTokens(write)
+        tracing = tracing_where_admitted(self.settings)
         with self._threads.turn(_thread_key(thread_id, user_id), deadline) as fence:
             if fence is None:
                 outcome, fallback = Outcome("timed_out", stop_reason=THREAD_BUSY), None
@@ -182,7 +184,7 @@ class MultiAgentCoordinator:
                 thread_key = _thread_key(thread_id, user_id)
                 runnable = self.system.for_run(graph, recorder, thread_key, context=context, callbacks=callbacks)
                 inputs: Inputs = None if query is None else {"messages": [HumanMessage(query)]}
-                with recording(recorder):
+                with recording(recorder), tracing:
                     outcome = self.alternative.run(fenced(runnable, fence, recorder), inputs, deadline, recorder)
                 fallback = self._fallback(question, outcome, deadline, recorder)
         if tokens is not None and outcome.outcome in ("partial", "timed_out") and tokens.text:
@@ -341,7 +343,9 @@ def _checked(query: str) -> str:
 
 
 def _thread_key(thread_id: str, user_id: str) -> str:
-    return f"{user_id}/{thread_id}"
+    # The first slash ends the user: ("alice", "team/x") is not ("alice/team", "x").
+    user = user_id.replace("%", "%25").replace("/", "%2F")
+    return f"{user}/{thread_id}"
 
 
 def _config(thread_id: str, user_id: str) -> RunnableConfig:

@@ -23,6 +23,7 @@ import httpx
 import typer
 import uvicorn
 
+from docmind_lab.addresses import displayed
 from docmind_lab.errors import ConfigurationError, ServiceError
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
@@ -110,6 +111,10 @@ class ServiceAddresses:
     openai_base_url: str
     qdrant_url: str
     log_url: str
+
+    def __repr__(self) -> str:
+        shown = (f"{name}={displayed(url)!r}" for name, url in vars(self).items())
+        return f"ServiceAddresses({', '.join(shown)})"
 
     @classmethod
     def at_port(cls, port: int) -> ServiceAddresses:
