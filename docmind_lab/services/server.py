@@ -25,6 +25,7 @@ import uvicorn
 
 from docmind_lab.addresses import displayed
 from docmind_lab.errors import ConfigurationError, ServiceError
+from docmind_lab.services.connections import BoundedConnection
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.log import RequestRow, rows_from_json
@@ -161,6 +162,7 @@ def serve(options: ServiceOptions, port: int = 0) -> None:
             access_log=False,
             timeout_graceful_shutdown=1,
             backlog=512,
+            http=BoundedConnection,
         )
         server = uvicorn.Server(config)
         typer.echo(addresses.as_json())
