@@ -32,6 +32,7 @@ from docmind_lab.coordinator.response import (
     AgentResponse,
     content_of,
     decisions_of,
+    fallback_content,
     metrics_of,
     stop_metadata,
 )
@@ -207,8 +208,10 @@ class MultiAgentCoordinator:
         returned_at = recorder.mark_returned()
         deadline = recorder.deadline
         validation = outcome.state.get("validation") or {}
+        refusal = self.system.refusal_of(recorder.run_id)
+        content = content_of(outcome, deadline.limit_s, refusal)
         return AgentResponse(
-            content=content_of(outcome, deadline.limit_s) if fallback is None else fallback.content,
+            content=content if fallback is None else fallback_content(content, fallback.content),
             sources=outcome.documents if fallback is None else fallback.documents,
             metadata={
                 "thread_id": thread_id,
