@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from docmind_lab.addresses import displayed
 from docmind_lab.endpoints import Check, endpoint_checks
 from docmind_lab.errors import DocmindLabError
 from docmind_lab.manifest import PACKAGES
@@ -61,7 +62,9 @@ def _settings(settings: Settings) -> Iterator[Check]:
         for part in path.split("."):
             value = value[part]
         source = "environment" if variable in os.environ else "default"
-        shown = "(set)" if path == "llm.api_key" and variable in os.environ else value
+        if path == "llm.api_key" and variable in os.environ:
+            value = "(set)"
+        shown = displayed(value) if isinstance(value, str) and "://" in value else value
         yield Check(variable, "ok", f"{shown} ({source})")
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import httpx
 
+from docmind_lab.addresses import displayed, hide_credentials_in_logs, without_credentials
 from docmind_lab.errors import DocmindLabError, ServiceError
 from docmind_lab.network import HttpxTransport
 from docmind_lab.settings import Settings
@@ -47,6 +48,7 @@ def require_endpoints(settings: Settings) -> None:
 
 
 def _asked(settings: Settings, url: str, headers: Mapping[str, str] | None = None) -> Any:
+    hide_credentials_in_logs()
     with httpx.Client(
         transport=HttpxTransport(admit=settings.admit), trust_env=False, timeout=_PATIENCE_S, follow_redirects=True
     ) as client:
@@ -55,13 +57,20 @@ def _asked(settings: Settings, url: str, headers: Mapping[str, str] | None = Non
         return response.json()
 
 
+def _below(url: str, name: str) -> str:
+    """The address of a resource below an endpoint; a query of the endpoint's address stays at its end."""
+    address = httpx.URL(url)
+    return str(address.copy_with(path=f"{address.path.rstrip('/')}/{name}"))
+
+
 def _model_endpoint(settings: Settings) -> Check:
-    where, remedy = settings.llm.base_url, "start the server, or set DOCMIND_LLM__BASE_URL to where it is"
-    if where is None:
+    url, remedy = settings.llm.base_url, "start the server, or set DOCMIND_LLM__BASE_URL to where it is"
+    if url is None:
         return Check(MODEL_ENDPOINT, "ok", "simulated")
+    where = displayed(url)
     headers = {"Authorization": f"Bearer {settings.llm.api_key.get_secret_value()}"}
     try:
-        names = [str(entry["id"]) for entry in _asked(settings, f"{where.rstrip('/')}/models", headers)["data"]]
+        names = [str(entry["id"]) for entry in _asked(settings, _below(url, "models"), headers)["data"]]
     except httpx.HTTPStatusError as error:
         if error.response.status_code == _NOT_SERVED:
             return Check(MODEL_ENDPOINT, "note", f"{where} answers, and does not list its models")
@@ -84,17 +93,18 @@ def _vector_store(settings: Settings) -> Check:
         return Check(VECTOR_STORE, "note", f"local store {path}: no network, so it knows no timeouts")
     if url is None:
         return Check(VECTOR_STORE, "ok", "simulated")
+    where = displayed(url)
     try:
         version = _asked(settings, url)["version"]
     except (httpx.HTTPError, DocmindLabError) as error:
-        return Check(VECTOR_STORE, "failed", f"{url}: {reason_of(error)}", remedy)
+        return Check(VECTOR_STORE, "failed", f"{where}: {reason_of(error)}", remedy)
     except (ValueError, KeyError, TypeError):
-        return Check(VECTOR_STORE, "failed", f"{url} does not answer like Qdrant", remedy)
-    return Check(VECTOR_STORE, "ok", f"{url}, version {version}")
+        return Check(VECTOR_STORE, "failed", f"{where} does not answer like Qdrant", remedy)
+    return Check(VECTOR_STORE, "ok", f"{where}, version {version}")
 
 
 def reason_of(error: BaseException) -> str:
     """Why an endpoint could not be asked, in a few words."""
     if isinstance(error, httpx.HTTPStatusError):
         return f"HTTP {error.response.status_code}"
-    return str(error) or type(error).__name__
+    return without_credentials(str(error)) or type(error).__name__

@@ -13,6 +13,7 @@ DocmindLabError
 │       └── CostSpent                      the budget of cost
 ├── GraphError                             a graph that cannot be built or run as asked
 ├── ServiceError                           a simulated or real service did not start, answer or keep its word
+│   └── StoreError                         a store of pending calls that fails, or has lost an entry
 ├── SimulationError                        a run in virtual time that cannot begin or go on
 │   ├── SimulatedDeadlock                  every thread of it waits, and nothing will ever wake one
 │   ├── SimulationStalled                  one of its threads waits for, or computes in, real time for too long
@@ -110,6 +111,10 @@ class GraphError(DocmindLabError):
 
 class ServiceError(DocmindLabError):
     """A service did not start, answer or keep its word."""
+
+
+class StoreError(ServiceError):
+    """A store of pending calls that fails, does not answer in time, or has lost an entry."""
 
 
 class SimulationError(DocmindLabError):

@@ -18,6 +18,7 @@ from typing import Any
 from docmind_lab.clocks import WALL, Clock
 from docmind_lab.deadlines import Deadline
 from docmind_lab.network.attempts import Attempt, CallKind, LogicalCall, call_scope, current_call
+from docmind_lab.network.langsmith_tracing import tracing_off
 from docmind_lab.snapshots import RawEvent, Snapshot, copied
 
 
@@ -236,9 +237,13 @@ def current_recorder() -> Recorder | None:
 
 @contextlib.contextmanager
 def recording(recorder: Recorder) -> Iterator[Recorder]:
-    """Put a recorder in force during a block, and in threads and tasks started with its context."""
+    """Put a recorder in force during a block, and in threads and tasks started with its context.
+
+    LangSmith's tracing is off there, whatever the environment says: a trace holds questions and documents.
+    """
     token = _recorder.set(recorder)
     try:
-        yield recorder
+        with tracing_off():
+            yield recorder
     finally:
         _recorder.reset(token)

@@ -15,11 +15,11 @@ import os
 from collections.abc import Mapping
 from html import escape
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
+from docmind_lab.addresses import displayed, host_of, without_credentials
 from docmind_lab.errors import ConfigurationError, EndpointRefused
 
 PREFIX = "DOCMIND_"
@@ -122,12 +122,13 @@ class Settings(BaseSettings):
             ("llm.base_url", self.llm.base_url),
             ("database.qdrant_url", self.database.qdrant_url),
         ):
-            if url is not None:
-                self.admit(url, name=name)
-        if self.database.qdrant_url and urlsplit(self.database.qdrant_url).scheme not in ("http", "https"):
-            raise ConfigurationError(
-                "database.qdrant_url must be an http or https REST address: gRPC calls cannot be held to a deadline"
-            )
+            if url is None:
+                continue
+            self.admit(url, name=name)
+            if not url.lower().startswith(("http://", "https://")):
+                raise ConfigurationError(
+                    f"{name} must be an http or https REST address: gRPC calls cannot be held to a deadline"
+                )
 
     def __repr__(self) -> str:
         sections = ((name, getattr(self, name)) for name in type(self).model_fields)
@@ -140,7 +141,7 @@ class Settings(BaseSettings):
         return f"<pre>{escape(repr(self))}</pre>"
 
     def recorded(self, exclude: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The settings as a study keeps them, JSON types: no key, no path of the machine, no user of an address.
+        """The settings as a study keeps them, JSON types: no key, no path of the machine, no user or query of a URL.
 
         exclude: sections (True) or fields of them (a set of names) that are left out too.
         """
@@ -150,8 +151,8 @@ class Settings(BaseSettings):
         values: dict[str, Any] = self.model_dump(mode="json", exclude=hidden)
         for section, name in (("llm", "base_url"), ("database", "qdrant_url")):
             url = values.get(section, {}).get(name)
-            if url is not None and "@" in url:
-                values[section][name] = f"{url.partition('//')[0]}//{url.rpartition('@')[2]}"
+            if url is not None:
+                values[section][name] = displayed(url)
         return values
 
     def admit(self, url: str, *, name: str = "endpoint") -> None:
@@ -160,11 +161,11 @@ class Settings(BaseSettings):
         Raises: EndpointRefused naming the host and how to allow it.
         """
         try:
-            host = (urlsplit(url).hostname or "").lower()
-        except ValueError:  # an IPv6 address whose bracket is not closed
-            host = ""
-        if not host:
-            raise EndpointRefused(f"{name}: {url!r} has no host; write it like http://127.0.0.1:8000/v1")
+            host = host_of(url)
+        except ValueError as error:
+            raise EndpointRefused(
+                f"{name}: {displayed(url)!r} {error}; write it like http://127.0.0.1:8000/v1"
+            ) from None
         if is_loopback(host):
             return
         listed = {entry.lower() for entry in self.security.endpoint_allowlist}
@@ -196,8 +197,8 @@ def _shown(section: object) -> str:
 def _shown_value(value: object) -> str:
     if isinstance(value, SecretStr):
         return "(not shown)"
-    if isinstance(value, str) and "@" in value:
-        return repr(f"{value.partition('//')[0]}//…@{value.rpartition('@')[2]}")
+    if isinstance(value, str) and "://" in value:
+        return repr(displayed(value))
     return f"{value:g}" if isinstance(value, float) else repr(value)
 
 
@@ -240,7 +241,7 @@ def _explain(error: ValidationError) -> str:
         field = ".".join(str(part) for part in problem["loc"][:2])
         # The value of anything but a known setting may hold the key: under a misspelt name, or inside a section.
         shown = field in variables and "api_key" not in field
-        value = f", not {problem.get('input')!r}" if shown else ""
+        value = f", not {without_credentials(repr(problem.get('input')))}" if shown else ""
         message = problem["msg"].removeprefix("Value error, ")
         lines.append(f"setting {field} ({variables.get(field, 'unknown')}): {message}{value}")
     return "; ".join(lines)

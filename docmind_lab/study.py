@@ -6,7 +6,7 @@ import functools
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -34,12 +34,15 @@ class Study:
     """What a comparison or sweep returns.
 
     runs, calls, events: DataFrames as docs/data-dictionary.md describes them. manifest: settings, versions, machine.
+    trusted_kinds: workloads of other packages that may be imported for their tables; None for all, as in a study that
+    was made in this process.
     """
 
     runs: pd.DataFrame
     calls: pd.DataFrame
     events: pd.DataFrame
     manifest: Mapping[str, Any] = field(default_factory=dict)
+    trusted_kinds: Collection[str] | None = None
 
     @classmethod
     def of(cls, measured: Iterable[MeasuredRun], manifest: Mapping[str, Any]) -> Study:
@@ -89,10 +92,26 @@ class Study:
         # Function-level: workloads come with the whole stack, which a study that is read does not need.
         from docmind_lab.workloads import extra_table  # noqa: PLC0415
 
+        return extra_table(self._kinds(), name, self.trusted_kinds).derive(self.events, self.runs, self.calls)
+
+    def _kinds(self) -> list[str]:
+        """Its workloads, as they are imported."""
         systems = self.manifest.get("systems", {})
         levels = [str(level) for level in self.runs["workload"].unique()]
-        kinds = [str(systems.get(level, {}).get("kind", level)) for level in levels]
-        return extra_table(kinds, name).derive(self.events, self.runs, self.calls)
+        return [str(systems.get(level, {}).get("kind", level)) for level in levels]
+
+    def _missing_tables(self) -> str:
+        """A sentence about workloads whose tables are not there; empty without any."""
+        # Function-level: as in `table`.
+        from docmind_lab.workloads.kinds import not_imported  # noqa: PLC0415
+
+        unknown = () if self.trusted_kinds is None else not_imported(self._kinds(), self.trusted_kinds)
+        if not unknown:
+            return ""
+        return (
+            f"{', '.join(unknown)} was not imported, so its own tables are not there; if you trust it: "
+            f"Study.load(..., kinds={list(unknown)!r})"
+        )
 
     def show(self) -> StudyPanel:
         """The views of the study in a notebook: figures with tables beside them, runs, calls.
@@ -119,10 +138,16 @@ class Study:
         return folder
 
     @classmethod
-    def load(cls, directory: str | os.PathLike[str]) -> Study:
+    def load(cls, directory: str | os.PathLike[str], *, kinds: Sequence[str] = ()) -> Study:
         """The study that `save` wrote; its events, by far the most rows, are read when they are first asked for.
 
-        Raises: RecordError when there is none, when a table cannot be read, or when a newer version wrote it.
+        Args:
+            directory: The folder that the study was saved in.
+            kinds: Workloads of other packages, each "module:ATTRIBUTE", whose modules may be imported for the tables
+                of their own. A manifest is data: what it names is not imported otherwise.
+
+        Raises:
+            RecordError: There is no study, a table cannot be read, or a newer version wrote it.
         """
         folder = Path(directory)
         try:
@@ -130,15 +155,16 @@ class Study:
         except (OSError, ValueError) as error:
             raise RecordError(f"{folder} holds no study: its {MANIFEST} cannot be read ({error})") from error
         require_known_schema(folder, manifest)
-        return _StudyInFolder.opened(folder, manifest)
+        return _StudyInFolder.opened(folder, manifest, kinds)
 
     def __repr__(self) -> str:
-        return self._summarised().text()
+        return "\n".join(filter(None, (self._summarised().text(), self._missing_tables())))
 
     def _repr_html_(self) -> str:
         summary = self._summarised()
         sentences = "".join(f"<li>{escape(line)}</li>" for line in summary.sentences)
-        advice = "".join(f"<p>{escape(line)}</p>" for line in summary.advice)
+        notes = filter(None, (*summary.advice, self._missing_tables()))
+        advice = "".join(f"<p>{escape(line)}</p>" for line in notes)
         # The corner named, or a table for screen readers begins with a heading that says nothing.
         table = summary.display_table().rename_axis(index=None, columns="alternative").to_html(border=0)
         return f"<p><b>{escape(summary.title)}</b></p>{table}<ul>{sentences}</ul>{advice}"
@@ -148,14 +174,18 @@ class _StudyInFolder(Study):
     """A study that was saved, with its events left where they are until somebody wants them."""
 
     @classmethod
-    def opened(cls, folder: Path, manifest: Mapping[str, Any]) -> Study:
+    def opened(cls, folder: Path, manifest: Mapping[str, Any], kinds: Sequence[str]) -> Study:
         """The study in a folder. Raises: RecordError for a table that is not there or cannot be read."""
         if not (folder / "events.parquet").is_file():
             raise RecordError(f"{folder} holds no whole study: its events.parquet is not there")
         study = cls.__new__(cls)
         # Past the dataclass, which would want the events.
         study.__dict__.update(
-            runs=_table(folder, "runs"), calls=_table(folder, "calls"), manifest=manifest, _folder=folder
+            runs=_table(folder, "runs"),
+            calls=_table(folder, "calls"),
+            manifest=manifest,
+            _folder=folder,
+            trusted_kinds=tuple(kinds),
         )
         return study
 

@@ -19,9 +19,10 @@ from langgraph.store.base import BaseStore
 from qdrant_client import AsyncQdrantClient, QdrantClient
 from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 
+from docmind_lab.addresses import displayed
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.endpoints import reason_of
-from docmind_lab.errors import ConfigurationError, DocmindLabError, ServiceError
+from docmind_lab.errors import ConfigurationError, DocmindLabError, EndpointRefused, ServiceError
 from docmind_lab.graphs import (
     SUPERVISOR_PROMPT,
     MultiAgentGraphState,
@@ -37,7 +38,7 @@ from docmind_lab.graphs.observer import RunCallbacks
 from docmind_lab.graphs.roles import ANSWERING_AGENT, SUPERVISOR_ROLE, role_middleware
 from docmind_lab.libraries import Library, LibraryPlace, load_project_docs, open_library
 from docmind_lab.network import HttpClients
-from docmind_lab.recorder import Recorder
+from docmind_lab.recorder import Recorder, current_recorder
 from docmind_lab.retrieval import Chunk, SearchIndex, load_language_reference
 from docmind_lab.retrieval.corpus import language_references
 from docmind_lab.retrieval.injection import ROUTER_ROLE
@@ -95,11 +96,11 @@ def _vector_store_error(error: ApiException, url: str) -> DocmindLabError:
     """What keeps an index from being built, in our words."""
     remedy = "start Qdrant, or set DOCMIND_DATABASE__QDRANT_URL to where it is"
     if isinstance(error, UnexpectedResponse):
-        return ServiceError(f"vector store at {url} answered HTTP {error.status_code}; {remedy}")
+        return ServiceError(f"vector store at {displayed(url)} answered HTTP {error.status_code}; {remedy}")
     source = getattr(error, "source", error)
     if isinstance(source, DocmindLabError):
         return source
-    return ServiceError(f"vector store at {url} cannot be reached ({reason_of(source)}); {remedy}")
+    return ServiceError(f"vector store at {displayed(url)} cannot be reached ({reason_of(source)}); {remedy}")
 
 
 @dataclass
@@ -118,7 +119,8 @@ class DocmindSystem:
     max_connections: int = 100
 
     def __post_init__(self) -> None:
-        self.http = HttpClients(admit=self.settings.admit, max_connections=self.max_connections)
+        self._refusals: dict[str, str] = {}
+        self.http = HttpClients(admit=self._admit, max_connections=self.max_connections)
         self.qdrant, self.qdrant_async = self._qdrant_clients()
         try:
             self.index = SearchIndex.build(
@@ -140,6 +142,19 @@ class DocmindSystem:
             router_engine=self._router() if injects else None,
             admit=self.settings.admit,
         )
+
+    def _admit(self, url: str) -> None:
+        """`Settings.admit`, which remembers what it refused for the run under way."""
+        try:
+            self.settings.admit(url)
+        except EndpointRefused as error:
+            if (recorder := current_recorder()) is not None:
+                self._refusals[recorder.run_id] = str(error)
+            raise
+
+    def refusal_of(self, run_id: str) -> str:
+        """Why a request of a run was not sent, once; empty if all were. Clients hide it behind errors of their own."""
+        return self._refusals.pop(run_id, "")
 
     def _qdrant_clients(self) -> tuple[QdrantClient, AsyncQdrantClient | None]:
         database = self.settings.database

@@ -200,7 +200,7 @@ def test_a_profile_says_its_quantiles_and_not_its_tables():
 def test_settings_say_where_a_model_is_and_not_who_asks_it():
     text = repr(settings())
     assert "decision_timeout=7.5" in text
-    assert "base_url='http://…@127.0.0.1:8000/v1'" in text
+    assert "base_url='http://127.0.0.1:8000/v1'" in text
 
 
 def test_a_design_that_cannot_be_run_is_shown_with_what_is_wrong():

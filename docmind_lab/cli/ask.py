@@ -40,12 +40,13 @@ def ask(
 
     The simulated model and vector store are used for whatever DOCMIND_LLM__BASE_URL and DOCMIND_DATABASE__QDRANT_URL
     do not name. The simulated model extracts sentences; it is not a language model.
-    Exit code 1: there is no whole answer.
+    Exit code 1: there is no whole answer of the agents, or none was found in the documents.
     """
     # Function-level: the stack takes seconds to import, and --help must not.
     from docmind_lab.coordinator import MultiAgentCoordinator  # noqa: PLC0415
     from docmind_lab.services.faults import Fault  # noqa: PLC0415
     from docmind_lab.services.latency import LatencyProfile  # noqa: PLC0415
+    from docmind_lab.services.scripted_model.extraction import NOT_FOUND  # noqa: PLC0415
     from docmind_lab.services.server import ServiceOptions  # noqa: PLC0415
     from docmind_lab.telemetry import Telemetry  # noqa: PLC0415
 
@@ -71,8 +72,8 @@ def ask(
                 typer.echo(chunk, nl=False)
             typer.echo()
             response = stream.response
-            _print_end(response)
-    if response.metadata["outcome"] != "answered" and not response.fallback_used:
+            _print_end(response, is_simulated=settings.llm.base_url is None)
+    if response.metadata["outcome"] != "answered" or response.content.startswith(NOT_FOUND):
         raise typer.Exit(NOT_ANSWERED)
 
 
@@ -85,28 +86,27 @@ def _corpus(documents: str) -> Corpus | None:
     return named_corpus(documents) if documents in CORPORA else library_corpus(documents)
 
 
-def _print_end(response: AgentResponse) -> None:
+def _print_end(response: AgentResponse, *, is_simulated: bool) -> None:
     from docmind_lab.cli.console import console  # noqa: PLC0415
 
     out = console()
     metadata, took_s = response.metadata, response.processing_time
     budget_s = metadata["decision_timeout_s"]
-    if response.sources:
+    cited = [source for source in response.sources if f"[{source['id']}]" in response.content]
+    # A live model may cite in another way, or not at all.
+    shown = cited if cited or is_simulated else response.sources
+    if shown:
         out.print()
-        out.print("Sources", style="bold")
-        for source in response.sources:
+        out.print("Sources" if cited else "Documents found; the answer cites none", style="bold")
+        for source in shown:
             section = source.get("metadata", {}).get("section", "")
             out.print(f"  {source['id']}  {section}", markup=False)
     out.print()
-    if response.fallback_used:
-        out.print(
-            f"The agents failed ({metadata.get('error_type') or metadata['cancel_reason']}): "
-            "these are sentences of the documents."
-        )
-    elif response.timed_out:
+    # What there is instead of an answer has said so itself.
+    if response.timed_out and not response.content.startswith("No answer"):
         out.print(f"Cut by the budget: {budget_s:g} s were over ({metadata['cancel_reason']}).")
-    elif "reason" in metadata:
-        out.print(f"The agents failed: {metadata.get('error_type') or metadata['cancel_reason']}.")
+    if is_simulated:
+        out.print("A simulated model wrote this: it extracts sentences, and is not a language model.")
     late = f", {metadata['overrun_s'] * 1000:.0f} ms over" if metadata["overrun_s"] > 0 else ""
     calls = response.optimization_metrics
     score = "" if response.validation_score is None else f" · {response.validation_score:.0%} of statements supported"

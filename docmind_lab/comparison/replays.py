@@ -20,6 +20,7 @@ from docmind_lab.recordings.recording import Recording
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.settings import Settings
+from docmind_lab.workloads.kinds import OWN_PREFIX, WORKLOADS
 
 RECORDED = "recorded"
 """The level of `latency_profile` in a replay."""
@@ -61,7 +62,7 @@ def replayed_comparison(recording: Recording, asked: Asked, clock: ClockName, se
         corpus=documents.corpus,
         own_questions=documents.questions,
         node_colour=design["node_colour"],
-        workload=simulated_name(str(design["workload"])) if asked.graph is None else asked.workload,
+        workload=recorded_workload(design, asked.workload) if asked.graph is None else asked.workload,
         replay=recording.id,
         budget=budget,
     )
@@ -83,7 +84,8 @@ def _require_open(design: Mapping[str, Any], asked: Asked, clock: ClockName) -> 
     settled |= {"stops_on_disconnect": not asked.stops_on_disconnect, "side_by_side": asked.side_by_side is not None}
     settled |= {"router_injection": asked.router_injection is not None}
     if asked.graph is None:
-        settled |= {"workload": asked.workload != UNSAID_WORKLOAD}
+        is_named_again = asked.workload == design["workload"] not in WORKLOADS
+        settled |= {"workload": asked.workload != UNSAID_WORKLOAD and not is_named_again}
         # A recording holds neither documents nor questions: the user's are named again.
         settled |= {} if has_own_documents(design) else asked.names_documents
     for name, is_given in settled.items():
@@ -128,6 +130,32 @@ def _alternative(name: str, options: Mapping[str, Any], settings: Settings) -> A
                 return found
     raise ConfigurationError(
         f"alternatives: {name} was recorded with options {dict(options)} that have no name; pass the instance itself"
+    )
+
+
+def recorded_workload(design: Mapping[str, Any], named: str) -> str:
+    """The workload that was recorded: one of the lab's, or another's that the caller has named as well.
+
+    A recording is data, so no module is imported because it is named there.
+
+    Args:
+        design: The recording's design.
+        named: The workload that the caller named.
+
+    Raises:
+        ConfigurationError: The workload is not one of the lab's, and the caller did not name it.
+    """
+    recorded = str(design["workload"])
+    if recorded in WORKLOADS or recorded == named:
+        return recorded
+    if recorded.startswith(OWN_PREFIX):
+        raise ConfigurationError(
+            f"graph: the recording is of {recorded.removeprefix(OWN_PREFIX)!r}, a graph of your own; name it and its "
+            "inputs again (graph=..., inputs=...; --graph, --inputs)"
+        )
+    raise ConfigurationError(
+        f"workload: the recording is of {recorded!r}, and no module is imported because a recording names it; name it "
+        f"yourself if you trust it (workload={recorded!r}; --workload {recorded})"
     )
 
 

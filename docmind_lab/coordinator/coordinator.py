@@ -32,6 +32,7 @@ from docmind_lab.coordinator.response import (
     AgentResponse,
     content_of,
     decisions_of,
+    fallback_content,
     metrics_of,
     stop_metadata,
 )
@@ -39,6 +40,7 @@ from docmind_lab.coordinator.threads import ConversationThreads
 from docmind_lab.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.graphs.fence import fenced
+from docmind_lab.network.langsmith_tracing import tracing_where_admitted
 from docmind_lab.recorder import Recorder, recording
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions, ServiceProcess
@@ -173,6 +175,7 @@ class MultiAgentCoordinator:
         number = next(self._numbers)
         recorder = Recorder(f"query-{number}", number, deadline)
         tokens = None if write is None else WrittenTokens(write)
+        tracing = tracing_where_admitted(self.settings)
         with self._threads.turn(_thread_key(thread_id, user_id), deadline) as fence:
             if fence is None:
                 outcome, fallback = Outcome("timed_out", stop_reason=THREAD_BUSY), None
@@ -182,7 +185,7 @@ class MultiAgentCoordinator:
                 thread_key = _thread_key(thread_id, user_id)
                 runnable = self.system.for_run(graph, recorder, thread_key, context=context, callbacks=callbacks)
                 inputs: Inputs = None if query is None else {"messages": [HumanMessage(query)]}
-                with recording(recorder):
+                with recording(recorder), tracing:
                     outcome = self.alternative.run(fenced(runnable, fence, recorder), inputs, deadline, recorder)
                 fallback = self._fallback(question, outcome, deadline, recorder)
         if tokens is not None and outcome.outcome in ("partial", "timed_out") and tokens.text:
@@ -205,8 +208,10 @@ class MultiAgentCoordinator:
         returned_at = recorder.mark_returned()
         deadline = recorder.deadline
         validation = outcome.state.get("validation") or {}
+        refusal = self.system.refusal_of(recorder.run_id)
+        content = content_of(outcome, deadline.limit_s, refusal)
         return AgentResponse(
-            content=content_of(outcome, deadline.limit_s) if fallback is None else fallback.content,
+            content=content if fallback is None else fallback_content(content, fallback.content),
             sources=outcome.documents if fallback is None else fallback.documents,
             metadata={
                 "thread_id": thread_id,
@@ -341,7 +346,9 @@ def _checked(query: str) -> str:
 
 
 def _thread_key(thread_id: str, user_id: str) -> str:
-    return f"{user_id}/{thread_id}"
+    # The first slash ends the user: ("alice", "team/x") is not ("alice/team", "x").
+    user = user_id.replace("%", "%25").replace("/", "%2F")
+    return f"{user}/{thread_id}"
 
 
 def _config(thread_id: str, user_id: str) -> RunnableConfig:

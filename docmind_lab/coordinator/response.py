@@ -80,8 +80,14 @@ def stop_metadata(outcome: Outcome) -> dict[str, Any]:
     return {"reason": "error", "cancel_reason": outcome.stop_reason, **error}
 
 
-def content_of(outcome: Outcome, decision_timeout_s: float) -> str:
-    """The answer, the draft that a timeout left, or a sentence that says what happened."""
+def content_of(outcome: Outcome, decision_timeout_s: float, refusal: str = "") -> str:
+    """The answer, the draft that a timeout left, or a sentence that says what happened.
+
+    Args:
+        outcome: Of the agents.
+        decision_timeout_s: The budget, in seconds.
+        refusal: Why a request was not sent; empty if all were.
+    """
     if outcome.answer:
         return outcome.answer
     found = len(outcome.documents)
@@ -90,7 +96,13 @@ def content_of(outcome: Outcome, decision_timeout_s: float) -> str:
         return f"No answer: another question was still being answered on this thread for {decision_timeout_s:g} s."
     if outcome.stop_reason in _TIMED_OUT:
         return f"No answer within the decision timeout of {decision_timeout_s:g} s.{kept}"
-    return f"No answer: the agents failed ({outcome.error_type or outcome.stop_reason}).{kept}"
+    why = outcome.error_type or outcome.stop_reason
+    return f"No answer: the agents failed ({f'{why}: {refusal}' if refusal else why}).{kept}"
+
+
+def fallback_content(failure: str, sentences: str) -> str:
+    """Sentences of documents, after the sentence that says that they are no answer of the agents."""
+    return f"{failure} These sentences of the documents share words with the question:\n\n{sentences}"
 
 
 def decisions_of(state: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:

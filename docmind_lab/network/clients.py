@@ -11,6 +11,7 @@ import httpx
 import httpx2
 from qdrant_client import AsyncQdrantClient, QdrantClient
 
+from docmind_lab.addresses import hide_credentials_in_logs
 from docmind_lab.network.exchange import Admission, admit_all
 from docmind_lab.network.transports import (
     MAX_CONNECTIONS,
@@ -38,6 +39,7 @@ class HttpClients:
     openai_async: httpx2.AsyncClient = field(init=False)
 
     def __post_init__(self) -> None:
+        hide_credentials_in_logs()
         # follow_redirects stays on, as the openai client has it: every hop passes `admit` again.
         self.openai = httpx2.Client(
             transport=Httpx2Transport(admit=self.admit, max_connections=self.max_connections),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from html import escape
 
 from docmind_lab.reports.parts import Block, Facts, Figure, Report, Table, Words
 
@@ -15,7 +17,7 @@ def as_markdown(report: Report) -> str:
 def _parts(report: Report) -> Iterator[str]:
     yield f"# {_escaped(report.title)}"
     for section in report.sections:
-        yield f"## {section.heading}"
+        yield f"## {_escaped(section.heading)}"
         for block in section.blocks:
             yield from _block(block)
 
@@ -36,7 +38,10 @@ def _block(block: Block) -> Iterator[str]:
 
 def _words(words: Words) -> str:
     if words.kind == "code":
-        return "\n".join(["```", *words.lines, "```"])
+        # Longer than any row of marks in it, which would end it.
+        marks = [len(found) for line in words.lines for found in re.findall("`+", line)]
+        fence = "`" * max(3, 1 + max(marks, default=0))
+        return "\n".join([fence, *words.lines, fence])
     if words.kind == "heading":
         return f"### {_escaped(' '.join(words.lines))}"
     if words.kind == "list":
@@ -60,7 +65,7 @@ def _row(cells: Iterator[str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """The text with what Markdown would take for markup made plain."""
-    for mark in ("\\", "`", "*", "_", "<", "["):
+    """The text with what Markdown, or the HTML that it may hold, would take for markup made plain."""
+    for mark in ("\\", "`", "*", "_", "["):
         text = text.replace(mark, f"\\{mark}")
-    return text
+    return escape(text, quote=False)

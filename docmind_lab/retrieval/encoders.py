@@ -27,6 +27,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import svds
 
 from docmind_lab.errors import ConfigurationError
+from docmind_lab.keyword_terms import keyword_terms
 
 MAXIMUM_DIMENSION = 96
 """Of the LSA space: past about a hundred, a few hundred short passages add noise, and a query costs more."""
@@ -97,12 +98,19 @@ class SparseEncoder:
         """Term-frequency weights, each below k1 + 1; indices ascend. Empty for a text without words."""
         tokens = tokenise(text)
         discount = self.k1 * (1 - self.b + self.b * len(tokens) / self.average_length)
-        counts = Counter(token_id(token) for token in tokens)
+        # Keywords that are stop words elsewhere do not count in the length: other words weigh what they would without.
+        counts = Counter(token_id(token) for token in (*tokens, *_other_terms(text, tokens).elements()))
         return _sparse_vector({index: n * (self.k1 + 1) / (n + discount) for index, n in counts.items()})
 
     def encode_query(self, text: str) -> SparseVector:
         """Weight 1 for each different word; indices ascend. Empty for a text without words."""
-        return _sparse_vector({token_id(token): 1.0 for token in tokenise(text)})
+        tokens = tokenise(text)
+        return _sparse_vector({token_id(token): 1.0 for token in (*tokens, *_other_terms(text, tokens))})
+
+
+def _other_terms(text: str, tokens: Sequence[str]) -> Counter[str]:
+    """Keywords of the text that are no tokens of it, being stop words."""
+    return Counter({term: count for term, count in keyword_terms(text).items() if term not in tokens})
 
 
 def _sparse_vector(weights: Mapping[int, float]) -> SparseVector:

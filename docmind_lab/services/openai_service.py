@@ -24,7 +24,7 @@ from docmind_lab.randomness import DrawKey
 from docmind_lab.services.fault_plans import under_fault
 from docmind_lab.services.faults import Fault, first_that_strikes
 from docmind_lab.services.latency import LatencyProfile, LlmLatency
-from docmind_lab.services.plan import Chunk, Headers, Plan, ServiceRequest, Step, Wait, json_steps
+from docmind_lab.services.plan import ODD_REQUEST, Chunk, Headers, Plan, ServiceRequest, Step, Wait, json_steps
 from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
 from docmind_lab.services.scripted_model.conversation import message_text
 from docmind_lab.services.scripted_model.roles import role_of
@@ -84,11 +84,19 @@ class OpenAIService:
                 raise _BadRequest(404, f"Unknown request URL: {request.method} {request.path}.", code="unknown_url")
             if request.method != "POST":
                 raise _BadRequest(405, f"Method {request.method} is not allowed here; use POST.")
-            return self._completion(request)
+            return self._read(request)
         except _BadRequest as error:
             kind = "invalid_request_error"
             payload = {"error": {"message": str(error), "type": kind, "param": error.param, "code": error.code}}
             return Plan(json_steps(error.status, payload), "llm")
+
+    def _read(self, request: ServiceRequest) -> Plan:
+        """The plan of a completion. Raises: _BadRequest for one that cannot be read."""
+        try:
+            return self._completion(request)
+        except ODD_REQUEST as error:
+            # The reply follows from the request alone: what a script cannot read was not put as it should be.
+            raise _BadRequest(400, f"The conversation cannot be read ({type(error).__name__}).") from error
 
     def _completion(self, request: ServiceRequest) -> Plan:
         payload = self._validated(request)

@@ -15,7 +15,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from docmind_lab.network.attempts import HEADER_PREFIX
 from docmind_lab.randomness import DrawKey
@@ -117,8 +117,15 @@ class ServiceRequest:
         )
 
     def json(self) -> Any:
-        """The body parsed. Raises: json.JSONDecodeError."""
-        return json.loads(self.body or b"null")
+        """The body parsed. Raises: ValueError for what is not JSON, or nested too deeply to be read."""
+        try:
+            return json.loads(self.body or b"null")
+        except RecursionError as error:
+            raise ValueError("it is nested too deeply") from error
+
+
+ODD_REQUEST: Final = (TypeError, LookupError, AttributeError, ValueError, ArithmeticError, RecursionError)
+"""What reading a request raises whose parts are not of the kinds that are expected. The services read nothing else."""
 
 
 class Service(Protocol):

@@ -23,7 +23,9 @@ import httpx
 import typer
 import uvicorn
 
+from docmind_lab.addresses import displayed
 from docmind_lab.errors import ConfigurationError, ServiceError
+from docmind_lab.services.connections import BoundedConnection
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.log import RequestRow, rows_from_json
@@ -111,6 +113,10 @@ class ServiceAddresses:
     qdrant_url: str
     log_url: str
 
+    def __repr__(self) -> str:
+        shown = (f"{name}={displayed(url)!r}" for name, url in vars(self).items())
+        return f"ServiceAddresses({', '.join(shown)})"
+
     @classmethod
     def at_port(cls, port: int) -> ServiceAddresses:
         """The addresses on loopback at a port."""
@@ -156,6 +162,7 @@ def serve(options: ServiceOptions, port: int = 0) -> None:
             access_log=False,
             timeout_graceful_shutdown=1,
             backlog=512,
+            http=BoundedConnection,
         )
         server = uvicorn.Server(config)
         typer.echo(addresses.as_json())

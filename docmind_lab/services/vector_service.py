@@ -21,7 +21,7 @@ from qdrant_client import QdrantClient, models
 from docmind_lab.services.fault_plans import under_fault
 from docmind_lab.services.faults import Fault, first_that_strikes
 from docmind_lab.services.latency import LatencyProfile
-from docmind_lab.services.plan import Plan, ServiceRequest, Wait, json_steps
+from docmind_lab.services.plan import ODD_REQUEST, Plan, ServiceRequest, Wait, json_steps
 
 _COLLECTION = re.compile(r"^/collections/(?P<name>[^/]+)(?P<rest>/.*)?$")
 _SEARCHES = frozenset({("POST", "/points/query"), ("POST", "/points/query/batch"), ("POST", "/points/scroll")})
@@ -76,9 +76,9 @@ class VectorService:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
             reply = json_steps(400, {"status": {"error": f"Format error in JSON body: {where}: {first['msg']}"}})
-        except ValueError as error:
+        except (*ODD_REQUEST, AssertionError, NotImplementedError) as error:
             # The engine says "not found" of a vector's name as well; a missing collection was refused before it.
-            reply = json_steps(400, {"status": {"error": str(error)}, "time": 0.0})
+            reply = json_steps(400, {"status": {"error": str(error) or type(error).__name__}, "time": 0.0})
         return Plan(reply, "retrieval")
 
     def _search(self, found: Plan, request: ServiceRequest, pace: float) -> Plan:

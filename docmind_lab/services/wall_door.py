@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from docmind_lab.clocks import WALL, Clock
+from docmind_lab.services.connections import CLIENT_PATIENCE_S
 from docmind_lab.services.log import RequestRow, ServiceLog, rows_as_json
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.peers import PEERS_PATH, PeerBehaviour
@@ -77,7 +78,8 @@ class WallDoor:
     """An ASGI application in front of the services.
 
     slots: model calls worked on at once; None for no limit. peers: how the peer agents behave; left out, by the habits
-    that are assumed and as fast as the model is.
+    that are assumed and as fast as the model is. client_patience_s: how long the body of a request, and a client that
+    does not read, are waited for.
     """
 
     llm: Service
@@ -87,6 +89,7 @@ class WallDoor:
     peers: PeerBehaviour | None = None
     clock: Clock = WALL
     log: ServiceLog = field(default_factory=ServiceLog)
+    client_patience_s: float = CLIENT_PATIENCE_S
     _queue: SlotQueue[_Playing] = field(init=False)
     _playing: set[_Playing] = field(default_factory=set)
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
@@ -106,7 +109,13 @@ class WallDoor:
         if scope["type"] != "http":
             return
         received_at = self.clock.now()
-        request = await _read_request(scope, receive)
+        send = self._bounded(send)
+        try:
+            async with asyncio.timeout(self.client_patience_s):
+                request = await _read_request(scope, receive)
+        except TimeoutError:
+            await _reply(send, 408, {"error": "the body did not come in time"}, (("connection", "close"),))
+            return
         if request is None:
             return
         if request.path == "/log":
@@ -138,6 +147,18 @@ class WallDoor:
             self._let_start(self._queue.leave(playing, self.clock.now()))
             await self._tell_changed()
 
+    def _bounded(self, send: Send) -> Send:
+        """Sends as `send` does, and drops a connection whose client does not read."""
+
+        async def bounded(message: Message) -> None:
+            try:
+                async with asyncio.timeout(self.client_patience_s):
+                    await send(message)
+            except TimeoutError:
+                raise _ConnectionDropped from None
+
+        return bounded
+
     async def _tell_changed(self) -> None:
         async with self._changed:
             self._changed.notify_all()
@@ -145,6 +166,13 @@ class WallDoor:
     async def _serve_peer(
         self, request: ServiceRequest, received_at: float, receive: Receive, send: Send, behaviour: PeerBehaviour
     ) -> None:
+        if request.method == "POST":
+            try:
+                request.json()
+            except ValueError as error:
+                # The A2A SDK answers some of these by 500.
+                await _reply(send, 400, {"error": f"the body is not JSON: {error}"})
+                return
         if self._host is None:
             # In the planner's thread: loading the A2A SDK takes a second, and the loop's timers stay exact meanwhile.
             made = await asyncio.get_running_loop().run_in_executor(self._planner, _peer_host)
@@ -326,9 +354,9 @@ async def _read_request(scope: MutableMapping[str, Any], receive: Receive) -> Se
     return ServiceRequest(
         method=scope["method"],
         path=scope["path"],
-        headers={name.decode().lower(): value.decode("latin-1") for name, value in scope["headers"]},
+        headers={name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]},
         body=body,
-        query=scope.get("query_string", b"").decode(),
+        query=scope.get("query_string", b"").decode("latin-1"),
     )
 
 
@@ -345,8 +373,8 @@ def _start(step: Headers) -> Message:
     return {"type": "http.response.start", "status": step.status, "headers": headers}
 
 
-async def _reply(send: Send, status: int, payload: Any) -> None:
-    await _send_steps(send, json_steps(status, payload))
+async def _reply(send: Send, status: int, payload: Any, headers: tuple[tuple[str, str], ...] = ()) -> None:
+    await _send_steps(send, json_steps(status, payload, headers))
 
 
 async def _send_steps(send: Send, steps: tuple[Step, ...]) -> None:

@@ -199,26 +199,31 @@ def read_design(path: Path) -> dict[str, Any] | None:
     return known
 
 
-def load(path: str | os.PathLike[str]) -> Study:
+def load(path: str | os.PathLike[str], *, kinds: Sequence[str] = ()) -> Study:
     """The study in a folder, or the part of it that is done when it was not finished.
 
-    Raises: RecordError when there is none.
+    Args:
+        path: The folder.
+        kinds: As in `Study.load`.
+
+    Raises:
+        RecordError: There is none.
     """
     folder, written = Path(path), _manifest_in(Path(path)) or {}
     # Cells beside the tables of a finished study are what a killed process had no time to remove.
     if written.get("complete"):
-        return Study.load(folder)
+        return Study.load(folder, kinds=kinds)
     known, store = read_design(folder), CellStore(folder / CELLS)
     if known is None or not store.done():
-        return Study.load(folder)
+        return Study.load(folder, kinds=kinds)
     try:
         tables = store.read()
     except RecordError:
         if (_manifest_in(folder) or {}).get("complete"):  # finished by another process while we read
-            return Study.load(folder)
+            return Study.load(folder, kinds=kinds)
         raise
     manifest = {"schema_version": SCHEMA_VERSION, **written, **known, "complete": False}
-    return Study(tables.runs, tables.calls, tables.events, manifest)
+    return Study(tables.runs, tables.calls, tables.events, manifest, tuple(kinds))
 
 
 def _manifest_in(folder: Path) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.comparison.asked import Asked
+from docmind_lab.comparison.asked import UNSAID_WORKLOAD, Asked
 from docmind_lab.comparison.design import Comparison
 from docmind_lab.deadlines import require_seconds
 from docmind_lab.errors import ConfigurationError
@@ -16,7 +16,7 @@ from docmind_lab.settings import Settings
 from docmind_lab.studies.combinations import Combination, Impossible, with_colour, with_propagation
 from docmind_lab.studies.factors import alternatives_of, budgets_of, faults_of, naming, profiles_of
 from docmind_lab.studies.replayed import replayed
-from docmind_lab.workloads.kinds import workload_kind
+from docmind_lab.workloads.kinds import WORKLOADS, workload_kind
 
 if TYPE_CHECKING:
     from docmind_lab.studies.design import StudyDesign
@@ -87,7 +87,10 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
             continue
         tries = None if retries == "own" else retries
         if design.replay is not None:
-            asked = Asked(timeout_s, design.repeats, alternatives=[chosen], retries=tries, budget=budget)
+            again = UNSAID_WORKLOAD if workload in WORKLOADS else workload
+            asked = Asked(
+                timeout_s, design.repeats, alternatives=[chosen], retries=tries, budget=budget, workload=again
+            )
             yield Combination(replayed(design.replay, asked, design.corpus, design.questions))
             continue
         yield Combination(

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from docmind_lab.comparison.asked import Asked
+from docmind_lab.comparison.asked import UNSAID_WORKLOAD, Asked
 from docmind_lab.comparison.design import Comparison
 from docmind_lab.comparison.replays import has_own_documents, replayed_comparison
 from docmind_lab.errors import ConfigurationError
@@ -25,7 +25,7 @@ from docmind_lab.recordings.recording import Recording
 from docmind_lab.recordings.replay import opened
 from docmind_lab.settings import Settings
 from docmind_lab.studies.budget_levels import FIELDS
-from docmind_lab.workloads.kinds import OWN_PREFIX
+from docmind_lab.workloads.kinds import OWN_PREFIX, WORKLOADS
 
 SETTLED_FACTORS: Final = (
     "router_injection",
@@ -65,6 +65,12 @@ def completed(values: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
         )
     factors = values.get("factors", {})
     given = [f"factors.{name}" for name in SETTLED_FACTORS if isinstance(factors, Mapping) and name in factors]
+    workload = UNSAID_WORKLOAD
+    if "factors.workload" in given and factors["workload"] in (design["workload"], [design["workload"]]):
+        # Another's workload is imported only if the study's author names it too.
+        workload = str(design["workload"])
+        if workload not in WORKLOADS:
+            given.remove("factors.workload")
     fields = _SETTLED_FIELDS if has_own_documents(design) else (*_SETTLED_FIELDS, *_DOCUMENTS)
     given += [name for name in fields if name in values]
     if given:
@@ -73,7 +79,7 @@ def completed(values: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
             "sweeps alternative, deadline_propagation, decision_timeout_s, retries and budget_*"
         )
     named = {name: values[name] for name in _DOCUMENTS if name in values}
-    recorded = replayed_comparison(recording, Asked(**named), "virtual", settings)
+    recorded = replayed_comparison(recording, Asked(workload=workload, **named), "virtual", settings)
     known: dict[str, Any] = {
         "alternative": list(recorded.alternatives),
         "decision_timeout_s": recorded.decision_timeout_s,

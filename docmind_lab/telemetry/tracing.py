@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from docmind_lab.errors import ConfigurationError, ServiceError
 from docmind_lab.measurement import MeasuredRun
+from docmind_lab.network.direct_session import direct_session
 from docmind_lab.settings import Settings
 from docmind_lab.telemetry.spans import About, RunTrace, SpanRow, trace_of
 
@@ -60,11 +61,15 @@ def require_otlp(settings: Settings) -> None:
 
 
 def otlp_exporter() -> SpanExporter:
-    """The OTLP exporter over HTTP, as OTEL_EXPORTER_OTLP_* variables configure it."""
+    """The OTLP exporter over HTTP, as OTEL_EXPORTER_OTLP_* variables configure it.
+
+    It sends to the collector that they name and to no other host: proxies of the environment are not used, and a
+    redirect counts as a failure.
+    """
     # Function-level: an optional extra.
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
 
-    return OTLPSpanExporter()
+    return OTLPSpanExporter(session=direct_session())
 
 
 def send_spans(measured: Sequence[MeasuredRun], manifest: Mapping[str, Any], exporter: SpanExporter) -> int:

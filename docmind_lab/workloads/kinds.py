@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -146,11 +146,43 @@ def workload_kind(name: str) -> WorkloadKind:
     return _kind_in(name, module, attribute)
 
 
-def extra_table(names: Iterable[str], table: str) -> ExtraTable:
-    """The table of that name of one of these workloads. Raises: ConfigurationError naming those there are."""
-    there = {found.name: found for name in names for found in workload_kind(name).tables}
+def not_imported(names: Iterable[str], trusted: Collection[str] | None) -> tuple[str, ...]:
+    """The workloads of other packages whose modules may not be imported, in order.
+
+    Importing a module runs its code, and the names come from data, such as a manifest.
+
+    Args:
+        names: Workloads, as a manifest names them.
+        trusted: Workloads of other packages that may be imported; None for all.
+    """
+    if trusted is None:
+        return ()
+    return tuple(name for name in names if _ELSEWHERE.fullmatch(name) and name not in trusted)
+
+
+def extra_table(names: Iterable[str], table: str, trusted: Collection[str] | None = None) -> ExtraTable:
+    """The table of that name of one of these workloads.
+
+    Args:
+        names: Workloads, as the manifest of a study names them.
+        table: Name of the table.
+        trusted: As in `not_imported`.
+
+    Raises:
+        ConfigurationError: None of the workloads has it. The message names the tables there are, and the workloads
+            that were not imported.
+    """
+    # A graph of the user's own has no tables, so nobody needs its module.
+    names = [name for name in names if not name.startswith(OWN_PREFIX)]
+    unknown = not_imported(names, trusted)
+    there = {found.name: found for name in names if name not in unknown for found in workload_kind(name).tables}
     if table not in there:
         known = f"the tables are {', '.join(there)}" if there else "its workloads have none of their own"
+        if unknown:
+            known = (
+                f"{', '.join(unknown)} was not imported, since only the study's manifest names it: if you trust it, "
+                f"load the study with kinds={list(unknown)!r}"
+            )
         raise ConfigurationError(f"a study of these workloads has no table {table!r}; {known}")
     return there[table]
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 from manual_clock import ManualClock
 
+from docmind_lab.coordinator.coordinator import _thread_key
 from docmind_lab.coordinator.threads import ConversationThreads
 from docmind_lab.deadlines import Deadline
 
@@ -39,3 +42,16 @@ def test_nothing_is_kept_of_a_thread_that_nobody_uses() -> None:
     with threads.turn("t", OVER), threads.turn("t", OVER):
         pass
     assert not threads._turns
+
+
+def test_conversations_of_different_users_are_apart_whatever_characters_their_names_have() -> None:
+    conversations = [
+        ("alice", "team/x"),
+        ("alice/team", "x"),
+        ("alice%2Fteam", "x"),
+        ("alice%252Fteam", "x"),
+        ("", "alice/team/x"),
+        ("alice", "team%2Fx"),
+    ]
+    keys = [_thread_key(thread_id, user_id) for user_id, thread_id in conversations]
+    assert all(one != other for one, other in combinations(keys, 2))

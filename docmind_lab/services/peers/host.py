@@ -174,7 +174,7 @@ def _scope(request: ServiceRequest) -> Message:
         "path": path,
         "raw_path": path.encode(),
         "root_path": "",
-        "query_string": request.query.encode(),
+        "query_string": request.query.encode("latin-1"),
         "headers": [(name.encode(), value.encode("latin-1")) for name, value in request.headers.items()],
         "client": ("127.0.0.1", 0),
         "server": ("127.0.0.1", 0),

@@ -48,7 +48,7 @@ def message_text(message: Mapping[str, Any]) -> str:
 def _parsed(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

@@ -42,7 +42,7 @@ def _given(conversation: Conversation) -> dict[str, Any]:
     """The JSON object in the user's message; empty for anything else."""
     try:
         given = json.loads(conversation.question)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return given if isinstance(given, dict) else {}
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
+from docmind_lab.addresses import displayed
 from docmind_lab.errors import NotSimulated
 from docmind_lab.network.attempts import CallKind
 
@@ -24,13 +25,6 @@ def kind_of(url: str) -> CallKind:
     if path.endswith(_MODEL_PATHS):
         return "llm"
     return "retrieval" if any(part in path for part in _STORE_PATHS) else "tool"
-
-
-def shown(url: str) -> str:
-    """A URL without what may be secret in it: user, password and query."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    return f"{parts.scheme}://{host}{f':{parts.port}' if parts.port else ''}{parts.path}"
 
 
 @dataclass(frozen=True)
@@ -54,7 +48,7 @@ class Simulated:
             return f"{self.qdrant_url.rstrip('/')}/collections{rest}{query}"
         if not path and parts.port == _QDRANT_PORT:
             return f"{self.qdrant_url.rstrip('/')}/"
-        raise NotSimulated(f"{method} {shown(url)}: no simulated service answers this")
+        raise NotSimulated(f"{method} {displayed(url)}: no simulated service answers this")
 
 
 @dataclass(frozen=True)

@@ -4,20 +4,24 @@
     results = await caller.call(calls, step="0", logical_task_id="run 7")     # in call order
 
 All calls are registered before the first is sent. Cancels and late answers are nobody's critical path: they go on in
-tasks of their own after `call` has returned, each bounded, and `idle` waits for them.
+tasks of their own after `call` has returned, each bounded, and `idle` waits for them. A store that blocks is asked in
+threads, so that a server that does not answer holds up its own calls only.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import logging
 import math
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from docmind_lab.clocks import WALL, Clock
+from docmind_lab.clocks.virtual import current_clock
+from docmind_lab.errors import StoreError
 from docmind_lab.recorder import current_recorder
 from docmind_lab.workloads.peers.client import FAILURES, PeerClients, PeerNews
 from docmind_lab.workloads.peers.correlation import CorrelationEntry, PeerResult
@@ -26,6 +30,9 @@ from docmind_lab.workloads.peers.noting import Noting
 from docmind_lab.workloads.peers.timeouts import Limit, PeerTimeouts, words_of
 
 log = logging.getLogger(__name__)
+
+_Given = ParamSpec("_Given")
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
@@ -93,18 +100,32 @@ class PeerCaller:
             for index, call in enumerate(calls)
         ]
 
-        def retrigger(results: tuple[PeerResult, ...]) -> None:
+        def go_on(results: tuple[PeerResult, ...]) -> None:
             children[0].noting.retriggered(results)
             if not decided.done():
                 decided.set_result(results)
 
-        self.correlator.begin([child.entry for child in children], retrigger)
+        def retrigger(results: tuple[PeerResult, ...]) -> None:
+            # From a thread of `_decide`, or from the loop itself.
+            if self._blocks():
+                loop.call_soon_threadsafe(go_on, results)
+            else:
+                go_on(results)
+
+        try:
+            await self._decide(self.correlator.begin, [child.entry for child in children], retrigger)
+        except StoreError as error:
+            log.error("The calls of %s are not sent: %s", invocation_id, error)
+            return tuple(
+                PeerResult(child.call.function_call_id, child.call.peer, "send_failed", error=str(error))
+                for child in children
+            )
         for child in children:
             self._start(child)
         try:
             return await decided
         except asyncio.CancelledError:
-            self._parent_cancelled(children)
+            self._soon(self._parent_cancelled(children))
             raise
         finally:
             self._later(self._forget_when_over(invocation_id, children))
@@ -134,7 +155,7 @@ class PeerCaller:
             child.timer.cancel()
         child.due_s, child.limit = due_s, limit
         loop = asyncio.get_running_loop()
-        child.timer = loop.call_at(child.started_at + due_s, self._timeout_fired, child)
+        child.timer = loop.call_at(child.started_at + due_s, lambda: self._soon(self._timed_out(child)))
 
     async def _listen(self, child: _Child) -> None:
         """Send the call and hear what comes of it, to the end of its stream."""
@@ -144,31 +165,31 @@ class PeerCaller:
                 async for news in self.clients.send(child.call.peer, child.call.task, child.entry.timeout_s):
                     if news.kind == "ended":
                         why_not = f"the peer's task was {news.state}"
-                    self._heard(child, news)
+                    await self._heard(child, news)
         except FAILURES as error:
             why_not = type(error).__name__
         # After a stream that gave its answer this finds the call decided.
-        if self.correlator.send_failed(child.entry, why_not):
+        if await self._decide(self.correlator.send_failed, child.entry, why_not):
             self._decided(child, "send_failed")
 
-    def _heard(self, child: _Child, news: PeerNews) -> None:
+    async def _heard(self, child: _Child, news: PeerNews) -> None:
         if news.kind == "known":
             child.task_id = news.task_id
             child.noting.task_known()
             if child.wants_cancel:
                 self._later(self._cancel(child))
         elif news.kind == "working":
-            self._sign_of_life(child)
+            await self._sign_of_life(child)
         elif news.kind == "answer":
             payload = dict(news.payload or {})
-            too_late = self.correlator.answered(child.entry, payload)
+            too_late = await self._decide(self.correlator.answered, child.entry, payload)
             if too_late is None:
                 self._decided(child, "completed")
                 child.noting.found(payload.get("ids", ()), child.call.topics)
             else:
                 child.noting.too_late(too_late)
 
-    def _sign_of_life(self, child: _Child) -> None:
+    async def _sign_of_life(self, child: _Child) -> None:
         if not child.is_working:
             child.is_working = True  # the first says that work has begun, at once; there is nothing to put off yet
             return
@@ -176,23 +197,24 @@ class PeerCaller:
         due_s, limit = self.timeouts.due(since_s, child.left_s)
         if child.is_decided or due_s <= child.due_s:
             return
-        if self.correlator.sign_of_life(child.entry, child.extensions):
+        if await self._decide(self.correlator.sign_of_life, child.entry, child.extensions):
             child.extensions += 1
             child.noting.extended(child.extensions, due_s)
             self._set_timer(child, due_s, limit)
 
-    def _timeout_fired(self, child: _Child) -> None:
-        claimed = self.correlator.timed_out(child.entry)
+    async def _timed_out(self, child: _Child) -> None:
+        claimed = await self._decide(self.correlator.timed_out, child.entry)
         if claimed is None:
             return
         self._decided(child, "timed_out", child.limit)
         self._want_cancel(child, self.timeouts.listen_s)
         error = words_of(child.limit, child.due_s)
         result = PeerResult(claimed.function_call_id, claimed.peer_agent_name, "timed_out", error=error)
-        self.correlator.deliver(result, claimed)
+        await self._decide(self.correlator.deliver, result, claimed)
 
-    def _parent_cancelled(self, children: Sequence[_Child]) -> None:
-        claimed = {entry.sub_task_id for entry in self.correlator.parent_cancelled([c.entry for c in children])}
+    async def _parent_cancelled(self, children: Sequence[_Child]) -> None:
+        entries = await self._decide(self.correlator.parent_cancelled, [child.entry for child in children])
+        claimed = {entry.sub_task_id for entry in entries}
         for child in children:
             if child.entry.sub_task_id in claimed:
                 self._decided(child, "cancelled")
@@ -233,6 +255,25 @@ class PeerCaller:
         streams = [child.stream for child in children if child.stream is not None]
         await asyncio.wait(streams)
         self.correlator.forget(invocation_id)
+
+    async def _decide(self, method: Callable[_Given, _Answer], *given: _Given.args, **more: _Given.kwargs) -> _Answer:
+        """What a method of the correlator returns, which asks the store."""
+        if self._blocks():
+            return await asyncio.to_thread(method, *given, **more)
+        return method(*given, **more)
+
+    def _soon(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do work at once if its store does not block, and otherwise in a task of its own."""
+        if self._blocks():
+            self._later(work)
+            return
+        with contextlib.suppress(StopIteration):
+            work.send(None)
+            raise AssertionError("work over a store that does not block waits for nothing")
+
+    def _blocks(self) -> bool:
+        # In virtual time a wait for a disk takes no time, and a thread would change the order of events.
+        return self.correlator.store.blocks and current_clock() is None
 
     def _later(self, work: Coroutine[Any, Any, None]) -> None:
         # In no deadline's scope: a cancel that is due when nothing is left of the budget is sent all the same.

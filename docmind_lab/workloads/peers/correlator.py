@@ -2,11 +2,12 @@
 
 No network and no timers here: whatever brings news calls one of these methods, from any thread. Each of them claims the
 call first; who finds it claimed already says so in the log and does nothing. When the last call of an invocation is
-decided, the parent is retriggered, once.
+decided, the parent is retriggered, once. Where the store fails, whoever comes first in this process decides without it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from docmind_lab.clocks import WALL, Clock
+from docmind_lab.errors import StoreError
 from docmind_lab.workloads.peers.correlation import CorrelationEntry, PeerOutcome, PeerResult
 from docmind_lab.workloads.peers.stores import CorrelationStore, InProcessStore
 
@@ -43,6 +45,9 @@ class _Invocation:
     results: dict[str, PeerResult] = field(default_factory=dict)
     # Of each call that is decided: how, and when. What comes later is told from it.
     decided: dict[str, tuple[PeerOutcome, float]] = field(default_factory=dict)
+    # Claimed in this process: from the store, or without it because it failed.
+    claimed: set[str] = field(default_factory=set)
+    claimed_without_store: set[str] = field(default_factory=set)
 
 
 class Correlator:
@@ -78,7 +83,7 @@ class Correlator:
 
     def answered(self, entry: CorrelationEntry, payload: Mapping[str, Any]) -> TooLate | None:
         """A peer answered: its call is completed; or, what its answer came too late for."""
-        claimed = self.store.claim(entry.sub_task_id)
+        claimed = self._claim(entry)
         if claimed is None:
             return self._too_late(entry)
         self._decided(claimed, "completed")
@@ -91,7 +96,7 @@ class Correlator:
         Whoever gets the entry cancels the peer's task first and delivers then, so that a parent that goes on at once
         does so with the cancel under way.
         """
-        claimed = self.store.claim(entry.sub_task_id)
+        claimed = self._claim(entry)
         if claimed is None:
             log.info("The timeout of call %s found it decided; nothing to do.", entry.sub_task_id)
             return None
@@ -102,7 +107,7 @@ class Correlator:
 
     def send_failed(self, entry: CorrelationEntry, error_type: str) -> bool:
         """A call could not be sent, or its connection broke; whether that decided it."""
-        claimed = self.store.claim(entry.sub_task_id)
+        claimed = self._claim(entry)
         if claimed is None:
             return False
         self._decided(claimed, "send_failed")
@@ -119,14 +124,18 @@ class Correlator:
             invocation = self._invocations.get(entries[0].invocation_id)
             if invocation is not None:
                 invocation.is_wanted = False
-        claimed = [entry for entry in (self.store.claim(entry.sub_task_id) for entry in entries) if entry is not None]
+        claimed = [entry for entry in (self._claim(entry) for entry in entries) if entry is not None]
         for entry in claimed:
             self._decided(entry, "cancelled")
         return claimed
 
     def sign_of_life(self, entry: CorrelationEntry, seen: int) -> bool:
         """A peer is still at it: whether the timeout of its call, extended `seen` times so far, may be put off."""
-        return self.store.extend(entry.sub_task_id, seen)
+        try:
+            return self.store.extend(entry.sub_task_id, seen)
+        except StoreError as error:
+            log.warning("The timeout of call %s is not put off: %s", entry.sub_task_id, error)
+            return False
 
     # ---- results
 
@@ -157,7 +166,9 @@ class Correlator:
                 del self._invocations[invocation_id]
         for invocation in over.values():
             for sub_task_id in invocation.sub_task_ids:
-                if self.store.claim(sub_task_id) is not None:
+                with contextlib.suppress(StoreError):
+                    if self.store.claim(sub_task_id) is None:
+                        continue
                     log.info("The parent of call %s is gone; the call is dropped.", sub_task_id)
 
     def known(self) -> tuple[str, ...]:
@@ -166,6 +177,27 @@ class Correlator:
             return tuple(self._invocations)
 
     # ---- inside
+
+    def _claim(self, entry: CorrelationEntry) -> CorrelationEntry | None:
+        """The claimed entry; None when somebody else has claimed it, or when nobody can tell and no parent waits."""
+        name = entry.sub_task_id
+        try:
+            claimed = self.store.claim(name)
+        except StoreError as error:
+            with self._lock:
+                invocation = self._invocations.get(entry.invocation_id)
+                if invocation is None or name in invocation.claimed | invocation.claimed_without_store:
+                    return None
+                invocation.claimed_without_store.add(name)
+            log.warning("Call %s is decided without its store: %s", name, error)
+            return entry
+        with self._lock:
+            invocation = self._invocations.get(entry.invocation_id)
+            if claimed is not None and invocation is not None:
+                if name in invocation.claimed_without_store:
+                    return None
+                invocation.claimed.add(name)
+        return claimed
 
     def _decided(self, entry: CorrelationEntry, outcome: PeerOutcome) -> None:
         with self._lock:

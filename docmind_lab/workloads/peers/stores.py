@@ -2,44 +2,64 @@
 
     InProcessStore()                   a dictionary and a lock: the parent is one process
     SqliteStore("pending.db")          DELETE … RETURNING: processes of one machine
-    RedisStore("redis://host:6379")    GETDEL: processes of several machines (extra "redis"; not in virtual time)
+    RedisStore("redis://host:6379")    RENAMENX: processes of several machines (extra "redis"; not in virtual time)
 
-Nothing in a store expires by itself: a timeout is a reason to claim an entry, and data that vanished would leave nobody
-to tell the parent. Durations are kept, instants are not.
+No pending entry expires by itself: a timeout is a reason to claim an entry, and data that vanished would leave nobody
+to tell the parent. Durations are kept, instants are not. A store outside this process may fail or stop answering; then
+it raises a StoreError within seconds, and whoever asked decides without it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import threading
+import uuid
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
-from docmind_lab.errors import ConfigurationError
+from docmind_lab.errors import ConfigurationError, StoreError
 from docmind_lab.workloads.peers.correlation import CorrelationEntry
+
+_Reply = TypeVar("_Reply")
 
 # Another process holds the file's lock for one statement, which takes microseconds; a disk may pause for seconds.
 _BUSY_S = 10.0
 _RETURNING_SINCE = (3, 35)
-_KEY = "docmind:peer:"
+_PENDING, _CLAIMED, _OWNER = "docmind:peer:", "docmind:claimed:", "docmind:owner:"
+# A server on the same network answers within milliseconds; a call's own timeouts are of seconds.
+_ANSWERS_WITHIN_S = 0.5
+# For as long as somebody may come late to a call: beyond every timeout of calls, by far.
+_RECEIPT_S = 3600
 
 
 class CorrelationStore(Protocol):
-    """Pending calls by the caller's own name of them. Safe to use from any thread."""
+    """Pending calls by the caller's own name of them. Safe to use from any thread.
+
+    blocks: whether its methods wait for a disk or a server, so that an event loop must not call them itself.
+    """
+
+    @property
+    def blocks(self) -> bool:
+        """See above."""
+        ...
 
     def register(self, entries: Sequence[CorrelationEntry]) -> None:
-        """Add entries, all of them or none. Raises: ConfigurationError when one is there already."""
+        """Add entries, all of them or none. Raises: ConfigurationError when one is there already; StoreError."""
         ...
 
     def claim(self, sub_task_id: str) -> CorrelationEntry | None:
-        """Remove an entry and return it; None when somebody else has."""
+        """Remove an entry and return it; None when somebody else has. Raises: StoreError."""
         ...
 
     def extend(self, sub_task_id: str, seen: int) -> bool:
-        """Count one more extension of a pending call that has `seen` of them; whether that was so."""
+        """Count one more extension of a pending call that has `seen` of them; whether that was so.
+
+        Raises: StoreError.
+        """
         ...
 
     def pending(self) -> tuple[str, ...]:
@@ -57,6 +77,8 @@ def _known_already(sub_task_id: str) -> ConfigurationError:
 
 class InProcessStore:
     """A dictionary and a lock."""
+
+    blocks: Final = False
 
     def __init__(self) -> None:
         self._entries: dict[str, CorrelationEntry] = {}
@@ -97,6 +119,8 @@ class InProcessStore:
 class SqliteStore:
     """A file that processes of one machine share. Raises: ConfigurationError for an SQLite that is too old."""
 
+    blocks: Final = True
+
     def __init__(self, path: str | os.PathLike[str]) -> None:
         if sqlite3.sqlite_version_info < _RETURNING_SINCE:
             raise ConfigurationError(f"SQLite {sqlite3.sqlite_version} has no DELETE … RETURNING; use 3.35 or newer")
@@ -113,7 +137,7 @@ class SqliteStore:
     def register(self, entries: Sequence[CorrelationEntry]) -> None:
         """Add entries, all of them or none. Raises: ConfigurationError when one is there already."""
         rows = [(entry.sub_task_id, entry.as_json(), entry.extensions) for entry in entries]
-        with self._lock:
+        with self._lock, _sqlite_errors():
             self._database.execute("BEGIN IMMEDIATE")
             try:
                 self._database.executemany("INSERT INTO pending VALUES (?, ?, ?)", rows)
@@ -124,7 +148,7 @@ class SqliteStore:
 
     def claim(self, sub_task_id: str) -> CorrelationEntry | None:
         """Remove an entry and return it; None when somebody else has."""
-        with self._lock:
+        with self._lock, _sqlite_errors():
             rows = self._database.execute(
                 "DELETE FROM pending WHERE sub_task_id = ? RETURNING entry, extensions", (sub_task_id,)
             ).fetchall()
@@ -132,7 +156,7 @@ class SqliteStore:
 
     def extend(self, sub_task_id: str, seen: int) -> bool:
         """Count one more extension of a pending call that has `seen` of them; whether that was so."""
-        with self._lock:
+        with self._lock, _sqlite_errors():
             cursor = self._database.execute(
                 "UPDATE pending SET extensions = extensions + 1 WHERE sub_task_id = ? AND extensions = ?",
                 (sub_task_id, seen),
@@ -151,56 +175,141 @@ class SqliteStore:
             self._closing()
 
 
-class RedisStore:
-    """Keys of a Redis server of 6.2 or newer. at: its URL, or a client of the package redis.
+@contextlib.contextmanager
+def _sqlite_errors() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreError(f"the file of pending calls cannot be used ({error})") from error
 
-    A claim waits for the server's answer, in real time. Raises: ConfigurationError without the package redis.
+
+class RedisStore:
+    """Keys of a Redis server. A server that does not answer is tried once more, for half a second each time.
+
+    A claim renames the entry's key and writes whose claim it is, in one transaction, so that a claim whose reply was
+    lost is settled by claiming again. What is left of a claimed entry expires after an hour.
+
+    Args:
+        at: The server's URL, or a client of the package redis. A client of your own should have a `socket_timeout` and
+            no retries: it is waited for as it says.
+
+    Raises:
+        ConfigurationError: The package redis is not installed.
     """
+
+    blocks: Final = True
 
     def __init__(self, at: str | Any) -> None:
         try:
             # Function-level: an optional package, which only this store needs.
             import redis  # noqa: PLC0415
+            from redis.backoff import NoBackoff  # noqa: PLC0415
+            from redis.retry import Retry  # noqa: PLC0415
         except ModuleNotFoundError as error:
             raise ConfigurationError('RedisStore needs the package redis: pip install "docmind_lab[redis]"') from error
-        self._redis = redis.Redis.from_url(at) if isinstance(at, str) else at
+        self._redis = (
+            redis.Redis.from_url(
+                at,
+                socket_timeout=_ANSWERS_WITHIN_S,
+                socket_connect_timeout=_ANSWERS_WITHIN_S,
+                # Commands are repeated here, where it is known which of them may be.
+                retry=Retry(NoBackoff(), 0),
+            )
+            if isinstance(at, str)
+            else at
+        )
+        self._errors, self._refused = redis.RedisError, redis.ResponseError
         self._changed_meanwhile = redis.WatchError
 
     def register(self, entries: Sequence[CorrelationEntry]) -> None:
-        """Add entries, all of them or none. Raises: ConfigurationError when one is there already."""
-        if entries and not self._redis.msetnx({_KEY + entry.sub_task_id: entry.as_json() for entry in entries}):
-            raise _known_already(", ".join(entry.sub_task_id for entry in entries))
+        """Add entries, all of them or none. Raises: ConfigurationError when one is there already; StoreError."""
+        if not entries:
+            return
+        names = [entry.sub_task_id for entry in entries]
+        values = {_PENDING + entry.sub_task_id: entry.as_json() for entry in entries}
+
+        def added(is_repeated: bool) -> bool:
+            with self._redis.pipeline() as pipeline:
+                pipeline.msetnx(values)
+                pipeline.mget(list(values))
+                # Of calls that had the same names before.
+                pipeline.delete(*(prefix + name for name in names for prefix in (_CLAIMED, _OWNER)))
+                made, there, _ = pipeline.execute()
+            # The reply to the first try may have been lost after the server had done what it says.
+            is_ours = [None if text is None else _text(text) for text in there] == list(values.values())
+            return bool(made) or (is_repeated and is_ours)
+
+        if not self._tried(added):
+            raise _known_already(", ".join(names))
 
     def claim(self, sub_task_id: str) -> CorrelationEntry | None:
-        """Remove an entry and return it; None when somebody else has."""
-        value = self._redis.getdel(_KEY + sub_task_id)
-        return None if value is None else CorrelationEntry.from_json(_text(value))
+        """Remove an entry and return it; None when somebody else has. Raises: StoreError."""
+        token = uuid.uuid4().hex
+        claimed, owner = _CLAIMED + sub_task_id, _OWNER + sub_task_id
+
+        def owned(_: bool) -> tuple[Any, Any]:
+            with self._redis.pipeline() as pipeline:
+                pipeline.renamenx(_PENDING + sub_task_id, claimed)
+                pipeline.set(owner, token, nx=True, ex=_RECEIPT_S)
+                pipeline.expire(claimed, _RECEIPT_S)
+                pipeline.get(claimed)
+                pipeline.get(owner)
+                renamed, *_rest, value, claimant = pipeline.execute(raise_on_error=False)
+            # An entry that is not pending any more cannot be renamed, which is an answer.
+            for reply in (renamed, value, claimant):
+                if isinstance(reply, Exception) and not (reply is renamed and isinstance(reply, self._refused)):
+                    raise reply
+            return value, claimant
+
+        value, claimant = self._tried(owned)
+        if value is None:
+            raise StoreError(f"the Redis server has no entry of call {sub_task_id!r}, claimed or not; it was lost")
+        return CorrelationEntry.from_json(_text(value)) if _text(claimant) == token else None
 
     def extend(self, sub_task_id: str, seen: int) -> bool:
-        """Count one more extension of a pending call that has `seen` of them; whether that was so."""
-        key = _KEY + sub_task_id
-        with self._redis.pipeline() as pipeline:
-            pipeline.watch(key)
-            value = pipeline.get(key)
-            entry = None if value is None else CorrelationEntry.from_json(_text(value))
-            if entry is None or entry.extensions != seen:
-                return False
-            pipeline.multi()
-            pipeline.set(key, replace(entry, extensions=seen + 1).as_json())
-            try:
-                pipeline.execute()
-            except self._changed_meanwhile:
-                # Claimed or extended between our look and our write.
-                return False
-            return True
+        """Count one more extension of a pending call that has `seen` of them; whether that was so.
+
+        Raises: StoreError.
+        """
+        key = _PENDING + sub_task_id
+
+        def extended(is_repeated: bool) -> bool:
+            with self._redis.pipeline() as pipeline:
+                pipeline.watch(key)
+                value = pipeline.get(key)
+                entry = None if value is None else CorrelationEntry.from_json(_text(value))
+                if entry is None or entry.extensions != seen:
+                    # Nobody but the call's parent extends it, so the first try was done and its reply was lost.
+                    return is_repeated and entry is not None and entry.extensions == seen + 1
+                pipeline.multi()
+                pipeline.set(key, replace(entry, extensions=seen + 1).as_json())
+                try:
+                    pipeline.execute()
+                except self._changed_meanwhile:
+                    # Claimed or extended between our look and our write.
+                    return False
+                return True
+
+        return self._tried(extended)
 
     def pending(self) -> tuple[str, ...]:
         """Names of the calls that nobody has claimed, in order."""
-        return tuple(sorted(_text(key).removeprefix(_KEY) for key in self._redis.scan_iter(f"{_KEY}*")))
+        return tuple(sorted(_text(key).removeprefix(_PENDING) for key in self._redis.scan_iter(f"{_PENDING}*")))
 
     def close(self) -> None:
         """Close the connections."""
         self._redis.close()
+
+    def _tried(self, command: Callable[[bool], _Reply]) -> _Reply:
+        """What the command returns, which is told whether this is its second try. Raises: StoreError."""
+        try:
+            return command(False)
+        except self._errors:
+            # A connection that broke, or a server that has just been restarted.
+            try:
+                return command(True)
+            except self._errors as error:
+                raise StoreError(f"the Redis server of pending calls failed ({type(error).__name__})") from error
 
 
 def _text(value: bytes | str) -> str:

@@ -1,0 +1,92 @@
+"""Addresses of endpoints: the host a request goes to, and the address as it may be shown.
+
+host_of("http://user:secret@models.example:8000/v1?token=abc")     # "models.example"
+displayed("http://user:secret@models.example:8000/v1?token=abc")   # "http://models.example:8000/v1"
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import re
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>]+")
+_LARGEST_PORT = 65535
+# RFC 3986. Parsers agree on addresses of these characters, and disagree on others: "http://a.test\@b.test/" is a
+# request to a.test for urllib3 and to b.test for httpx.
+_ALLOWED = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]+")
+
+
+# The network seam asks for every request, of a few addresses.
+@functools.lru_cache(maxsize=256)
+def host_of(url: str) -> str:
+    """The host that a request to this address goes to, in lower case, without the brackets of IPv6.
+
+    The address is parsed by httpx, which sends the requests.
+
+    Args:
+        url: An address with a scheme and a host.
+
+    Raises:
+        ValueError: The address has no host, or cannot be sent to. The message does not repeat the address.
+    """
+    # Function-level: httpx is slow to import, and settings are read before anything is sent.
+    import httpx  # noqa: PLC0415
+
+    if not _ALLOWED.fullmatch(url):
+        raise ValueError("has characters that an address cannot have")
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise ValueError("is not a valid address") from error
+    # Some clients decode an escaped character of a host, and others do not.
+    if not parsed.scheme or not parsed.host or "%" in parsed.host:
+        raise ValueError("has no host")
+    if parsed.port is not None and not 0 < parsed.port <= _LARGEST_PORT:
+        raise ValueError("has a port that is not between 1 and 65535")
+    return parsed.host.lower()
+
+
+def displayed(url: str) -> str:
+    """The address without user, password, query and fragment, which may be secret.
+
+    Of an address that cannot be sent to nobody can say where a password ends, so it is shown only if it has neither a
+    user nor a query.
+    """
+    try:
+        host_of(url)
+    except ValueError:
+        return "(address not shown)" if set("@?#") & set(url) else url
+    scheme, _, rest = url.partition("://")
+    authority, slash, path = re.split(r"[?#]", rest, maxsplit=1)[0].partition("/")
+    return f"{scheme}://{authority.rpartition('@')[2]}{slash}{path}"
+
+
+def without_credentials(text: str) -> str:
+    """The text with each address in it as `displayed` shows it."""
+    return _URL.sub(lambda match: displayed(match[0]), text)
+
+
+class _HideCredentials(logging.Filter):
+    """Shows addresses in the arguments of a log record without credentials."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if isinstance(record.args, tuple):
+            record.args = tuple(_shown(argument) for argument in record.args)
+        return True
+
+
+def _shown(argument: object) -> object:
+    # httpx and httpx2 log their own URL objects; numbers stay numbers for "%d".
+    if isinstance(argument, int | float | None):
+        return argument
+    text = str(argument)
+    return displayed(text) if _URL.fullmatch(text) else argument
+
+
+def hide_credentials_in_logs() -> None:
+    """Keep credentials out of the lines that the HTTP clients log for each request."""
+    for name in ("httpx", "httpx2", "openai._base_client"):
+        logger = logging.getLogger(name)
+        if not any(isinstance(there, _HideCredentials) for there in logger.filters):
+            logger.addFilter(_HideCredentials())

@@ -1,0 +1,22 @@
+"""A session of requests, the library, that sends to the host of the address and to no other."""
+
+from __future__ import annotations
+
+import requests
+
+
+def direct_session() -> requests.Session:
+    """A session without proxies and credentials of the environment, which fails at a redirect.
+
+    For exporters of other libraries, which take a session of `requests` and would follow both.
+    """
+    session = requests.Session()
+    session.trust_env = False
+    session.hooks["response"].append(_refuse_redirect)
+    return session
+
+
+def _refuse_redirect(response: requests.Response, *_: object, **__: object) -> None:
+    if response.is_redirect:
+        response.close()
+        raise requests.TooManyRedirects("a redirect is not followed: it may lead to a host that is not allowed")

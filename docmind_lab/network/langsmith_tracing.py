@@ -1,0 +1,63 @@
+"""LangSmith's tracing, which LangChain switches on by environment variables, held to the endpoint allowlist.
+
+A trace holds the question, the documents and the answer. Measured runs are never traced: a trace would leave the
+machine, and making it would take time that is measured. Queries to a coordinator are traced where the settings admit
+the host.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import os
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+
+import langsmith
+from langsmith.utils import LangSmithError, tracing_is_enabled
+
+from docmind_lab.errors import EndpointRefused
+from docmind_lab.network.direct_session import direct_session
+from docmind_lab.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+
+def tracing_off() -> AbstractContextManager[None]:
+    """A block in which no trace is made, nor in threads and tasks that start with its context."""
+    return langsmith.tracing_context(enabled=False)
+
+
+def tracing_where_admitted(settings: Settings) -> AbstractContextManager[None]:
+    """A block whose traces are sent as the calling code would send them, if the settings admit every host."""
+    client = _admitted_client(settings) if tracing_is_enabled() else None
+    return tracing_off() if client is None else langsmith.tracing_context(client=client, enabled=True)
+
+
+def _admitted_client(settings: Settings) -> langsmith.Client | None:
+    """The client that sends traces; None if it would send to a host that the settings refuse."""
+    try:
+        client = _direct_client()
+        for url in (client.api_url, *_replicas()):
+            settings.admit(url, name="LANGSMITH_ENDPOINT")
+    except (LangSmithError, EndpointRefused, ValueError, AttributeError) as error:
+        # Replicas that are not the JSON that LangSmith documents are sent where nobody can check.
+        _log.warning(
+            "LangSmith tracing is off: %s", error if isinstance(error, EndpointRefused) else type(error).__name__
+        )
+        return None
+    return client
+
+
+def _replicas() -> Iterable[str]:
+    if not (text := os.environ.get("LANGSMITH_RUNS_ENDPOINTS")):
+        return ()
+    replicas = json.loads(text)
+    return tuple(replicas) if isinstance(replicas, dict) else tuple(entry.get("api_url", "") for entry in replicas)
+
+
+@functools.cache
+def _direct_client() -> langsmith.Client:
+    # By HTTP to LangSmith's own address: OpenTelemetry's exporters would go where its variables say.
+    return langsmith.Client(session=direct_session(), tracing_mode="langsmith")
