@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any, Self, TypeVar
 
 from loky import ProcessPoolExecutor, cpu_count, get_reusable_executor
 
+from docmind_lab.batch.orphans import begin_worker
 from docmind_lab.errors import ConfigurationError
 
 Result = TypeVar("Result")
@@ -43,12 +45,16 @@ def processes(count: int | None = None) -> Callable[[], Executor]:
     notebook. Raises: ConfigurationError for a count below 1.
     """
     number = _checked(count)
-    return lambda: ProcessPoolExecutor(max_workers=number, timeout=None, env=_ENVIRONMENT)
+    return lambda: ProcessPoolExecutor(max_workers=number, timeout=None, **_worker_options())
 
 
 def in_this_process() -> Callable[[], Executor]:
     """A factory of executors without any process of their own."""
     return InThisProcess
+
+
+def _worker_options() -> dict[str, Any]:
+    return {"env": _ENVIRONMENT, "initializer": begin_worker, "initargs": (os.getpid(),)}
 
 
 def _checked(count: int | None) -> int:
@@ -142,5 +148,5 @@ def kept_warm(count: int | None = None) -> Workers:
     """
     number = _checked(count)
     return Workers(
-        lambda: get_reusable_executor(max_workers=number, timeout=_KEPT_WARM_S, env=_ENVIRONMENT), keep_warm=True
+        lambda: get_reusable_executor(max_workers=number, timeout=_KEPT_WARM_S, **_worker_options()), keep_warm=True
     )

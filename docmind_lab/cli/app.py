@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 
 import typer
@@ -62,6 +64,9 @@ def _root() -> None:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Run the command line; a known error is one line on standard error and an exit code."""
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        # What ends a service or a container stops a study as Ctrl-C does: with its finished runs saved.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         ended = app(list(words) if words is not None else None, standalone_mode=False, prog_name="docmind-lab")
         sys.exit(ended if isinstance(ended, int) else 0)
