@@ -225,6 +225,10 @@ def require_writable(directory: str | os.PathLike[str], named: str = "--out") ->
     """
     folder = Path(directory)
     try:
+        str(folder).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ConfigurationError(f"{named}: the name {os.fsencode(folder)!r} is not UTF-8; choose another") from error
+    try:
         folder.mkdir(parents=True, exist_ok=True)
         # Without a name, where the system can: whoever is killed here leaves nothing behind.
         with tempfile.TemporaryFile(dir=folder):

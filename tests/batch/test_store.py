@@ -112,8 +112,7 @@ def test_a_flipped_bit_is_an_error_or_changes_no_value(tmp_path: Path) -> None:
         try:
             after = store.read()
         except RecordError as error:
-            assert "000.parquet" in str(error)
-            refused += 1
+            refused += str(error).startswith(str(path))
             continue
         for name in ("runs", "calls", "events"):
             pd.testing.assert_frame_equal(getattr(after, name), getattr(before, name), check_exact=True)

@@ -103,9 +103,20 @@ def whole(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> dict[
     return found
 
 
-@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("command", ["compare", "sweep"])
-@pytest.mark.parametrize("seed", [1, 2, *(pytest.param(number, marks=pytest.mark.full) for number in range(3, 12))])
+@pytest.mark.parametrize(
+    ("command", "kind", "seed"),
+    [
+        ("compare", signal.SIGINT, 1),
+        ("sweep", signal.SIGINT, 2),
+        ("compare", signal.SIGTERM, 3),
+        *(
+            pytest.param(command, kind, seed, marks=pytest.mark.full)
+            for command in ("compare", "sweep")
+            for kind in (signal.SIGINT, signal.SIGTERM)
+            for seed in range(4, 12)
+        ),
+    ],
+)
 def test_an_interrupted_study_holds_no_run_that_was_not_measured(
     command: str,
     kind: signal.Signals,
