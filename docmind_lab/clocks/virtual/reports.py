@@ -50,10 +50,14 @@ def place_of(thread: threading.Thread) -> str:
 
 def place_of_code(frame: FrameType | None) -> str:
     """File, line and function of the nearest code, from a frame outwards, that is no library's; "" for no frame."""
-    outside = [each for each in _outwards(frame) if not _is_in(each, _OWN_FOLDER)]
-    own = [each for each in outside if not _is_in(each, _STANDARD_LIBRARY) and "site-packages" not in _file(each)]
-    nearest = [*own, *outside][:1]
-    return _place(nearest[0]) if nearest else ""
+    nearest = None
+    for each in _outwards(frame):
+        if _is_in(each, _OWN_FOLDER):
+            continue
+        nearest = nearest or each
+        if not _is_in(each, _STANDARD_LIBRARY) and "site-packages" not in each.f_code.co_filename:
+            return _place(each)
+    return "" if nearest is None else _place(nearest)
 
 
 def waiting_queue(frame: FrameType | None) -> Any:
@@ -74,10 +78,6 @@ def is_exempt(thread: threading.Thread) -> bool:
     """Whether a thread imports a module or stands in a debugger, both of which wait in real time."""
     frames = _outwards(sys._current_frames().get(thread.ident or 0))
     return any(frame.f_globals.get("__name__") in _EXEMPT for frame in frames)
-
-
-def _file(frame: FrameType) -> str:
-    return frame.f_code.co_filename
 
 
 def _outwards(frame: FrameType | None) -> Iterable[FrameType]:
