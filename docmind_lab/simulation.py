@@ -61,7 +61,12 @@ def simulate(
         stall_after_s=stall_after_s,
         on_entry=[lambda _: _same_chances(facts.seed), door.open],
     )
-    return clock.run(measure, dataclasses.replace(order, facts=facts), workload, door, clock)
+    try:
+        return clock.run(measure, dataclasses.replace(order, facts=facts), workload, door, clock)
+    except BaseException:
+        # A run that was interrupted may have had no chance to; what is kept of it would be the begin of its repeat.
+        workload.forget(facts.run_id)
+        raise
 
 
 @contextlib.contextmanager

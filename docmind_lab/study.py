@@ -19,12 +19,15 @@ from docmind_lab.findings.contrasts import contrasts
 from docmind_lab.findings.recommendation import Recommendation, recommend
 from docmind_lab.findings.scorecard import Scorecard, scorecard
 from docmind_lab.records import SCHEMA_VERSION, TABLES, to_frame, typed
+from docmind_lab.records.files import UNREADABLE, parquet, read_parquet, unreadable
 from docmind_lab.summary import Summary, summarise
 from docmind_lab.whole_files import Write, as_json, written_whole
 
 if TYPE_CHECKING:
     from docmind_lab.measurement import MeasuredRun
     from docmind_lab.panels import StudyPanel
+
+_DAMAGED = "; take the folder from a copy, or measure the study again into another folder"
 
 MANIFEST, DESIGN = "manifest.json", "design.json"
 
@@ -154,6 +157,8 @@ class Study:
             manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise RecordError(f"{folder} holds no study: its {MANIFEST} cannot be read ({error})") from error
+        if not isinstance(manifest, dict):
+            raise RecordError(f"{folder} holds no study: its {MANIFEST} is not a JSON object")
         require_known_schema(folder, manifest)
         return _StudyInFolder.opened(folder, manifest, kinds)
 
@@ -197,11 +202,11 @@ class _StudyInFolder(Study):
 
 def _table(folder: Path, name: str) -> pd.DataFrame:
     file = folder / f"{name}.parquet"
+    frame = read_parquet(file, _DAMAGED)
     try:
-        frame = pd.read_parquet(file)
-    except (OSError, ValueError) as error:  # pyarrow's errors of what is no Parquet are ValueErrors
-        raise RecordError(f"{file} cannot be read ({error})") from error
-    return typed(name, frame)
+        return typed(name, frame)
+    except UNREADABLE as error:
+        raise unreadable(file, error, _DAMAGED) from error
 
 
 class TabledStudy(Protocol):
@@ -217,7 +222,7 @@ def files_of(study: TabledStudy, tables: Iterable[str]) -> Iterator[tuple[str, W
     """The files of a study in its folder, each by its name and what writes it; the manifest last."""
     for name in tables:
         frame: pd.DataFrame = getattr(study, name)
-        yield f"{name}.parquet", functools.partial(frame.to_parquet, index=False)
+        yield f"{name}.parquet", parquet(frame)
     yield MANIFEST, as_json(study.manifest)
 
 
@@ -249,6 +254,10 @@ def require_writable(directory: str | os.PathLike[str], named: str = "--out") ->
     Raises: ConfigurationError naming both.
     """
     folder = Path(directory)
+    try:
+        str(folder).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ConfigurationError(f"{named}: the name {os.fsencode(folder)!r} is not UTF-8; choose another") from error
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # Without a name, where the system can: whoever is killed here leaves nothing behind.

@@ -5,6 +5,7 @@ Every command that computes is run as a process once; what only its words are lo
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -12,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from docmind_lab.cli import main
+from docmind_lab.cli.console import ProgressBar
 from docmind_lab.study import Study
 
 # Figures are drawn of what is done: some seconds, and many on a machine that does much else.
@@ -311,8 +314,62 @@ def test_interrupted_it_ends_cleanly_and_keeps_the_finished_runs(tmp_path: Path)
     finally:
         process.kill()
     assert process.returncode == 130, seen + rest
-    assert "interrupted; the finished runs are in" in rest
+    assert re.search(r"interrupted; the \d+ finished runs are in", rest)
     assert "Traceback" not in rest
     study = Study.load(out)
     assert 0 < len(study.runs) < 400
     assert study.manifest["complete"] is False
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (OSError(24, "Too many open files"), "Too many open files; raise the limit of open files (ulimit -n 4096)"),
+        (OSError(30, "Read-only file system", "/somewhere"), "Read-only file system: /somewhere; make it writable"),
+        (MemoryError(), "out of memory; use fewer --workers"),
+        (RuntimeError("can't start new thread"), "no further thread can be started; use fewer --workers"),
+    ],
+)
+def test_what_the_system_refuses_is_one_line(
+    error: Exception, line: str, run_here: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("docmind_lab.cli.doctor._checked", refused)
+    done = run_here("doctor")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"docmind-lab: {line}")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_folder_whose_name_is_not_utf8_is_one_line(run_here: Callable[..., Done], tmp_path: Path) -> None:
+    done = run_here("compare", "--out", os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+    assert done.returncode == 2
+    assert "is not UTF-8; choose another" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
+def test_a_terminal_that_knows_ascii_only_is_written_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    stream = io.TextIOWrapper(written, encoding="ascii")
+    monkeypatch.setattr(sys, "stderr", stream)
+    with pytest.raises(SystemExit):
+        main(["compare", "--alternatives", "×"])
+    stream.flush()
+    assert b"docmind-lab: unknown alternative" in written.getvalue()
+
+
+def test_progress_is_drawn_while_nothing_is_done(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("docmind_lab.cli.console._LOG_TICK_S", 0.001)
+    drawn = threading.Event()
+    bar = ProgressBar("runs", "measuring", shown=True)
+    refresh = bar._bar.refresh
+    monkeypatch.setattr(bar._bar, "refresh", lambda *_, **__: (refresh(), drawn.set()))
+    assert drawn.wait(30.0)
+    bar.show(1, 4)
+    bar.close()
+    assert bar.done == 1
+    assert not bar._ticking.is_alive()

@@ -7,12 +7,14 @@ import hashlib
 import math
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -22,6 +24,7 @@ from docmind_lab.clocks import VirtualClock
 from docmind_lab.comparison import Comparison
 from docmind_lab.errors import ConfigurationError, SimulationError
 from docmind_lab.measurement import MeasuredRun, RunOrder
+from docmind_lab.recorder import Recorder
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.server import ServiceOptions
@@ -249,3 +252,27 @@ def test_a_run_is_not_measured_inside_another(system):
 
 if __name__ == "__main__":
     print(digest(SimulatedSystem(Settings())))
+
+
+def test_a_run_that_was_interrupted_anywhere_is_repeated_from_its_begin(
+    system: SimulatedSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services = options()
+    (order,) = orders(services, [Cooperative()])
+    event, noted, interrupt_at = Recorder.event, 0, 0
+
+    def noting(self: Recorder, *arguments: Any, **named: Any) -> Any:
+        nonlocal noted
+        noted += 1
+        if noted == interrupt_at:
+            signal.raise_signal(signal.SIGINT)
+        return event(self, *arguments, **named)
+
+    monkeypatch.setattr(Recorder, "event", noting)
+    whole = system.measure(order, services)
+    for at in range(1, noted, max(1, noted // 6)):
+        noted, interrupt_at = 0, at
+        with pytest.raises(KeyboardInterrupt):
+            system.measure(order, services)
+        interrupt_at = 0
+        assert tables(system.measure(order, services)) == tables(whole), at

@@ -20,16 +20,17 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from docmind_lab.errors import RecordError
 from docmind_lab.measurement import MeasuredRun
 from docmind_lab.records import SCHEMA_VERSION, TABLES, typed
+from docmind_lab.records.files import UNREADABLE, read_arrow, unreadable, write_arrow
 from docmind_lab.whole_files import written_whole
 
 _SUFFIX = ".parquet"
 _VERSION_KEY = b"docmind_lab_schema_version"
 _NESTED = ("calls", "events")
+_REMEDY = "; remove that file and run the study again, which computes this cell anew"
 _TYPES: Mapping[str, pa.DataType] = {
     "text": pa.string(),
     "level": pa.string(),
@@ -50,10 +51,15 @@ class Tables:
 
 
 class CellStore:
-    """The cells in a folder, which is made when the first is written."""
+    """The cells in a folder, which is made when the first is written.
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = Path(folder)
+    Args:
+        folder: Where the cells are.
+        study_id: Of the study that the cells belong to; cells of any other are refused. None takes all.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], study_id: str | None = None) -> None:
+        self.folder, self.study_id = Path(folder), study_id
 
     def done(self) -> set[str]:
         """Ids of the cells that are there."""
@@ -72,12 +78,13 @@ class CellStore:
         ]
         table = pa.Table.from_pylist(rows, schema=_schema())
         self.folder.mkdir(parents=True, exist_ok=True)
-        return written_whole(self.folder / f"{cell_id}{_SUFFIX}", lambda path: pq.write_table(table, path))
+        return written_whole(self.folder / f"{cell_id}{_SUFFIX}", lambda path: write_arrow(table, path))
 
     def read(self, cell_ids: Collection[str] | None = None) -> Tables:
         """The tables of some cells, all when left out, ordered by run id.
 
-        Raises: RecordError for a cell that is missing, cannot be read, or was written by a newer version.
+        Raises: RecordError for a cell that is missing or damaged, belongs to another study, or was written by a newer
+        version.
         """
         names = sorted(self.done() if cell_ids is None else cell_ids)
         table = pa.concat_tables([self._cell(name) for name in names]) if names else _schema().empty_table()
@@ -101,15 +108,22 @@ class CellStore:
     def _cell(self, name: str) -> pa.Table:
         path = self.folder / f"{name}{_SUFFIX}"
         try:
-            table = pq.read_table(path)
-        except (OSError, pa.ArrowInvalid) as error:
-            raise RecordError(f"cell {path} cannot be read ({error}); remove it and run the study again") from error
+            table = read_arrow(path)
+            table.validate(full=True)
+            strangers = set(table["study_id"].unique().to_pylist()) - {self.study_id}
+        except UNREADABLE as error:
+            raise unreadable(path, error, _REMEDY) from error
         version = int((table.schema.metadata or {}).get(_VERSION_KEY, b"0"))
         if not 0 < version <= SCHEMA_VERSION:
             raise RecordError(
                 f"cell {path} was written with schema version {version}; this package reads up to {SCHEMA_VERSION}: "
                 "upgrade docmind_lab"
             )
+        if self.study_id is not None and strangers:
+            others = ", ".join(map(str, strangers))
+            raise RecordError(f"{path} is a cell of study {others}, not of {self.study_id}{_REMEDY}")
+        if version == SCHEMA_VERSION and not table.schema.equals(_schema()):
+            raise unreadable(path, ValueError("its columns are not those of a cell"), _REMEDY)
         return table
 
 

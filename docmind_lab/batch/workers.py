@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import errno
+import os
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any, Self, TypeVar
 
 from loky import ProcessPoolExecutor, cpu_count, get_reusable_executor
 
+from docmind_lab.batch.orphans import begin_worker
 from docmind_lab.errors import ConfigurationError
 
 Result = TypeVar("Result")
 
 # Linear algebra with a thread for each core would fight over the cores that the workers are on already.
 _ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+# What semaphores raise where /dev/shm is absent, read-only, full or not ours.
+_SHARED_MEMORY_ERRORS = {errno.ENOENT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.ENOSYS}
 
 # A process that has to import the stack first is worth it from about so many runs on.
 _FEW_RUNS = 24
@@ -43,12 +50,16 @@ def processes(count: int | None = None) -> Callable[[], Executor]:
     notebook. Raises: ConfigurationError for a count below 1.
     """
     number = _checked(count)
-    return lambda: ProcessPoolExecutor(max_workers=number, timeout=None, env=_ENVIRONMENT)
+    return lambda: ProcessPoolExecutor(max_workers=number, timeout=None, **_worker_options())
 
 
 def in_this_process() -> Callable[[], Executor]:
     """A factory of executors without any process of their own."""
     return InThisProcess
+
+
+def _worker_options() -> dict[str, Any]:
+    return {"env": _ENVIRONMENT, "initializer": begin_worker, "initargs": (os.getpid(),)}
 
 
 def _checked(count: int | None) -> int:
@@ -76,7 +87,7 @@ class Workers:
         borrowed: bool = False,
     ) -> None:
         self._make, self._keep_warm, self._borrowed = make, keep_warm, borrowed
-        self._executor = make()
+        self._executor = self._made()
         self.window = _window(self._executor, workers=1) if window is None else window
 
     @classmethod
@@ -94,14 +105,19 @@ class Workers:
         return cls(lambda: executor, window or _window(executor, workers=_MANY_WORKERS), borrowed=True)
 
     def submit(self, function: Callable[..., Result], *args: Any) -> Future[Result]:
-        """As an executor's."""
-        return self._executor.submit(function, *args)
+        """As an executor's. Raises: ConfigurationError when the system lets no process be started."""
+        with _naming_what_workers_need():
+            return self._executor.submit(function, *args)
+
+    def _made(self) -> Executor:
+        with _naming_what_workers_need():
+            return self._make()
 
     def replace(self) -> None:
         """A new executor; the old one's processes end, and what they had under way is lost."""
         if not self._borrowed:
             self._end()
-            self._executor = self._make()
+            self._executor = self._made()
 
     def _end(self) -> None:
         if isinstance(self._executor, ProcessPoolExecutor):
@@ -116,6 +132,19 @@ class Workers:
         # Whoever leaves early leaves cells under way, which would keep the next comparison waiting.
         if not self._borrowed and (kind is not None or not self._keep_warm):
             self._end()
+
+
+@contextlib.contextmanager
+def _naming_what_workers_need() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _SHARED_MEMORY_ERRORS:
+            raise ConfigurationError(
+                f"worker processes need shared memory, which cannot be used ({error.strerror}); make /dev/shm writable "
+                "and large enough, in a container by --shm-size=256m, or use a machine where it is"
+            ) from error
+        raise
 
 
 def _window(executor: Executor, workers: int) -> int:
@@ -142,5 +171,5 @@ def kept_warm(count: int | None = None) -> Workers:
     """
     number = _checked(count)
     return Workers(
-        lambda: get_reusable_executor(max_workers=number, timeout=_KEPT_WARM_S, env=_ENVIRONMENT), keep_warm=True
+        lambda: get_reusable_executor(max_workers=number, timeout=_KEPT_WARM_S, **_worker_options()), keep_warm=True
     )

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import io
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 
 import typer
 
@@ -46,6 +51,15 @@ for command, short_help in (
 ):
     app.command(short_help=short_help)(command)
 
+_LESS_MEMORY = "use fewer --workers, or a machine or container with more memory"
+_REMEDIES = {
+    errno.EMFILE: "; raise the limit of open files (ulimit -n 4096), or use fewer --workers",
+    errno.ENFILE: "; the machine has too many files open",
+    errno.ENOMEM: f"; {_LESS_MEMORY}",
+    errno.ENOSPC: "; make room there",
+    errno.EROFS: "; make it writable",
+}
+
 # typer does not export the root of what a command line can get wrong.
 _USAGE_ERROR = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
@@ -62,8 +76,13 @@ def _root() -> None:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Run the command line; a known error is one line on standard error and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that knows ASCII only gets "?" for what it has no sign for, and not a traceback.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
-        ended = app(list(words) if words is not None else None, standalone_mode=False, prog_name="docmind-lab")
+        with _stopped_by_sigterm():
+            ended = app(list(words) if words is not None else None, standalone_mode=False, prog_name="docmind-lab")
         sys.exit(ended if isinstance(ended, int) else 0)
     except ConfigurationError as error:
         _say(str(error), 2)
@@ -75,10 +94,37 @@ def main(words: Sequence[str] | None = None) -> None:
         sys.exit(1)
     except (KeyboardInterrupt, typer.Abort):
         _say("interrupted", INTERRUPTED)
+    except MemoryError:
+        _say(f"out of memory; {_LESS_MEMORY}", 1)
+    except OSError as error:
+        _say(_of_the_system(error), 1)
     except Exception as error:
+        if str(error) == "can't start new thread":
+            _say(f"no further thread can be started; {_LESS_MEMORY}", 1)
         if not isinstance(error, _USAGE_ERROR):
             raise
         _say_usage(error)
+
+
+@contextlib.contextmanager
+def _stopped_by_sigterm() -> Iterator[None]:
+    """Have what ends a service or a container stop a study as Ctrl-C does: with its finished runs saved."""
+    is_ours = threading.current_thread() is threading.main_thread()
+    if not is_ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _of_the_system(error: OSError) -> str:
+    """What the system refused, in a line, with the remedy where there is a usual one."""
+    what = error.strerror or " ".join(str(error).split()) or type(error).__name__
+    named = f": {error.filename}" if error.filename is not None else ""
+    return f"{what}{named}{_REMEDIES.get(error.errno or 0, '')}"
 
 
 def _say_usage(error: BaseException) -> None:

@@ -108,8 +108,10 @@ def _measured(
             before_sending=sending.asking(yes=yes, drawn=table),
         )
     except KeyboardInterrupt:
-        kept = f"; the finished runs are in {folder}" if (folder / "runs.parquet").exists() else ""
-        typer.echo(f"docmind-lab: interrupted{kept}", err=True)
+        shown.close()
+        saved = (folder / "runs.parquet").exists()
+        kept = f"the {shown.done} finished runs are in {folder}" if saved else "no run was finished, nothing is saved"
+        typer.echo(f"docmind-lab: interrupted; {kept}", err=True)
         raise typer.Exit(INTERRUPTED) from None
     finally:
         shown.close()

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 # Not a terminal (a file, a pipe, CI): wide enough that no column of a table is cut.
 _WIDTH = 144
+# How often a progress bar is drawn anew while nothing is done: on a terminal, and in a log, where each is a line.
+_TICK_S, _LOG_TICK_S = 1.0, 30.0
 
 
 def load_settings() -> Settings:
@@ -53,9 +55,20 @@ class ProgressBar:
         delay_s = 0.0 if at_once else 0.5
         self._bar = Bar(total=0, unit=f" {unit}", disable=not shown, leave=False, delay=delay_s, **style)
         self._doing = doing
+        self.done = 0
+        self._closed = threading.Event()
+        self._ticking = threading.Thread(target=self._tick, name="docmind-progress", daemon=True)
+        if shown:
+            self._ticking.start()
+
+    def _tick(self) -> None:
+        # A first part may take long, and somebody who waits wants to see that time passes.
+        while not self._closed.wait(_TICK_S if sys.stderr.isatty() else _LOG_TICK_S):
+            self._bar.refresh()
 
     def show(self, done: int, total: int, name: str = "") -> None:
         """`done` of `total` parts are over; name: of what comes next."""
+        self.done = done
         self._bar.total = total
         self._bar.set_description(self._doing, refresh=False)
         self._bar.set_postfix_str(name, refresh=False)
@@ -63,6 +76,9 @@ class ProgressBar:
 
     def close(self) -> None:
         """Take the bar off the screen."""
+        self._closed.set()
+        if self._ticking.is_alive():
+            self._ticking.join(_TICK_S)
         self._bar.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from docmind_lab.cli.console import console
@@ -17,15 +18,17 @@ class GrowingTable:
     def __init__(self) -> None:
         from rich.live import Live  # noqa: PLC0415 - only for a comparison on a terminal
 
-        self._done = "starting"
+        self.done, self._total = 0, 0
+        self._began_at = time.monotonic()
         self._table: Any = ""
-        self._live = Live(console=console(), transient=True, auto_refresh=False)
+        # Drawn anew each second, so that somebody who waits for the first runs sees that time passes.
+        self._live = Live(get_renderable=self._drawn, console=console(), transient=True, refresh_per_second=1)
         self._live.start()
         self._draw()
 
     def show(self, done: int, total: int) -> None:
         """`done` of `total` runs are over."""
-        self._done = f"{done} of {total} runs"
+        self.done, self._total = done, total
         self._draw()
 
     def watch(self, runs: pd.DataFrame) -> None:
@@ -48,6 +51,16 @@ class GrowingTable:
         self._live.stop()
 
     def _draw(self) -> None:
+        self._live.refresh()
+
+    def _drawn(self) -> Any:
         from rich.console import Group  # noqa: PLC0415
 
-        self._live.update(Group(f"measuring: {self._done}", self._table), refresh=True)
+        return Group(f"measuring: {self._progress()}", self._table)
+
+    def _progress(self) -> str:
+        elapsed_s = time.monotonic() - self._began_at
+        if not self.done:
+            return f"starting, {elapsed_s:.0f} s"
+        left_s = elapsed_s / self.done * (self._total - self.done)
+        return f"{self.done} of {self._total} runs, {elapsed_s:.0f} s, about {left_s:.0f} s left"

@@ -63,7 +63,12 @@ def sweep(
     try:
         done = run_sweep(design, out=folder, workers=workers, settings=settings, progress=shown.show)
     except KeyboardInterrupt:
-        typer.echo(f"docmind-lab: interrupted; run the same command again, and {folder} goes on from there", err=True)
+        shown.close()
+        typer.echo(
+            f"docmind-lab: interrupted; {shown.done} of {design.total_runs} runs are in {folder}: run the same command "
+            "again, and it goes on from there",
+            err=True,
+        )
         raise typer.Exit(INTERRUPTED) from None
     finally:
         shown.close()

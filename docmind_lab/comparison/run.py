@@ -57,6 +57,7 @@ def run_comparison(
     if telemetry is not None:
         telemetry.check(settings)
     settings = settings.replaced(agents={"enable_router_injection": comparison.router_injection})
+    is_new = out is not None and not Path(out).exists()
     folder = None if out is None else prepare_folder(out)
     measured: list[MeasuredRun] = []
     next_look_at = 0.0
@@ -92,8 +93,17 @@ def run_comparison(
         # Now that nothing is measured any more.
         telemetry.tell(measured, study.manifest)
     if interrupted is not None:
+        if folder is not None and is_new and not measured:
+            _remove_empty(folder)
         raise interrupted
     return study
+
+
+def _remove_empty(folder: Path) -> None:
+    """Remove a folder in which nothing was saved; one that holds something stays."""
+    with contextlib.suppress(OSError):
+        CellStore(folder / CELLS).remove()
+        folder.rmdir()
 
 
 def comparison_manifest(comparison: Comparison, settings: Settings, *, complete: bool) -> dict[str, Any]:

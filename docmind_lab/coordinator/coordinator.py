@@ -135,8 +135,9 @@ class MultiAgentCoordinator:
         The budget starts here, before any set-up. Questions on one thread follow each other; waiting for the one
         before is part of the budget. Whatever an earlier question left running cannot write into the thread.
         context: runtime context of the graph, such as {"router_engine": engine}.
-        Raises: ConfigurationError for an empty question; never for a timeout.
+        Raises: ConfigurationError for an empty question, or after `close`; never for a timeout.
         """
+        self._require_open()
         return self._answered(query, thread_id, user_id, context)
 
     def stream(
@@ -144,8 +145,9 @@ class MultiAgentCoordinator:
     ) -> AnswerStream:
         """The answer in chunks of text as the synthesis model writes it; `.response` is the whole of it at the end.
 
-        Raises: ConfigurationError for an empty question.
+        Raises: ConfigurationError for an empty question, or after `close`.
         """
+        self._require_open()
         _checked(query)
         _ = self._streaming_graph  # made before any budget starts
         return AnswerStream(lambda write: self._answered(query, thread_id, user_id, context, write))
@@ -153,8 +155,9 @@ class MultiAgentCoordinator:
     def resume(self, *, thread_id: str = "default", user_id: str = "local", context: Any = None) -> AgentResponse:
         """Go on from the thread's latest checkpoint, with a fresh deadline: an old one means nothing any more.
 
-        Raises: ConfigurationError when nothing is left to do on the thread.
+        Raises: ConfigurationError when nothing is left to do on the thread, or after `close`.
         """
+        self._require_open()
         state = self._graph.get_state(_config(thread_id, user_id))
         if not state.next:
             raise ConfigurationError(f"thread {thread_id!r} has nothing to go on with; ask it a question")
@@ -282,9 +285,16 @@ class MultiAgentCoordinator:
 
     # ---- end
 
+    _is_closed = False
+
+    def _require_open(self) -> None:
+        if self._is_closed:
+            raise ConfigurationError("this coordinator is closed; make a new MultiAgentCoordinator")
+
     def close(self) -> None:
         """Stop the services that were started, close the clients, let analytics finish."""
         self._closing.at = min(self._closing.at, WALL.now())
+        self._is_closed = True
         self._open.close()
         self.analytics.close()
         # What abandoned queries have left running has failed by now, so that all can be told of.

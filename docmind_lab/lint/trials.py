@@ -12,7 +12,7 @@ from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.comparison import Comparison
 from docmind_lab.comparison.own import require_whole_budget
 from docmind_lab.deadlines import DEADLINE_KEY
-from docmind_lab.errors import NotSimulated
+from docmind_lab.errors import NotSimulated, SimulationStalled
 from docmind_lab.measurement import MeasuredRun
 from docmind_lab.retrieval import Question
 from docmind_lab.services.faults import Fault
@@ -23,6 +23,7 @@ from docmind_lab.simulation import SimulatedSystem
 from docmind_lab.workloads.own import Inputs, own_graph
 from docmind_lab.workloads.own.destinations import REMEDY
 
+_CANNOT_BE_JUDGED = "cannot be judged in virtual time"
 _VIRTUAL_ONLY = (
     "the deadline lint runs in virtual time only; measure this graph with docmind-lab compare --clock wall "
     "--services own"
@@ -79,7 +80,9 @@ class Bench:
         try:
             measured = self._system.measure(order, services)
         except NotSimulated as error:
-            raise NotSimulated(f"{str(error).removesuffix(REMEDY)}{_VIRTUAL_ONLY}") from error
+            raise NotSimulated(f"{_CANNOT_BE_JUDGED}: {str(error).removesuffix(REMEDY)}{_VIRTUAL_ONLY}") from error
+        except SimulationStalled as error:
+            raise NotSimulated(f"{_CANNOT_BE_JUDGED}: {error}\n{_VIRTUAL_ONLY}") from error
         if seen_by is None:
             self._done[trial] = measured
         return measured

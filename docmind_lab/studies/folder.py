@@ -52,7 +52,7 @@ class StudyFolder:
     ) -> None:
         self.path = require_writable(path)
         self.study_id, self.design, self.settings = study_id, design, _settings_of_runs(settings)
-        self.store = CellStore(self.path / CELLS)
+        self.store = CellStore(self.path / CELLS, study_id)
         self._claims: dict[str, int] = {}
         with self._alone():
             self._belongs_to_us()
@@ -213,7 +213,8 @@ def load(path: str | os.PathLike[str], *, kinds: Sequence[str] = ()) -> Study:
     # Cells beside the tables of a finished study are what a killed process had no time to remove.
     if written.get("complete"):
         return Study.load(folder, kinds=kinds)
-    known, store = read_design(folder), CellStore(folder / CELLS)
+    known = read_design(folder)
+    store = CellStore(folder / CELLS, None if known is None else str(known["study_id"]))
     if known is None or not store.done():
         return Study.load(folder, kinds=kinds)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import random
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ def test_a_write_that_fails_leaves_the_cell_as_it_was_and_nothing_beside_it(
     store.write("000", [measured("cooperative", 1)])
     before = (tmp_path / "000.parquet").read_bytes()
 
-    def full(*arguments: object) -> None:
+    def full(*arguments: object, **_: Any) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pq, "write_table", full)
@@ -86,8 +87,37 @@ def test_a_write_that_fails_leaves_the_cell_as_it_was_and_nothing_beside_it(
 
 def test_a_cell_that_cannot_be_read_is_named_with_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "000.parquet").write_bytes(b"nothing of the kind")
-    with pytest.raises(RecordError, match=r"000\.parquet cannot be read .*; remove it"):
+    with pytest.raises(RecordError, match=r"000\.parquet cannot be read .*; remove that file"):
         CellStore(tmp_path).read()
+
+
+def test_a_cell_of_another_study_is_refused_by_its_study(tmp_path: Path) -> None:
+    CellStore(tmp_path).write("000", [measured("cooperative", 1)])
+    (study_id,) = CellStore(tmp_path).read().runs["study_id"].unique()
+    assert len(CellStore(tmp_path, study_id).read().runs) == 1
+    with pytest.raises(
+        RecordError, match=rf"000\.parquet is a cell of study {study_id}, not of other; remove that file"
+    ):
+        CellStore(tmp_path, "other").read()
+
+
+def test_a_flipped_bit_is_an_error_or_changes_no_value(tmp_path: Path) -> None:
+    store = CellStore(tmp_path)
+    path = store.write("000", [measured("cooperative", number) for number in range(3)])
+    before, content = store.read(), path.read_bytes()
+    draw, refused = random.Random(7), 0
+    for _ in range(250):
+        place, bit = draw.randrange(len(content)), 1 << draw.randrange(8)
+        path.write_bytes(content[:place] + bytes([content[place] ^ bit]) + content[place + 1 :])
+        try:
+            after = store.read()
+        except RecordError as error:
+            refused += str(error).startswith(str(path))
+            continue
+        for name in ("runs", "calls", "events"):
+            pd.testing.assert_frame_equal(getattr(after, name), getattr(before, name), check_exact=True)
+    # The others are in statistics and padding, which no value comes from.
+    assert refused > 100
 
 
 def test_a_cell_of_a_newer_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures as cf
+import itertools
+import os
 import queue
-import socket
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -159,18 +161,21 @@ def stalled_message(stuck: Callable[[], object], stall_after_s: float = 0.3) -> 
     return str(caught.value)
 
 
-def test_a_real_socket_is_a_stall_and_once_it_answers_every_thread_ends() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+def test_a_real_pipe_is_a_stall_and_once_it_has_bytes_every_thread_ends() -> None:
+    readable, writable = os.pipe()
 
-        def accept() -> None:
-            listener.accept()[0].close()
+    def read_pipe() -> None:
+        os.read(readable, 1)
 
-        report = stalled_message(accept)
-        assert "worker_1 waits for socket.accept at " in report
-        assert "accept" in report
-        assert "- main waits for Future.result" in report
-        # Lets the stuck thread come back: the fixture sees that all of them end then.
-        socket.create_connection(listener.getsockname()).close()
+    report = stalled_message(read_pipe)
+    assert "worker_1 waits for something real at " in report
+    assert "read_pipe" in report
+    assert "- main waits for Future.result" in report
+    # Lets the stuck thread come back: the fixture sees that all of them end then.
+    os.write(writable, b"a")
+    os.close(writable)
+    time.sleep(0.05)
+    os.close(readable)
 
 
 def test_a_lock_that_a_foreign_thread_holds_is_a_stall() -> None:
@@ -202,27 +207,19 @@ def test_time_outside_the_simulation_is_real_and_the_others_stand_still() -> Non
     assert VirtualClock().run(main) == (True, 0.0)
 
 
-def test_ctrl_c_reaches_the_function_where_it_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    from docmind_lab.clocks.virtual import ending
-
-    real_join, pressed = ending.real_join, []
-
-    def join_and_press(thread: threading.Thread, timeout: float | None = None) -> None:
-        if not pressed and thread.name == "main":
-            pressed.append(1)
-            raise KeyboardInterrupt
-        real_join(thread, timeout)
-
-    monkeypatch.setattr(ending, "real_join", join_and_press)
+def test_ctrl_c_reaches_the_function_where_it_waits() -> None:
     unwound: list[str] = []
 
     def main() -> None:
         try:
-            while True:
+            for number in itertools.count():
                 time.sleep(0.001)
+                if number == 100:
+                    signal.raise_signal(signal.SIGINT)
         finally:
             unwound.append("main")
 
     with pytest.raises(KeyboardInterrupt):
         VirtualClock(horizon_s=1e9).run(main)
     assert unwound == ["main"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -200,3 +200,13 @@ def _connect(url: str) -> None:
 
     host, port = url.removeprefix("http://").split(":")
     socket.create_connection((host, int(port)), timeout=1).close()
+
+
+def test_after_its_end_a_coordinator_says_that_it_is_closed(coordinator: Made) -> None:
+    closed = coordinator()
+    closed.close()
+    for ask in (closed.process_query, closed.stream):
+        with pytest.raises(ConfigurationError, match="this coordinator is closed; make a new"):
+            ask(QUESTION)
+    with pytest.raises(ConfigurationError, match="this coordinator is closed"):
+        closed.resume()

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from small_studies import DESIGN, RUNS, Scripted, assert_same_tables, made_up_cell, small_cells
 
-from docmind_lab.batch import Cell
+from docmind_lab.batch import Cell, CellStore
 from docmind_lab.errors import ConfigurationError, RecordError
 from docmind_lab.settings import Settings
 from docmind_lab.studies.cells import benches_of
 from docmind_lab.studies.design import StudyDesign
 from docmind_lab.studies.folder import StudyFolder, load
+from docmind_lab.studies.load import LoadStudy
 from docmind_lab.studies.runner import sweep
 from docmind_lab.study import Study, prepare_folder
 from docmind_lab.whole_files import written_whole
@@ -159,10 +160,46 @@ def test_a_design_that_cannot_be_read_is_named_with_the_remedy(tmp_path: Path) -
 
 def test_a_damaged_cell_is_named_with_the_remedy(tmp_path: Path) -> None:
     (opened(tmp_path).store.folder / f"{cells()[0].id}.parquet").write_text("not parquet")
-    with pytest.raises(RecordError, match=r"00-000\.parquet cannot be read .* remove it and run the study again"):
+    with pytest.raises(
+        RecordError, match=r"00-000\.parquet cannot be read .* remove that file and run the study again"
+    ):
         finished(tmp_path)
     (tmp_path / "cells" / f"{cells()[0].id}.parquet").unlink()
     assert finished(tmp_path).manifest["complete"]
+
+
+def test_a_cell_of_another_study_is_refused_and_goes_on_once_it_is_removed(tmp_path: Path) -> None:
+    with small_cells():
+        (bench,) = benches_of(StudyDesign.of({**DESIGN, "seed": 99}), Settings())
+    stranger = CellStore(opened(tmp_path).store.folder).write(cells()[0].id, made_up_cell(bench.cells[0]).measured)
+    refusal = rf"{stranger.name} is a cell of study .*, not of {STUDY.study_id}; remove that file and run"
+    with pytest.raises(RecordError, match=refusal):
+        finished(tmp_path)
+    with pytest.raises(RecordError, match=refusal):
+        load(tmp_path)
+    stranger.unlink()
+    assert set(finished(tmp_path).runs["study_id"]) == {STUDY.study_id}
+
+
+@pytest.mark.parametrize("manifest", ["[]", "null", "7"])
+def test_a_manifest_that_is_no_object_is_one_line(manifest: str, tmp_path: Path) -> None:
+    finished(tmp_path)
+    (tmp_path / "manifest.json").write_text(manifest)
+    for read in (Study.load, LoadStudy.load):
+        with pytest.raises(RecordError, match=r"manifest\.json is not a JSON object"):
+            read(tmp_path)
+
+
+def test_a_damaged_table_is_named_with_the_remedy(tmp_path: Path) -> None:
+    finished(tmp_path)
+    # Runs that are made up have no calls, and a table without rows has no pages.
+    for name in ("runs", "events"):
+        file = tmp_path / f"{name}.parquet"
+        whole = file.read_bytes()
+        file.write_bytes(whole[:4] + bytes(byte ^ 255 for byte in whole[4:64]) + whole[64:])
+        with pytest.raises(RecordError, match=rf"{name}\.parquet cannot be read .*; take the folder from a copy"):
+            _ = Study.load(tmp_path).events
+        file.write_bytes(whole)
 
 
 def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:

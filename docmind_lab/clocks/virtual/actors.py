@@ -31,18 +31,21 @@ class Actor:
     """One thread of a simulation. It runs only while it holds the baton, and its gate is where it waits for that.
 
     wait_number: tells the timer of this wait from those of earlier ones. woken: how its last wait ended, by being
-    woken or by its timer. pending_error: raised in the actor as soon as it has the baton.
+    woken or by its timer. pending_error: raised in the actor as soon as it has the baton. is_outside: whether it is in
+    a block of `outside_simulation`. started_at: the code that started it; "" of a pool's worker.
     """
 
     __slots__ = (
         "ends_count",
         "finished",
         "gate",
+        "is_outside",
         "joiners",
         "kernel",
         "loop",
         "parked",
         "pending_error",
+        "started_at",
         "thread",
         "wait_number",
         "waits_for",
@@ -54,12 +57,13 @@ class Actor:
         self.kernel, self.thread = kernel, thread
         self.gate = RealLock()
         self.gate.acquire()
-        self.parked = self.woken = self.finished = False
+        self.parked = self.woken = self.finished = self.is_outside = False
         self.wait_number = 0
         self.waits_for = "its turn"
         self.wakes_at_s: float | None = None
         self.pending_error: BaseException | None = None
         self.joiners: deque[Actor] = deque()
+        self.started_at = ""
         self.loop: asyncio.AbstractEventLoop | None = None
         # Whether its end is a side effect. The end of a pool's worker says nothing about work, its jobs' ends do.
         self.ends_count = True
@@ -97,7 +101,11 @@ def outside_simulation() -> Iterator[None]:
     through a lock made before the run. Too long in it is a stall. In any other thread the block changes nothing.
     """
     actor, this_thread.actor = this_thread.actor, None
+    if actor is not None:
+        actor.is_outside = True
     try:
         yield
     finally:
         this_thread.actor = actor
+        if actor is not None:
+            actor.is_outside = False

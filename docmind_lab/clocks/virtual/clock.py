@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import Any, ParamSpec, TypeVar
 
 from docmind_lab.clocks.virtual.actors import RealLock, current_actor
-from docmind_lab.clocks.virtual.ending import MainThread, watch
+from docmind_lab.clocks.virtual.ending import MainThread, interrupting, watch
 from docmind_lab.clocks.virtual.kernel import Alarm, Kernel
 from docmind_lab.clocks.virtual.one_core import OneCore
 from docmind_lab.clocks.virtual.patches import jupyter_output_is_real, patched_for, primitives_in_place, stand_in
@@ -30,6 +30,9 @@ DEFAULT_HORIZON_S = 86_400.0
 DEFAULT_STALL_AFTER_S = 10.0
 # What os.cpu_count() says inside a run. Pools without a size take it plus 4, whatever machine the run is on.
 DEFAULT_CPUS = 8
+
+REMEDY = "it cannot be judged in virtual time; use the wall clock (--clock wall)"
+"""What to do about something that has no counterpart in virtual time."""
 
 Entry = Callable[["VirtualClock"], AbstractContextManager[object]]
 
@@ -56,6 +59,9 @@ class VirtualClock:
     earlier than the return; handovers, how often the baton changed hands, which differs between equal runs. Effects
     are the ends of threads and of jobs in pools, and what `note_effect` was told; an idle worker, a heartbeat and a
     thread that hangs have none.
+
+    where, remedy: what an error says of something that has no virtual time: the part of the program that a thread is in
+    (thread id, None for the calling thread → text), set during a run by whoever knows; and what to do about it.
 
     Raises: ConfigurationError for a value that cannot be used, or on a Python whose primitives are not known.
     """
@@ -93,6 +99,9 @@ class VirtualClock:
         self._runs: str | None = None
         self._stalled = False
         self.handovers = 0
+        self.where: Callable[[int | None], str] | None = None
+        self.remedy = REMEDY
+        self._at_end: list[Callable[[], object]] = []
 
     def __repr__(self) -> str:
         return f"VirtualClock(now={self.now():.6f} s, seed={self.seed})"
@@ -169,13 +178,13 @@ class VirtualClock:
         kernel.clock = self
         self.returned_at_s = self.quiescent_at_s = None
         main = MainThread(kernel, functools.partial(context.run, call))
-        with ExitStack() as stack:
+        with interrupting(kernel), ExitStack() as stack:
             core = stack.enter_context(OneCore())
             stack.enter_context(primitives_in_place())
             stack.enter_context(jupyter_output_is_real(kernel))
+            stack.callback(self._call_at_end)
             for entry in self.on_entry:
                 stack.enter_context(entry(self))
-            main.thread.start()
             try:
                 watch(kernel, main, self.stall_after_s, core)
             finally:
@@ -184,10 +193,15 @@ class VirtualClock:
                 self._kernel = self._new_kernel(kernel.now_s)
         self.returned_at_s = main.returned_at_s
         self.quiescent_at_s = max(kernel.last_effect_s, main.returned_at_s or 0.0)
-        error = kernel.failure or main.error
+        error = kernel.asked_end() or kernel.failure or main.error
         if error is not None:
             raise error
         return main.result  # type: ignore[no-any-return]
+
+    def _call_at_end(self) -> None:
+        self.where = None
+        while self._at_end:
+            self._at_end.pop()()
 
     def _new_kernel(self, start_s: float) -> Kernel:
         return Kernel(start_s, start_s + self.horizon_s, self.seed, self.cpu_charge_s, self.cpus)
@@ -207,6 +221,10 @@ class VirtualClock:
         if self._runs is None:
             raise SimulationError("call_at is for the run that is going on, and none is; ask from on_entry or inside")
         return self._kernel.call_at(at_s, function)
+
+    def at_end(self, function: Callable[[], object]) -> None:
+        """Have a function called when the run is over, however it ends; outside the simulation, the latest first."""
+        self._at_end.append(function)
 
     def patched(self, owner: Any, name: str, virtual: Callable[..., Any]) -> AbstractContextManager[None]:
         """A context manager that has `owner.name` be `virtual` for this run's actors, and as it was for all others.

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
+import sys
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from docmind_lab.clocks.virtual.actors import Actor, SimulationOver, calling_actor
+from docmind_lab.clocks.virtual.reports import place_of_code
+from docmind_lab.errors import SimulationError
 
 if TYPE_CHECKING:
     from docmind_lab.clocks.virtual.kernel import Kernel
@@ -65,6 +68,8 @@ class VirtualEventLoop(_Loop):  # type: ignore[misc]
         # BaseEventLoop waits by calling `self._selector.select(timeout)`.
         self._selector = self
         self._task_factory = _Task
+        self._made_at = place_of_code(sys._getframe(1))
+        self._ended_with_run = False
         kernel.loops.append(self)
 
     def time(self) -> float:
@@ -127,7 +132,16 @@ class VirtualEventLoop(_Loop):  # type: ignore[misc]
             with suppress(RuntimeError, SimulationOver):
                 coroutine: Any = task.get_coro()
                 coroutine.close()
+        self._ended_with_run = True
         self.close()
+
+    def _check_closed(self) -> None:
+        if self._ended_with_run:
+            raise SimulationError(
+                f"the event loop made at {self._made_at} ended with the run in virtual time that it was made in; make "
+                "one in each run, or before all of them outside"
+            )
+        super()._check_closed()
 
     async def create_connection(self, *args: Any, **options: Any) -> Any:
         """Raises: NotImplementedError."""

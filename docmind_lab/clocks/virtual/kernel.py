@@ -17,15 +17,18 @@ import itertools
 import math
 import random
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from docmind_lab.clocks.virtual.actors import Actor, SimulationOver, calling_actor, this_thread
-from docmind_lab.clocks.virtual.reports import where_everyone_waits
-from docmind_lab.errors import SimulatedDeadlock, SimulationError
+from docmind_lab.clocks.virtual.reports import place_of, where_everyone_waits
+from docmind_lab.errors import NotSimulated, RunCut, SimulatedDeadlock, SimulationError
 
 if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
     from docmind_lab.clocks.virtual.clock import VirtualClock
     from docmind_lab.clocks.virtual.event_loop import VirtualEventLoop
 
@@ -62,12 +65,15 @@ class Kernel:
         self.actors: list[Actor] = []
         self.threads: list[threading.Thread] = []
         self.loops: list[VirtualEventLoop] = []
+        # Pools with workers of this run; those that are still there at its end are renewed, in this order.
+        self.pools: weakref.WeakKeyDictionary[ThreadPoolExecutor, None] = weakref.WeakKeyDictionary()
         self.handovers = 0
         self.last_effect_s = start_s
         self.numbers = itertools.count()
         self.draining = self.ending = self.abandoned = False
         self.interrupt: BaseException | None = None
         self.failure: BaseException | None = None
+        self._real_wait: tuple[Actor, str] | None = None
         self._random = random.Random(seed) if self.exploring else None
         self._ready: deque[Actor] = deque()
         self._timers: list[tuple[float, int, int, Actor | Alarm, int]] = []
@@ -182,9 +188,8 @@ class Kernel:
             raise error
 
     def _choose(self) -> Actor:
-        if self.interrupt is not None:
-            interrupt, self.interrupt = self.interrupt, None
-            self.fail(interrupt)
+        if self.is_to_end and (error := self.asked_end()) is not None:
+            self.fail(error)
         while not self._ready and self._fire():
             pass
         if not self._ready:
@@ -237,6 +242,53 @@ class Kernel:
 
     # ---- when a run cannot go on
 
+    @property
+    def is_to_end(self) -> bool:
+        """Whether somebody outside has asked for the run's end, and it has not begun to end."""
+        return self.interrupt is not None or self._real_wait is not None
+
+    def asked_end(self) -> BaseException | None:
+        """What somebody outside has asked the run to end with, once; None when nobody has."""
+        error = self.interrupt
+        if error is None and self._real_wait is not None and self.failure is None:
+            error = self.real_wait_error()
+        self.interrupt = self._real_wait = None
+        return error
+
+    def saw_real_wait(self, actor: Actor, place: str) -> None:
+        """End the run at the next hand-over: an actor waits in real time. For the watch, outside the simulation."""
+        if self._real_wait is None and self.failure is None:
+            self._real_wait = actor, place
+
+    def real_wait_error(self) -> NotSimulated:
+        """What is raised for the real wait that was seen."""
+        assert self._real_wait is not None
+        actor, place = self._real_wait
+        return self.not_simulated(
+            f"a wait in real time, which takes no virtual time, at {place or actor.name}", actor.thread.ident
+        )
+
+    def refuse(self, what: str) -> NoReturn:
+        """End the run since the calling actor asks for something that has no virtual time.
+
+        what: the call, by name. Raises: RunCut in the actor, so that no `except Exception` goes on without it.
+        """
+        error = self.not_simulated(f"{what} has no virtual time, at {place_of(threading.current_thread())}")
+        if self.failure is None:
+            self.fail(error)
+        raise RunCut(error)
+
+    def where(self, thread_id: int | None = None) -> str:
+        """The part of the program that a thread is in, in brackets; "" where nobody knows."""
+        where = None if self.clock is None else self.clock.where
+        said = "" if where is None else where(thread_id)
+        return f" ({said})" if said else ""
+
+    def not_simulated(self, what: str, thread_id: int | None = None) -> NotSimulated:
+        """The error that says what has no counterpart in virtual time, and where. thread_id: None for the calling."""
+        remedy = self.clock.remedy if self.clock is not None else ""
+        return NotSimulated(f"{what}{self.where(thread_id)}; {remedy}")
+
     def fail(self, error: BaseException) -> None:
         """End the run with this error: it is raised where the function waits, and whatever unwinds spends no time.
 
@@ -244,7 +296,8 @@ class Kernel:
         """
         assert self.main is not None
         self.main.pending_error = error if self.failure is None else SimulationOver()
-        self.failure = self.failure or error
+        if self.failure is None or isinstance(error, KeyboardInterrupt):
+            self.failure = error
         self.limit_at_s = -math.inf
         if self.main.parked:
             self.make_ready(self.main, woken=False)

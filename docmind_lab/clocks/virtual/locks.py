@@ -181,23 +181,24 @@ class SimulatedSimpleQueue(metaclass=StandsFor):
     """`queue.SimpleQueue` with virtual waiting; asked for by a thread that is no actor, the real one.
 
     Like the real one, and unlike one made of locks, `put` may be called from a destructor in the middle of anything.
+    A real one is inside, so that a thread that is no actor waits for an item in real time.
     """
 
     __slots__ = ("__weakref__", "_items", "_waiters")
     real: ClassVar[type] = RealSimpleQueue
-    _items: deque[Any]
+    _items: queue.SimpleQueue[Any]
     _waiters: deque[Actor]
 
     def __new__(cls) -> Any:  # noqa: D102 - what comes back is the first line of the class
         if this_thread.actor is None:
             return RealSimpleQueue()
         made = object.__new__(cls)
-        made._items, made._waiters = deque(), deque()
+        made._items, made._waiters = RealSimpleQueue(), deque()
         return made
 
     def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
         """Add an item; never waits."""
-        self._items.append(item)
+        self._items.put(item)
         if self._waiters:
             self._waiters[0].kernel.wake_one(self._waiters)
 
@@ -206,16 +207,14 @@ class SimulatedSimpleQueue(metaclass=StandsFor):
         if timeout is not None and timeout < 0:
             raise ValueError("'timeout' must be a non-negative number")
         actor = current_actor()
-        if actor is not None and block:
-            kernel, end_s = actor.kernel, None if timeout is None else actor.kernel.now_s + timeout
-            while not self._items:
-                left_s = None if end_s is None else end_s - kernel.now_s
-                if not kernel.wait(self._waiters, left_s, "an item of a queue"):
-                    break
-        try:
-            return self._items.popleft()
-        except IndexError:
-            raise queue.Empty from None
+        if actor is None or not block:
+            return self._items.get(block, timeout)
+        kernel, end_s = actor.kernel, None if timeout is None else actor.kernel.now_s + timeout
+        while self._items.empty():
+            left_s = None if end_s is None else end_s - kernel.now_s
+            if not kernel.wait(self._waiters, left_s, "an item of a queue"):
+                break
+        return self._items.get(block=False)
 
     def put_nowait(self, item: Any) -> None:
         """Add an item."""
@@ -227,10 +226,10 @@ class SimulatedSimpleQueue(metaclass=StandsFor):
 
     def qsize(self) -> int:
         """How many items it holds."""
-        return len(self._items)
+        return self._items.qsize()
 
     def empty(self) -> bool:
         """Whether it holds none."""
-        return not self._items
+        return self._items.empty()
 
     __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)

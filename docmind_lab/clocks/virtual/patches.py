@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from docmind_lab.clocks.virtual import threads, times
+from docmind_lab.clocks.virtual import refusals, threads, times
 from docmind_lab.clocks.virtual.actors import (
     Actor,
     RealLock,
@@ -32,6 +32,7 @@ from docmind_lab.clocks.virtual.times import for_actors
 # Wherever a module has one of these under any name, the name is replaced.
 _REPLACEMENTS: list[tuple[Any, Any]] = [
     *times.replacements(),
+    *refusals.replacements(),
     (threading.Lock, SimulatedLock),
     (threading.RLock, for_actors(lambda actor: SimulatedRLock(), threading.RLock)),
     (queue.SimpleQueue, SimulatedSimpleQueue),
@@ -113,6 +114,7 @@ def _is_searched(name: str, module: object) -> bool:
     return isinstance(module, ModuleType) and name not in _LEFT_ALONE and not own
 
 
+_INHERITED = object()
 _places = _Places()
 _lock = RealLock()
 _in_place = 0
@@ -146,6 +148,8 @@ def _put_in_place() -> None:
         for name, virtual in _METHODS:
             _replace(threading.Thread, name, for_actors(virtual, vars(threading.Thread)[name]))
         _replace(_FUTURES, "Future", threads.SimulatedFuture)
+        for owner, name, virtual in refusals.methods():
+            _replace(owner, name, for_actors(virtual, getattr(owner, name)))
     except BaseException:
         # A process that failed once must not have a clock of its own for every run after that.
         _put_back_what_was_found()
@@ -153,7 +157,8 @@ def _put_in_place() -> None:
 
 
 def _replace(owner: Any, name: str, virtual: Any) -> None:
-    real = vars(owner)[name]
+    # What a class inherits is put back by taking away what hides it.
+    real = vars(owner).get(name, _INHERITED)
     setattr(owner, name, virtual)
     _found_there.append((owner, name, real))
 
@@ -169,7 +174,10 @@ def _put_back() -> None:
 def _put_back_what_was_found() -> None:
     while _found_there:
         owner, name, real = _found_there.pop()
-        setattr(owner, name, real)
+        if real is _INHERITED:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, real)
     _rebind(_REAL_FOR)
 
 

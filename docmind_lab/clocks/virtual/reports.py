@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import queue
 import sys
 import threading
 import traceback
@@ -15,7 +16,9 @@ from docmind_lab.clocks.virtual.actors import Actor
 
 _OWN_FOLDER = os.path.dirname(__file__)
 _STANDARD_LIBRARY = os.path.dirname(threading.__file__)
+_KERNEL = os.path.join(_OWN_FOLDER, "kernel.py")
 _STACK_LINES = 6
+_EXEMPT = frozenset({"importlib._bootstrap", "bdb", "pdb", "pydevd", "debugpy"})
 
 
 def where_everyone_waits(actors: Iterable[Actor]) -> str:
@@ -38,6 +41,43 @@ def _paragraph(actor: Actor, frame: FrameType | None) -> str:
         lines.append(f"    {task.get_name()} of its event loop awaits")
         lines += [f"      {place}" for place in _await_chain(task.get_coro())]
     return "\n".join(lines)
+
+
+def place_of(thread: threading.Thread) -> str:
+    """File, line and function of the innermost code of a thread that is no library's; "" for one that has ended."""
+    return place_of_code(sys._current_frames().get(thread.ident or 0))
+
+
+def place_of_code(frame: FrameType | None) -> str:
+    """File, line and function of the nearest code, from a frame outwards, that is no library's; "" for no frame."""
+    nearest = None
+    for each in _outwards(frame):
+        if _is_in(each, _OWN_FOLDER):
+            continue
+        nearest = nearest or each
+        if not _is_in(each, _STANDARD_LIBRARY) and "site-packages" not in each.f_code.co_filename:
+            return _place(each)
+    return "" if nearest is None else _place(nearest)
+
+
+def waiting_queue(frame: FrameType | None) -> Any:
+    """The queue that a thread waits at for an item; None where it waits for something else."""
+    for each in _outwards(frame):
+        owner = each.f_locals.get("self") if each.f_code.co_name == "get" else None
+        if isinstance(owner, queue.Queue) or type(owner).__name__ == "SimulatedSimpleQueue":
+            return owner
+    return None
+
+
+def is_handing_over(frame: FrameType) -> bool:
+    """Whether a thread is about to give the baton to another one."""
+    return any(each.f_code.co_filename == _KERNEL for each in _outwards(frame))
+
+
+def is_exempt(thread: threading.Thread) -> bool:
+    """Whether a thread imports a module or stands in a debugger, both of which wait in real time."""
+    frames = _outwards(sys._current_frames().get(thread.ident or 0))
+    return any(frame.f_globals.get("__name__") in _EXEMPT for frame in frames)
 
 
 def _outwards(frame: FrameType | None) -> Iterable[FrameType]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import concurrent.futures.thread
+import contextlib
+import queue
 import sys
 import threading
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from docmind_lab.clocks.virtual.actors import (
@@ -19,6 +21,7 @@ from docmind_lab.clocks.virtual.actors import (
     real_start,
     this_thread,
 )
+from docmind_lab.clocks.virtual.reports import place_of_code
 
 _ACTOR = "_docmind_lab_actor"
 
@@ -40,7 +43,12 @@ def start(actor: Actor, thread: threading.Thread) -> None:
         return
     kernel = actor.kernel
     started, original_run = Actor(kernel, thread), thread.run
-    started.ends_count = sys._getframe(2).f_globals.get("__name__") != concurrent.futures.thread.__name__
+    caller = sys._getframe(2)
+    if caller.f_globals.get("__name__") == concurrent.futures.thread.__name__:
+        started.ends_count = False
+        kernel.pools[caller.f_locals["self"]] = None
+    else:
+        started.started_at = place_of_code(caller)
 
     def run() -> None:
         started.gate.acquire()
@@ -52,7 +60,7 @@ def start(actor: Actor, thread: threading.Thread) -> None:
             pass
         except BaseException:
             # What an actor raises while it is being ended, such as the release of a lock it never got, is no news.
-            if not (kernel.ending or kernel.abandoned):
+            if not (kernel.ending or kernel.abandoned or kernel.failure is not None):
                 raise
         finally:
             kernel.retire(started)
@@ -106,6 +114,23 @@ class SimulatedFuture(Future[Any]):
         """As `Future.set_exception`; the end of a job is a side effect."""
         self._kernel.note_effect()
         super().set_exception(exception)
+
+
+def cancel_waiting_jobs(pool: ThreadPoolExecutor) -> None:
+    """Cancel what was handed to a pool and has not begun: it belongs to the run that ends."""
+    jobs: Any = pool._work_queue
+    with contextlib.suppress(queue.Empty):
+        while True:
+            job = jobs.get_nowait()
+            if job is not None:
+                job.future.cancel()
+
+
+def renew_pool(pool: ThreadPoolExecutor) -> None:
+    """Have a pool whose workers ended with their run start new ones when it is used again, in a run or outside."""
+    known: Any = pool
+    known._threads = {thread for thread in known._threads if actor_of(thread) is None}
+    known._idle_semaphore._value = 0
 
 
 def forget_pool_worker(thread: threading.Thread) -> None:

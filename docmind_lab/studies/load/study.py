@@ -17,6 +17,7 @@ from docmind_lab.budgets import NO_BUDGETS
 from docmind_lab.errors import RecordError
 from docmind_lab.findings.second_budgets import second_budget_in_words
 from docmind_lab.findings.tables import counted
+from docmind_lab.records.files import read_parquet
 from docmind_lab.studies.load.cell import LoadCellResult
 from docmind_lab.studies.load.measures import CountedFrom, goodput_differences, load_summary, replicate_measures
 from docmind_lab.studies.load.tables import joined_queries, joined_servings
@@ -74,9 +75,11 @@ class LoadStudy:
         folder = Path(directory)
         try:
             manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-            queries, servings = (pd.read_parquet(folder / f"{name}.parquet") for name in TABLE_NAMES)
         except (OSError, ValueError) as error:
             raise RecordError(f"{folder} holds no load study that can be read ({error})") from error
+        if not isinstance(manifest, dict):
+            raise RecordError(f"{folder} holds no load study: its {MANIFEST} is not a JSON object")
+        queries, servings = (read_parquet(folder / f"{name}.parquet") for name in TABLE_NAMES)
         require_known_schema(folder, manifest)
         return cls(joined_queries([queries]), joined_servings([servings]), manifest)
 

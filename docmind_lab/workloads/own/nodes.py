@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +46,7 @@ class RunTree:
     def __init__(self) -> None:
         self._above: dict[UUID, UUID | None] = {}
         self._places: dict[UUID, Place] = {}
+        self._latest: dict[int, Place] = {}
 
     def begun(
         self, run_id: UUID, above: UUID | None, tags: Sequence[str] | None, metadata: Mapping[str, Any] | None
@@ -52,7 +54,12 @@ class RunTree:
         """A run began: a node's, if LangGraph tagged it so."""
         self._above[run_id] = above
         if is_node(tags):
-            self._places[run_id] = _place(metadata or {}, self.place_of(above))
+            self._places[run_id] = place = _place(metadata or {}, self.place_of(above))
+            self._latest[threading.get_ident()] = place
+
+    def latest_in(self, thread_id: int) -> Place:
+        """The node that began last in a thread; NOWHERE in a thread where none did."""
+        return self._latest.get(thread_id, NOWHERE)
 
     def place_of(self, run_id: UUID | None) -> Place:
         """Where a run happens: the nearest node above it, or itself; NOWHERE outside."""

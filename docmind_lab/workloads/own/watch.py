@@ -6,6 +6,7 @@ The hooks below HTTP clients are in place while there are runs to watch; they as
 from __future__ import annotations
 
 import contextlib
+import functools
 import platform
 import socket
 import subprocess
@@ -94,6 +95,11 @@ class RunWatch:
 
     # ---- where, and what cannot be
 
+    def where(self, thread_id: int | None = None) -> str:
+        """The node that a thread is in, in words. thread_id: None for the calling thread, whose context says it."""
+        at = self.place()
+        return _in_words(self.calls.tree.latest_in(thread_id) if at is NOWHERE and thread_id is not None else at)
+
     def place(self) -> Place:
         """The node that the calling code belongs to."""
         config = var_child_runnable_config.get() or {}
@@ -102,10 +108,13 @@ class RunWatch:
     def without(self, what: str, place: Place | None = None) -> RunCut:
         """What is raised in code that asks for something that is not there; kept, for whoever hears of it no more."""
         at = self.place() if place is None else place
-        node = "outside every node" if at is NOWHERE else f"in node {at}"
-        error = NotSimulated(f"{what} ({node}); {REMEDY}")
+        error = NotSimulated(f"{what} ({_in_words(at)}); {REMEDY}")
         self.missing = self.missing or error
         return RunCut(error)
+
+
+def _in_words(place: Place) -> str:
+    return "outside every node" if place is NOWHERE else f"in node {place}"
 
 
 class _UntilItsEnd:
@@ -149,6 +158,10 @@ def begin_watching(watch: RunWatch) -> None:
     with _lock:
         _watched[id(watch.recorder)] = watch
     hold(watch.clock)
+    if watch.clock is not None:
+        watch.clock.where, watch.clock.remedy = watch.where, REMEDY
+        # A run that was given up does not come to its own end.
+        watch.clock.at_end(functools.partial(end_watching, watch))
 
 
 def end_watching(watch: RunWatch) -> None:

@@ -1,0 +1,109 @@
+"""Studies in processes that tests may interrupt: imports and builds the stack once, then forks a process for each.
+
+Reads jobs as lines of JSON and answers each with a line: {"start": {"command": …, "out": …}} with the process id of a
+`compare` or `sweep` of the command line, measured in that process itself; {"wait": pid} with its exit code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.batch import Workers, cells, in_this_process
+from docmind_lab.batch.worker import run_cell
+from docmind_lab.cli import main as command_line
+from docmind_lab.comparison import Comparison
+from docmind_lab.comparison import virtual as comparison_virtual
+from docmind_lab.comparison.virtual import simulated
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.settings import Settings
+from docmind_lab.simulation import SimulatedSystem
+from docmind_lab.studies import cells as study_cells
+from docmind_lab.studies import runner
+
+STUDY = """
+name = "interrupted"
+repeats = 3
+[factors]
+alternative = "unguarded,A,B"
+decision_timeout_s = [20]
+latency_profile = "typical"
+"""
+
+
+def comparison() -> Comparison:
+    """What `compare` measures here: its command line says the same."""
+    profile = LatencyProfile.named("typical")
+    return Comparison(runs=3, alternatives=parse_alternatives("unguarded,A,B"), profile=profile)
+
+
+COMPARE = ["compare", "--runs", "3", "--alternatives", "unguarded,A,B", "--profile", "typical"]
+
+
+def serve() -> None:
+    """Serve jobs until standard input ends."""
+    of_comparison = comparison()
+    (cell, *_) = cells.cells_of(of_comparison.orders(), simulated(of_comparison, Settings()), 1)
+    run_cell(cell)
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        job = json.loads(line)
+        if "start" in job:
+            pid = os.fork()
+            if pid == 0:
+                _child(job["start"])
+            print(json.dumps({"pid": pid}), flush=True)
+        else:
+            _, status = os.waitpid(job["wait"], 0)
+            print(json.dumps({"code": os.waitstatus_to_exitcode(status)}), flush=True)
+
+
+def _child(job: dict[str, Any]) -> None:
+    os.dup2(os.open(job["out"] + ".said", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), 2)
+    os.dup2(2, 1)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    _in_this_process(Path(job["out"] + ".begun"))
+    if job["command"] == "compare":
+        words = [*COMPARE, "--out", job["out"]]
+    else:
+        study = Path(job["out"] + ".toml")
+        study.write_text(STUDY)
+        words = ["sweep", str(study), "--out", job["out"]]
+    code: Any = 70
+    try:
+        command_line(words)
+    except SystemExit as end:
+        code = end.code
+    finally:
+        os._exit(code if isinstance(code, int) else 1)
+
+
+def _in_this_process(begun: Path) -> None:
+    """Have cells of two runs measured in this process, and each run noted as it begins."""
+    made = cells.cells_of
+
+    def small(orders: Any, system: Any, *_: Any, **options: Any) -> Any:
+        return made(orders, system, 2, **options)
+
+    def alone(*_: Any) -> Workers:
+        return Workers(in_this_process())
+
+    comparison_virtual.cells_of = study_cells.cells_of = small  # type: ignore[assignment]
+    comparison_virtual.workers_for = runner.workers_for = alone  # type: ignore[assignment]
+    measure = SimulatedSystem.measure
+
+    def noted(self: SimulatedSystem, order: Any, *args: Any, **options: Any) -> Any:
+        with begun.open("a", encoding="utf-8") as file:
+            file.write(f"{order.facts.run_id}\n")
+        return measure(self, order, *args, **options)
+
+    SimulatedSystem.measure = noted  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    serve()

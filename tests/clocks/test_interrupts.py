@@ -1,0 +1,233 @@
+"""Ctrl-C while a run is measured in this process: the run is lost, nothing is made up, and the command ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docmind_lab.clocks.virtual import VirtualClock
+from docmind_lab.errors import SimulationError
+from docmind_lab.studies.folder import load
+from docmind_lab.study import Study
+
+TESTS = Path(__file__).parents[1]
+# Nothing here is timed; this ends a test that would wait for ever on whatever machine.
+PATIENCE_S = 120.0
+INTERRUPTED, RUNS = 130, 9
+
+
+@dataclass
+class Commands:
+    """Commands in processes of their own."""
+
+    program: subprocess.Popen[str]
+
+    def __post_init__(self) -> None:
+        self._answer()
+
+    def start(self, command: str, out: Path) -> int:
+        """The process id of a command that writes into the folder."""
+        return int(self._asked({"start": {"command": command, "out": str(out)}})["pid"])
+
+    def ended(self, pid: int) -> int:
+        """Its exit code, or the negative number of the signal that killed it; of one that hangs, SIGKILL's."""
+        timer = threading.Timer(PATIENCE_S, os.kill, (pid, signal.SIGKILL))
+        timer.start()
+        try:
+            return int(self._asked({"wait": pid})["code"])
+        finally:
+            timer.cancel()
+
+    def _asked(self, job: dict[str, Any]) -> dict[str, Any]:
+        assert self.program.stdin is not None
+        print(json.dumps(job), file=self.program.stdin, flush=True)
+        return self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self.program.stdout is not None
+        answer: dict[str, Any] = json.loads(self.program.stdout.readline())
+        return answer
+
+
+@pytest.fixture(scope="module")
+def commands() -> Iterator[Commands]:
+    path = os.pathsep.join([str(TESTS.parent), str(TESTS)])
+    with subprocess.Popen(
+        [sys.executable, str(TESTS / "clocks" / "interrupted_program.py")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        # A fork does not get the threads of linear algebra that its parent had.
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+    ) as program:
+        yield Commands(program)
+        assert program.stdin is not None
+        program.stdin.close()
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < until, "it never came to that"
+        time.sleep(0.002)
+
+
+def lines_in(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines()) if path.exists() else 0
+
+
+def returned(study: Study) -> dict[str, float]:
+    return {str(run_id): float(at) for run_id, at in study.runs.set_index("run_id")["returned_at_s"].items()}
+
+
+@pytest.fixture(scope="module")
+def whole(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, float]]:
+    """Run id → when the caller was back, of each command that nobody interrupts."""
+    found = {}
+    for command in ("compare", "sweep"):
+        out = tmp_path_factory.mktemp("whole") / command
+        assert commands.ended(commands.start(command, out)) == 0, Path(f"{out}.said").read_text()
+        found[command] = returned(Study.load(out))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("command", "kind", "seed"),
+    [
+        ("compare", signal.SIGINT, 1),
+        ("sweep", signal.SIGINT, 2),
+        ("compare", signal.SIGTERM, 3),
+        *(
+            pytest.param(command, kind, seed, marks=pytest.mark.full)
+            for command in ("compare", "sweep")
+            for kind in (signal.SIGINT, signal.SIGTERM)
+            for seed in range(4, 12)
+        ),
+    ],
+)
+def test_an_interrupted_study_holds_no_run_that_was_not_measured(
+    command: str,
+    kind: signal.Signals,
+    seed: int,
+    commands: Commands,
+    whole: dict[str, dict[str, float]],
+    tmp_path: Path,
+) -> None:
+    draw = random.Random(seed)
+    out, begun = tmp_path / "out", tmp_path / "out.begun"
+    pid = commands.start(command, out)
+    after = draw.randrange(1, RUNS)
+    eventually(lambda: lines_in(begun) >= after)
+    # Some time in the run that began, which takes about a tenth of a second.
+    time.sleep(draw.uniform(0.0, 0.15))
+    os.kill(pid, kind)
+    code = commands.ended(pid)
+    said = (tmp_path / "out.said").read_text(encoding="utf-8")
+    assert code == INTERRUPTED, said
+    assert "interrupted" in said
+    assert "Traceback" not in said
+    began = begun.read_text(encoding="utf-8").splitlines()
+    assert len(began) == len(set(began)), "a run that was interrupted was measured again"
+    if not (out / "manifest.json").exists() and not list((out / "cells").glob("*.parquet")):
+        return
+    part = load(out)
+    assert not part.manifest["complete"]
+    assert len(part.runs) < RUNS
+    for run_id, at in returned(part).items():
+        assert at == whole[command][run_id], run_id
+    assert set(part.events["run_id"]) <= set(part.runs["run_id"])
+
+
+def test_an_interrupt_that_comes_in_the_last_moment_is_raised_after_the_run() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        VirtualClock().run(signal.raise_signal, signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_interrupt_ends_a_run_that_computes_and_its_thread() -> None:
+    threads = set(threading.enumerate())
+
+    def spin() -> None:
+        signal.raise_signal(signal.SIGINT)
+        while True:
+            pass
+
+    began_at = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        VirtualClock(stall_after_s=600.0).run(spin)
+    # 3 s to unwind, and some for a busy machine.
+    assert time.monotonic() - began_at < 30.0
+    assert set(threading.enumerate()) == threads
+
+
+def test_an_interrupt_is_not_swallowed_by_code_that_catches_it() -> None:
+    def main() -> None:
+        signal.raise_signal(signal.SIGINT)
+        while True:
+            try:
+                time.sleep(1.0)
+            except BaseException:  # noqa: BLE001 - the program under test
+                return
+
+    with pytest.raises(KeyboardInterrupt):
+        VirtualClock().run(main)
+
+
+def test_a_handler_that_raises_no_interrupt_ends_no_run() -> None:
+    seen: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: seen.append(number))
+    try:
+        assert VirtualClock().run(lambda: (signal.raise_signal(signal.SIGINT), time.sleep(1), "done")[-1]) == "done"
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert seen == [signal.SIGINT]
+
+
+def test_a_run_without_result_and_error_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    from docmind_lab.clocks.virtual import clock, ending
+
+    def gone(self: Any) -> None:
+        self.has_ended = True
+
+    monkeypatch.setattr(ending.MainThread, "_run", gone)
+    monkeypatch.setattr(clock, "watch", lambda kernel, main, *_: gone(main))
+    with pytest.raises(SimulationError, match="without a result or an error"):
+        VirtualClock().run(int)
+
+
+# Builds a system in a kernel: about 15 s on two cores.
+@pytest.mark.full
+def test_interrupting_a_kernel_raises_in_its_cell_and_a_second_run_is_whole() -> None:
+    manager = pytest.importorskip("jupyter_client.manager", reason="jupyter_client is not installed")
+    kernel, client = manager.start_new_kernel(env={**os.environ, "PYTHONPATH": str(TESTS.parent)})
+    run = "study = dl.compare(runs=3, alternatives='unguarded,A,B', workers=None, corpus='handbook')"
+
+    def reply(code: str) -> dict[str, Any]:
+        answer: dict[str, Any] = client.execute(code, reply=True, timeout=PATIENCE_S)["content"]
+        return answer
+
+    try:
+        assert reply(f"import docmind_lab as dl; {run}; whole = study.runs")["status"] == "ok"
+        for delay_s in (0.1, 0.3, 0.5):
+            client.execute(run)
+            time.sleep(delay_s)
+            kernel.interrupt_kernel()
+            answer = client.get_shell_msg(timeout=PATIENCE_S)["content"]
+            assert (answer["status"], answer.get("ename")) in {("error", "KeyboardInterrupt"), ("ok", None)}
+            again = reply(f"{run}; assert study.runs.equals(whole), study.runs.compare(whole)")
+            assert again["status"] == "ok", again
+    finally:
+        client.stop_channels()
+        kernel.shutdown_kernel(now=True)

@@ -1,0 +1,136 @@
+"""What a program makes at its first use, in a run: pools go on working, loops and threads that ended are named."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures as cf
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from docmind_lab.clocks.virtual import VirtualClock
+from docmind_lab.errors import SimulationError
+
+
+def napped(seconds: float) -> float:
+    time.sleep(seconds)
+    return time.monotonic()
+
+
+class Lazy:
+    """A module that makes what it needs at its first use."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self.make, self.made = make, None
+
+    def get(self) -> Any:
+        if self.made is None:
+            self.made = self.make()
+        return self.made
+
+
+def test_a_pool_made_in_one_run_works_in_the_next_and_outside() -> None:
+    lazy = Lazy(lambda: cf.ThreadPoolExecutor(2))
+    for _ in range(3):
+        assert VirtualClock().run(lambda: [lazy.get().submit(napped, 3).result() for _ in range(3)]) == [3, 6, 9]
+    assert lazy.get().submit(int, "7").result(timeout=30.0) == 7
+    assert list(lazy.get().map(int, "789")) == [7, 8, 9]
+    lazy.get().shutdown()
+
+
+def test_what_a_run_left_in_a_pool_is_not_begun_by_the_next() -> None:
+    pools, begun = [], []
+
+    def leave() -> cf.Future[None]:
+        pools.append(cf.ThreadPoolExecutor(1))
+        pools[0].submit(threading.Event().wait)
+        return pools[0].submit(begun.append, "left")
+
+    left = VirtualClock().run(leave)
+    assert left.cancelled()
+    assert VirtualClock().run(lambda: pools[0].submit(int, "7").result()) == 7
+    assert not begun
+    pools[0].shutdown()
+
+
+def test_a_loop_made_in_one_run_is_named_by_the_next_that_uses_it() -> None:
+    def start() -> asyncio.AbstractEventLoop:
+        loop = asyncio.new_event_loop()
+        threading.Thread(target=loop.run_forever, daemon=True).start()
+        return loop
+
+    lazy = Lazy(start)
+
+    def use() -> str:
+        return asyncio.run_coroutine_threadsafe(asyncio.sleep(1, "slept"), lazy.get()).result()
+
+    assert VirtualClock().run(use) == "slept"
+    with pytest.raises(
+        SimulationError, match=r"the event loop made at .*test_made_in_a_run\.py:\d+ .*start ended with"
+    ):
+        VirtualClock().run(use)
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+def test_a_worker_thread_made_in_one_run_is_named_by_the_next_that_hands_it_work() -> None:
+    jobs: queue.Queue[queue.Queue[str]] = queue.Queue()
+
+    def work() -> None:
+        while True:
+            jobs.get().put("done")
+
+    def start() -> threading.Thread:
+        thread = threading.Thread(target=work, name="worker", daemon=True)
+        thread.start()
+        return thread
+
+    lazy = Lazy(start)
+
+    def use() -> str:
+        lazy.get()
+        answer: queue.Queue[str] = queue.Queue()
+        jobs.put(answer)
+        try:
+            return answer.get(timeout=5.0)
+        except queue.Empty:
+            return "late"  # as a run with a deadline has it
+
+    assert VirtualClock().run(use) == "done"
+    with pytest.raises(
+        SimulationError, match=r"the thread worker, started at .*test_made_in_a_run\.py:\d+ .*start, ended"
+    ):
+        VirtualClock().run(use)
+
+
+def test_a_worker_that_is_started_again_in_each_run_is_no_error() -> None:
+    jobs: queue.Queue[queue.Queue[str]] = queue.Queue()
+    threads: list[threading.Thread] = []
+
+    def work() -> None:
+        while True:
+            jobs.get().put("done")
+
+    def use() -> str:
+        if not threads or not threads[-1].is_alive():
+            threads.append(threading.Thread(target=work, daemon=True))
+            threads[-1].start()
+        answer: queue.Queue[str] = queue.Queue()
+        jobs.put(answer)
+        return answer.get()
+
+    assert [VirtualClock().run(use) for _ in range(3)] == ["done"] * 3
+    assert len(threads) == 3
+
+
+def test_a_queue_made_in_a_run_waits_in_real_time_outside() -> None:
+    made: queue.SimpleQueue[int] = VirtualClock().run(lambda: queue.SimpleQueue())
+    threading.Timer(0.02, made.put, (7,)).start()
+    assert made.get(timeout=30.0) == 7
+    with pytest.raises(queue.Empty):
+        made.get(timeout=0.01)
+    made.put(8)
+    assert (made.qsize(), made.empty(), made.get_nowait()) == (1, False, 8)
