@@ -78,6 +78,9 @@ def event_records(
     """The run's events in order, with those that the service's log tells of."""
     raw = [*snapshot.events, RawEvent(recorder.deadline.at_s, "deadline")]
     for row in rows:
+        if row.fault:
+            met = {"fault": row.fault, "call_id": row.call_id, "attempt": row.attempt}
+            raw.append(RawEvent(row.received_at, "fault_met", row.role, met))
         for begun_at, ended_at, tokens in row.token_spans:
             detail = {
                 "begun_at_s": begun_at - recorder.started_at,
@@ -245,6 +248,7 @@ def derive_run(
         recall_at_deadline=_recall_at_deadline(facts, events),
         answer_score=answer.answer_score,
         coordination_overhead_s=_coordination_overhead(facts, answer, events, returned_at_s),
+        faulted_calls=float(sum(e.event == "fault_met" for e in events)) if measured_at_server else NAN,
         error_type=answer.error_type if answer.outcome == "failed" else "",
         error_node=_error_node(answer.error_type, events) if answer.outcome == "failed" else "",
         **_spending(facts.budget, [call for call in started if call.kind == "llm"]),

@@ -11,7 +11,7 @@ DocmindLabError
 │       ├── TokensSpent                    the budget of tokens
 │       ├── CallsSpent                     the budget of calls
 │       └── CostSpent                      the budget of cost
-├── GraphError                             a graph that cannot be built or run as asked
+├── GraphError (also ValueError)           a graph that cannot be built or run as asked
 ├── ServiceError                           a simulated or real service did not start, answer or keep its word
 │   └── StoreError                         a store of pending calls that fails, or has lost an entry
 ├── SimulationError                        a run in virtual time that cannot begin or go on
@@ -105,7 +105,7 @@ class CostSpent(SpendingRefused):
     budget, stop_reason = "cost", "cost_budget"
 
 
-class GraphError(DocmindLabError):
+class GraphError(DocmindLabError, ValueError):
     """A graph that cannot be built or run as asked."""
 
 

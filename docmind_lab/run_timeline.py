@@ -20,7 +20,7 @@ from docmind_lab.labels import label_of
 from docmind_lab.study import Study
 
 _SHOWN_EVENTS = {
-    "returned": "the caller had its answer",
+    "returned": "the caller returned",
     "stop_requested": "the stop flag was raised",
     "checkpoint_blocked": "a late checkpoint was kept out",
     "handoff_refused": "a handoff was refused",
@@ -93,7 +93,7 @@ class RunTimeline:
             yield call, f"{call['kind']:<9} {call['role']:<11} {call['step']}{attempt}"
 
     def notes(self) -> list[str]:
-        """What else happened, in order: "2.003 s  the caller had its answer"."""
+        """What else happened, in order: "2.003 s  the caller returned"."""
         lines = []
         for event in self.events:
             if event["event"] in _SHOWN_EVENTS:

@@ -283,6 +283,8 @@ def _title(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> str:
         counted(questions, asked.removesuffix("s")),
         f"{' and '.join(sorted({str(p) or 'live' for p in runs['latency_profile']}))} latencies",
         *(f"fault {fault}" for fault in faults),
+        *(["a router engine is asked first"] if runs["router_injection"].all() else []),
+        *(["servers go on when their client leaves"] if not runs["stops_on_disconnect"].any() else []),
         *([f"second budget {joined(budgets, 'or')}"] if budgets != [NO_BUDGETS] else []),
         f"{' and '.join(sorted({str(c) for c in runs['clock']}))} clock",
         f"seed {manifest.get('design', {}).get('seed', '?')}",

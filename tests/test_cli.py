@@ -5,6 +5,7 @@ Every command that computes is run as a process once; what only its words are lo
 
 from __future__ import annotations
 
+import importlib.metadata
 import io
 import json
 import os
@@ -124,11 +125,21 @@ def test_help_is_quick_to_read_and_names_every_option_with_its_unit_or_default(
     done = run_here(*words, "--help")
     assert done.returncode == 0
     assert "Usage: " in done.stdout
+    assert "…" not in done.stdout, "nothing is cut at 80 columns"
     if words == ("compare",):
         assert "DOCMIND_AGENTS__DECISION_TIMEOUT" in done.stdout
         assert "[default: 7]" in done.stdout
         assert "40 when left out" in " ".join(done.stdout.split())
         assert "in seconds" in done.stdout
+
+
+def test_the_version_is_that_of_the_package(run_here: Callable[..., Done]) -> None:
+    assert run_here("--version").stdout.strip() == f"docmind-lab {importlib.metadata.version('docmind_lab')}"
+
+
+def test_help_groups_options_and_shells_can_complete_them(run_here: Callable[..., Done]) -> None:
+    assert "What is put under the deadline" in run_here("compare", "--help").stdout
+    assert "--install-completion" in run_here("--help").stdout
 
 
 def test_a_port_in_use_is_named_with_the_remedy() -> None:
@@ -175,7 +186,7 @@ def test_show_draws_the_calls_of_a_run_the_deadline_and_what_went_on(
     assert done.returncode == 0, done.stderr
     assert "B hard timeout" in done.stdout
     assert "deadline 0.4 s" in done.stdout
-    assert "the caller had its answer" in done.stdout
+    assert "the caller returned" in done.stdout
     calls = [line for line in done.stdout.splitlines() if line.startswith("llm ")]
     assert calls
     assert all("━" in line or "▶" in line for line in calls)

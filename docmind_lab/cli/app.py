@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from typing import Annotated
 
 import typer
 
@@ -21,6 +22,7 @@ from docmind_lab.cli.export import export
 from docmind_lab.cli.index import index
 from docmind_lab.cli.lab import lab
 from docmind_lab.cli.profile import profile
+from docmind_lab.cli.recommend import recommend
 from docmind_lab.cli.report import report
 from docmind_lab.cli.serve import serve
 from docmind_lab.cli.show import show
@@ -30,14 +32,14 @@ from docmind_lab.errors import ConfigurationError, DocmindLabError
 app = typer.Typer(
     name="docmind-lab",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command, short_help in (
     (compare, "The main job: the same questions under every alternative."),
     (sweep, "A designed experiment: every combination of factors, repeated."),
+    (recommend, "How long the decision timeout should be."),
     (report, "Write what a study says as one page."),
     (diff, "What changed between two studies."),
     (export, "Write a study's tables as CSV or DuckDB."),
@@ -64,8 +66,21 @@ _REMEDIES = {
 _USAGE_ERROR = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version  # noqa: PLC0415 - only where it is wanted
+
+        typer.echo(f"docmind-lab {version('docmind_lab')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and nothing else."),
+    ] = False,
+) -> None:
     """Measure how a multi-agent system should enforce its deadline, and how long the deadline should be.
 
     Settings come from DOCMIND_ environment variables; docmind-lab doctor shows them.

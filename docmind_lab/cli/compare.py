@@ -16,6 +16,7 @@ from docmind_lab.cli import options, sending
 from docmind_lab.cli.console import INTERRUPTED, ProgressBar, load_settings
 from docmind_lab.cli.growing_table import GrowingTable
 from docmind_lab.cli.printing import print_study, study_as_json
+from docmind_lab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from docmind_lab.budgets import Budget
@@ -26,7 +27,7 @@ def compare(
     decision_timeout: options.DecisionTimeout = None,
     runs: options.Runs = None,
     seed: options.Seed = 7,
-    alternatives: options.Alternatives = "",
+    alternatives: options.Alternatives = None,
     profile: options.Profile = "",
     fault: options.Faults = None,
     stops_on_disconnect: options.StopsOnDisconnect = True,
@@ -61,7 +62,9 @@ def compare(
     """Ask the same questions under every alternative; show what each did to the caller, and what went on afterwards."""
     from docmind_lab.telemetry import Telemetry  # noqa: PLC0415 - the stack takes seconds to import; --help must not
 
-    asked = {"runs": runs, "seed": seed, "alternatives": alternatives or None, "workload": workload}
+    if record_text and not record:
+        raise ConfigurationError("--record-text keeps the text of a recording: give --record FOLDER too")
+    asked = {"runs": runs, "seed": seed, "alternatives": alternatives, "workload": workload}
     put_to = {"questions": questions or None} | ({"corpus": documents} if documents else {})
     of_graph = {"graph": graph or None, "inputs": inputs or None, "deadline_key": deadline_key, "services": services}
     met = {"profile": profile or None, "faults": fault or (), "stops_on_disconnect": stops_on_disconnect}

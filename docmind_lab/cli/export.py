@@ -40,6 +40,11 @@ def export(
     from docmind_lab.studies.export import DUCKDB_SUFFIX, export_csv, export_duckdb  # noqa: PLC0415
     from docmind_lab.studies.folder import load  # noqa: PLC0415
 
+    suffix = Path(to).suffix
+    if to and not as_format and suffix not in ("", DUCKDB_SUFFIX):
+        raise ConfigurationError(
+            f"--to {to}: name a folder for CSV files, or a file that ends in {DUCKDB_SUFFIX}; say which with --format"
+        )
     study = load(folder)
     if otlp or metrics_file:
         from docmind_lab.telemetry import Telemetry  # noqa: PLC0415

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -33,6 +34,9 @@ def lab(
         words += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]
     if not browser:
         words.append("--no-browser")
+    if getattr(os, "geteuid", lambda: 1)() == 0:
+        # Jupyter refuses root, which a container usually is; the server listens on loopback, behind its token.
+        words.append("--ServerApp.allow_root=True")
     LabApp.launch_instance(words)
 
 

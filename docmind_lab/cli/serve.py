@@ -14,7 +14,7 @@ def serve(
     profile: options.ServiceProfile = "typical",
     fault: options.Faults = None,
     seed: Annotated[int, typer.Option(help="Seed for clients that do not say which run they belong to.")] = 0,
-    stops_on_disconnect: Annotated[bool, typer.Option(help="Stop generating when the client leaves.")] = True,
+    stops_on_disconnect: options.StopsOnDisconnect = True,
 ) -> None:
     """Serve the simulated model and vector store on loopback; print their addresses as one JSON line when ready."""
     # Function-level: importing the services takes seconds, and --help must not.

@@ -43,6 +43,11 @@ def advice_of(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
     else:
         yield from _choice(found, by_label, runs)
     yield from _of_failures(rows, runs)
+    if (
+        not any(str(fault) == "none" for fault in runs["fault"].unique())
+        and runs["faulted_calls"].sum(skipna=False) == 0
+    ):
+        yield f"The fault {runs['fault'].iloc[0]} struck no call of any run: nothing here shows what it does."
     yield from _of_budgets(rows, runs)
     control = next((row for row in rows if row["alternative"] == CONTROL), None)
     if control is not None:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
@@ -143,6 +144,26 @@ class Choice:
     too_few: bool
 
 
+@dataclass(frozen=True, eq=False)
+class _Arm:
+    """The runs of an arm as arrays, in the order of their seeds. values: of each criterion, by its name."""
+
+    seeds: npt.NDArray[np.int64]
+    outcomes: npt.NDArray[np.str_]
+    values: Mapping[str, Floats]
+
+    @classmethod
+    def of(cls, group: pd.DataFrame) -> _Arm:
+        ordered = group.sort_values("seed")
+        values = {each.name: np.asarray(each.values(ordered), dtype=np.float64) for each in CRITERIA}
+        return cls(ordered["seed"].to_numpy(), ordered["outcome"].astype("str").to_numpy(dtype="str"), values)
+
+    def shared(self, other: _Arm) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """The places of the seeds that both met, in each."""
+        _, mine, theirs = np.intersect1d(self.seeds, other.seeds, return_indices=True)
+        return mine, theirs
+
+
 def is_mistake(alternative: str, options: str) -> bool:
     """Whether it is one of the documented mistakes and controls, which are measured but never recommended."""
     chosen = json.loads(options)
@@ -158,15 +179,15 @@ def choose(runs: pd.DataFrame) -> Choice:
     """
     arms = {str(arm): group for arm, group in with_arms(runs).groupby("arm", observed=True, sort=True)}
     refused = {arm: reason for arm, group in arms.items() if (reason := _refusal(group))}
-    left = {arm: group.set_index("seed").sort_index() for arm, group in arms.items() if arm not in refused}
-    pairs = {frozenset(two): len(left[two[0]].index.intersection(left[two[1]].index)) for two in _two_of(left)}
-    fewest = min(pairs.values(), default=min((len(group) for group in left.values()), default=0))
+    left = {arm: _Arm.of(group) for arm, group in arms.items() if arm not in refused}
+    pairs = [len(left[first].shared(left[second])[0]) for first, second in _two_of(left)]
+    fewest = min(pairs, default=min((len(each.seeds) for each in left.values()), default=0))
     beaten: dict[str, Beaten] = {}
     if fewest >= FEWEST_PAIRS:
         for criterion in CRITERIA:
             found = _beaten(left, criterion)
             beaten |= found
-            left = {arm: group for arm, group in left.items() if arm not in found}
+            left = {arm: each for arm, each in left.items() if arm not in found}
     undecided: dict[tuple[str, str], Undecided] = {}
     for criterion in CRITERIA:
         if (open_difference := _undecided(left, criterion)) is not None:
@@ -201,11 +222,11 @@ def _refusal(group: pd.DataFrame) -> str:
     return ""
 
 
-def _two_of(arms: Mapping[str, pd.DataFrame]) -> list[tuple[str, str]]:
+def _two_of(arms: Mapping[str, _Arm]) -> list[tuple[str, str]]:
     return list(itertools.combinations(arms, 2))
 
 
-def _beaten(arms: Mapping[str, pd.DataFrame], criterion: Criterion) -> dict[str, Beaten]:
+def _beaten(arms: Mapping[str, _Arm], criterion: Criterion) -> dict[str, Beaten]:
     """The arms that another one beats by more than the margin; at the confidence of all comparisons of an arm."""
     found: dict[str, Beaten] = {}
     for arm in arms:
@@ -231,15 +252,13 @@ class _Difference:
         return _Difference(Interval(-by.estimate, -by.high, -by.low, by.confidence, by.method, by.n), self.deviation)
 
 
-def _difference(
-    first: pd.DataFrame, second: pd.DataFrame, criterion: Criterion, confidence: float
-) -> _Difference | None:
+def _difference(first: _Arm, second: _Arm, criterion: Criterion, confidence: float) -> _Difference | None:
     """How much better the first arm is; None where the measure is not known."""
-    both = first.index.intersection(second.index)
-    sides = [_values(side.loc[both], criterion) for side in (first, second)]
-    if len(both) < 2 or any(np.isnan(side).any() for side in sides):
+    mine, theirs = first.shared(second)
+    one = criterion.better * first.values[criterion.name][mine]
+    other = criterion.better * second.values[criterion.name][theirs]
+    if len(mine) < 2 or np.isnan(one).any() or np.isnan(other).any():
         return None
-    one, other = (criterion.better * side for side in sides)
     if few_differ(one - other):
         interval = adjusted_paired_interval(one - other, float(np.ptp(np.concatenate((one, other)))), confidence)
     else:
@@ -247,11 +266,7 @@ def _difference(
     return _Difference(interval, float(np.std(one - other, ddof=1)))
 
 
-def _values(side: pd.DataFrame, criterion: Criterion) -> Floats:
-    return np.asarray(criterion.values(side), dtype=np.float64)
-
-
-def _undecided(arms: Mapping[str, pd.DataFrame], criterion: Criterion) -> Undecided | None:
+def _undecided(arms: Mapping[str, _Arm], criterion: Criterion) -> Undecided | None:
     """The difference among the arms that is largest and neither shown to matter nor shown not to."""
     found = []
     for first, second in _two_of(arms):
@@ -267,7 +282,7 @@ def _undecided(arms: Mapping[str, pd.DataFrame], criterion: Criterion) -> Undeci
     return max(found, key=lambda each: each.better_by.estimate, default=None)
 
 
-def _confidence(arms: Mapping[str, pd.DataFrame]) -> float:
+def _confidence(arms: Mapping[str, _Arm]) -> float:
     """Of one comparison, so that all of an arm with the others hold together (Bonferroni)."""
     return 1.0 - (1.0 - _CONFIDENCE) / max(1, len(arms) - 1)
 
@@ -282,7 +297,7 @@ def _more_runs(difference: _Difference, margin: float) -> float:
     return float(max(1, math.ceil((quantiles * difference.deviation / from_margin) ** 2) - by.n))
 
 
-def _same(arms: Mapping[str, pd.DataFrame]) -> tuple[tuple[str, ...], ...]:
+def _same(arms: Mapping[str, _Arm]) -> tuple[tuple[str, ...], ...]:
     """Groups of two or more arms whose every run had the same outcome and measures."""
     groups: list[list[str]] = []
     for arm in arms:
@@ -295,10 +310,10 @@ def _same(arms: Mapping[str, pd.DataFrame]) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(group) for group in groups if len(group) > 1)
 
 
-def _are_equal(first: pd.DataFrame, second: pd.DataFrame) -> bool:
-    if not first.index.equals(second.index) or list(first["outcome"]) != list(second["outcome"]):
+def _are_equal(first: _Arm, second: _Arm) -> bool:
+    if not np.array_equal(first.seeds, second.seeds) or not np.array_equal(first.outcomes, second.outcomes):
         return False
     return all(
-        np.allclose(_values(first, criterion), _values(second, criterion), rtol=0, atol=1e-9, equal_nan=True)
-        for criterion in CRITERIA
+        np.allclose(values, second.values[name], rtol=0, atol=1e-9, equal_nan=True)
+        for name, values in first.values.items()
     )

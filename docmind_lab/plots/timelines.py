@@ -39,7 +39,7 @@ _LEGEND: Final = {
     "late": "server at work after the deadline, caller still waiting",
     "abandoned": "server at work after the caller's return: abandoned work",
     "refused": "call refused: no budget left",
-    "returned": "caller had its answer",
+    "returned": "caller returned",
     "quiescent": "all work ended",
     "horizon": "observation ended: still waiting (above), still at work (below)",
 }

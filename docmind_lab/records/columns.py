@@ -82,11 +82,11 @@ _CALL_COLUMNS: Final = (
     Column(
         "outcome",
         "level",
-        "abandoned: unended when the caller had its answer. refused: not started, no budget left.",
+        "abandoned: unended when the caller returned. refused: not started, no budget left.",
         CALL_OUTCOMES,
     ),
     Column("started_after_deadline", "bool", "started_at_s > decision timeout."),
-    Column("ended_after_return", "bool", "Ended after the caller had its answer, or not at all by the horizon."),
+    Column("ended_after_return", "bool", "Ended after the caller returned, or not at all by the horizon."),
     Column("input_tokens", "float", "Tokens of the request; NaN where not known."),
     Column("output_tokens", "float", "Client: as the response says. Server: as generated, also when nobody listened."),
     Column("error_type", "text", "Name of the exception, or HTTP and the status; empty without an error."),
@@ -140,7 +140,7 @@ _RUN_COLUMNS: Final = (
         "What the alternative called in the nodes: sync, async, or blocking_async (coroutines that block the loop).",
     ),
     Column("clock", "level", "wall or virtual."),
-    Column("returned_at_s", "float", "The caller had its answer; NaN if not by the horizon."),
+    Column("returned_at_s", "float", "The caller returned, with an answer or without; NaN if not by the horizon."),
     Column(
         "quiescent_at_s",
         "float",
@@ -169,7 +169,7 @@ _RUN_COLUMNS: Final = (
         "busy_after_deadline_s", "float", "Server seconds spent after the deadline, requests added up (server rows)."
     ),
     Column("tokens_after_deadline", "float", "Tokens generated after the deadline (server rows)."),
-    Column("late_checkpoints", "int", "Checkpoints put after the caller had its answer."),
+    Column("late_checkpoints", "int", "Checkpoints put after the caller returned."),
     Column("threads_left", "int", "Threads still inside the run's work when observation ended."),
     Column(
         "propagation_coverage",
@@ -211,6 +211,13 @@ _RUN_COLUMNS: Final = (
         "The graph node that raised it, its agents' nodes after a slash; empty where no node did.",
         since=3,
         before="",
+    ),
+    Column(
+        "faulted_calls",
+        "float",
+        "Requests that a fault of the services struck; NaN without a server's log.",
+        since=3,
+        before=NAN,
     ),
 )
 

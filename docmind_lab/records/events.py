@@ -29,7 +29,8 @@ EVENTS: Final[Mapping[str, str]] = {
     "node_ended": "A graph node ended. detail: node, outcome (ok, error).",
     "checkpoint_put": "A checkpoint was put. detail: step.",
     "checkpoint_blocked": "A fence kept a checkpoint of an old run out of its thread. detail: step.",
-    "returned": "The caller had its answer.",
+    "fault_met": "A fault of a service struck a request. detail: fault, call_id, attempt.",
+    "returned": "The caller returned, with an answer or without.",
     "quiet": "Nothing of the run was at work any more.",
     "horizon": "Observation ended while the run was still at work.",
 }

@@ -105,3 +105,4 @@ class RunRecord:
     cost_overspent: float = NAN
     error_type: str = ""
     error_node: str = ""
+    faulted_calls: float = NAN

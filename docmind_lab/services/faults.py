@@ -23,9 +23,10 @@ Stall and slow_first_token are one for a JSON reply, whose headers come with its
 stream: a stall delays what the client waits for when it opens the stream, slow_first_token what it waits for then.
 
 The first kinds strike model calls. Without a role they strike synthesis, the longest call, so that a run gets far
-enough for its deadline to matter. The retrieval kinds strike searches of the vector store, whoever makes them, and
-nothing else there: a collection is always set up. (The *role* retrieval is an agent, whose model calls are model
-calls: `hang:retrieval` is one of those that never ends.) "*" strikes every role.
+enough for its deadline to matter, and every client that names no role, such as one of your own. The retrieval kinds
+strike searches of the vector store, whoever makes them, and nothing else there: a collection is always set up. (The
+*role* retrieval is an agent, whose model calls are model calls: `hang:retrieval` is one of those that never ends.) "*"
+strikes every role.
 
 Whether a fault strikes is drawn from the call's key (seed, role, step, attempt), so every alternative meets the same
 faults. The attempt is part of the key: below probability 1 a retry may be spared, at 1 it never is. "@1" strikes
@@ -156,18 +157,28 @@ class Fault:
         chance = "" if self.probability == 1 else f":{self.probability!r}"
         return f"{self.kind}{seconds}{attempts}:{self.role}{chance}"
 
-    def strikes(self, key: DrawKey) -> bool:
-        """Whether the attempt with this key is struck, given that its service can be."""
-        if self.kind == "none" or self.role not in ("*", key.role):
+    def strikes(self, key: DrawKey, *, is_named: bool = True) -> bool:
+        """Whether the attempt with this key is struck, given that its service can be.
+
+        Args:
+            key: Of the attempt.
+            is_named: Whether the client said its role. One that did not, such as any client of `docmind-lab serve`, is
+                struck by every fault of the default role too.
+        """
+        roles = ("*", key.role) if is_named else ("*", key.role, DEFAULT_ROLE)
+        if self.kind == "none" or self.role not in roles:
             return False
         if self.attempts is not None and key.attempt > self.attempts:
             return False
         return key.uniform(f"fault/{self.kind}") < self.probability
 
 
-def first_that_strikes(faults: Iterable[Fault], service: ServiceKind, key: DrawKey) -> Fault | None:
-    """The fault that a request to a service meets; None if none strikes."""
-    return next((fault for fault in faults if fault.strikes_service == service and fault.strikes(key)), None)
+def first_that_strikes(
+    faults: Iterable[Fault], service: ServiceKind, key: DrawKey, *, is_named: bool = True
+) -> Fault | None:
+    """The fault that a request to a service meets; None if none strikes. is_named: see `Fault.strikes`."""
+    met = (fault for fault in faults if fault.strikes_service == service and fault.strikes(key, is_named=is_named))
+    return next(met, None)
 
 
 def _check_kind(kind: str) -> None:

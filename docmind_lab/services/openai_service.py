@@ -102,7 +102,7 @@ class OpenAIService:
         payload = self._validated(request)
         conversation = Conversation.from_request(payload)
         key = request.draw_key(role_of(conversation), str(len(conversation.messages)), self.default_seed)
-        fault = first_that_strikes(self.faults, "llm", key)
+        fault = first_that_strikes(self.faults, "llm", key, is_named=bool(request.tag("role")))
         if fault is not None and fault.kind in _AT_THE_GATE:
             return _turned_away(fault)
         latency = self.profile.draw_llm(key)

@@ -51,7 +51,7 @@ class RunMetrics:
 
         self.runs = counter("runs", "Runs that ended.", (*_OF_RUN, "outcome", "stop_reason"))
         self.caller_overrun = histogram(
-            "run_caller_overrun_seconds", "How late the caller had its answer.", _OF_RUN, _OVERRUN_S
+            "run_caller_overrun_seconds", "How late the caller returned.", _OF_RUN, _OVERRUN_S
         )
         self.work_overrun = histogram(
             "run_work_overrun_seconds", "How long work went on after the deadline.", _OF_RUN, _OVERRUN_S

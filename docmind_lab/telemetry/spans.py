@@ -1,6 +1,6 @@
 """A measured run as spans: one for the run, one for each request of a client, named as OpenTelemetry's conventions do.
 
-    invoke_workflow supervisor                 the run, until its caller had an answer
+    invoke_workflow supervisor                 the run, until its caller returned
         chat docmind-scripted                  a request to the model, retries each by themselves
         retrieval language_reference           a request of a search
         event docmind.deadline, docmind.call.refused
