@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.colors import to_hex, to_rgba
 from matplotlib.text import Text
+from sample_runs import sample_run, study_of
 
 from docmind_lab import plots
 from docmind_lab.agreement import agreement
@@ -464,6 +465,19 @@ def test_overruns_of_milliseconds_and_of_seconds_are_both_readable_on_one_scale(
     ax.figure.canvas.draw()
     assert [text.get_text() for text in ax.get_xticklabels()] == ["0 s", "1 ms", "10 ms", "100 ms", "1 s", "10 s"]
     assert "ms, s" in ax.get_xlabel()
+
+
+def test_the_axis_belongs_to_the_runs_that_overran():
+    """Trust 21: three quarters of the axis were below anything that a run showed."""
+    runs = [
+        sample_run("stop_flag", repeat, caller_overrun_s=2.0 * repeat, work_overrun_s=2.0 * repeat)
+        for repeat in range(5)
+    ]
+    ax = plots.overrun(study_of(runs))
+    ax.figure.canvas.draw()
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["0 s", "1 s", "10 s"]
+    least, greatest = ax.transData.transform([(2.0, 0), (8.0, 0)])[:, 0]
+    assert greatest - least > 0.2 * ax.bbox.width
 
 
 def test_jitter_is_fixed_by_the_seed():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import pandas as pd
@@ -27,9 +28,10 @@ from docmind_lab.plots.look import (
 from docmind_lab.plots.selection import StudyTables, comparable, context_of, rows_of
 
 _OVERRUNS: Final = ("caller", "work")
-# Overruns span 0 (in time) to the horizon. Below a millisecond a wall clock tells scheduling, not enforcement, so the
-# scale is linear there, which gives 0 a place, and logarithmic above.
-_LINEAR_BELOW_S: Final = 0.001
+# Overruns span 0 (in time) to the horizon. The scale is linear up to the power of ten below the least overrun, which
+# gives 0 a place, and logarithmic above, so that the runs that overran have the axis. Below a millisecond a wall clock
+# tells scheduling, not enforcement.
+_LEAST_S: Final = 0.001
 
 
 def overrun_frame(study: StudyTables) -> pd.DataFrame:
@@ -86,7 +88,7 @@ def overrun(study: StudyTables, *, ax: Axes | None = None) -> Axes:
 
     Points are runs, the upright line is their median, the whisker their range. Runs without an answer by the horizon,
     and work that was still going on, are triangles at the horizon that point to where they would be; a text counts
-    them. The scale is linear below 1 ms and logarithmic above.
+    them. The scale is linear up to the least overrun and logarithmic above.
     Raises: ConfigurationError as `overrun_frame`.
     """
     points = overrun_frame(study)
@@ -105,7 +107,8 @@ def overrun(study: StudyTables, *, ax: Axes | None = None) -> Axes:
     for row in rows_of(summary.drop_duplicates("group")):
         note(ax, row.label, (0.0, row.group), (-50.0, 0.0), y_in="data", ha="right", weight="bold")
     ax.tick_params(axis="y", length=0)
-    ax.set_xlabel("overrun: time past the deadline (ms, s; linear up to 1 ms, logarithmic above)")
+    linear = seconds_text(_linear_below(points))
+    ax.set_xlabel(f"overrun: time past the deadline (ms, s; linear up to {linear}, logarithmic above)")
     handles = _legend(bool(points["lower_bound"].any()))
     legend_below(ax, handles, columns=4 if len(handles) == 4 else 3)
     dress(ax, "How far past the deadline the caller waited, and the work went on", context_of(study.runs))
@@ -154,21 +157,29 @@ def _point_style(overrun: str, colour: str) -> dict[str, Any]:
 
 
 def _draw_scale(ax: Axes, points: pd.DataFrame) -> None:
-    ax.set_xscale("symlog", linthresh=_LINEAR_BELOW_S)
-    greatest_s = max(float(points["overrun_s"].max()), 10 * _LINEAR_BELOW_S)
-    ticks = [0.0, *(value for value in (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0) if value <= greatest_s * 1.3)]
+    linear_s = _linear_below(points)
+    ax.set_xscale("symlog", linthresh=linear_s)
+    greatest_s = max(float(points["overrun_s"].max()), 10 * linear_s)
+    powers = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+    ticks = [0.0, *(value for value in powers if linear_s <= value <= greatest_s * 1.3)]
     ax.xaxis.set_major_locator(FixedLocator(ticks))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: seconds_text(value)))
     ax.grid(axis="x", color=RULE, linewidth=0.5, alpha=0.5)
     ax.set_axisbelow(True)
-    ax.set_xlim(-0.08 * _LINEAR_BELOW_S, greatest_s * 1.5)
+    ax.set_xlim(-0.08 * linear_s, greatest_s * 1.5)
     if points["lower_bound"].any():
         at_s = float(points.loc[points["lower_bound"], "overrun_s"].max())
         ax.axvline(at_s, color=INK, linewidth=0.9, linestyle=":", zorder=1.5, gid="horizon")
         note(ax, "horizon", (at_s, 1.0), (0.0, 3.0), x_in="data", ha="center", va="bottom")
     ax.axvline(0.0, color=INK, linewidth=1.2, linestyle=(0, (5, 2)), zorder=1.5, gid="deadline")
     note(ax, "deadline", (0.0, 1.0), (0.0, 3.0), x_in="data", ha="left", va="bottom")
+
+
+def _linear_below(points: pd.DataFrame) -> float:
+    """The power of ten at or below the least overrun that is above 0, seconds; 1 ms at least."""
+    above = points.loc[points["overrun_s"] > 0, "overrun_s"]
+    return _LEAST_S if above.empty else max(_LEAST_S, 10.0 ** math.floor(math.log10(float(above.min()))))
 
 
 def _legend(bounds: bool) -> list[Artist]:

@@ -111,7 +111,7 @@ class _Making:
         return [
             Words(card.sentences, "list"),
             *figures.scorecard_figures(card),
-            Words(tuple(card.perf_map.text().splitlines())),
+            *_perf_map(card.perf_map.text()),
         ]
 
     def _differences(self) -> list[Block]:
@@ -165,6 +165,14 @@ class _Making:
         except ConfigurationError as error:
             self.absent.append(f"{what}: {error}")
             return None
+
+
+def _perf_map(text: str) -> Iterator[Block]:
+    """The map from measures to a score: its lines with a mark in front as a list, the others as paragraphs."""
+    lines = text.splitlines()
+    plain = tuple(line for line in lines if not line.lstrip().startswith("- "))
+    yield Words(plain)
+    yield Words(tuple(line.lstrip().removeprefix("- ") for line in lines if line not in plain), "list")
 
 
 def _advice(lines: Sequence[str]) -> Iterator[Block]:

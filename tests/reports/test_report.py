@@ -304,3 +304,8 @@ def test_a_saved_study_has_tables_manifest_figures_and_a_summary(tmp_path: Path)
         "calls.parquet", "events.parquet", "manifest.json", "overrun.png", "runs.parquet", "summary.md", "timeline.png",
     ]  # fmt: skip
     pd.testing.assert_frame_equal(Study.load(tmp_path).runs, made(("unguarded", "cooperative"), repeats=2).runs)
+
+
+def test_no_line_of_the_page_begins_with_a_list_mark() -> None:
+    """Trust 21: the map of the scorecard was printed with the marks of a text file."""
+    assert not [block.text for block in page().find_all(["p", "li"]) if block.text.strip().startswith(("- ", "* "))]
