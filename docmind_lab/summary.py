@@ -132,13 +132,13 @@ class Summary:
     def _in_common(self, alike: Sequence[str]) -> Iterator[str]:
         """What all arms share, and that it is the length of the runs that decides who is in time."""
         first = self.display_table().rename(columns=_SHORTER).iloc[0]
-        said = [f"{name} {first[name]}" for name in alike if first[name] not in ("", "0", "–")]
+        said = [f"{name} {first[name]}" for name in alike if str(first[name]) not in ("", "0", "–")]
         if said:
             yield f"The same under each: {', '.join(said)}."
         control = self.runs[self.runs["alternative"].astype("str") == CONTROL].set_index("seed")["answered_in_time"]
         others = self.runs[self.runs["alternative"].astype("str") != CONTROL]
         others = others[others["seed"].isin(control.index)]
-        if len(others) and control.index.is_unique:
+        if control.any() and len(others) and control.index.is_unique:
             equal = int((others["answered_in_time"] == others["seed"].map(control)).sum())
             yield (
                 f"In {equal} of {len(others)} runs an alternative answered in time exactly where the run without a "

@@ -117,7 +117,7 @@ def test_settings_are_proposed_for_the_labs_own_systems_only() -> None:
     """Trust 14: a graph of one's own does not read the lab's settings."""
     runs = [sample_run(level, repeat) for level in ("cooperative", "hybrid") for repeat in range(12)]
     assert any(line.startswith("Settings: ") for line in summary_of(*runs).advice)
-    own = [dataclasses.replace(run, workload="own:my_app:graph") for run in runs]
+    own = [dataclasses.replace(run, workload="docmind_lab.workloads.own:my_app:graph") for run in runs]
     assert not any(line.startswith("Settings: ") for line in summary_of(*own).advice)
 
 

@@ -80,7 +80,8 @@ def print_study(study: Study, where: str, *, verbose: bool = False) -> None:
     out.print()
     shown, alike = (summary.display_table(), ()) if verbose else summary.short_table()
     table, left_out = table_of(shown, out.width)
-    out.print(table)
+    if len(shown.columns):
+        out.print(table)
     if left_out:
         out.print(f"No room for {', '.join(left_out)}: use a wider terminal, or --json.")
     for line in alike:

@@ -22,6 +22,8 @@ from docmind_lab.records import SPENDING_REASONS
 Row = Mapping[str, Any]
 
 _HELD: Final = f"within {HELD_WITHIN_S * 1000:.0f} ms of the deadline"
+# Systems that read the lab's settings; a graph of the user's does not.
+_OWN_SYSTEMS: Final = ("supervisor", "research", "staged", "peers")
 # More runs than this are not proposed: whoever would need them is told that no practical number settles it.
 _MOST_MORE: Final = 100_000
 
@@ -77,7 +79,7 @@ def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame) -> Itera
     if not any(rows[arm]["answered_in_time"] for arm in found.chosen):
         timeout = f"{runs['decision_timeout_s'].iloc[0]:g} s"
         yield f"Nobody was answered in time: this says who stops best, not that {timeout} are enough."
-    if not found.too_few and not str(runs["workload"].iloc[0]).startswith("own"):
+    if not found.too_few and str(runs["workload"].iloc[0]) in _OWN_SYSTEMS:
         timeout_s = float(runs["decision_timeout_s"].iloc[0])
         yield f"Settings: {settings_to_paste(str(first['alternative']), timeout_s)}"
 
@@ -117,6 +119,9 @@ def _evidence(found: Choice) -> Iterator[str]:
     mistakes = [one_line(arm) for arm, why in found.refused.items() if why == "mistake" and "unguarded" not in arm]
     if mistakes:
         yield f"Never recommended, whatever it measures: {joined(mistakes)} (a documented mistake)."
+    failed = [one_line(arm) for arm, why in found.refused.items() if why == "failed" and "unguarded" not in arm]
+    if failed:
+        yield f"Not chosen, because every run failed: {joined(failed)}."
     late = [one_line(arm) for arm, why in found.refused.items() if why == "late"]
     if late:
         yield f"Not chosen, because callers were not back {_HELD}: {joined(late)}."

@@ -15,7 +15,7 @@ from langchain_core.documents import Document
 from langchain_core.messages import convert_to_messages
 from langgraph.types import Command
 
-from docmind_lab.alternatives.base import FreeState
+from docmind_lab.alternatives.base import INTERRUPT, FreeState
 from docmind_lab.deadlines import DEADLINE_KEY, Deadline, current_policy, deadline_scope
 from docmind_lab.workloads.own.watch import RunWatch
 
@@ -97,7 +97,9 @@ def free_state(state: Any) -> FreeState:
     values = state if isinstance(state, Mapping) else getattr(state, "__dict__", {})
     found = values.get("documents", ())
     documents = found if isinstance(found, list | tuple) else ()
+    waiting = values.get(INTERRUPT)
     return FreeState(
+        **({INTERRUPT: waiting} if waiting else {}),
         messages=_messages(values.get("messages")),
         documents=[document for document in map(_document, documents) if document is not None],
     )

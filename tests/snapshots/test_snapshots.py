@@ -1,0 +1,80 @@
+"""What `docmind-lab compare` prints, word for word, for systems that answer, fail, hang, refuse and interrupt.
+
+    python tests/snapshots/test_snapshots.py        # writes the files anew; read every sentence of them afterwards
+
+Each file is read by a person when it changes: every sentence must be true of the rows above it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import odd_graphs
+import pytest
+from rich.console import Console
+
+import docmind_lab as dl
+from docmind_lab.cli import printing
+
+HERE = Path(__file__).parent
+INPUTS = [{"question": "What is it?"}]
+OWN: Mapping[str, Any] = {"inputs": INPUTS, "decision_timeout_s": 2, "runs": 12}
+
+SCENARIOS: Mapping[str, Mapping[str, Any]] = {
+    "ordinary": {"runs": 40},
+    "hang": {"faults": "hang"},
+    "trickle": {"faults": "trickle"},
+    "rate_limit": {"faults": "rate_limit=30"},
+    "no_stops_on_disconnect": {"stops_on_disconnect": False},
+    "research": {"workload": "research"},
+    "staged": {"workload": "staged"},
+    "peers": {"workload": "peers"},
+    "mistakes": {"alternatives": "A,A:per_read,B:naive,F:per_step,fake_timeout", "faults": "trickle"},
+}
+GRAPHS = ("failing", "async_only", "interrupting")
+
+
+def printed(monkeypatch: pytest.MonkeyPatch, **options: Any) -> str:
+    """The text of a comparison on a terminal of 80 columns."""
+    study = dl.compare(**({"runs": 14} | options))
+    terminal = Console(width=80, record=True, force_terminal=False, file=open("/dev/null", "w"))  # noqa: SIM115
+    monkeypatch.setattr(printing, "console", lambda: terminal)
+    printing.print_study(study, "In FOLDER: the files.")
+    terminal.file.close()
+    return "\n".join(line.rstrip() for line in terminal.export_text().splitlines()) + "\n"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_sentence_is_the_one_that_was_read(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert printed(monkeypatch, **SCENARIOS[name]) == (HERE / f"{name}.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_every_sentence_on_a_graph_of_ones_own_is_the_one_that_was_read(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = printed(monkeypatch, graph=getattr(odd_graphs, name), **OWN)
+    assert found == (HERE / f"graph_{name}.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("file", sorted(HERE.glob("*.txt")), ids=lambda file: file.stem)
+def test_nothing_is_cut_at_80_columns_and_the_answer_comes_first(file: Path) -> None:
+    """Trust 21."""
+    lines = file.read_text(encoding="utf-8").splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    assert "…" not in "".join(lines)
+    blank = lines.index("", 1)
+    assert lines[blank + 1].startswith(("Choose ", "Nothing to choose", "Too few runs", "Only "))
+
+
+if __name__ == "__main__":
+    chosen = sys.argv[1:] or [*SCENARIOS, *(f"graph_{name}" for name in GRAPHS)]
+    for name in chosen:
+        options = SCENARIOS.get(name) or {"graph": getattr(odd_graphs, name.removeprefix("graph_")), **OWN}
+        with pytest.MonkeyPatch.context() as patch:
+            (HERE / f"{name}.txt").write_text(printed(patch, **options), encoding="utf-8")
+        print(name, flush=True)
