@@ -29,6 +29,8 @@ if ! "$venv/bin/uv" --version >/dev/null 2>&1; then
 fi
 VIRTUAL_ENV="$(pwd)/$venv"
 export VIRTUAL_ENV
+# The certificates of the system, so that it works behind a proxy that has its own.
+export UV_SYSTEM_CERTS=true
 "$venv/bin/uv" pip install --quiet --require-hashes -r requirements/lock.txt
 "$venv/bin/uv" pip install --quiet --no-deps --no-build-isolation --editable .
 echo "setup: $venv is ready"
