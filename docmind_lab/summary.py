@@ -87,6 +87,7 @@ class Summary:
                 "overran": [str(count) for count in self.table["overran"]],
                 "overran by median (s)": [_number(v, 2, "") for v in self.table["overran_median_s"]],
                 "overran by worst (s)": self._worst(),
+                "work went on": [str(count) for count in self.table["worked_on"]],
                 "late calls per run": self._late("calls_after_deadline", 1),
                 "late server seconds per run": self._late("busy_after_deadline_s", 2),
                 "late tokens per run": self._late("tokens_after_deadline", 0),
@@ -165,7 +166,8 @@ class Summary:
         parts.append("\n".join(f"- {line}" for line in self.sentences))
         parts.append(
             "Late: after the deadline, from the servers' own log: calls received, seconds busy, tokens generated; "
-            "means per run. Overran: runs whose caller was not back within 150 ms of the deadline, and by how much. In "
+            "means per run. Work went on: runs in which anything was at work 150 ms after the deadline. Overran: runs "
+            "whose caller was not back within 150 ms of the deadline, and by how much. In "
             "time: the share of runs, with its Wilson interval. ≥: observation stopped before the end. "
             "Figures: timeline.png, overrun.png. "
             "Tables: runs, calls and events (.parquet)."
@@ -310,7 +312,7 @@ _SHORTER = {
 # What fits 80 columns beside the names of the alternatives.
 _SHORT = (
     *("answered in time", "partial", "failed", "unfinished", "ended by 2nd budget", "past it"),
-    *("overran", "by median (s)", "by worst (s)", "late server seconds", "source recall"),
+    *("overran", "by median (s)", "by worst (s)", "work went on", "late server seconds", "source recall"),
 )
 
 

@@ -22,6 +22,7 @@ _DISPENSABLE = (
     "overran by median (s)",
     "by median (s)",
     "source recall",
+    "work went on",
     "partial",
     "timed out",
     "failed",

@@ -103,6 +103,13 @@ def _facts(chosen: Sequence[str], rows: Mapping[str, Row], runs: pd.DataFrame) -
     else:
         least = "at least " if any(row["work_censored"] for row in members) else ""
         parts.append(f"servers worked {least}{_range(busy, 2)} s a run after the deadline")
+    went_on: dict[str, list[str]] = {}
+    for row in members:
+        if row["worked_on"]:
+            least = "at least " if row["work_censored"] else ""
+            text = f"work went on in {row['worked_on']} runs, for up to {least}{row['work_overrun_worst_s']:.1f} s"
+            went_on.setdefault(text, []).append(_name(row))
+    parts += [f"under {joined(names)} {text}" for text, names in went_on.items()]
     if is_budgeted(runs):
         parts.append(f"no call was begun beyond the second budget ({runs['second_budgets'].iloc[0]})")
         blind = [_name(row) for row in members if not row["deadline_propagation"]]
