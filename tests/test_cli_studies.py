@@ -64,6 +64,8 @@ def test_sweep_says_what_it_runs_fills_its_folder_and_prints_a_row_for_each_arm_
         "calls.parquet",
         "events.parquet",
         "manifest.json",
+        "summary.md",
+        "frontier.png",
     }
     rows = [line for line in printed.splitlines() if line.startswith(("control  unguarded", "A  coop", "B  hard"))]
     assert len(rows) == 6
@@ -133,6 +135,26 @@ def test_a_study_against_itself_has_no_differences(swept: tuple[Path, str], caps
     code, out, _ = said(capsys, "diff", str(swept[0]), str(swept[0]), "--json", "--fail-on-regression")
     assert code == 0
     assert json.loads(out)
+
+
+def test_recommend_names_a_timeout_or_says_how_many_runs_are_missing(
+    swept: tuple[Path, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, _ = swept
+    code, printed, _ = said(capsys, "recommend", str(folder), "--target", "0.9")
+    assert code == 1
+    assert printed.startswith("Nothing to choose: no arm was shown to reach the target.")
+    code, printed, _ = said(capsys, "recommend", str(folder), "--json")
+    assert code == 1
+    assert {row["arm"] for row in json.loads(printed)["alternatives"]} == {"A  cooperative", "B  hard timeout"}
+
+
+def test_an_export_to_a_file_that_is_no_database_is_refused(
+    swept: tuple[Path, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, complaint = said(capsys, "export", str(swept[0]), "--to", str(tmp_path / "tables.csv"))
+    assert code == 2
+    assert "name a folder for CSV files, or a file that ends in .duckdb" in complaint
 
 
 def test_tables_are_exported_as_csv(

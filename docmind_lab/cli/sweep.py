@@ -15,6 +15,7 @@ from docmind_lab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from docmind_lab.studies.design import StudyDesign
+    from docmind_lab.study import Study
 
 # A pilot costs seconds: worth it before minutes, not before as many seconds again.
 _RUNS_WORTH_A_PILOT = 400
@@ -73,16 +74,28 @@ def sweep(
     finally:
         shown.close()
     failed = done.manifest["failed_cells"]
+    drawn = _saved(done, folder)
     if as_json:
         typer.echo(json.dumps(study_as_json(done, folder) | {"failed_cells": failed}, indent=2))
     else:
         print_study(
-            done, f"In {folder}: the tables and the manifest; docmind-lab report {folder} makes a page of them."
+            done,
+            f"In {folder}: the tables, the manifest, {', '.join(drawn)}. For a page of it: docmind-lab report {folder}",
         )
     for cell in failed:
         typer.echo(f"docmind-lab: cell {cell['cell']} failed twice: {cell['reason']}", err=True)
     if failed:
         raise typer.Exit(1)
+
+
+def _saved(study: Study, folder: Path) -> list[str]:
+    """The names of what is written beside the tables: the summary and the figures."""
+    # Function-level: drawing takes seconds to import, and --help must not.
+    from docmind_lab.plots.files import save_sweep_figures  # noqa: PLC0415
+    from docmind_lab.whole_files import as_text, written_whole  # noqa: PLC0415
+
+    summary = written_whole(folder / "summary.md", as_text(study.report()))
+    return [summary.name, *(path.name for path in save_sweep_figures(study, folder))]
 
 
 def _announce(design: StudyDesign) -> None:

@@ -10,6 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.plots.frontiers import frontier
 from docmind_lab.plots.goodputs import LoadMeasures, abandoned_share, goodput
 from docmind_lab.plots.lanes import lanes_frame, timeline_frame
 from docmind_lab.plots.overruns import overrun, overrun_frame, overrun_size
@@ -19,6 +21,7 @@ from docmind_lab.whole_files import as_bytes, written_whole
 
 _DOTS_PER_INCH = 150
 _LOAD_SIZE = (9.0, 5.0)
+_FRONTIER_SIZE = (10.0, 6.0)
 
 
 def save_load_figures(study: LoadMeasures, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
@@ -30,6 +33,21 @@ def save_load_figures(study: LoadMeasures, directory: str | os.PathLike[str]) ->
     if not study.replicates()["abandoned_share"].isna().all():
         pictures["abandoned.png"] = abandoned_share(study, ax=_axes(*_LOAD_SIZE))
     return tuple(written_whole(Path(directory) / name, as_bytes(_png(ax))) for name, ax in pictures.items())
+
+
+def save_sweep_figures(study: StudyTables, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
+    """The paths of the figures of a sweep, just written: frontier.png of several timeouts, else as a comparison.
+
+    A sweep over other factors has no figure of all its runs, and none is written; the report has one of each condition.
+    Raises: OSError when it cannot write.
+    """
+    try:
+        if study.runs["decision_timeout_s"].nunique() < 2:
+            return save_figures(study, directory)
+        picture = _png(frontier(study, ax=_axes(*_FRONTIER_SIZE)))
+    except ConfigurationError:
+        return ()
+    return (written_whole(Path(directory) / "frontier.png", as_bytes(picture)),)
 
 
 def save_figures(study: StudyTables, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
