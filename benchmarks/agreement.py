@@ -4,8 +4,8 @@ A budget of 60 s and the latencies of `heavy_tail` as they were measured, under 
 answered in time. Runs on
 the wall clock wait nearly all the time, so dozens are under way at once. What they have and virtual time has not is the
 CPU time of Python, theirs and that of whatever else the machine does: on a machine with other work the wall clock is
-late, and what is found says how busy the others were. `python -m benchmarks.agreement SEED FOLDER` repeats the runs of
-a seed, and keeps both studies and the figure.
+late, and what is found says how busy the others were. `python -m benchmarks.agreement SEED FOLDER PROFILE` repeats the
+runs of a seed, and keeps both studies and the figure; with `local_gpu` as the profile, over one slot for each run.
 """
 
 from __future__ import annotations
@@ -56,13 +56,15 @@ class Part:
     beside_cpu_s: float
 
 
-def run(seeds: int = SEEDS, seed: int | None = None, out: Path | None = None) -> Iterator[Figure]:
+def run(
+    seeds: int = SEEDS, seed: int | None = None, out: Path | None = None, profile: str = PROFILE
+) -> Iterator[Figure]:
     """Mean completion error, other outcomes and the worst miss, and what the wall clock's runs cost beside waiting.
 
-    seed: of the first run; None for one that nobody has seen. out: a folder for both studies and the figure.
+    seed: of the first run; None for one that nobody has seen. out: a folder for both studies and the figure. profile: of latencies, by its name.
     """
     first_seed = random.SystemRandom().randrange(1_000, 1_000_000) if seed is None else seed
-    asked = Comparison(TIMEOUT_S, seeds, first_seed, profile=LatencyProfile.named(PROFILE))
+    asked = Comparison(TIMEOUT_S, seeds, first_seed, profile=LatencyProfile.named(profile))
     virtual = run_comparison(asked, Settings())
     on_the_wall = replace(asked, clock="wall", side_by_side=asked.total_runs)
     busy_s, began_s = _machine_busy_s(), time.monotonic()
@@ -93,7 +95,9 @@ def wall_parts(comparison: Comparison) -> list[Part]:
 
 
 def _part(comparison: Comparison, orders: list[RunOrder]) -> Part:
-    options = ServiceOptions(comparison.profile, comparison.faults, comparison.stops_on_disconnect, comparison.seed)
+    options = ServiceOptions(
+        comparison.profile, comparison.faults, comparison.stops_on_disconnect, comparison.seed, slots_of_run=True
+    )
     began = os.times()
     with contextlib.ExitStack() as stack:
         services = stack.enter_context(ServiceProcess(options))
@@ -179,4 +183,14 @@ def _keep(out: Path, virtual: Study, wall: Study, found: Agreement) -> None:
 
 
 if __name__ == "__main__":
-    print(table(list(run(seed=int(sys.argv[1]), out=Path(sys.argv[2]) if sys.argv[2:] else None))))
+    print(
+        table(
+            list(
+                run(
+                    seed=int(sys.argv[1]),
+                    out=Path(sys.argv[2]) if sys.argv[2:] else None,
+                    profile=sys.argv[3] if sys.argv[3:] else PROFILE,
+                )
+            )
+        )
+    )

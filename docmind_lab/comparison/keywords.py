@@ -89,7 +89,8 @@ def compare(
     clock: "virtual" (the same stack in simulated time: no waiting, the same tables every time) or "wall"; None for
     wall if the settings name a live endpoint, else virtual. workers: processes in virtual time; None for one on each
     core, or none for a few runs. side_by_side: runs under way at once on the wall clock; 1 measures coordination
-    overhead too; None for 4, and for 1 with a graph of your own, whose nodes may block the event loop that runs share.
+    overhead too; None for 4, and for 1 with a live endpoint, which all runs share, or with a graph of your own, whose
+    nodes may block the event loop that runs share. Slots of a profile are of each run.
     out: a folder for tables, plots and report. progress: called with (done, all). watch: called with the
     `runs` table of what is done, now and then while it grows.
     record: a folder for a recording of the study on the wall clock; record_text: with requests' digests and responses.

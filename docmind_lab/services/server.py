@@ -41,13 +41,18 @@ _START_LIMIT_S = 60.0
 
 @dataclass(frozen=True)
 class ServiceOptions:
-    """What the services do. seed: for clients that do not say which run they belong to. peers: what peer agents do."""
+    """What the services do.
+
+    seed: for clients that do not say which run they belong to. peers: what peer agents do. slots_of_run: each run has
+    the profile's slots to itself; off, all clients of a wall door share them.
+    """
 
     profile: LatencyProfile = field(default_factory=lambda: LatencyProfile.named("typical"))
     faults: tuple[Fault, ...] = ()
     stops_on_disconnect: bool = True
     seed: int = 0
     peers: PeerHabits = DEFAULT_HABITS
+    slots_of_run: bool = False
 
     def door(self) -> WallDoor:
         """The services behind sockets."""
@@ -56,6 +61,7 @@ class ServiceOptions:
             vectors=VectorService(self.profile, self.seed, faults=self.faults),
             stops_on_disconnect=self.stops_on_disconnect,
             slots=self.profile.slots,
+            slots_of_run=self.slots_of_run,
             peers=self.peer_behaviour(),
         )
 
@@ -72,6 +78,7 @@ class ServiceOptions:
                 "stops_on_disconnect": self.stops_on_disconnect,
                 "seed": self.seed,
                 "peers": self.peers.to_dict(),
+                "slots_of_run": self.slots_of_run,
             }
         )
 
@@ -82,17 +89,19 @@ class ServiceOptions:
             data = json.loads(text)
         except ValueError as error:
             raise ConfigurationError(f"service options must be one JSON object: {error}") from error
-        # Whoever says nothing of peers has those that are assumed.
-        expected = {field.name for field in fields(cls)} - {"peers"}
-        if not isinstance(data, dict) or data.keys() - {"peers"} != expected:
+        # Whoever says nothing of peers has those that are assumed, and of slots a server that all share.
+        left_out = {"peers", "slots_of_run"}
+        expected = {field.name for field in fields(cls)} - left_out
+        if not isinstance(data, dict) or data.keys() - left_out != expected:
             raise ConfigurationError(f"service options must be a JSON object of {', '.join(sorted(expected))}")
-        data = {"peers": DEFAULT_HABITS.to_dict(), **data}
+        data = {"peers": DEFAULT_HABITS.to_dict(), "slots_of_run": False, **data}
         for name, kind in (
             ("profile", dict),
             ("faults", list),
             ("stops_on_disconnect", bool),
             ("seed", int),
             ("peers", dict),
+            ("slots_of_run", bool),
         ):
             if not isinstance(data[name], kind):
                 raise ConfigurationError(f"service options: {name} cannot be {data[name]!r}")
@@ -102,6 +111,7 @@ class ServiceOptions:
             stops_on_disconnect=data["stops_on_disconnect"],
             seed=data["seed"],
             peers=PeerHabits.from_dict(data["peers"]),
+            slots_of_run=data["slots_of_run"],
         )
 
 
