@@ -142,6 +142,7 @@ class SimulatedSystem:
             stops_on_disconnect=options.stops_on_disconnect,
             slots=options.profile.slots,
             peers=options.peer_behaviour(),
+            cpu_charge=options.cpu_charge,
         )
 
     def measure(

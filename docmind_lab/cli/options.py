@@ -101,8 +101,14 @@ Workers = Annotated[int | None, typer.Option(help="Processes in virtual time; on
 SideBySide = Annotated[
     int | None,
     typer.Option(
-        help="Runs under way at once on the wall clock; 4 when left out, 1 for your own graph. 1 also measures "
-        "coordination overhead."
+        help="Runs under way at once on the wall clock; 4 when left out, 1 for your own graph or a live endpoint. 1 "
+        "also measures coordination overhead."
+    ),
+]
+CpuCharge = Annotated[
+    str,
+    typer.Option(
+        help="CPU seconds that each request costs in virtual time, or 'measured'; Python's work takes none by default."
     ),
 ]
 

@@ -73,6 +73,7 @@ def _measured(asked: Asked, clock: ClockName, settings: Settings) -> Comparison:
         own_questions=documents.questions,
         workload=asked.workload,
         budget=budget,
+        cpu_charge=asked.cpu_charge,
     )
     if is_own:
         require_whole_budget(comparison.alternatives)

@@ -67,6 +67,7 @@ def simulated(comparison: Comparison, settings: Settings) -> Simulated:
         faults=comparison.faults,
         stops_on_disconnect=comparison.stops_on_disconnect,
         seed=comparison.seed,
+        cpu_charge=comparison.cpu_charge,
     )
     return Simulated(
         settings,

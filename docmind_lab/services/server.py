@@ -24,6 +24,7 @@ import typer
 import uvicorn
 
 from docmind_lab.addresses import displayed
+from docmind_lab.clocks.charges import CpuCharge
 from docmind_lab.errors import ConfigurationError, ServiceError
 from docmind_lab.services.connections import BoundedConnection
 from docmind_lab.services.faults import Fault
@@ -44,7 +45,8 @@ class ServiceOptions:
     """What the services do.
 
     seed: for clients that do not say which run they belong to. peers: what peer agents do. slots_of_run: each run has
-    the profile's slots to itself; off, all clients of a wall door share them.
+    the profile's slots to itself; off, all clients of a wall door share them. cpu_charge: CPU seconds that each request
+    costs its client in virtual time, or "measured"; over sockets CPU takes the time it takes.
     """
 
     profile: LatencyProfile = field(default_factory=lambda: LatencyProfile.named("typical"))
@@ -53,6 +55,7 @@ class ServiceOptions:
     seed: int = 0
     peers: PeerHabits = DEFAULT_HABITS
     slots_of_run: bool = False
+    cpu_charge: CpuCharge = 0.0
 
     def door(self) -> WallDoor:
         """The services behind sockets."""
@@ -91,7 +94,7 @@ class ServiceOptions:
             raise ConfigurationError(f"service options must be one JSON object: {error}") from error
         # Whoever says nothing of peers has those that are assumed, and of slots a server that all share.
         left_out = {"peers", "slots_of_run"}
-        expected = {field.name for field in fields(cls)} - left_out
+        expected = {field.name for field in fields(cls)} - left_out - {"cpu_charge"}
         if not isinstance(data, dict) or data.keys() - left_out != expected:
             raise ConfigurationError(f"service options must be a JSON object of {', '.join(sorted(expected))}")
         data = {"peers": DEFAULT_HABITS.to_dict(), "slots_of_run": False, **data}
