@@ -1,9 +1,10 @@
 """Whether virtual time tells the truth: the same 40 seeds under every alternative on both clocks.
 
-Budget and latencies are the defaults of `compare`, and garbage is collected as in real use. Runs on the wall clock wait
-nearly all the time, so dozens are under way at once. What they have and virtual time has not is the CPU time of Python, theirs and that of whatever else the machine does: on a machine with other work the wall clock is
-late, and what is found says how busy the others were. `python -m benchmarks.agreement SEED FOLDER PROFILE` repeats the
-runs of a seed, and keeps both studies and the figure; with `local_gpu` as the profile, over one slot for each run.
+Budget and latencies are the defaults of `compare`, and garbage is collected as in real use. Runs on the wall clock
+wait nearly all the time, so dozens are under way at once. What they have and virtual time has not is the CPU time of
+Python, theirs and that of whatever else the machine does: on a machine with other work the wall clock is late, and
+what is found says how busy the others were. `python -m benchmarks.agreement SEED FOLDER PROFILE` repeats the runs of
+a seed, and keeps both studies and the figure; with `local_gpu` as the profile, over one slot for each run.
 """
 
 from __future__ import annotations

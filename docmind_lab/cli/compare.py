@@ -48,6 +48,7 @@ def compare(
     workers: options.Workers = None,
     side_by_side: options.SideBySide = None,
     cpu_charge: options.CpuCharge = "0",
+    model_variation: options.ModelVariation = 0.0,
     out: options.Out = "",
     record: options.Record = "",
     record_text: options.RecordText = False,
@@ -70,7 +71,7 @@ def compare(
     within: dict[str, Any] = {"retries": retries, "router_injection": router_injection}
     within |= {"budget": _budget(budget_tokens, budget_calls, budget_cost, price)}
     carried_out: dict[str, Any] = {"clock": clock or None, "workers": workers, "side_by_side": side_by_side}
-    carried_out |= {"cpu_charge": parse_charge(cpu_charge)}
+    carried_out |= {"cpu_charge": parse_charge(cpu_charge), "model_variation": model_variation}
     kept: dict[str, Any] = {"record": record or None, "record_text": record_text, "replay": replay or None}
     kept |= {"max_requests": max_requests, "max_tokens": max_tokens}
     told = {"telemetry": Telemetry(spans="otlp" if otlp else None, metrics_file=metrics_file or None)}

@@ -105,6 +105,9 @@ SideBySide = Annotated[
         "also measures coordination overhead."
     ),
 ]
+ModelVariation = Annotated[
+    float, typer.Option(help="Share of the simulated model's decisions that go another way than the best, from 0 to 1.")
+]
 CpuCharge = Annotated[
     str,
     typer.Option(

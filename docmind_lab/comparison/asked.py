@@ -50,6 +50,7 @@ class Asked:
     clock: ClockName | None = None
     side_by_side: int | None = None
     cpu_charge: CpuCharge = 0.0
+    model_variation: float = 0.0
 
     @property
     def is_of_own_graph(self) -> bool:

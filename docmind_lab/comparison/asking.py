@@ -74,6 +74,7 @@ def _measured(asked: Asked, clock: ClockName, settings: Settings) -> Comparison:
         workload=asked.workload,
         budget=budget,
         cpu_charge=asked.cpu_charge,
+        model_variation=asked.model_variation,
     )
     if is_own:
         require_whole_budget(comparison.alternatives)

@@ -27,6 +27,7 @@ from docmind_lab.randomness import keyed_uniform, run_seed
 from docmind_lab.retrieval import Question
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.services.scripted_model.variation import checked_variation
 from docmind_lab.workloads.kinds import WorkloadKind, workload_kind
 
 # Runs wait for servers nearly all the time; four side by side use about a third of one core, and a deadline still
@@ -44,6 +45,7 @@ class Comparison:
 
     corpus, own_questions: as `Documents` has them. replay: id of the live study whose recording is replayed; empty for
     none. cpu_charge: CPU seconds that each request to a model or a store costs in virtual time, or "measured".
+    model_variation: share of the simulated model's decisions that go another way than the best, drawn by seed.
 
     Raises: ConfigurationError for a value that cannot be used, by name.
     """
@@ -69,6 +71,7 @@ class Comparison:
     replay: str = ""
     budget: Budget = field(default_factory=Budget)
     cpu_charge: CpuCharge = 0.0
+    model_variation: float = 0.0
 
     def __post_init__(self) -> None:
         require_seconds("decision timeout", self.decision_timeout_s)
@@ -84,6 +87,7 @@ class Comparison:
         self.documents.cases(self.kind)
         if self.side_by_side < 1:
             raise ConfigurationError(f"side_by_side must be 1 or more runs, not {self.side_by_side}")
+        checked_variation(self.model_variation)
         if checked_charge(self.cpu_charge) and self.clock == "wall":
             raise ConfigurationError("cpu_charge is for virtual time; on the wall clock CPU takes the time it takes")
         require_one_time_budget(self.budget, self.decision_timeout_s)
@@ -125,6 +129,7 @@ class Comparison:
         # Only of a replay, so that the ids of other studies stay what they were.
         replayed = {"replay": self.replay} if self.replay else {}
         charged = {"cpu_charge": self.cpu_charge} if self.cpu_charge else {}
+        charged |= {"model_variation": self.model_variation} if self.model_variation else {}
         return (
             replayed
             | charged

@@ -50,6 +50,7 @@ def compare(
     workers: int | None = None,
     side_by_side: int | None = None,
     cpu_charge: CpuCharge = 0.0,
+    model_variation: float = 0.0,
     settings: Settings | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
@@ -95,6 +96,8 @@ def compare(
     nodes may block the event loop that runs share. Slots of a profile are of each run.
     cpu_charge: CPU seconds that each request to a model or a store costs in virtual time, where Python's own work takes
     no time otherwise; "measured" for what it took, by which tables differ from one repeat to the next.
+    model_variation: share of the simulated model's decisions that go another way than the best, drawn by seed: wrong
+    hand-overs, searches for a part of the words, answers with less in them; 0 makes quality a constant of the question.
     out: a folder for tables, plots and report. progress: called with (done, all). watch: called with the
     `runs` table of what is done, now and then while it grows.
     record: a folder for a recording of the study on the wall clock; record_text: with requests' digests and responses.
@@ -129,6 +132,7 @@ def compare(
         clock=clock,
         side_by_side=side_by_side,
         cpu_charge=cpu_charge,
+        model_variation=model_variation,
     )
     kept = Kept.of(record, record_text, replay, max_requests, max_tokens)
     comparison, settings = comparison_of(asked, kept, settings or Settings())

@@ -68,6 +68,7 @@ def simulated(comparison: Comparison, settings: Settings) -> Simulated:
         stops_on_disconnect=comparison.stops_on_disconnect,
         seed=comparison.seed,
         cpu_charge=comparison.cpu_charge,
+        model_variation=comparison.model_variation,
     )
     return Simulated(
         settings,

@@ -84,6 +84,7 @@ def wall_laboratory(comparison: Comparison, settings: Settings) -> Iterator[Wall
         stops_on_disconnect=comparison.stops_on_disconnect,
         seed=comparison.seed,
         slots_of_run=True,
+        model_variation=comparison.model_variation,
     )
     with contextlib.ExitStack() as after_the_services, ServiceProcess(options) as services:
         addresses = dataclasses.replace(

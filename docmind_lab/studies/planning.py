@@ -96,6 +96,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
                 budget=budget,
                 workload=again,
                 cpu_charge=design.cpu_charge,
+                model_variation=design.model_variation,
             )
             yield Combination(replayed(design.replay, asked, design.corpus, design.questions))
             continue
@@ -119,5 +120,6 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
                 workload=workload,
                 budget=budget,
                 cpu_charge=design.cpu_charge if clock == "virtual" else 0.0,
+                model_variation=design.model_variation,
             )
         )
