@@ -17,6 +17,7 @@ import pandas as pd
 
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.labels import label_of, order_of
+from docmind_lab.statistics.shares import share_interval
 
 # The three criteria were set before anything was compared, and no constant of the simulation is fitted to them.
 MEAN_ERROR: Final = 0.01
@@ -121,11 +122,38 @@ class Agreement:
             )
         return pd.DataFrame(rows).set_index("label")
 
+    def by_outcome(self) -> pd.DataFrame:
+        """One row for each outcome in virtual time, with the seed as the unit: its runs meet the same latencies.
+
+        Returns:
+            Indexed by virtual_outcome: pairs; seeds (with such a run); same_outcome (share of the pairs); same_seeds
+            (share of the seeds of which every such pair has the same outcome on the wall clock), same_seeds_low and
+            same_seeds_high (its 95 % Wilson interval); later_median_s.
+        """
+        rows = []
+        for outcome, pairs in self.pairs.groupby("virtual_outcome", sort=True):
+            whole = pairs.groupby("seed")["same_outcome"].all()
+            interval = share_interval(int(whole.sum()), len(whole))
+            rows.append(
+                {
+                    "virtual_outcome": outcome,
+                    "pairs": len(pairs),
+                    "seeds": len(whole),
+                    "same_outcome": float(pairs["same_outcome"].mean()),
+                    "same_seeds": float(whole.mean()),
+                    "same_seeds_low": interval.low,
+                    "same_seeds_high": interval.high,
+                    "later_median_s": float(pairs["later_s"].median()),
+                }
+            )
+        return pd.DataFrame(rows).set_index("virtual_outcome")
+
     def __repr__(self) -> str:
-        return f"{self._title()}\n{self._shown_criteria().to_string()}\n\n{self._shown_alternatives().to_string()}"
+        tables = (self._shown_criteria(), self._shown_alternatives(), self._shown_outcomes())
+        return f"{self._title()}\n" + "\n\n".join(table.to_string() for table in tables)
 
     def _repr_html_(self) -> str:
-        tables = (self._shown_criteria(), self._shown_alternatives())
+        tables = (self._shown_criteria(), self._shown_alternatives(), self._shown_outcomes())
         return f"<p><b>{self._title()}</b></p>" + "".join(table.to_html(border=0) for table in tables)
 
     def _title(self) -> str:
@@ -151,6 +179,20 @@ class Agreement:
                 "wall later, worst (ms)": (1000 * table["later_worst_s"]).round(),
                 "other outcome": table["misses"],
             }
+        )
+
+    def _shown_outcomes(self) -> pd.DataFrame:
+        table = self.by_outcome()
+        ends = zip(table["same_seeds"], table["same_seeds_low"], table["same_seeds_high"], strict=True)
+        return pd.DataFrame(
+            {
+                "pairs": table["pairs"],
+                "seeds": table["seeds"],
+                "same outcome (%)": (100 * table["same_outcome"]).round(1),
+                "seeds that agree (%)": [f"{100 * a:.0f} [{100 * low:.0f}, {100 * high:.0f}]" for a, low, high in ends],
+                "wall later, median (ms)": (1000 * table["later_median_s"]).round(),
+            },
+            index=table.index.rename("in virtual time"),
         )
 
 

@@ -142,6 +142,8 @@ class PropagationPolicy:
     reserve_s: kept for synthesis and validation; taken off the deadline of the roles before them.
     retries: attempts after the first, within the budget only.
     allocation: how the budget is divided over the roles; None for all of what is left to whoever asks.
+    commits_cut_agents: an agent that is cut hands over what it had found and said until then. Off, only agents that
+        finished do, as under an alternative that cancels from outside.
     """
 
     cap: CapKind = "total"
@@ -149,6 +151,7 @@ class PropagationPolicy:
     reserve_s: float = 0.0
     retries: int = 1
     allocation: Allocation | None = None
+    commits_cut_agents: bool = True
 
     def __post_init__(self) -> None:
         if self.cap not in ("total", "per_read"):

@@ -135,13 +135,14 @@ class SimulatedSystem:
     def door(self, options: ServiceOptions) -> VirtualDoor:
         """The services with these options over the store that holds the index."""
         return VirtualDoor(
-            llm=OpenAIService(options.profile, options.faults, options.seed),
+            llm=OpenAIService(options.profile, options.faults, options.seed, variation=options.model_variation),
             vectors=dataclasses.replace(
                 self._store, profile=options.profile, default_seed=options.seed, faults=options.faults
             ),
             stops_on_disconnect=options.stops_on_disconnect,
             slots=options.profile.slots,
             peers=options.peer_behaviour(),
+            cpu_charge=options.cpu_charge,
         )
 
     def measure(

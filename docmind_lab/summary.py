@@ -56,12 +56,17 @@ class Summary:
         """What to choose, in the first line; then why, what is open, and what the runs cannot say."""
         if self.table.empty:
             return ()
-        advice = self._of_conditions[1] if self.apart else tuple(advice_of(self._rows, self.runs))
+        advice = self._of_conditions[1] if self.apart else tuple(advice_of(self._rows, self.runs, self._cpu_s_per_run))
         return (*advice, *_of_its_making(self.manifest))
 
     @functools.cached_property
     def _of_conditions(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return _of_conditions(self.runs)
+
+    @property
+    def _cpu_s_per_run(self) -> float | None:
+        measured = self.manifest.get("machine_use", {}).get("cpu_s_per_run")
+        return None if measured is None else float(measured)
 
     @property
     def _rows(self) -> list[Mapping[str, Any]]:

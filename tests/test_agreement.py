@@ -139,3 +139,24 @@ def test_a_study_agrees_with_itself(returns_s: list[float]) -> None:
     found = compared(returns_s, returns_s)
     assert (found.mean_error, found.same_outcome, found.unpaired) == (0.0, 1.0, 0)
     assert found.criteria()["met"].all()
+
+
+def test_agreement_by_outcome_counts_seeds_since_runs_of_one_seed_meet_the_same_latencies() -> None:
+    def runs(clock: str, outcomes: list[tuple[str, int, str]]) -> Study:
+        return study_of(
+            [
+                sample_run(level, repeat, clock=clock, run_id=f"{clock}-{level}-{repeat}", outcome=outcome)
+                for level, repeat, outcome in outcomes
+            ]
+        )
+
+    virtual = [("cooperative", 1, "answered"), ("hybrid", 1, "answered"), ("cooperative", 2, "answered")]
+    wall = [("cooperative", 1, "answered"), ("hybrid", 1, "partial"), ("cooperative", 2, "answered")]
+    cut = [("cooperative", 3, "partial")]
+    found = agreement(runs("virtual", virtual + cut), runs("wall", wall + cut))
+    table = found.by_outcome()
+    assert table.loc["answered", ["pairs", "seeds", "same_seeds"]].tolist() == [3, 2, 0.5]
+    assert table.loc["answered", "same_outcome"] == pytest.approx(2 / 3)
+    assert table.loc["answered", "same_seeds_low"] < 0.5 < table.loc["answered", "same_seeds_high"]
+    assert table.loc["partial", "same_seeds"] == 1.0
+    assert "seeds that agree (%)" in repr(found)

@@ -6,7 +6,15 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from docmind_lab.alternatives.base import Inputs, NodeColour, Outcome, Progress, Runnable, run_to_outcome_async
+from docmind_lab.alternatives.base import (
+    STREAM_MODES,
+    Inputs,
+    NodeColour,
+    Outcome,
+    Progress,
+    Runnable,
+    run_to_outcome_async,
+)
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.deadlines import Deadline, PropagationPolicy
@@ -38,17 +46,17 @@ class AsyncCancellation(Propagation):
 
     async def _run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         recorder.share_thread()
-        progress = Progress()
+        progress = Progress.of(runnable)
         limit = asyncio.timeout(max(0.0, deadline.remaining()))
 
         async def stream() -> None:
             async with limit:
                 with self._in_force(deadline):
-                    states = self._carried(runnable, deadline).astream(
-                        self._inputs(inputs, deadline), stream_mode="values"
+                    chunks = self._carried(runnable, deadline).astream(
+                        self._inputs(inputs, deadline), stream_mode=STREAM_MODES
                     )
-                    async for state in states:
-                        progress.show(state)
+                    async for chunk in chunks:
+                        progress.show(chunk)
 
         # Whatever a cancelled graph raises while it unwinds, it was the limit that ended it.
         return await run_to_outcome_async(progress, stream, lambda error: "cancelled" if limit.expired() else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -9,12 +10,15 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langgraph.channels.base import BaseChannel
 from langgraph.errors import GraphBubbleUp, GraphDrained, GraphRecursionError
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import StreamMode
 
 from docmind_lab.budgets import STOP_REASON_OF, current_meter
 from docmind_lab.deadlines import Deadline
 from docmind_lab.errors import BudgetError, RunCut
+from docmind_lab.graphs.bound import seen_from_outside
 from docmind_lab.recorder import Recorder
 from docmind_lab.records import SPENDING_REASONS, RunOutcome
 
@@ -99,54 +103,127 @@ class FreeState(dict[str, Any]):
     """
 
 
-@dataclass
+STREAM_MODES: list[StreamMode] = ["values", "updates"]
+"""What every alternative streams: the state after each step, and each node's writes as soon as it has finished.
+
+A step with several nodes shows its state when all of them have finished; "values" alone would lose what some had
+written when the step is cut. Neither mode turns a model call into a streaming one, as "messages" does.
+"""
+
+
+def _unchanged(state: Any) -> Any:
+    return state
+
+
 class Progress:
-    """The latest state that a run has shown, for what can be returned when it stops short."""
+    """What a run has shown so far, for what can be returned when it stops short.
 
-    state: Mapping[str, Any] = field(default_factory=dict)
+    Args:
+        state: A state to begin with.
+        channels: The channels of the graph by name, whose reducers apply the writes of finished nodes.
+        seen: Turns a state of the graph into the shape that alternatives read.
+    """
 
-    def show(self, state: Any) -> None:
-        """Note a state that the graph has streamed."""
-        if isinstance(state, Mapping):
-            self.state = state
+    def __init__(
+        self, state: Any = None, channels: Mapping[str, Any] | None = None, seen: Callable[[Any], Any] = _unchanged
+    ) -> None:
+        self._channels, self._seen = channels or {}, seen
+        self._interrupts: Any = ()
+        # One attribute, so that a caller that leaves the run behind in another thread reads both parts of one step.
+        self._latest: tuple[Any, list[Mapping[str, Any]]] = (state or {}, [])
 
-    def _said(self) -> Sequence[AnyMessage]:
-        """What has been said since the question: a thread may hold an earlier answer, which is not this one's."""
-        messages = list(self.state.get("messages", ()))
-        asked = [position for position, message in enumerate(messages) if isinstance(message, HumanMessage)]
-        return messages[asked[-1] + 1 :] if asked else messages
+    @classmethod
+    def of(cls, runnable: Runnable) -> Progress:
+        """The progress of a run of this graph, which has shown nothing yet."""
+        return cls(None, runnable.channels, seen_from_outside(runnable))
+
+    def show(self, chunk: Any) -> None:
+        """Take a chunk that the graph has streamed: a pair of its mode, one of `STREAM_MODES`, and its content."""
+        mode, content = chunk
+        if mode == "values":
+            # The state that comes with an interrupt is that before the step.
+            waits = isinstance(content, Mapping) and bool(content.get(INTERRUPT))
+            self._latest = (content, self._latest[1] if waits else [])
+            return
+        for node, written in content.items() if isinstance(content, Mapping) else ():
+            if node == INTERRUPT:
+                self._interrupts = written or self._interrupts
+            elif node != "__metadata__":
+                writes = written if isinstance(written, list) else [written]
+                self._latest[1].extend(write for write in writes if isinstance(write, Mapping))
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        """The latest state, with the writes of the nodes that have finished in the step under way."""
+        state, written = self._latest
+        if isinstance(state, Mapping) and written:
+            state = {**state, **self._applied(state, list(written))}
+        if isinstance(state, Mapping) and self._interrupts:
+            state = {**state, INTERRUPT: self._interrupts}
+        seen = self._seen(state)
+        return seen if isinstance(seen, Mapping) else {}
+
+    def _applied(self, state: Mapping[str, Any], written: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """The values of the channels that were written to, by the reducers that LangGraph would use."""
+        values = {}
+        for key in dict.fromkeys(key for write in written for key in write):
+            channel = self._channels.get(key)
+            if not isinstance(channel, BaseChannel):
+                continue
+            try:
+                # From a copy: a reducer may change a list in place that the run still uses.
+                made = channel.from_checkpoint(copy.copy(state[key])) if key in state else channel.copy()
+                made.update([write[key] for write in written if key in write])
+                values[key] = made.get()
+            except Exception:  # noqa: BLE001 - a reducer is anybody's code, and would have failed the step too
+                continue
+        return values
 
     def draft(self) -> str:
         """The latest text of any agent; empty when nobody has said anything."""
-        texts = (m.text for m in reversed(self._said()) if isinstance(m, AIMessage) and not m.tool_calls)
-        return next((text for text in texts if text), "")
+        return _draft(self.state)
 
     def finished(self) -> Outcome:
         """The outcome of a run that came to its ordinary end, or waits for a person at an interrupt."""
-        if self.state.get(INTERRUPT):
-            return Outcome("failed", self.draft(), self._documents(), "interrupted", "GraphInterrupt", self.state)
-        reason = str(self.state.get("stop_reason", "")) or _reason_of_a_cut_reply()
+        state = self.state
+        if state.get(INTERRUPT):
+            return Outcome("failed", _draft(state), _documents(state), "interrupted", "GraphInterrupt", state)
+        reason = str(state.get("stop_reason", "")) or _reason_of_a_cut_reply()
         if reason:
             return self.stopped(reason)
-        said = self._said()
+        said = _said(state)
         answer = said[-1].text if said and isinstance(said[-1], AIMessage) and not said[-1].tool_calls else ""
-        if not answer and not isinstance(self.state, FreeState):
+        if not answer and not isinstance(state, FreeState):
             return self.stopped("error", error_type="NoAnswer")
         # Only a supervisor's state counts visits; another graph may well answer without any.
-        stop_reason = "no_agent" if "visits" in self.state and not self.state["visits"] else ""
-        return Outcome("answered", answer, self._documents(), stop_reason, state=self.state)
+        stop_reason = "no_agent" if "visits" in state and not state["visits"] else ""
+        return Outcome("answered", answer, _documents(state), stop_reason, state=state)
 
     def stopped(self, reason: str, error_type: str = "") -> Outcome:
         """The outcome of a run that stopped short: whatever is there."""
-        documents, draft = self._documents(), self.draft()
+        state = self.state
+        documents, draft = _documents(state), _draft(state)
         # With nothing to show it failed, and was not cut by its deadline, which may have been far.
         if reason == "error" or (reason in SPENDING_REASONS and not (documents or draft)):
-            return Outcome("failed", draft, documents, reason, error_type, self.state)
+            return Outcome("failed", draft, documents, reason, error_type, state)
         kind: RunOutcome = "partial" if documents or draft else "timed_out"
-        return Outcome(kind, draft, documents, reason, error_type, self.state)
+        return Outcome(kind, draft, documents, reason, error_type, state)
 
-    def _documents(self) -> tuple[Mapping[str, Any], ...]:
-        return tuple(self.state.get("documents", ()))
+
+def _said(state: Mapping[str, Any]) -> Sequence[AnyMessage]:
+    """What has been said since the question: a thread may hold an earlier answer, which is not this one's."""
+    messages = list(state.get("messages", ()))
+    asked = [position for position, message in enumerate(messages) if isinstance(message, HumanMessage)]
+    return messages[asked[-1] + 1 :] if asked else messages
+
+
+def _draft(state: Mapping[str, Any]) -> str:
+    texts = (m.text for m in reversed(_said(state)) if isinstance(m, AIMessage) and not m.tool_calls)
+    return next((text for text in texts if text), "")
+
+
+def _documents(state: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    return tuple(state.get("documents", ()))
 
 
 def _reason_of_a_cut_reply() -> str:

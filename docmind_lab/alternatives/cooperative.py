@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from langgraph.runtime import RunControl
 
-from docmind_lab.alternatives.base import Inputs, NodeColour, Outcome, Progress, Runnable, run_to_outcome
+from docmind_lab.alternatives.base import STREAM_MODES, Inputs, NodeColour, Outcome, Progress, Runnable, run_to_outcome
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.deadlines import Deadline, PropagationPolicy
 from docmind_lab.recorder import Recorder
@@ -35,16 +35,16 @@ class Cooperative(Propagation):
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Stream the graph in the caller's thread; between steps too, an exceeded deadline ends it."""
-        progress = Progress()
+        progress = Progress.of(runnable)
         control = RunControl()
 
         def work() -> None:
             with self._in_force(deadline):
-                states = self._carried(runnable, deadline).stream(
-                    self._inputs(inputs, deadline), stream_mode="values", control=control
+                chunks = self._carried(runnable, deadline).stream(
+                    self._inputs(inputs, deadline), stream_mode=STREAM_MODES, control=control
                 )
-                for state in states:
-                    progress.show(state)
+                for chunk in chunks:
+                    progress.show(chunk)
                     if deadline.passed():
                         # Ends the run only if a step is left: a finished answer is delivered, not thrown away.
                         control.request_drain("deadline")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from docmind_lab.alternatives.base import Inputs, NodeColour, Outcome, Progress, Runnable, run_to_outcome
+from docmind_lab.alternatives.base import STREAM_MODES, Inputs, NodeColour, Outcome, Progress, Runnable, run_to_outcome
 from docmind_lab.deadlines import Deadline
 from docmind_lab.recorder import Recorder
 
@@ -29,11 +29,11 @@ class FakeTimeout:
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Run the graph to its end; then have it timed out if that was too late."""
-        progress = Progress()
+        progress = Progress.of(runnable)
 
         def work() -> None:
-            for state in runnable.stream(inputs, stream_mode="values"):
-                progress.show(state)
+            for chunk in runnable.stream(inputs, stream_mode=STREAM_MODES):
+                progress.show(chunk)
 
         outcome = run_to_outcome(progress, work)
         return Outcome("timed_out", stop_reason="deadline") if deadline.passed() else outcome

@@ -8,14 +8,16 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from langgraph.runtime import RunControl
 
-from docmind_lab.alternatives.base import Inputs, NodeColour, Outcome, Progress, Runnable, run_to_outcome
+from docmind_lab.alternatives.base import STREAM_MODES, Inputs, NodeColour, Outcome, Progress, Runnable, run_to_outcome
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.deadlines import Deadline, PropagationPolicy
 from docmind_lab.recorder import Recorder
+
+_REASON = "hard_timeout"
 
 
 @dataclass(frozen=True)
@@ -26,15 +28,18 @@ class HardTimeout(Propagation):
     naive: submit to a `with ThreadPoolExecutor()`, whose exit waits for the thread: the timeout then does nothing
     for the caller. It is a common mistake and is kept to be measured.
     propagate: let the graph know of the deadline, and cap its calls by `policy`.
+    streamed: the thread streams the graph, and a caller that leaves returns what the nodes have written until then.
 
-    A timeout surfaces in the caller, who has nothing but the fact. The graph keeps running to its end, or to the end
-    of its step when it is drained: its model calls, its checkpoints, its thread (a daemon one, so that it cannot hold
-    the interpreter open). When it propagates, the call under way is cut, and with it the graph ends.
+    A timeout surfaces in the caller, who has nothing but the fact, unless the run is streamed. The graph keeps running
+    to its end, or to the end of its step when it is drained: its model calls, its checkpoints, its thread (a daemon
+    one, so that it cannot hold the interpreter open). When it propagates, the call under way is cut, and with it the
+    graph ends.
     """
 
     drain_on_timeout: bool = False
     naive: bool = False
     propagate: bool = False
+    streamed: bool = False
     policy: PropagationPolicy = field(default_factory=PropagationPolicy)
 
     name: ClassVar[str] = "hard_timeout"
@@ -45,21 +50,24 @@ class HardTimeout(Propagation):
         """Wait for the graph until the deadline."""
 
         def answer() -> Outcome:
-            progress = Progress()
             with recorder.work("run"):
-                return run_to_outcome(progress, lambda: progress.show(invoked()))
+                return run_to_outcome(progress, work)
 
-        def invoked() -> Any:
+        def work() -> None:
             with self._in_force(deadline):
-                return self._carried(runnable, deadline).invoke(self._inputs(inputs, deadline), control=control)
+                carried, given = self._carried(runnable, deadline), self._inputs(inputs, deadline)
+                for chunk in carried.stream(given, stream_mode=STREAM_MODES, control=control):
+                    progress.show(chunk)
 
-        control, context = RunControl(), contextvars.copy_context()
+        progress, control, context = Progress.of(runnable), RunControl(), contextvars.copy_context()
         wait = self._with_pool if self.naive else self._with_thread
-        outcome = wait(context, answer, deadline)
-        if self.drain_on_timeout and outcome.outcome == "timed_out":
-            recorder.event("stop_requested")
-            control.request_drain("hard_timeout")
-        return outcome
+        try:
+            return wait(context, answer, deadline)
+        except FutureTimeoutError:
+            if self.drain_on_timeout:
+                recorder.event("stop_requested")
+                control.request_drain(_REASON)
+            return progress.stopped(_REASON) if self.streamed else Outcome("timed_out", stop_reason=_REASON)
 
     def _with_thread(self, context: contextvars.Context, answer: Callable[[], Outcome], deadline: Deadline) -> Outcome:
         future: Future[Outcome] = Future()
@@ -71,15 +79,8 @@ class HardTimeout(Propagation):
                 future.set_exception(error)
 
         threading.Thread(target=work, name="docmind-hard-timeout", daemon=True).start()
-        return _until(future, deadline)
+        return future.result(timeout=max(0.0, deadline.remaining()))
 
     def _with_pool(self, context: contextvars.Context, answer: Callable[[], Outcome], deadline: Deadline) -> Outcome:
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="docmind-naive-timeout") as pool:
-            return _until(pool.submit(context.run, answer), deadline)
-
-
-def _until(future: Future[Outcome], deadline: Deadline) -> Outcome:
-    try:
-        return future.result(timeout=max(0.0, deadline.remaining()))
-    except FutureTimeoutError:
-        return Outcome("timed_out", stop_reason="hard_timeout")
+            return pool.submit(context.run, answer).result(timeout=max(0.0, deadline.remaining()))

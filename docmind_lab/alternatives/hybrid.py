@@ -9,6 +9,7 @@ from typing import ClassVar
 from langgraph.runtime import RunControl
 
 from docmind_lab.alternatives.base import (
+    STREAM_MODES,
     Inputs,
     NodeColour,
     Outcome,
@@ -53,7 +54,7 @@ class Hybrid(Propagation):
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Stream the graph on the shared loop; the calling thread waits, and a little past the deadline no longer."""
-        fence, control, progress = Fence(), RunControl(), Progress()
+        fence, control, progress = Fence(), RunControl(), Progress.of(runnable)
         guarded = bound(
             fenced(self._carried(runnable, deadline), fence, recorder),
             step_limit_s=lambda: deadline.remaining() + STEP_SLACK_S,
@@ -61,9 +62,9 @@ class Hybrid(Propagation):
 
         async def stream() -> None:
             with self._in_force(deadline):
-                states = guarded.astream(self._inputs(inputs, deadline), stream_mode="values", control=control)
-                async for state in states:
-                    progress.show(state)
+                chunks = guarded.astream(self._inputs(inputs, deadline), stream_mode=STREAM_MODES, control=control)
+                async for chunk in chunks:
+                    progress.show(chunk)
                     if deadline.passed():
                         # Ends the run only if a step is left: a finished answer is delivered, not thrown away.
                         control.request_drain("deadline")

@@ -12,7 +12,15 @@ from langgraph.errors import NodeTimeoutError
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 
-from docmind_lab.alternatives.base import Inputs, NodeColour, Outcome, Progress, Runnable, run_to_outcome_async
+from docmind_lab.alternatives.base import (
+    STREAM_MODES,
+    Inputs,
+    NodeColour,
+    Outcome,
+    Progress,
+    Runnable,
+    run_to_outcome_async,
+)
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.deadlines import Deadline, PropagationPolicy
@@ -51,14 +59,14 @@ class Native(Propagation):
 
     async def _run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         recorder.share_thread()
-        progress = Progress()
+        progress = Progress.of(runnable)
         carried = self._carried(runnable, deadline)
         limited = carried.copy({"step_timeout": deadline.limit_s}) if self.per_step else carried
 
         async def stream() -> None:
             with self._in_force(deadline):
-                async for state in limited.astream(self._inputs(inputs, deadline), stream_mode="values"):
-                    progress.show(state)
+                async for chunk in limited.astream(self._inputs(inputs, deadline), stream_mode=STREAM_MODES):
+                    progress.show(chunk)
 
         async def dispatched() -> None:
             await _as_one_node(stream, deadline)

@@ -12,7 +12,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 
-from docmind_lab.alternatives.base import Inputs, NodeColour, Outcome, Progress, Runnable, run_to_outcome
+from docmind_lab.alternatives.base import STREAM_MODES, Inputs, NodeColour, Outcome, Progress, Runnable, run_to_outcome
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.deadlines import Deadline, PropagationPolicy
 from docmind_lab.errors import ConfigurationError
@@ -52,7 +52,7 @@ class StopFlag(Propagation):
         return self._flagged(runnable, inputs, deadline, recorder)
 
     def _flagged(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
-        progress, control = Progress(), RunControl()
+        progress, control = Progress.of(runnable), RunControl()
 
         def raise_flag() -> None:
             recorder.event("stop_requested")
@@ -60,11 +60,11 @@ class StopFlag(Propagation):
 
         def work() -> None:
             with self._in_force(deadline):
-                states = self._carried(runnable, deadline).stream(
-                    self._inputs(inputs, deadline), stream_mode="values", control=control
+                chunks = self._carried(runnable, deadline).stream(
+                    self._inputs(inputs, deadline), stream_mode=STREAM_MODES, control=control
                 )
-                for state in states:
-                    progress.show(state)
+                for chunk in chunks:
+                    progress.show(chunk)
 
         timer = _timer(deadline, raise_flag)
         try:
@@ -78,15 +78,17 @@ class StopFlag(Propagation):
                 "StopFlag(interrupt=True) needs a graph with a checkpointer: an interrupted run goes on from a "
                 "checkpoint; compile the graph with one, or leave interrupt off"
             )
-        progress, carried = Progress(), self._carried(runnable, deadline)
+        progress, carried = Progress.of(runnable), self._carried(runnable, deadline)
 
         def work() -> None:
             going_in = inputs
             while True:
                 with self._in_force(deadline):
-                    states = carried.stream(self._inputs(going_in, deadline), stream_mode="values", interrupt_after="*")
-                    for state in states:
-                        progress.show(state)
+                    chunks = carried.stream(
+                        self._inputs(going_in, deadline), stream_mode=STREAM_MODES, interrupt_after="*"
+                    )
+                    for chunk in chunks:
+                        progress.show(chunk)
                 if not runnable.get_state(runnable.config or {}).next:
                     return
                 if deadline.passed():

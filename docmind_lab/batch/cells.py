@@ -52,13 +52,14 @@ class CellResult:
     """What came of a cell.
 
     stalled: what kept a run from going on; its worker cannot be used again then. error: why there is nothing, of a
-    cell that was lost twice.
+    cell that was lost twice. cpu_s: CPU seconds that its process took for the runs.
     """
 
     cell_id: str
     measured: tuple[MeasuredRun, ...] = ()
     stalled: str = ""
     error: Exception | None = None
+    cpu_s: float = 0.0
 
 
 def cells_of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import time
 
 from docmind_lab.batch.cells import Cell, CellResult, portable
 from docmind_lab.errors import SimulationStalled
@@ -29,13 +30,14 @@ def run_cell(cell: Cell, attempt: int = 1) -> CellResult:
 def _measured(cell: Cell) -> CellResult:
     system = _system(*cell.system.of_process)
     measured: list[MeasuredRun] = []
+    begun_s = time.process_time()
     for order in cell.orders:
         try:
             run = system.measure(order, cell.system.options, node_colour=cell.system.node_colour)
             measured.append(portable(run))
         except SimulationStalled as error:
             return CellResult(cell.id, tuple(measured), f"{order.facts.run_id}: {error}")
-    return CellResult(cell.id, tuple(measured))
+    return CellResult(cell.id, tuple(measured), cpu_s=time.process_time() - begun_s)
 
 
 # Two: a study that compares with and without router injection alternates between them.

@@ -16,6 +16,7 @@ from docmind_lab.cli import options, sending
 from docmind_lab.cli.console import INTERRUPTED, ProgressBar, load_settings
 from docmind_lab.cli.growing_table import GrowingTable
 from docmind_lab.cli.printing import print_study, study_as_json
+from docmind_lab.clocks.charges import parse_charge
 from docmind_lab.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ def compare(
     clock: options.Clock = "",
     workers: options.Workers = None,
     side_by_side: options.SideBySide = None,
+    cpu_charge: options.CpuCharge = "0",
+    model_variation: options.ModelVariation = 0.0,
     out: options.Out = "",
     record: options.Record = "",
     record_text: options.RecordText = False,
@@ -70,7 +73,8 @@ def compare(
     met = {"profile": profile or None, "faults": fault or (), "stops_on_disconnect": stops_on_disconnect}
     within: dict[str, Any] = {"retries": retries, "router_injection": router_injection}
     within |= {"budget": _budget(budget_tokens, budget_calls, budget_cost, price)}
-    carried_out = {"clock": clock or None, "workers": workers, "side_by_side": side_by_side}
+    carried_out: dict[str, Any] = {"clock": clock or None, "workers": workers, "side_by_side": side_by_side}
+    carried_out |= {"cpu_charge": parse_charge(cpu_charge), "model_variation": model_variation}
     kept: dict[str, Any] = {"record": record or None, "record_text": record_text, "replay": replay or None}
     kept |= {"max_requests": max_requests, "max_tokens": max_tokens}
     told = {"telemetry": Telemetry(spans="otlp" if otlp else None, metrics_file=metrics_file or None)}

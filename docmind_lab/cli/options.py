@@ -162,8 +162,22 @@ SideBySide = Annotated[
     int | None,
     typer.Option(
         rich_help_panel=_MEASURED,
-        help="Runs under way at once on the wall clock; 4 when left out, 1 for your own graph. 1 also measures "
-        "coordination overhead.",
+        help="Runs under way at once on the wall clock; 4 when left out, 1 for your own graph or a live endpoint. 1 "
+        "also measures coordination overhead.",
+    ),
+]
+ModelVariation = Annotated[
+    float,
+    typer.Option(
+        rich_help_panel=_MEETS,
+        help="Share of the simulated model's decisions that go another way than the best, from 0 to 1.",
+    ),
+]
+CpuCharge = Annotated[
+    str,
+    typer.Option(
+        rich_help_panel=_MEASURED,
+        help="CPU seconds that each request costs in virtual time, or 'measured'; Python's work takes none by default.",
     ),
 ]
 

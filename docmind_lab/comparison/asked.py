@@ -10,6 +10,7 @@ from typing import Any
 from docmind_lab.alternatives import Alternative
 from docmind_lab.budgets import Budget
 from docmind_lab.clocks import ClockName
+from docmind_lab.clocks.charges import CpuCharge
 from docmind_lab.deadlines import DEADLINE_KEY
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
@@ -48,6 +49,8 @@ class Asked:
     services: Services = "simulated"
     clock: ClockName | None = None
     side_by_side: int | None = None
+    cpu_charge: CpuCharge = 0.0
+    model_variation: float = 0.0
 
     @property
     def is_of_own_graph(self) -> bool:

@@ -36,8 +36,11 @@ def comparison_of(asked: Asked, kept: Kept, settings: Settings) -> tuple[Compari
 def _clock_of(asked: Asked, kept: Kept, settings: Settings) -> ClockName:
     if asked.clock is not None:
         return asked.clock
-    is_live = settings.llm.base_url is not None or settings.database.qdrant_url is not None
-    return "wall" if is_live or asked.services == "own" or kept.is_live else "virtual"
+    return "wall" if _is_live(settings) or asked.services == "own" or kept.is_live else "virtual"
+
+
+def _is_live(settings: Settings) -> bool:
+    return settings.llm.base_url is not None or settings.database.qdrant_url is not None
 
 
 def _measured(asked: Asked, clock: ClockName, settings: Settings) -> Comparison:
@@ -50,7 +53,8 @@ def _measured(asked: Asked, clock: ClockName, settings: Settings) -> Comparison:
     profile = defaults.profile if asked.profile is None else asked.profile
     injection, budget = asked.router_injection, asked.budget or Budget()
     said_s = budget.time_s if asked.decision_timeout_s is None else asked.decision_timeout_s
-    unsaid_side_by_side = 1 if is_own else SIDE_BY_SIDE
+    # What answers a live endpoint is shared by all runs, and a user's nodes may block the event loop that runs share.
+    unsaid_side_by_side = 1 if is_own or _is_live(settings) else SIDE_BY_SIDE
     comparison = Comparison(
         decision_timeout_s=defaults.decision_timeout_s if said_s is None else said_s,
         runs=defaults.runs if asked.runs is None else asked.runs,
@@ -69,6 +73,8 @@ def _measured(asked: Asked, clock: ClockName, settings: Settings) -> Comparison:
         own_questions=documents.questions,
         workload=asked.workload,
         budget=budget,
+        cpu_charge=asked.cpu_charge,
+        model_variation=asked.model_variation,
     )
     if is_own:
         require_whole_budget(comparison.alternatives)

@@ -13,6 +13,7 @@ from docmind_lab.alternatives import ALTERNATIVES, Alternative
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.budgets import Budget, require_one_time_budget
 from docmind_lab.clocks import CLOCKS, ClockName
+from docmind_lab.clocks.charges import CpuCharge, checked_charge
 from docmind_lab.comparison.documents import Documents
 from docmind_lab.comparison.levels import node_colour_of
 from docmind_lab.deadlines import require_seconds
@@ -26,6 +27,7 @@ from docmind_lab.randomness import keyed_uniform, run_seed
 from docmind_lab.retrieval import Question
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.services.scripted_model.variation import checked_variation
 from docmind_lab.workloads.kinds import WorkloadKind, workload_kind
 
 # Runs wait for servers nearly all the time; four side by side use about a third of one core, and a deadline still
@@ -42,7 +44,8 @@ class Comparison:
     """What to compare. Durations in seconds.
 
     corpus, own_questions: as `Documents` has them. replay: id of the live study whose recording is replayed; empty for
-    none.
+    none. cpu_charge: CPU seconds that each request to a model or a store costs in virtual time, or "measured".
+    model_variation: share of the simulated model's decisions that go another way than the best, drawn by seed.
 
     Raises: ConfigurationError for a value that cannot be used, by name.
     """
@@ -67,6 +70,8 @@ class Comparison:
     workload: str = "supervisor"
     replay: str = ""
     budget: Budget = field(default_factory=Budget)
+    cpu_charge: CpuCharge = 0.0
+    model_variation: float = 0.0
 
     def __post_init__(self) -> None:
         require_seconds("decision timeout", self.decision_timeout_s)
@@ -82,6 +87,9 @@ class Comparison:
         self.documents.cases(self.kind)
         if self.side_by_side < 1:
             raise ConfigurationError(f"side_by_side must be 1 or more runs, not {self.side_by_side}")
+        checked_variation(self.model_variation)
+        if checked_charge(self.cpu_charge) and self.clock == "wall":
+            raise ConfigurationError("cpu_charge is for virtual time; on the wall clock CPU takes the time it takes")
         require_one_time_budget(self.budget, self.decision_timeout_s)
 
     def __repr__(self) -> str:
@@ -120,25 +128,31 @@ class Comparison:
         budget = self.budget.second_as_json()
         # Only of a replay, so that the ids of other studies stay what they were.
         replayed = {"replay": self.replay} if self.replay else {}
-        return replayed | {
-            "decision_timeout_s": self.decision_timeout_s,
-            "runs": self.runs,
-            "seed": self.seed,
-            "run_seeds": RUN_SEEDS,
-            "alternatives": [{"name": a.name, "options": json.loads(options_json(a))} for a in self.alternatives],
-            "latency_profile": self.profile.to_dict(),
-            "fault": self.fault,
-            "stops_on_disconnect": self.stops_on_disconnect,
-            "client_retries": self.client_retries,
-            "horizon_factor": self.horizon_factor,
-            "side_by_side": self.side_by_side,
-            "router_injection": self.router_injection,
-            "clock": self.clock,
-            **self.documents.design(),
-            "node_colour": self.node_colour,
-            "workload": self.workload,
-            **({"budget": budget} if budget else {}),
-        }
+        charged = {"cpu_charge": self.cpu_charge} if self.cpu_charge else {}
+        charged |= {"model_variation": self.model_variation} if self.model_variation else {}
+        return (
+            replayed
+            | charged
+            | {
+                "decision_timeout_s": self.decision_timeout_s,
+                "runs": self.runs,
+                "seed": self.seed,
+                "run_seeds": RUN_SEEDS,
+                "alternatives": [{"name": a.name, "options": json.loads(options_json(a))} for a in self.alternatives],
+                "latency_profile": self.profile.to_dict(),
+                "fault": self.fault,
+                "stops_on_disconnect": self.stops_on_disconnect,
+                "client_retries": self.client_retries,
+                "horizon_factor": self.horizon_factor,
+                "side_by_side": self.side_by_side,
+                "router_injection": self.router_injection,
+                "clock": self.clock,
+                **self.documents.design(),
+                "node_colour": self.node_colour,
+                "workload": self.workload,
+                **({"budget": budget} if budget else {}),
+            }
+        )
 
     @functools.cached_property
     def study_id(self) -> str:

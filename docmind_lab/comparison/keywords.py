@@ -10,6 +10,7 @@ from typing import Any
 from docmind_lab.alternatives import Alternative
 from docmind_lab.budgets import Budget
 from docmind_lab.clocks import ClockName
+from docmind_lab.clocks.charges import CpuCharge
 from docmind_lab.comparison.asked import UNSAID_CORPUS, UNSAID_SEED, UNSAID_WORKLOAD, Asked
 from docmind_lab.comparison.asking import comparison_of
 from docmind_lab.comparison.run import Progress, Watch, run_comparison
@@ -48,6 +49,8 @@ def compare(
     clock: ClockName | None = None,
     workers: int | None = None,
     side_by_side: int | None = None,
+    cpu_charge: CpuCharge = 0.0,
+    model_variation: float = 0.0,
     settings: Settings | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
@@ -89,7 +92,12 @@ def compare(
     clock: "virtual" (the same stack in simulated time: no waiting, the same tables every time) or "wall"; None for
     wall if the settings name a live endpoint, else virtual. workers: processes in virtual time; None for one on each
     core, or none for a few runs. side_by_side: runs under way at once on the wall clock; 1 measures coordination
-    overhead too; None for 4, and for 1 with a graph of your own, whose nodes may block the event loop that runs share.
+    overhead too; None for 4, and for 1 with a live endpoint, which all runs share, or with a graph of your own, whose
+    nodes may block the event loop that runs share. Slots of a profile are of each run.
+    cpu_charge: CPU seconds that each request to a model or a store costs in virtual time, where Python's own work takes
+    no time otherwise; "measured" for what it took, by which tables differ from one repeat to the next.
+    model_variation: share of the simulated model's decisions that go another way than the best, drawn by seed: wrong
+    hand-overs, searches for a part of the words, answers with less in them; 0 makes quality a constant of the question.
     out: a folder for tables, plots and report. progress: called with (done, all). watch: called with the
     `runs` table of what is done, now and then while it grows.
     record: a folder for a recording of the study on the wall clock; record_text: with requests' digests and responses.
@@ -123,6 +131,8 @@ def compare(
         services=services,
         clock=clock,
         side_by_side=side_by_side,
+        cpu_charge=cpu_charge,
+        model_variation=model_variation,
     )
     kept = Kept.of(record, record_text, replay, max_requests, max_tokens)
     comparison, settings = comparison_of(asked, kept, settings or Settings())

@@ -82,6 +82,7 @@ def _require_open(design: Mapping[str, Any], asked: Asked, clock: ClockName) -> 
         )
     settled = {"profile": asked.profile is not None, "faults": bool(asked.faults), "clock": clock != "virtual"}
     settled |= {"stops_on_disconnect": not asked.stops_on_disconnect, "side_by_side": asked.side_by_side is not None}
+    settled |= {"cpu_charge": bool(asked.cpu_charge), "model_variation": bool(asked.model_variation)}
     settled |= {"router_injection": asked.router_injection is not None}
     if asked.graph is None:
         is_named_again = asked.workload == design["workload"] not in WORKLOADS

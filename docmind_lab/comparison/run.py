@@ -17,7 +17,7 @@ from docmind_lab.comparison.design import Comparison
 from docmind_lab.comparison.virtual import runs_in_virtual_time
 from docmind_lab.comparison.wall import runs_on_the_wall_clock
 from docmind_lab.errors import ConfigurationError
-from docmind_lab.manifest import manifest_of
+from docmind_lab.manifest import MachineUse, manifest_of
 from docmind_lab.measurement import MeasuredRun
 from docmind_lab.recordings.account import account_of
 from docmind_lab.recordings.choices import NOTHING_KEPT, Kept, Wire
@@ -63,9 +63,10 @@ def run_comparison(
     next_look_at = 0.0
     interrupted: KeyboardInterrupt | None = None
     said: dict[str, Any] = {}
+    use = MachineUse()
     try:
         # Closed by the block, whatever raises in it: services and workers end before the study is made.
-        with contextlib.closing(_runs(comparison, settings, workers, folder, kept, said)) as arriving:
+        with contextlib.closing(_runs(comparison, settings, workers, folder, kept, said, use)) as arriving:
             for some in arriving:
                 measured += some
                 if progress is not None:
@@ -78,6 +79,7 @@ def run_comparison(
     if "ended_by" in said and not measured:
         raise ConfigurationError(f"{said['ended_by']} before any run was over; allow more")
     complete = interrupted is None and "ended_by" not in said
+    said["machine_use"] = use.to_dict(len(measured))
     study = Study.of(measured, comparison_manifest(comparison, settings, complete=complete) | said)
     if kept.replay is not None:
         # What a replay drew is a matter of its tables and of what was recorded; nobody counts while it goes on.
@@ -124,18 +126,19 @@ def _runs(
     folder: Path | None,
     kept: Kept,
     said: dict[str, Any],
+    use: MachineUse,
 ) -> Generator[Sequence[MeasuredRun]]:
     """The runs as they are done. said: is given what the manifest says of a live study's requests, at its end."""
     keep_in = None if folder is None else folder / CELLS
     if comparison.clock == "wall":
         begun = comparison_manifest(comparison, settings, complete=False)
         with Wire.opened(kept, begun, _run_ids(comparison), keep_in) as wire:
-            with contextlib.closing(runs_on_the_wall_clock(comparison, settings, wire.taps)) as runs:
+            with contextlib.closing(runs_on_the_wall_clock(comparison, settings, wire.taps, use)) as runs:
                 yield from ((run,) for run in wire.finished(runs))
             said |= wire.said()
             wire.close({"complete": not wire.reached} | said)
         return
-    virtual = runs_in_virtual_time(comparison, settings, workers=workers, keep_in=keep_in, replay=kept.replay)
+    virtual = runs_in_virtual_time(comparison, settings, workers=workers, keep_in=keep_in, replay=kept.replay, use=use)
     with contextlib.closing(virtual) as cells:
         yield from cells
 

@@ -10,6 +10,7 @@ from docmind_lab.batch import CellStore, Simulated, Workers, in_this_process, ru
 from docmind_lab.batch.cells import cells_of
 from docmind_lab.comparison.design import Comparison
 from docmind_lab.errors import ConfigurationError, SimulationStalled
+from docmind_lab.manifest import MachineUse
 from docmind_lab.measurement import MeasuredRun
 from docmind_lab.recordings.replay import replay_options
 from docmind_lab.services.server import ServiceOptions
@@ -26,12 +27,13 @@ def runs_in_virtual_time(
     workers: int | None = None,
     keep_in: Path | None = None,
     replay: Path | None = None,
+    use: MachineUse | None = None,
 ) -> Generator[Sequence[MeasuredRun]]:
     """The runs, a cell at a time, as they are done.
 
     workers: processes; None for one on each core, and none at all for a few runs. keep_in: a folder for the finished
     cells, so that a killed process loses no more than those under way. replay: the folder of the recording that the
-    services answer from.
+    services answer from. use: counts the CPU time of the runs.
     Raises: ConfigurationError for live endpoints; SimulationStalled naming a run that left virtual time.
     """
     require_simulated(settings)
@@ -47,6 +49,8 @@ def runs_in_virtual_time(
                 raise result.error
             if store is not None:
                 store.write(result.cell_id, result.measured)
+            if use is not None:
+                use.add_workers(result.cpu_s)
             yield result.measured
 
 
@@ -63,6 +67,8 @@ def simulated(comparison: Comparison, settings: Settings) -> Simulated:
         faults=comparison.faults,
         stops_on_disconnect=comparison.stops_on_disconnect,
         seed=comparison.seed,
+        cpu_charge=comparison.cpu_charge,
+        model_variation=comparison.model_variation,
     )
     return Simulated(
         settings,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from docmind_lab.alternatives import AsyncCancellation, Cooperative
 from docmind_lab.comparison.design import Comparison
 from docmind_lab.endpoints import require_endpoints
+from docmind_lab.manifest import MachineUse
 from docmind_lab.measurement import MeasuredRun, RunOrder, Workload, measure
 from docmind_lab.network.taps import Tap, tapped
 from docmind_lab.recordings.caps import CapReached
@@ -25,15 +26,17 @@ _WARM_UP_S = 3.0
 
 
 def runs_on_the_wall_clock(
-    comparison: Comparison, settings: Settings, taps: Sequence[Tap] = ()
+    comparison: Comparison, settings: Settings, taps: Sequence[Tap] = (), use: MachineUse | None = None
 ) -> Generator[MeasuredRun]:
     """The runs as they end. taps: told of every request; what one of them keeps back ends its run and begins no other.
+
+    use: begins to count when the first run does.
 
     Raises: ServiceError if an endpoint or a service is not there; what a run raises.
     """
     with wall_laboratory(comparison, settings) as laboratory, tapped(*taps):
         is_ours = has_server_log(settings) and comparison.kind.has_server_log
-        yield from laboratory.measured(comparison.orders(has_server_log=is_ours))
+        yield from laboratory.measured(comparison.orders(has_server_log=is_ours), use)
 
 
 def has_server_log(settings: Settings) -> bool:
@@ -50,14 +53,16 @@ class WallLaboratory:
     pool: ThreadPoolExecutor
     is_warm: bool = False
 
-    def measured(self, orders: Sequence[RunOrder]) -> Generator[MeasuredRun]:
-        """The runs as they end, side by side. Raises: what a run raises."""
+    def measured(self, orders: Sequence[RunOrder], use: MachineUse | None = None) -> Generator[MeasuredRun]:
+        """The runs as they end, side by side; `use` counts from their begin. Raises: what a run raises."""
         if not self.is_warm:
             _warm_up(orders[0], self.workload, self.log)
             self.is_warm = True
         # A full collection goes through the whole imported stack and stops every run for a third of a second.
         gc.collect()
         gc.freeze()
+        if use is not None:
+            use.runs_begin()
         try:
             yield from _measured(orders, self.workload, self.log, self.pool)
         finally:
@@ -78,6 +83,8 @@ def wall_laboratory(comparison: Comparison, settings: Settings) -> Iterator[Wall
         faults=comparison.faults,
         stops_on_disconnect=comparison.stops_on_disconnect,
         seed=comparison.seed,
+        slots_of_run=True,
+        model_variation=comparison.model_variation,
     )
     with contextlib.ExitStack() as after_the_services, ServiceProcess(options) as services:
         addresses = dataclasses.replace(

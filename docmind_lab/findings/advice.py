@@ -28,12 +28,13 @@ _OWN_SYSTEMS: Final = ("supervisor", "research", "staged", "peers")
 _MOST_MORE: Final = 100_000
 
 
-def advice_of(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
+def advice_of(rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None = None) -> Iterator[str]:
     """What to choose, why, what these runs do not settle, and the settings; the choice is the first line.
 
     Args:
         rows: Of `summary.Summary.table`, one for each arm, with their `label`.
         runs: The runs that the rows are of, of one condition.
+        cpu_s_per_run: CPU seconds that a run took, as the manifest has them; None if it has none.
     """
     found = choose(runs)
     by_label = {str(row["label"]): row for row in rows}
@@ -54,7 +55,7 @@ def advice_of(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
     control = next((row for row in rows if row["alternative"] == CONTROL), None)
     if control is not None:
         yield _timeout_advice(control, float(runs["horizon_s"].iloc[0]))
-    yield _limits(rows, runs)
+    yield _limits(rows, runs, cpu_s_per_run)
 
 
 def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame) -> Iterator[str]:
@@ -263,7 +264,7 @@ def _timeout_advice(control: Row, horizon_s: float) -> str:
     )
 
 
-def _limits(rows: Sequence[Row], runs: pd.DataFrame) -> str:
+def _limits(rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None) -> str:
     """What these runs cannot say, and what to run next."""
     fewest = min(row["runs"] for row in rows)
     # The upper end of the interval of none in so many runs.
@@ -273,6 +274,13 @@ def _limits(rows: Sequence[Row], runs: pd.DataFrame) -> str:
         text += " Differences of a few milliseconds are noise of this machine."
     else:
         text += " In virtual time the work of Python itself takes no time; --clock wall includes it."
+        if cpu_s_per_run is not None:
+            text += (
+                f" A run took {cpu_s_per_run:.2g} s of it on this machine, and a real run is later by up to as much."
+            )
+    ceiling = next((row["source_recall"] for row in rows if row["alternative"] == CONTROL), float("nan"))
+    if 0 < ceiling < 1:
+        text += f" Source recall ends at {ceiling:.2f}: without any limit, the control's retrieval finds no more."
     if all(str(fault) == "none" for fault in runs["fault"].unique()):
         text += " No server failed here: --fault hang and --fault trickle show what happens then."
     return text

@@ -96,7 +96,8 @@ class AgentNode(Runnable[Any, Command[Any]]):
         self, state: Mapping[str, Any], last: Mapping[str, Any], error: BudgetError, part: Deadline | None
     ) -> Command[Any]:
         """What the agent had so far, and the end of the run; back to the supervisor if only its own part is over."""
-        delta, deadline = self._delta(state, last), Deadline.from_state(state)
+        delta = self._delta(state, last if current_policy().commits_cut_agents else state)
+        deadline = Deadline.from_state(state)
         # Parts are of time only: what refuses for another budget refuses everybody.
         has_part = isinstance(error, DeadlineError) and (part is not None or current_policy().reserve_s > 0)
         if deadline is None or not has_part or self._is_spent(deadline):

@@ -37,6 +37,10 @@ class Doorway(Protocol):
         """In place of the graph's `invoke`, which streams."""
         ...
 
+    def seen(self, state: Any) -> Any:
+        """A state of the graph in the shape that its caller reads."""
+        ...
+
     def ainvoke(self, inner: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Awaitable[Any]:
         """In place of the graph's `ainvoke`, which streams."""
         ...
@@ -59,6 +63,12 @@ def bound(
     earlier: Mapping[str, Any] = getattr(runnable, "binding", {})
     binding = {**earlier, **_given(context=context, step_limit_s=step_limit_s, doorway=doorway)}
     return _twin(_bound_kind(type(runnable)), runnable, binding)  # type: ignore[no-any-return]
+
+
+def seen_from_outside(runnable: Compiled) -> Callable[[Any], Any]:
+    """Turns a state of the graph into the shape that its caller reads; without a doorway that is the state itself."""
+    doorway: Doorway | None = getattr(runnable, "binding", {}).get("doorway")
+    return (lambda state: state) if doorway is None else doorway.seen
 
 
 def _twin(kind: type[Any], graph: Any, binding: Mapping[str, Any], **changed: Any) -> Any:

@@ -28,6 +28,7 @@ from docmind_lab.services.plan import ODD_REQUEST, Chunk, Headers, Plan, Service
 from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
 from docmind_lab.services.scripted_model.conversation import message_text
 from docmind_lab.services.scripted_model.roles import role_of
+from docmind_lab.services.scripted_model.variation import varied
 
 MODEL_NAME = "docmind-scripted"
 ANY_MODEL = "any-model"
@@ -67,12 +68,17 @@ class _BadRequest(Exception):
 
 @dataclass(frozen=True)
 class OpenAIService:
-    """The model server. default_seed: for clients that do not say which run they belong to."""
+    """The model server.
+
+    default_seed: for clients that do not say which run they belong to. variation: share of the model's decisions that
+    go another way, see `scripted_model/variation.py`.
+    """
 
     profile: LatencyProfile
     faults: tuple[Fault, ...] = ()
     default_seed: int = 0
     model: str = field(default=MODEL_NAME)
+    variation: float = 0.0
 
     def plan(self, request: ServiceRequest) -> Plan:
         """The plan for a request; a request that cannot be served gets an OpenAI-shaped error at once."""
@@ -110,6 +116,7 @@ class OpenAIService:
             fault = _DRAWN_HANG
         nothing = fault is not None and fault.kind == "empty"
         reply = Reply() if nothing else reply_to(conversation)
+        reply = varied(reply, conversation, role_of(conversation), key, self.variation)
         plan = self._answered(request, payload, conversation, reply, key, latency)
         if fault is None:
             return plan

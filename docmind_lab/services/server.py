@@ -24,6 +24,7 @@ import typer
 import uvicorn
 
 from docmind_lab.addresses import displayed
+from docmind_lab.clocks.charges import CpuCharge
 from docmind_lab.errors import ConfigurationError, ServiceError
 from docmind_lab.services.connections import BoundedConnection
 from docmind_lab.services.faults import Fault
@@ -41,21 +42,31 @@ _START_LIMIT_S = 60.0
 
 @dataclass(frozen=True)
 class ServiceOptions:
-    """What the services do. seed: for clients that do not say which run they belong to. peers: what peer agents do."""
+    """What the services do.
+
+    seed: for clients that do not say which run they belong to. peers: what peer agents do. slots_of_run: each run has
+    the profile's slots to itself; off, all clients of a wall door share them. cpu_charge: CPU seconds that each request
+    costs its client in virtual time, or "measured"; over sockets CPU takes the time it takes. model_variation: share of
+    the model's decisions that go another way.
+    """
 
     profile: LatencyProfile = field(default_factory=lambda: LatencyProfile.named("typical"))
     faults: tuple[Fault, ...] = ()
     stops_on_disconnect: bool = True
     seed: int = 0
     peers: PeerHabits = DEFAULT_HABITS
+    slots_of_run: bool = False
+    cpu_charge: CpuCharge = 0.0
+    model_variation: float = 0.0
 
     def door(self) -> WallDoor:
         """The services behind sockets."""
         return WallDoor(
-            llm=OpenAIService(self.profile, self.faults, self.seed),
+            llm=OpenAIService(self.profile, self.faults, self.seed, variation=self.model_variation),
             vectors=VectorService(self.profile, self.seed, faults=self.faults),
             stops_on_disconnect=self.stops_on_disconnect,
             slots=self.profile.slots,
+            slots_of_run=self.slots_of_run,
             peers=self.peer_behaviour(),
         )
 
@@ -72,6 +83,8 @@ class ServiceOptions:
                 "stops_on_disconnect": self.stops_on_disconnect,
                 "seed": self.seed,
                 "peers": self.peers.to_dict(),
+                "slots_of_run": self.slots_of_run,
+                "model_variation": self.model_variation,
             }
         )
 
@@ -82,17 +95,20 @@ class ServiceOptions:
             data = json.loads(text)
         except ValueError as error:
             raise ConfigurationError(f"service options must be one JSON object: {error}") from error
-        # Whoever says nothing of peers has those that are assumed.
-        expected = {field.name for field in fields(cls)} - {"peers"}
-        if not isinstance(data, dict) or data.keys() - {"peers"} != expected:
+        # Whoever says nothing of peers has those that are assumed, and of slots a server that all share.
+        left_out = {"peers", "slots_of_run", "model_variation"}
+        expected = {field.name for field in fields(cls)} - left_out - {"cpu_charge"}
+        if not isinstance(data, dict) or data.keys() - left_out != expected:
             raise ConfigurationError(f"service options must be a JSON object of {', '.join(sorted(expected))}")
-        data = {"peers": DEFAULT_HABITS.to_dict(), **data}
+        data = {"peers": DEFAULT_HABITS.to_dict(), "slots_of_run": False, "model_variation": 0.0, **data}
         for name, kind in (
             ("profile", dict),
             ("faults", list),
             ("stops_on_disconnect", bool),
             ("seed", int),
             ("peers", dict),
+            ("slots_of_run", bool),
+            ("model_variation", float),
         ):
             if not isinstance(data[name], kind):
                 raise ConfigurationError(f"service options: {name} cannot be {data[name]!r}")
@@ -102,6 +118,8 @@ class ServiceOptions:
             stops_on_disconnect=data["stops_on_disconnect"],
             seed=data["seed"],
             peers=PeerHabits.from_dict(data["peers"]),
+            slots_of_run=data["slots_of_run"],
+            model_variation=data["model_variation"],
         )
 
 

@@ -16,10 +16,12 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from docmind_lab.clocks.charges import CpuCharge
 from docmind_lab.clocks.virtual import VirtualClock
 from docmind_lab.errors import SimulationError
 from docmind_lab.network.virtual_network import Address, virtual_network
@@ -46,7 +48,8 @@ class VirtualDoor:
 
     slots: model calls worked on at once; None for no limit. addresses: host and port pairs at which the services are.
     connect_s: virtual seconds until a connection is made; inf for a server that never takes one in. peers: how the peer
-    agents behave; left out, by the habits that are assumed and as fast as the model is.
+    agents behave; left out, by the habits that are assumed and as fast as the model is. cpu_charge: see
+    `ServiceOptions`.
     """
 
     llm: Service
@@ -56,7 +59,9 @@ class VirtualDoor:
     addresses: Sequence[tuple[str, int]] = ((HOST, PORT),)
     connect_s: float = 0.0
     peers: PeerBehaviour | None = None
+    cpu_charge: CpuCharge = 0.0
     log: ServiceLog = field(default_factory=ServiceLog)
+    _charged_at_s: float = field(default=0.0, init=False, repr=False)
     _clock: VirtualClock | None = field(default=None, init=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
     # In order of arrival, so that whatever is done to all of them has one order.
@@ -85,6 +90,7 @@ class VirtualDoor:
                 )
             self._clock = clock
         self._queue, self._changed = SlotQueue(self.slots), threading.Condition()
+        self._charged_at_s = time.process_time()
         address = Address(self._accepted, self.connect_s)
         try:
             with virtual_network(clock, dict.fromkeys(self.addresses, address)):
@@ -103,6 +109,7 @@ class VirtualDoor:
         if request.tag("run-id") in self._over:
             connection.reply(RUN_IS_OVER)
             return
+        self._charge(clock)
         if request.path.startswith(PEERS_PATH) and self.peers is not None:
             self._peers_of(clock, self.peers).serve(request, connection)
             return
@@ -114,6 +121,8 @@ class VirtualDoor:
             connection.drop()
             clock.call_at(clock.now(), _raising(error))
             return
+        if self.cpu_charge == "measured":
+            self._charged_at_s = time.process_time()  # to make a plan is the server's work
         received_at = clock.now()
         row = self.log.received(request, plan, received_at)
         playing = Playing(plan, row, connection, clock, self.stops_on_disconnect, self._ended)
@@ -123,6 +132,15 @@ class VirtualDoor:
             self._let_start(self._queue.arrive(playing, received_at))
         else:
             playing.begin(received_at)
+
+    def _charge(self, clock: VirtualClock) -> None:
+        """Let the clock move on by what the client computed for its request."""
+        if self.cpu_charge == "measured":
+            used_s = time.process_time() - self._charged_at_s
+            self._charged_at_s += used_s
+            clock.charge(used_s)
+        elif self.cpu_charge:
+            clock.charge(self.cpu_charge)
 
     def _peers_of(self, clock: VirtualClock, behaviour: PeerBehaviour) -> VirtualPeers:
         # Function-level: the A2A SDK takes a second to load, and only what has peers needs it installed.

@@ -13,6 +13,8 @@ With `slots`, the model server works on so many requests at once and the others 
 counts from the receipt; a plan's own waits count from the instant its slot is had. A client that leaves the queue is
 forgotten at once with `stops_on_disconnect`; without, its request keeps its place, and takes a slot for an answer that
 nobody reads. A hang keeps its slot until its client leaves, or without `stops_on_disconnect` until its run is over.
+With `slots_of_run`, each run has that many slots and a queue to itself, as in virtual time, where it has the server to
+itself: runs that go side by side do not wait for each other.
 """
 
 from __future__ import annotations
@@ -77,20 +79,21 @@ class _Playing:
 class WallDoor:
     """An ASGI application in front of the services.
 
-    slots: model calls worked on at once; None for no limit. peers: how the peer agents behave; left out, by the habits
-    that are assumed and as fast as the model is. client_patience_s: how long the body of a request, and a client that
-    does not read, are waited for.
+    slots: model calls worked on at once; None for no limit. slots_of_run: the limit is of each run. peers: how the peer
+    agents behave; left out, by the habits that are assumed and as fast as the model is. client_patience_s: how long the
+    body of a request, and a client that does not read, are waited for.
     """
 
     llm: Service
     vectors: Service
     stops_on_disconnect: bool = True
     slots: int | None = None
+    slots_of_run: bool = False
     peers: PeerBehaviour | None = None
     clock: Clock = WALL
     log: ServiceLog = field(default_factory=ServiceLog)
     client_patience_s: float = CLIENT_PATIENCE_S
-    _queue: SlotQueue[_Playing] = field(init=False)
+    _queues: dict[str, SlotQueue[_Playing]] = field(default_factory=dict)
     _playing: set[_Playing] = field(default_factory=set)
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     _over: dict[str, None] = field(default_factory=dict)
@@ -98,7 +101,7 @@ class WallDoor:
     _planner: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="plan"))
 
     def __post_init__(self) -> None:
-        self._queue = SlotQueue(self.slots)
+        self._queue_of("")  # refuses a limit that is none
         self._host: PeerHost | None = None
         self._telling: set[asyncio.Task[None]] = set()
         if self.peers is None and isinstance(self.llm, OpenAIService):
@@ -144,7 +147,7 @@ class WallDoor:
             watcher.cancel()
             self._close(playing, "error")
             self._playing.discard(playing)
-            self._let_start(self._queue.leave(playing, self.clock.now()))
+            self._leave_queue(playing)
             await self._tell_changed()
 
     def _bounded(self, send: Send) -> Send:
@@ -193,7 +196,7 @@ class WallDoor:
 
     async def _has_slot(self, playing: _Playing) -> bool:
         """Whether the request got a slot, after waiting for it; False when the request was ended before."""
-        self._let_start(self._queue.arrive(playing, playing.row.received_at))
+        self._let_start(self._queue_of(playing.row.run_id).arrive(playing, playing.row.received_at))
         if playing.may_start.is_set():
             return True
         ends = self._ends(playing)
@@ -206,6 +209,19 @@ class WallDoor:
                 waiter.cancel()
             self._note_queue_wait(playing)
 
+    def _queue_of(self, run_id: str) -> SlotQueue[_Playing]:
+        key = run_id if self.slots_of_run else ""
+        if key not in self._queues:
+            self._queues[key] = SlotQueue(self.slots)
+        return self._queues[key]
+
+    def _leave_queue(self, playing: _Playing) -> None:
+        run_id = playing.row.run_id
+        queue = self._queue_of(run_id)
+        self._let_start(queue.leave(playing, self.clock.now()))
+        if self.slots_of_run and not queue.served and not queue.waiting and run_id in self._over:
+            del self._queues[run_id]
+
     def _let_start(self, turns: Iterable[Turn[_Playing]]) -> None:
         for turn in turns:
             turn.request.starts_at = turn.starts_at
@@ -214,7 +230,7 @@ class WallDoor:
 
     def _note_queue_wait(self, playing: _Playing) -> None:
         """What a request has waited so far, if it still does."""
-        if playing in self._queue.waiting:
+        if playing in self._queue_of(playing.row.run_id).waiting:
             playing.row.queue_wait_s = self.clock.now() - playing.row.received_at
 
     async def _play(self, plan: Plan, playing: _Playing, send: Send) -> None:
@@ -300,6 +316,8 @@ class WallDoor:
             if self._host is not None:
                 await self._host.forget(run_id)
             self.log.forget(run_id)
+            if self.slots_of_run and not any(playing.row.run_id == run_id for playing in self._playing):
+                self._queues.pop(run_id, None)
             await _reply(send, 200, {"run_id": run_id, "forgotten": True})
             return
         wait_quiet_s = _seconds(query.get("wait_quiet_s", ["0"])[0])
@@ -307,7 +325,7 @@ class WallDoor:
             await _reply(send, 400, {"error": "wait_quiet_s must be a finite number of seconds from 0 up"})
             return
         await self._until_quiet(run_id, wait_quiet_s)
-        for playing in self._queue.waiting:
+        for playing in self._queue_of(run_id).waiting:
             self._note_queue_wait(playing)
         rows = self.log.rows(run_id)
         await _reply(send, 200, {"run_id": run_id, "now": self.clock.now(), "rows": rows_as_json(rows)})

@@ -23,7 +23,7 @@ import json
 import os
 from collections.abc import Mapping
 from html import escape
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -51,7 +51,9 @@ class StudyDesign(BaseModel):
 
     name: the beginning of the study's id. repeats: runs in each combination. corpus, questions: as `compare` takes
     them; paths as seen from the working directory. horizon_factor: a run is observed for so many times its decision
-    timeout. side_by_side: runs under way at once on the wall clock. price: "INPUT/OUTPUT", of a million tokens of each,
+    timeout. side_by_side: runs under way at once on the wall clock. cpu_charge: CPU seconds of each request in virtual
+    time, or "measured". model_variation: share of the simulated model's decisions that vary.
+    price: "INPUT/OUTPUT", of a million tokens of each,
     such as "0.15/0.60"; the cost of every run is measured with it, and `budget_cost` needs it. replay: the folder of a
     recording that the study is swept over; it settles much, see `studies/replayed.py`.
     """
@@ -65,6 +67,8 @@ class StudyDesign(BaseModel):
     questions: str = ""
     horizon_factor: Annotated[float, Field(gt=1)] = HORIZON_FACTOR
     side_by_side: Annotated[int, Field(ge=1)] = SIDE_BY_SIDE
+    cpu_charge: Annotated[float, Field(ge=0, allow_inf_nan=False)] | Literal["measured"] = 0.0
+    model_variation: Annotated[float, Field(ge=0, le=1)] = 0.0
     price: str | None = None
     replay: str | None = None
     factors: Factors = Factors()
@@ -117,7 +121,7 @@ class StudyDesign(BaseModel):
         """What determines the runs, as JSON; equal designs have equal ones."""
         # Only where there are some: a study without second budgets is the one that it was before there were any.
         unsaid = {name for name in FIELDS if getattr(self.factors, name) == (NO_BUDGETS,)}
-        unset = {name for name in ("price", "replay") if getattr(self, name) is None}
+        unset = {name for name in ("price", "replay", "cpu_charge", "model_variation") if not getattr(self, name)}
         values = self.model_dump(mode="python", exclude={"factors", "corpus", "questions", *unset})
         values |= self.documents.design() | {"run_seeds": RUN_SEEDS}
         factors = self.factors.model_dump(mode="python", exclude={"alternative", "latency_profile", *unsaid})

@@ -89,7 +89,14 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
         if design.replay is not None:
             again = UNSAID_WORKLOAD if workload in WORKLOADS else workload
             asked = Asked(
-                timeout_s, design.repeats, alternatives=[chosen], retries=tries, budget=budget, workload=again
+                timeout_s,
+                design.repeats,
+                alternatives=[chosen],
+                retries=tries,
+                budget=budget,
+                workload=again,
+                cpu_charge=design.cpu_charge,
+                model_variation=design.model_variation,
             )
             yield Combination(replayed(design.replay, asked, design.corpus, design.questions))
             continue
@@ -112,5 +119,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
                 node_colour=node_colour,
                 workload=workload,
                 budget=budget,
+                cpu_charge=design.cpu_charge if clock == "virtual" else 0.0,
+                model_variation=design.model_variation,
             )
         )

@@ -43,7 +43,6 @@ def test_a_virtual_clock_is_a_clock_and_a_deadline_runs_on_it() -> None:
     [
         ({"horizon_s": 0}, "horizon_s must be"),
         ({"horizon_s": float("inf")}, "horizon_s must be finite"),
-        ({"cpu_charge_s": -1.0}, "cpu_charge_s must be"),
         ({"stall_after_s": 0.0}, "stall_after_s must be"),
         ({"cpus": 0}, "cpus must be"),
         ({"seed": "7"}, "seed must be"),
@@ -369,27 +368,46 @@ def test_timers_of_one_instant_fire_in_order_of_creation_in_threads_and_in_a_loo
 
 
 def test_cpu_time_is_free_unless_it_is_charged() -> None:
-    def main() -> float:
+    clock = VirtualClock()
+
+    def main(charge_s: float) -> float:
         for _ in range(10):
             sum(range(10_000))
+            clock.charge(charge_s)
             time.sleep(1)
         return time.monotonic()
 
-    assert VirtualClock().run(main) == 10
-    assert VirtualClock(cpu_charge_s=0.25).run(main) == 12.5
+    assert clock.run(main, 0.0) == 10
+    assert VirtualClock.run(clock, main, 0.25) - clock.returned_at_s == 0.0
+    assert clock.returned_at_s == 22.5
 
 
 def test_charged_cpu_time_is_the_one_cpu_of_all_actors() -> None:
+    clock = VirtualClock()
+
+    def worker(ended: list[float]) -> None:
+        time.sleep(1)
+        clock.charge(0.5)
+        ended.append(time.monotonic())
+
     def main() -> list[float]:
         ended: list[float] = []
-        threads = [threading.Thread(target=lambda: (time.sleep(1), ended.append(time.monotonic()))) for _ in range(3)]
+        threads = [threading.Thread(target=worker, args=(ended,)) for _ in range(3)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         return ended
 
-    assert VirtualClock(cpu_charge_s=0.5).run(main) == [1.5, 2.0, 2.5]
+    assert clock.run(main) == [1.5, 2.0, 2.5]
+
+
+def test_a_charge_outside_a_run_or_below_zero_is_refused() -> None:
+    clock = VirtualClock()
+    with pytest.raises(SimulationError, match="charge is for"):
+        clock.charge(1.0)
+    with pytest.raises(SimulationError, match="not -1"):
+        clock.run(clock.charge, -1.0)
 
 
 # ---- what a door needs

@@ -11,11 +11,12 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
 from langgraph.types import Command
 
+from docmind_lab.addresses import displayed
 from docmind_lab.alternatives.base import FreeState, Progress, run_to_outcome, run_to_outcome_async
 from docmind_lab.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.errors import NotSimulated, RunCut
 from docmind_lab.recorder import Recorder
-from docmind_lab.workloads.own.destinations import Own, Simulated, kind_of, shown
+from docmind_lab.workloads.own.destinations import Own, Simulated, kind_of
 from docmind_lab.workloads.own.doorway import RunDoorway, free_state
 from docmind_lab.workloads.own.nodes import NOWHERE, RunTree
 from docmind_lab.workloads.own.watch import RunWatch
@@ -161,6 +162,6 @@ def test_models_and_stores_are_simulated_whichever_host_they_are_at(method, url,
 
 
 def test_a_url_is_shown_without_what_may_be_secret_in_it() -> None:
-    assert shown("https://user:word@h.example.org:8443/a/b?key=k") == "https://h.example.org:8443/a/b"
+    assert displayed("https://user:word@h.example.org:8443/a/b?key=k") == "https://h.example.org:8443/a/b"
     with pytest.raises(NotSimulated, match=r"GET https://h.example.org/a: no simulated"):
         SIMULATED.of("GET", "https://h.example.org/a?key=k")

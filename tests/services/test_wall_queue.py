@@ -91,6 +91,22 @@ def served_s(row: RequestRow) -> float:
 
 
 @pytest.mark.wall
+def test_runs_with_slots_of_their_own_do_not_wait_for_each_other_and_calls_of_one_run_do(crowd_at):
+    crowd = crowd_at(slots_of_run=True)
+    other = Crowd(crowd.here)
+    crowd.comes("a")
+    other.comes("b")
+    crowd.comes("c")
+    rows, apart = crowd.rows(), other.rows()
+    other.gone()
+    assert (rows["a"].queue_wait_s, apart["b"].queue_wait_s) == (0.0, 0.0)
+    assert rows["a"].ended_at <= started_at(rows["c"]) <= rows["a"].ended_at + NOTICED_S
+    for run_id in (crowd.run_id, other.run_id):
+        crowd.here.log.forget(run_id)
+    assert crowd.here.door._queues.keys() == {""}, "nothing is kept of a run that is over"
+
+
+@pytest.mark.wall
 def test_one_slot_serves_in_order_of_arrival_and_a_wait_counts_from_the_receipt(crowd_at):
     crowd = crowd_at()
     for name in "abc":
@@ -265,7 +281,7 @@ def test_whoever_comes_leaves_or_is_ended_all_slots_are_free_in_the_end(stops):
             over = {"type": "http", "method": "DELETE", "path": "/log", "headers": []}
             await door({**over, "query_string": f"run_id=run-{number}".encode()}, nothing, nothing)
         await asyncio.wait_for(asyncio.gather(*requests, return_exceptions=True), 10)
-        assert (door._queue.served, door._queue.waiting, door._playing) == (frozenset(), (), set())
+        assert (door._queue_of("").served, door._queue_of("").waiting, door._playing) == (frozenset(), (), set())
         await asyncio.gather(*(asked(door, "", 0.02, None) for _ in range(3)))
         fresh = door.log.rows("")
         assert [row.outcome for row in fresh] == ["ok"] * 3

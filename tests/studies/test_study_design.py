@@ -66,7 +66,7 @@ def test_every_combination_of_levels_is_there() -> None:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"seeds": 1}, "seeds: there is no such field; there are corpus, factors"),
+        ({"seeds": 1}, "seeds: there is no such field; there are corpus, cpu_charge, factors"),
         ({"factors": {"budget": 3}}, "factors.budget: there is no such field; there are alternative, budget_calls"),
         ({"repeats": 0}, "repeats: "),
         ({"seed": 1.5}, "seed: "),

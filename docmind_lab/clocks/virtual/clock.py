@@ -48,8 +48,6 @@ class VirtualClock:
         for the same number, and makes locks places to lose the baton.
     horizon_s: virtual seconds from a run's begin that it is observed. What the function leaves behind goes on until
         then and is ended; a function that has not returned by then fails.
-    cpu_charge_s: virtual seconds that each expired sleep or timeout adds to the clock, as if the one CPU had been busy
-        so long; CPU time is free by default.
     stall_after_s: real seconds that an actor may go without a virtual wait.
     cpus: what `os.cpu_count()` is inside, so that the default size of pools does not depend on the machine.
     on_entry: called with this clock as a run begins, for context managers that are held open until its last actor has
@@ -72,7 +70,6 @@ class VirtualClock:
         self,
         seed: int | None = None,
         horizon_s: float = DEFAULT_HORIZON_S,
-        cpu_charge_s: float = 0.0,
         stall_after_s: float = DEFAULT_STALL_AFTER_S,
         *,
         cpus: int = DEFAULT_CPUS,
@@ -83,14 +80,11 @@ class VirtualClock:
             _is_number(horizon_s) and 0 < horizon_s < math.inf, "horizon_s", horizon_s, "finite virtual seconds above 0"
         )
         _require(
-            _is_number(cpu_charge_s) and 0 <= cpu_charge_s < math.inf, "cpu_charge_s", cpu_charge_s, "0 or more seconds"
-        )
-        _require(
             _is_number(stall_after_s) and stall_after_s > 0, "stall_after_s", stall_after_s, "real seconds above 0"
         )
         _require(isinstance(cpus, int) and cpus > 0, "cpus", cpus, "a number of CPUs, 1 or more")
         _require(seed is None or isinstance(seed, int), "seed", seed, "None for first-come order, or a whole number")
-        self.seed, self.horizon_s, self.cpu_charge_s, self.stall_after_s = seed, horizon_s, cpu_charge_s, stall_after_s
+        self.seed, self.horizon_s, self.stall_after_s = seed, horizon_s, stall_after_s
         self.cpus, self.on_entry = cpus, tuple(on_entry)
         self.returned_at_s: float | None = None
         self.quiescent_at_s: float | None = None
@@ -204,7 +198,7 @@ class VirtualClock:
             self._at_end.pop()()
 
     def _new_kernel(self, start_s: float) -> Kernel:
-        return Kernel(start_s, start_s + self.horizon_s, self.seed, self.cpu_charge_s, self.cpus)
+        return Kernel(start_s, start_s + self.horizon_s, self.seed, self.cpus)
 
     # ---- for whoever brings something of their own into a run
 
@@ -221,6 +215,19 @@ class VirtualClock:
         if self._runs is None:
             raise SimulationError("call_at is for the run that is going on, and none is; ask from on_entry or inside")
         return self._kernel.call_at(at_s, function)
+
+    def charge(self, seconds: float) -> None:
+        """Let the clock move on by CPU time, during which no actor runs: CPU time is free otherwise.
+
+        Args:
+            seconds: Of virtual time. Timers that are due by then fire late, as they do while an interpreter computes.
+
+        Raises:
+            SimulationError: Outside a run, or for a number below 0.
+        """
+        if self._runs is None or not 0 <= seconds < math.inf:
+            raise SimulationError(f"charge is for 0 or more CPU seconds in the run that is going on, not {seconds!r}")
+        self._kernel.now_s += seconds
 
     def at_end(self, function: Callable[[], object]) -> None:
         """Have a function called when the run is over, however it ends; outside the simulation, the latest first."""

@@ -52,12 +52,12 @@ class Kernel:
     """The state of one run.
 
     start_s: virtual instant at which it begins. limit_at_s: no timer after this instant fires. seed: None for
-    first-come order. cpu_charge_s: what each firing timer of an actor adds to the clock. cpus: see `VirtualClock`.
+    first-come order. cpus: see `VirtualClock`.
     """
 
-    def __init__(self, start_s: float, limit_at_s: float, seed: int | None, cpu_charge_s: float, cpus: int) -> None:
+    def __init__(self, start_s: float, limit_at_s: float, seed: int | None, cpus: int) -> None:
         self.now_s, self.started_at_s, self.limit_at_s = start_s, start_s, limit_at_s
-        self.cpu_charge_s, self.cpus = cpu_charge_s, cpus
+        self.cpus = cpus
         self.exploring = seed is not None
         self.clock: VirtualClock | None = None
         self.main: Actor | None = None
@@ -229,7 +229,6 @@ class Kernel:
 
     def _fire_one(self, target: Actor | Alarm) -> None:
         if isinstance(target, Actor):
-            self.now_s += self.cpu_charge_s
             self.make_ready(target, woken=False)
             return
         self._in_alarm = True

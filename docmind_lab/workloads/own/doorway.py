@@ -29,7 +29,7 @@ class RunDoorway:
     def stream(
         self, inner: Callable[..., Iterator[Any]], config: Any, given: Any, *rest: Any, **options: Any
     ) -> Iterator[Any]:
-        """The graph's states, with the deadline in force around it."""
+        """What the graph streams, with the deadline in force around it; states alone are turned into `FreeState`."""
         seen = free_state if options.get("stream_mode") == "values" else _as_it_is
         with self._in_force(config, rest, options):
             for state in inner(self._input(given), *rest, **options):
@@ -51,6 +51,10 @@ class RunDoorway:
     async def ainvoke(self, inner: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Any:
         """`invoke`, async."""
         return free_state(await inner(*arguments, **options))
+
+    def seen(self, state: Any) -> FreeState:
+        """A state of the graph as alternatives read it."""
+        return free_state(state)
 
     @contextlib.contextmanager
     def _in_force(self, config: Any, rest: tuple[Any, ...], options: Mapping[str, Any]) -> Iterator[None]:

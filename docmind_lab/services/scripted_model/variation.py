@@ -1,0 +1,74 @@
+"""How the scripted model varies: hand-overs, searches and answers that are not the best, drawn by the key of the call.
+
+Without variation the same question gets the same sources and the same answer in every run, whatever its seed, so that
+quality is a constant of the question. With it, a share of the model's decisions goes another way: the supervisor hands
+over to another agent, retrieval searches for a part of the words, synthesis leaves sentences out. Runs of one seed
+under two alternatives still meet the same decisions.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.randomness import DrawKey
+from docmind_lab.services.scripted_model.conversation import HANDOFF_PREFIX, Conversation, Reply, ToolCall
+
+_WORD = re.compile(r"\S+")
+# A sentence with the id of its document behind it, as synthesis writes them.
+_CITED = re.compile(r".+?\[[^\]]+\]\s*", re.DOTALL)
+
+
+def checked_variation(share: object) -> float:
+    """The share. Raises: ConfigurationError if it is none."""
+    if isinstance(share, int | float) and not isinstance(share, bool) and 0 <= share <= 1:
+        return float(share)
+    raise ConfigurationError(f"model_variation must be a share of the decisions from 0 to 1, not {share!r}")
+
+
+def varied(reply: Reply, conversation: Conversation, role: str, key: DrawKey, share: float) -> Reply:
+    """The reply, or in a share of the cases another one that this role might give.
+
+    Args:
+        reply: What the model says without variation.
+        conversation: The request.
+        role: Who asks; others than supervisor, retrieval and synthesis do not vary.
+        key: Of the call, which decides whether and how the reply varies.
+        share: Of the decisions that vary, from 0 to 1.
+    """
+    if share == 0 or key.uniform("variation") >= share:
+        return reply
+    drawn = key.uniform("variation kind")
+    if role == "supervisor":
+        return _handed_over(reply, conversation, drawn)
+    if role == "retrieval":
+        return replace(reply, tool_calls=tuple(_searched_for_less(call, drawn) for call in reply.tool_calls))
+    if role == "synthesis":
+        return replace(reply, text=_shortened(reply.text, drawn))
+    return reply
+
+
+def _handed_over(reply: Reply, conversation: Conversation, drawn: float) -> Reply:
+    """A hand-over to another agent than the one whose turn it is; the end of a run stays its end."""
+    best = reply.tool_calls[0].name if reply.tool_calls else ""
+    if not best.startswith(HANDOFF_PREFIX):
+        return reply
+    others = [name for name in conversation.tools if name.startswith(HANDOFF_PREFIX) and name != best]
+    return Reply(tool_calls=(ToolCall(others[int(drawn * len(others))], {}),)) if others else reply
+
+
+def _searched_for_less(call: ToolCall, drawn: float) -> ToolCall:
+    """The search with a half to all but one of its words."""
+    words = _WORD.findall(str(call.arguments.get("query", "")))
+    if len(words) < 2:
+        return call
+    kept = max(1, int(len(words) * (0.5 + drawn / 2)))
+    first = int(drawn * 7919) % (len(words) - kept + 1)
+    return replace(call, arguments={**call.arguments, "query": " ".join(words[first : first + kept])})
+
+
+def _shortened(text: str, drawn: float) -> str:
+    """The answer without some of its sentences; at least one stays."""
+    cited = _CITED.findall(text)
+    return text if len(cited) < 2 else "".join(cited[: 1 + int(drawn * (len(cited) - 1))]).strip()

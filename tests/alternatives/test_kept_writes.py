@@ -1,0 +1,155 @@
+"""What a cut run returns: everything that the nodes which had finished wrote, under every alternative that streams."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, cast
+
+import pytest
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import RunnableLambda
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Overwrite
+from manual_clock import ManualClock
+from virtual_runs import VirtualRuns
+
+from docmind_lab.alternatives.base import STREAM_MODES, Progress
+from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.comparison import Comparison
+from docmind_lab.deadlines import Deadline, PropagationPolicy, policy_scope
+from docmind_lab.graphs.agent_node import AgentNode
+from docmind_lab.graphs.build_params import SupervisorBuildParams
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.services.server import ServiceOptions
+
+# Of forty repeats at 8 s, those that are cut in the middle of a fan-out of which one branch has finished.
+DISCORDANT = (169588488377777, 255242311270067)
+STREAMING = ("A", "A:uncommitted", "B:streamed", "C", "D", "E", "F")
+
+
+@pytest.fixture(scope="module")
+def recalls(virtual_runs: VirtualRuns) -> Callable[[str], list[tuple[str, float]]]:
+    """Outcome and source recall of an alternative on the discordant seeds."""
+    profile = LatencyProfile.named("heavy_tail/3")
+
+    def measured(alternative: str) -> list[tuple[str, float]]:
+        comparison = Comparison(
+            decision_timeout_s=8.0,
+            runs=40,
+            alternatives=parse_alternatives(alternative),
+            profile=profile,
+            corpus="handbook",
+        )
+        orders = {order.facts.seed: order for order in comparison.orders()}
+        runs = [virtual_runs.system.measure(orders[seed], ServiceOptions(profile)).run for seed in DISCORDANT]
+        return [(run.outcome, run.source_recall) for run in runs]
+
+    return measured
+
+
+@pytest.mark.parametrize("alternative", STREAMING)
+def test_a_branch_that_had_finished_when_the_fan_out_was_cut_counts_for_every_alternative(
+    recalls: Callable[[str], list[tuple[str, float]]], alternative: str
+) -> None:
+    assert recalls(alternative) == [("partial", 1.0), ("partial", 1.0)]
+
+
+def test_a_hard_timeout_around_a_future_has_nothing_to_return(
+    recalls: Callable[[str], list[tuple[str, float]]],
+) -> None:
+    assert recalls("B") == [("timed_out", 0.0), ("timed_out", 0.0)]
+
+
+@pytest.mark.parametrize(("commits", "documents"), [(True, [{"id": "a"}]), (False, None)])
+def test_a_cut_agent_commits_what_it_found_only_where_its_policy_says_so(commits: bool, documents: Any) -> None:
+    deadline = Deadline.after(1.0, ManualClock())
+
+    class Agent:
+        def stream(self, state: dict[str, Any], *arguments: Any, **options: Any) -> Iterator[dict[str, Any]]:
+            yield {**state, "documents": [{"id": "a"}], "messages": [*state["messages"], AIMessage("A draft.", id="d")]}
+            raise deadline.exceeded("research", "network")
+
+    node = AgentNode(cast("Any", Agent()), "research_agent", SupervisorBuildParams())
+    with policy_scope(PropagationPolicy(commits_cut_agents=commits)):
+        update = node.invoke({"messages": [HumanMessage("?", id="q")]}).update
+    assert update is not None
+    assert update.get("documents") == documents
+    assert update["stop_reason"] == "deadline"
+    assert bool(update["messages"]) == commits
+
+
+class State(MessagesState):
+    documents: Annotated[list[dict[str, Any]], operator.add]
+    newest: str
+    hidden: int
+
+
+def fan_out(*branches: Callable[[State], Any]) -> Any:
+    made = StateGraph(State)
+    for number, branch in enumerate(branches):
+        made.add_node(f"branch{number}", RunnableLambda(branch))
+        made.add_edge(START, f"branch{number}")
+    return made.compile()
+
+
+def failing(state: State) -> Any:
+    raise RuntimeError("the other branches have finished")
+
+
+def shown(graph: Any, inputs: dict[str, Any]) -> Progress:
+    progress = Progress.of(graph)
+
+    def work() -> None:
+        for chunk in graph.stream(inputs, {"max_concurrency": 1}, stream_mode=STREAM_MODES):
+            progress.show(chunk)
+
+    with pytest.raises(RuntimeError, match="other branches"):
+        work()
+    return progress
+
+
+def test_writes_go_through_the_reducers_of_the_graph_and_leave_its_state_alone() -> None:
+    before = [{"id": "a"}]
+    graph = fan_out(lambda state: {"documents": [{"id": "b"}], "newest": "b"}, lambda state: None, failing)
+    progress = shown(graph, {"messages": [HumanMessage("?")], "documents": before})
+    for _ in range(2):  # reading changes nothing
+        assert [document["id"] for document in progress.state["documents"]] == ["a", "b"]
+    assert (progress.state["newest"], before) == ("b", [{"id": "a"}])
+    stopped = progress.stopped("deadline")
+    assert (stopped.outcome, len(stopped.documents)) == ("partial", 2)
+
+
+def test_two_writes_to_a_channel_without_a_reducer_leave_it_as_it_was() -> None:
+    graph = fan_out(lambda state: {"newest": "b"}, lambda state: {"newest": "c"}, failing)
+    assert shown(graph, {"messages": [], "newest": "a"}).state["newest"] == "a"
+
+
+def test_an_overwrite_replaces_what_a_reducer_would_add_to() -> None:
+    graph = fan_out(lambda state: {"documents": Overwrite([{"id": "c"}])}, failing)
+    assert shown(graph, {"messages": [], "documents": [{"id": "a"}]}).state["documents"] == [{"id": "c"}]
+
+
+def test_a_state_takes_the_place_of_the_updates_that_led_to_it() -> None:
+    graph = fan_out(lambda state: {"documents": [{"id": "b"}]})
+    progress = Progress.of(graph)
+    for chunk in graph.stream({"messages": [], "documents": [{"id": "a"}]}, stream_mode=STREAM_MODES):
+        progress.show(chunk)
+    assert [document["id"] for document in progress.state["documents"]] == ["a", "b"]
+
+
+def test_streaming_updates_does_not_turn_a_models_calls_into_streaming_ones() -> None:
+    streamed: list[str] = []
+
+    class Model(FakeListChatModel):
+        def _stream(self, *arguments: Any, **options: Any) -> Any:
+            streamed.append("streamed")
+            return super()._stream(*arguments, **options)
+
+    model = Model(responses=["yes"])
+    graph = fan_out(lambda state: {"messages": [model.invoke("?")]})
+    assert list(graph.stream({"messages": []}, stream_mode=STREAM_MODES))
+    assert streamed == []
+    assert list(graph.stream({"messages": []}, stream_mode="messages"))
+    assert streamed

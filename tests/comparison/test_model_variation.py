@@ -1,0 +1,66 @@
+"""Quality that varies within a question: off by default, drawn by key, the same for all alternatives of a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pandas as pd
+import pytest
+
+from docmind_lab.alternatives import Unguarded
+from docmind_lab.comparison import Comparison, compare
+from docmind_lab.errors import ConfigurationError
+from docmind_lab.records import to_frame
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.services.server import ServiceOptions
+from docmind_lab.settings import Settings
+from docmind_lab.simulation import SimulatedSystem
+from docmind_lab.system import handbook
+
+QUALITY = ["source_recall", "answer_score", "llm_calls"]
+PROFILE = LatencyProfile.named("typical")
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[SimulatedSystem]:
+    made = SimulatedSystem(Settings(), corpus=handbook())
+    yield made
+    made.close()
+
+
+def of_one_question(system: SimulatedSystem, variation: float) -> pd.DataFrame:
+    """Ten runs of one question without a limit, each with a seed of its own."""
+    comparison = Comparison(
+        600.0, 120, alternatives=(Unguarded(),), profile=PROFILE, corpus="handbook", model_variation=variation
+    )
+    options = ServiceOptions(PROFILE, model_variation=variation)
+    orders = [order for order in comparison.orders() if order.facts.question_id == "h10"]
+    return to_frame("runs", [system.measure(order, options).run for order in orders])
+
+
+def test_quality_is_a_constant_of_the_question_unless_the_model_varies(system: SimulatedSystem) -> None:
+    constant, varied = of_one_question(system, 0.0), of_one_question(system, 0.5)
+    assert len(varied) == 10
+    assert (constant[QUALITY].nunique() == 1).all()
+    assert (varied[QUALITY].nunique() > 1).all(), "path length, recall and answer score vary within a question"
+
+
+def test_alternatives_of_one_seed_meet_the_same_decisions() -> None:
+    runs = compare(600.0, 4, alternatives="A,C", profile="typical", corpus="handbook", model_variation=0.5).runs
+    by_arm = [
+        group.sort_values("seed")[QUALITY].to_numpy().tolist()
+        for _, group in runs.groupby("alternative", observed=True)
+    ]
+    assert by_arm[0] == by_arm[1]
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.5, float("nan"), True])
+def test_a_share_that_is_none_is_refused_by_name(share: float) -> None:
+    with pytest.raises(ConfigurationError, match="model_variation must be a share"):
+        compare(600.0, 1, corpus="handbook", model_variation=share)
+
+
+def test_a_service_in_another_process_varies_as_much() -> None:
+    options = ServiceOptions(model_variation=0.25, slots_of_run=True)
+    assert ServiceOptions.from_json(options.as_json()) == options
+    assert options.door().llm.variation == 0.25  # type: ignore[attr-defined]

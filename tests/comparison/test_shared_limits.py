@@ -1,0 +1,67 @@
+"""What runs of a comparison share and what they do not, and what the manifest says of the machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from docmind_lab.agreement import agreement
+from docmind_lab.alternatives import Unguarded
+from docmind_lab.comparison import Comparison, compare, run_comparison
+from docmind_lab.comparison.asked import Asked
+from docmind_lab.comparison.asking import comparison_of
+from docmind_lab.comparison.design import SIDE_BY_SIDE
+from docmind_lab.manifest import MachineUse
+from docmind_lab.recordings.choices import NOTHING_KEPT
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.settings import Settings
+from docmind_lab.summary import summarise
+
+# One slot of one run: waits of tenths of a second, long beside the CPU time of Python (0.1 s a run) and short enough
+# for a test.
+ONE_SLOT = replace(LatencyProfile.named("typical/8"), slots=1)
+
+
+@pytest.mark.wall
+def test_the_clocks_agree_where_runs_side_by_side_have_one_slot_each() -> None:
+    asked = Comparison(30.0, 4, alternatives=(Unguarded(),), profile=ONE_SLOT, corpus="handbook")
+    virtual = run_comparison(asked, Settings(), workers=1)
+    wall = run_comparison(replace(asked, clock="wall"), Settings())
+    found = agreement(virtual, wall)
+    assert len(found.pairs) == 4
+    assert found.same_outcome == 1.0
+    # Runs that shared the slot waited for three others: later by more than the whole run. A busy machine takes half a
+    # run's time for its Python at most.
+    assert (found.pairs["later_s"] < 0.75 * found.pairs["virtual_returned_at_s"]).all()
+    waits = wall.calls.query("kind == 'llm'")["queue_wait_s"]
+    assert waits.max() < 2.0 * virtual.calls.query("kind == 'llm'")["queue_wait_s"].max() + 0.25
+
+
+@pytest.mark.parametrize(
+    "section", [{"llm": {"base_url": "http://127.0.0.1:9/v1"}}, {"database": {"qdrant_url": "http://127.0.0.1:9"}}]
+)
+def test_runs_at_a_live_endpoint_go_one_at_a_time_unless_asked(section: dict[str, dict[str, str]]) -> None:
+    settings = Settings(**section)
+    assert comparison_of(Asked(), NOTHING_KEPT, settings)[0].side_by_side == 1
+    assert comparison_of(Asked(side_by_side=3), NOTHING_KEPT, settings)[0].side_by_side == 3
+    assert comparison_of(Asked(clock="wall"), NOTHING_KEPT, Settings())[0].side_by_side == SIDE_BY_SIDE
+
+
+def test_the_manifest_says_how_busy_the_machine_was_and_what_a_run_cost() -> None:
+    study = compare(2.0, 2, alternatives="A", profile="typical/10", corpus="handbook")
+    use = study.manifest["machine_use"]
+    assert use["cpu_s_per_run"] > 0
+    assert use["wall_s"] > 0
+    assert len(use["load_per_core"]) == 2
+    limits = next(line for line in summarise(study.runs, study.manifest).advice if line.startswith("Limits:"))
+    assert f"A run took {use['cpu_s_per_run']:.2g} s of it on this machine" in limits
+
+
+def test_cpu_time_of_a_run_is_none_without_runs_and_that_of_workers_where_there_are_any() -> None:
+    use = MachineUse()
+    assert use.to_dict(0)["cpu_s_per_run"] is None
+    assert use.to_dict(1)["cpu_s_per_run"] is not None
+    use.add_workers(1.0)
+    use.add_workers(0.5)
+    assert use.to_dict(3)["cpu_s_per_run"] == 0.5
