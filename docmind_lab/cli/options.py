@@ -13,7 +13,7 @@ from docmind_lab.cli import sending
 
 TIMEOUT_VARIABLE = "DOCMIND_AGENTS__DECISION_TIMEOUT"
 _FAULT = (
-    "Fault as kind=seconds@attempts:role:probability, all but the kind optional, such as hang, stall=5, http_500@1 or "
+    "Fault, with =seconds, @attempts, :role and :probability where they are wanted, such as hang, stall=5, http_500@1 or "
     "trickle:synthesis:0.5; may be repeated."
 )
 _PROFILE = "Latency profile: fast, typical, heavy_tail, local_gpu or a file of docmind-lab profile; /N divides it."
