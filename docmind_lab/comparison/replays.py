@@ -16,14 +16,11 @@ from docmind_lab.comparison.asked import UNSAID_SEED, UNSAID_WORKLOAD, Asked
 from docmind_lab.comparison.design import RUN_SEEDS, Comparison
 from docmind_lab.comparison.documents import Documents, documents_of
 from docmind_lab.errors import ConfigurationError
-from docmind_lab.recordings.recording import Recording
+from docmind_lab.recordings.recording import RECORDED, Recording
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.settings import Settings
 from docmind_lab.workloads.kinds import OWN_PREFIX, WORKLOADS
-
-RECORDED = "recorded"
-"""The level of `latency_profile` in a replay."""
 
 
 def off_endpoints(settings: Settings) -> Settings:

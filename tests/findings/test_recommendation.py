@@ -60,6 +60,13 @@ def test_a_share_that_is_surely_below_is_told_apart_from_one_that_is_not_shown()
     assert "no number of runs shows 95% at a share of 95.0%" in perhaps.sentences[0]
 
 
+def test_a_share_in_a_replay_is_a_lower_bound_so_it_is_never_surely_below() -> None:
+    found = recommend(sweep((10.0, 40, 80), latency_profile="recorded"))
+    assert found.frame.iloc[0]["verdict"] == "not known"
+    assert "in a replay a lower bound" in found.sentences[0]
+    assert found.sentences[-1].startswith("A replay: calls that the recording cut")
+
+
 @pytest.mark.parametrize(("successes", "runs", "target"), [(20, 20, 0.95), (98, 100, 0.95), (9, 10, 0.8)])
 def test_the_missing_runs_are_the_fewest_that_do(successes: int, runs: int, target: float) -> None:
     needed = runs + int(missing_runs(successes, runs, target))
