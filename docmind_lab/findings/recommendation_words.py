@@ -57,7 +57,7 @@ def words_of(
         f"Reached: the lower bound of the {percent(confidence)} Wilson interval is at least {percent(target)}, tested "
         "from the largest decision timeout down to the first failure; all runs count, whatever became of them."
     )
-    sentences += assumptions_of(runs)
+    sentences += assumptions_of(runs, frame, apart)
     chosen = list(_choices(frame, runs, apart))
     settings = chosen[0][1] if len(chosen) == 1 else ""
     return Words(title, tuple(sentences), tuple(line for line, _ in chosen), settings)
