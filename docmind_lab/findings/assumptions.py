@@ -45,7 +45,7 @@ def assumptions_of(runs: pd.DataFrame, decided: pd.DataFrame, apart: Sequence[st
 
 
 def _ranges(decided: pd.DataFrame, others: Sequence[str]) -> Iterator[str]:
-    """How far the advice for each arm goes over the correlations that its runs had. others: columns of its condition."""
+    """How far the advice for each arm goes over the correlations that its runs had. others: of its condition."""
     profiles = decided["latency_profile"].astype("str")
     rows = decided.assign(correlation=profiles.map(correlation_in), profile=profiles.map(base_name))
     for values, group in rows.groupby(["arm", "profile", *others], observed=True, sort=True):
