@@ -8,7 +8,7 @@ import pandas as pd
 
 from docmind_lab.findings.tables import joined, one_line
 from docmind_lab.recordings.recording import RECORDED
-from docmind_lab.services.dependence import base_name, correlation_in
+from docmind_lab.services.dependence import base_name, correlation_in, without_correlation
 
 
 def is_replay(runs: pd.DataFrame) -> bool:
@@ -47,7 +47,7 @@ def assumptions_of(runs: pd.DataFrame, decided: pd.DataFrame, apart: Sequence[st
 def _ranges(decided: pd.DataFrame, others: Sequence[str]) -> Iterator[str]:
     """How far the advice for each arm goes over the correlations that its runs had. others: of its condition."""
     profiles = decided["latency_profile"].astype("str")
-    rows = decided.assign(correlation=profiles.map(correlation_in), profile=profiles.map(base_name))
+    rows = decided.assign(correlation=profiles.map(correlation_in), profile=profiles.map(without_correlation))
     for values, group in rows.groupby(["arm", "profile", *others], observed=True, sort=True):
         arm, *where = (str(value) for value in values)
         reached = group[group["verdict"] == "reached"].sort_values("correlation")

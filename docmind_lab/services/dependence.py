@@ -85,6 +85,13 @@ def correlation_in(name: str) -> float:
     return float(found[1]) if found else 0.0
 
 
+def without_correlation(name: str) -> str:
+    """The name of a profile without the correlation that it says, its other options kept."""
+    base = base_name(name)
+    kept = [part for part in name.removeprefix(base)[1:].split("&") if part and not part.startswith("correlation=")]
+    return f"{base}?{'&'.join(kept)}" if kept else base
+
+
 def normal_score(level: float) -> float:
     """The standard normal quantile at a level in [0, 1], finite at its ends."""
     return _NORMAL.inv_cdf(min(max(level, _SMALLEST_LEVEL), 1 - _SMALLEST_LEVEL))
