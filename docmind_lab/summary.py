@@ -21,6 +21,7 @@ from docmind_lab.findings.prices import PRICES
 from docmind_lab.findings.recommendation import recommend
 from docmind_lab.findings.second_budgets import is_budgeted, levels_in_words, spending_of
 from docmind_lab.findings.tables import counted, duration, joined, one_line
+from docmind_lab.recordings.account import LOWER_BOUND
 from docmind_lab.statistics import share_interval
 
 _SHARE = ("share", "low", "high")
@@ -205,11 +206,14 @@ def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
 def _of_its_making(manifest: Mapping[str, Any]) -> Iterator[str]:
     """What of the runs was not as it looks: calls of a replay that nobody had recorded, a cap that ended the study."""
     calls = manifest.get("replayed_calls", {})
-    if calls.get("not_recorded") or calls.get("of_another_alternative"):
+    if any(calls.get(name) for name in ("not_recorded", "of_another_alternative", "cut_in_the_recording")):
         yield (
             f"A replay: {calls['recorded']:,} calls as they were recorded, {calls['of_another_alternative']:,} as "
-            f"another alternative's were, {calls['not_recorded']:,} drawn from those of their role."
+            f"another alternative's were, {calls['not_recorded']:,} drawn from those of their role; "
+            f"{calls['cut_in_the_recording']:,} were cut in the recording, and what follows the cut is drawn."
         )
+    if calls.get("longer_than_observed"):
+        yield f"{counted(calls['longer_than_observed'], 'call')} of the replay {LOWER_BOUND}."
     if "ended_by" in manifest:
         yield f"Ended by {manifest['ended_by']}: the runs that are here are whole, the others were not made."
 

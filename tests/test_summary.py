@@ -131,10 +131,14 @@ def test_failures_are_named_once_with_their_node_and_count() -> None:
 
 def test_it_says_what_of_a_replay_was_not_recorded_and_what_ended_a_study() -> None:
     runs = study_of([sample_run("cooperative", 0)]).runs
-    calls = {"recorded": 1_200, "of_another_alternative": 3, "not_recorded": 4, "cut_in_the_recording": 0}
+    calls = {"recorded": 1_200, "of_another_alternative": 3, "not_recorded": 4, "cut_in_the_recording": 5}
+    calls |= {"longer_than_observed": 2}
     manifest = {**MANIFEST, "replayed_calls": calls, "ended_by": "max_requests=60"}
-    *_, replayed, ended = summarise(runs, manifest).advice
+    *_, replayed, longer, ended = summarise(runs, manifest).advice
     assert "1,200 calls as they were recorded, 3 as another alternative's were, 4 drawn" in replayed
+    assert "5 were cut in the recording" in replayed
+    assert longer.startswith("2 calls of the replay drew a length beyond what the recording could observe")
+    assert "shares answered in time are lower bounds" in longer
     assert ended.startswith("Ended by max_requests=60")
 
 

@@ -13,8 +13,8 @@ from docmind_lab.cli import sending
 
 TIMEOUT_VARIABLE = "DOCMIND_AGENTS__DECISION_TIMEOUT"
 _FAULT = (
-    "Fault, with =seconds, @attempts, :role and :probability where they are wanted, such as hang, stall=5, http_500@1 or "
-    "trickle:synthesis:0.5; may be repeated."
+    "Fault, with =seconds, @attempts, :role and :probability where they are wanted, such as hang, stall=5, "
+    "http_500@1 or trickle:synthesis:0.5; may be repeated."
 )
 _PROFILE = "Latency profile: fast, typical, heavy_tail, local_gpu or a file of docmind-lab profile; /N divides it."
 

@@ -28,7 +28,8 @@ def profile(
             "--map",
             metavar="FIELD=COLUMN[:UNIT]",
             help="Which column is which, as latency_s=duration_ms:ms; once for each field: latency_s, first_token_s, "
-            "output_tokens, kind, outcome, error, model. Units: s, ms, us, ns.",
+            "output_tokens, kind, outcome, error, model, session (the run of a call). Units: s, ms, us, "
+            "ns.",
         ),
     ] = None,
     ok: Annotated[

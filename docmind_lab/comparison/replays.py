@@ -16,14 +16,11 @@ from docmind_lab.comparison.asked import UNSAID_SEED, UNSAID_WORKLOAD, Asked
 from docmind_lab.comparison.design import RUN_SEEDS, Comparison
 from docmind_lab.comparison.documents import Documents, documents_of
 from docmind_lab.errors import ConfigurationError
-from docmind_lab.recordings.recording import Recording
+from docmind_lab.recordings.recording import RECORDED, Recording
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.settings import Settings
 from docmind_lab.workloads.kinds import OWN_PREFIX, WORKLOADS
-
-RECORDED = "recorded"
-"""The level of `latency_profile` in a replay."""
 
 
 def off_endpoints(settings: Settings) -> Settings:
@@ -51,7 +48,14 @@ def replayed_comparison(recording: Recording, asked: Asked, clock: ClockName, se
         seed=design["seed"],
         alternatives=parse_alternatives(chosen, asked.retries, budgeted_retries=settings.agents.max_retries),
         # Its tables are not used; the name stands in the replay's.
-        profile=dataclasses.replace(LatencyProfile.from_dict(design["latency_profile"]), name=RECORDED),
+        # How its calls are slow together is in the recorded times.
+        profile=dataclasses.replace(
+            LatencyProfile.from_dict(design["latency_profile"]),
+            name=RECORDED,
+            correlation=0.0,
+            brownout=0.0,
+            slowdown=0.0,
+        ),
         faults=() if design["fault"] == "none" else tuple(Fault.parse(text) for text in design["fault"].split("+")),
         stops_on_disconnect=design["stops_on_disconnect"],
         client_retries=client_retries if asked.retries is None else asked.retries,

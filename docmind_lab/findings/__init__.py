@@ -5,6 +5,7 @@ weights.py           which option wins under which weights
 measured_perf.py     Perf measured: its components, and the map to a score
 scorecard.py         ADR-056's table with measured Perf; scorecard_frames.py its frames, scorecard_words.py its words
 recommendation.py    the smallest decision timeout that keeps a promise; recommendation_words.py says it
+assumptions.py       what a recommended decision timeout assumes of the latencies of its runs
 contrasts.py         every arm against one, seed by seed
 controls.py          negative controls: who enforces nothing is caught, who is the same is not told apart
 second_budgets.py    what budgets of tokens, calls and cost did: whom they ended, who went past, what a run needs

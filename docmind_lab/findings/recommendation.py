@@ -24,12 +24,13 @@ from scipy import stats
 
 from docmind_lab.conditions import varying, with_arms
 from docmind_lab.errors import ConfigurationError
+from docmind_lab.findings.assumptions import is_replay
 from docmind_lab.findings.choice import is_mistake
 from docmind_lab.findings.recommendation_words import Words, words_of
 from docmind_lab.findings.second_budgets import ordered_levels, spending_of
 from docmind_lab.statistics import TooFewRuns, gated_quantile, quantile_name, runs_needed_for_share, share_interval
 
-VERDICTS: Final = ("reached", "too few runs", "not shown", "below")
+VERDICTS: Final = ("reached", "too few runs", "not shown", "not known", "below")
 _QUANTILES: Final = (0.99, 0.95, 0.9)
 
 
@@ -39,7 +40,8 @@ class Recommendation:
 
     frame: one row per arm and condition (its decision timeouts apart): arm, alternative, the columns of the condition
     that vary; verdict (reached; too few runs: more of them at the observed share would reach it; not shown: the share
-    observed is not above the target, and not surely below; below: surely below), decision_timeout_s (the smallest that
+    observed is not above the target, and not surely below; below: surely below; not known: as below, in a replay,
+    whose shares are lower bounds), decision_timeout_s (the smallest that
     reached it, else the largest there was), runs, answered_in_time, share, low, high (Wilson, two-sided), runs_missing
     (0 when reached, NaN when no number of them would do at the observed share); what it costs there, means per run
     late_server_s and late_tokens (NaN without a server's log); runs that a second budget ended and that went past one
@@ -144,7 +146,7 @@ def _decided(
     if reached:
         verdict = "reached"
     elif step["high"] < target:
-        verdict = "below"
+        verdict = "not known" if is_replay(group) else "below"
     else:
         verdict = "not shown" if math.isnan(missing) else "too few runs"
     kept = ("decision_timeout_s", "runs", "answered_in_time", "share", "low", "high")

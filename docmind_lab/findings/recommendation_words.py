@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from docmind_lab.conditions import with_arms
+from docmind_lab.findings.assumptions import assumptions_of
 from docmind_lab.findings.choice import Choice, choose
 from docmind_lab.findings.prices import PRICES, settings_to_paste
 from docmind_lab.findings.second_budgets import second_budget_in_words
@@ -56,6 +57,7 @@ def words_of(
         f"Reached: the lower bound of the {percent(confidence)} Wilson interval is at least {percent(target)}, tested "
         "from the largest decision timeout down to the first failure; all runs count, whatever became of them."
     )
+    sentences += assumptions_of(runs, frame, apart)
     chosen = list(_choices(frame, runs, apart))
     settings = chosen[0][1] if len(chosen) == 1 else ""
     return Words(title, tuple(sentences), tuple(line for line, _ in chosen), settings)
@@ -72,6 +74,8 @@ def _sentence(row: Any, apart: Sequence[str], target: float, fewest: int) -> str
             f"{at}: {row['spending']}, which no decision timeout changes. Give it more, or none, before a longer "
             "decision timeout."
         )
+    if row["verdict"] == "not known":
+        return f"{at}: in a replay a lower bound. Record with a longer decision timeout to know more."
     if row["verdict"] == "below":
         return (
             f"{at} and at most {percent(row['high'], 1)}: the share is really below {percent(target)}, and a longer "

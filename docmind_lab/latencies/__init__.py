@@ -9,6 +9,7 @@ spans.py       OTLP JSON spans with the gen_ai conventions
 calls.py       observed calls, one row each, whatever they were read from
 parts.py       what a call's latency is made of: first token, tokens, search
 pace.py        how latencies grow with tokens where no first token is recorded
+sessions.py    how much of a call's slowness is its session's
 families.py    censored maximum likelihood for four families
 durations.py   one kind of duration: what was observed, what fits, which quantiles
 fitting.py     fit_profile

@@ -11,7 +11,7 @@ import pandas as pd
 
 from docmind_lab.errors import ConfigurationError
 
-COLUMNS: Final = ("kind", "complete", "latency_s", "first_token_s", "output_tokens", "model")
+COLUMNS: Final = ("kind", "complete", "latency_s", "first_token_s", "output_tokens", "model", "session")
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +21,8 @@ class ObservedCalls:
     frame: one row per call. Columns: kind (str: llm or retrieval), complete (bool: False is a call that was cut, by a
     timeout, a cancellation or an error, after latency_s), latency_s (from the start of service), first_token_s (NaN:
     none had come, or it was not recorded), output_tokens (NaN: not known; of a cut call those that had come), model
-    (str). source: what it was read from, for descriptions. notes: what was left out or assumed in reading it.
+    (str), session (str: the run or conversation that it belongs to; empty: not known). source: what it was read from,
+    for descriptions. notes: what was left out or assumed in reading it.
     """
 
     frame: pd.DataFrame
@@ -34,7 +35,9 @@ class ObservedCalls:
 
         Raises: ConfigurationError for negative or infinite numbers, and for a first token after the end.
         """
-        frame = pd.DataFrame({name: columns[name] for name in COLUMNS})
+        frame = pd.DataFrame({"session": "", **{name: columns[name] for name in COLUMNS if name in columns}})[
+            [*COLUMNS]
+        ]
         for name in ("latency_s", "first_token_s", "output_tokens"):
             values = frame[name].to_numpy(dtype="float64")
             bad = (values < 0) | np.isinf(values)

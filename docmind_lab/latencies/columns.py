@@ -16,7 +16,7 @@ from docmind_lab.errors import ConfigurationError
 from docmind_lab.latencies.calls import ObservedCalls
 
 SECONDS_PER_UNIT: Final[Mapping[str, float]] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-FIELDS: Final = ("latency_s", "first_token_s", "output_tokens", "kind", "outcome", "error", "model")
+FIELDS: Final = ("latency_s", "first_token_s", "output_tokens", "kind", "outcome", "error", "model", "session")
 """What a column can be mapped to. A column that has the name of a field needs no mapping."""
 
 _NUMBERS: Final = ("latency_s", "first_token_s", "output_tokens")
@@ -61,6 +61,8 @@ def calls_of_table(
         notes = (*notes, f"{(~kept).sum()} rows are neither llm nor retrieval and were left out.")
     model = frame[given["model"]].fillna("").astype("str") if "model" in given else pd.Series("", index=frame.index)
     found: dict[str, Any] = {**numbers, "complete": complete, "kind": kind.to_numpy(), "model": model.to_numpy()}
+    if "session" in given:
+        found["session"] = frame[given["session"]].astype("object").fillna("").astype("str").to_numpy()
     return ObservedCalls.of({name: values[kept] for name, values in found.items()}, source, notes)
 
 

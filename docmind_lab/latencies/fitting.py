@@ -11,9 +11,14 @@ from docmind_lab.errors import ConfigurationError
 from docmind_lab.latencies.calls import ObservedCalls
 from docmind_lab.latencies.durations import DurationFit, Tables, fit_durations
 from docmind_lab.latencies.parts import split_calls
+from docmind_lab.latencies.sessions import fit_correlation
 from docmind_lab.latencies.sources import Source, read_calls
 from docmind_lab.services.latency import LatencyProfile, QuantileTable
 
+_NO_SESSIONS: Final = (
+    "No ten sessions of several calls are known, so whether calls of a session are slow together cannot be told: they "
+    "count as independent; map a column to session to know."
+)
 _NO_TIME: Final = QuantileTable((0.0, 1.0), (0.0, 0.0))
 
 
@@ -95,7 +100,9 @@ def profile_of_calls(calls: ObservedCalls, options: FitOptions | None = None) ->
         other = LatencyProfile.named(other) if isinstance(other, str) else other
         retrieval_s = other.retrieval_s
         said.append(f"No search was observed: retrieval_s is that of the profile {other.name!r}.")
+    sessions = fit_correlation(parts.slowness)
     said += [f"{name}: {fit.in_words()}" for name, fit in fits.items()]
+    said.append(_NO_SESSIONS if sessions is None else sessions.in_words())
     if any(fit.cut for fit in fits.values()):
         said.append("Cut calls count as longer than they were when cut (right-censored).")
     share = options.hang_probability
@@ -113,6 +120,7 @@ def profile_of_calls(calls: ObservedCalls, options: FitOptions | None = None) ->
         hang_probability=share,
         slots=options.slots,
         rank_correlation=parts.rank_correlation,
+        correlation=0.0 if sessions is None else sessions.correlation,
         evidence=LatencyEvidence(fits),
     )
 

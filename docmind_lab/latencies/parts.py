@@ -26,7 +26,8 @@ _FEWEST_FOR_SLOPE: Final = 20
 class Parts:
     """Samples of each part, seconds; inter_token is None where tokens count as taking no time, retrieval
     without a search. rank_correlation: Spearman's rho of the two
-    parts of a model call. assumptions: what is not measured, in sentences.
+    parts of a model call. assumptions: what is not measured, in sentences. slowness: of complete calls, for
+    `sessions.fit_correlation`.
     """
 
     first_token: Sample
@@ -34,6 +35,7 @@ class Parts:
     retrieval: Sample | None
     rank_correlation: float
     assumptions: tuple[str, ...]
+    slowness: pd.DataFrame
 
 
 def split_calls(calls: ObservedCalls, hang_probability: float = 0.0) -> Parts:
@@ -65,9 +67,14 @@ def split_calls(calls: ObservedCalls, hang_probability: float = 0.0) -> Parts:
             "No first tokens are recorded, and latencies do not tell how they grow with the output tokens: the whole "
         )
         said += "latency counts as the time to the first token, and the tokens after it as taking no time."
-        return Parts(first, None, retrieval, 0.0, (said,))
+        return Parts(first, None, retrieval, 0.0, (said,), _slowness("whole", whole, whole["latency_s"]))
     first_s, token_s, sample, said = factors
-    return Parts(_times(sample, first_s), _times(sample, token_s), retrieval, 1.0, (said,))
+    slowness = _slowness("factor", llm[_in_factors(llm)], sample.observed_s)
+    return Parts(_times(sample, first_s), _times(sample, token_s), retrieval, 1.0, (said,), slowness)
+
+
+def _slowness(part: str, calls: pd.DataFrame, seconds: pd.Series[float] | Floats) -> pd.DataFrame:
+    return pd.DataFrame({"session": calls["session"].to_numpy(), "part": part, "seconds": np.asarray(seconds)})
 
 
 def _sample(values: pd.Series[float], complete: pd.Series[bool]) -> Sample:
@@ -88,13 +95,14 @@ def _recorded(llm: pd.DataFrame, retrieval: Sample | None) -> Parts:
         llm.loc[begun, "first_token_s"].to_numpy(dtype="float64"),
         llm.loc[waiting, "latency_s"].to_numpy(dtype="float64"),
     )
+    slowness = _slowness("first_token_s", llm[begun], first.observed_s)
     assumptions = []
     told = begun & (llm["output_tokens"] > 0)
     rest_s = (llm["latency_s"] - llm["first_token_s"]).clip(lower=0.0)
     inter = np.asarray((rest_s / llm["output_tokens"])[told], dtype="float64")
     if not len(inter):
         assumptions.append("No call has both its first token and its output tokens: tokens count as taking no time.")
-        return Parts(first, None, retrieval, 0.0, tuple(assumptions))
+        return Parts(first, None, retrieval, 0.0, tuple(assumptions), slowness)
     unknown = int((~llm["complete"] & begun & ~told).sum())
     if unknown:
         assumptions.append(
@@ -105,7 +113,8 @@ def _recorded(llm: pd.DataFrame, retrieval: Sample | None) -> Parts:
     if in_pieces:
         assumptions.append(f"{in_pieces} complete calls without a first token were left out.")
     rho = _spearman(llm.loc[told, "first_token_s"].to_numpy(dtype="float64"), inter)
-    return Parts(first, Sample(inter, np.empty(0)), retrieval, rho, tuple(assumptions))
+    slowness = pd.concat([slowness, _slowness("inter_token_s", llm[told], inter)], ignore_index=True)
+    return Parts(first, Sample(inter, np.empty(0)), retrieval, rho, tuple(assumptions), slowness)
 
 
 def _spearman(first: Floats, inter: Floats) -> float:
@@ -116,9 +125,13 @@ def _spearman(first: Floats, inter: Floats) -> float:
     return round(float(found.statistic), 3) if found.pvalue < 0.05 else 0.0
 
 
+def _in_factors(llm: pd.DataFrame) -> pd.Series[bool]:
+    return llm["complete"] & llm["output_tokens"].notna() & (llm["latency_s"] > 0)
+
+
 def _factors(llm: pd.DataFrame, hang_probability: float) -> tuple[float, float, Sample, str] | None:
     """Seconds to the first token and for each one of a call of factor 1, and each call's factor; None if not told."""
-    known = llm["complete"] & llm["output_tokens"].notna() & (llm["latency_s"] > 0)
+    known = _in_factors(llm)
     cut = ~llm["complete"] & (llm["latency_s"] > 0)
     tokens = llm.loc[known, "output_tokens"].to_numpy(dtype="float64")
     if known.sum() < max(_FEWEST_FOR_SLOPE, 0.5 * llm["complete"].sum()) or np.ptp(tokens) == 0:

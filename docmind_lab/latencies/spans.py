@@ -91,6 +91,8 @@ def _call(span: Mapping[str, Any], attributes: Mapping[str, Any], kind: str, sou
         "first_token_s": first_s,
         "output_tokens": tokens,
         "model": str(attributes.get("gen_ai.request.model") or attributes.get("gen_ai.response.model") or ""),
+        # A trace is one run of the user's system.
+        "session": str(span.get("traceId") or ""),
     }
 
 

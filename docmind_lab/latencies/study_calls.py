@@ -87,6 +87,7 @@ def calls_of_calls_table(
             "first_token_s": np.maximum(0.0, (first_at_s - kept["started_at_s"] - waited_s).where(llm).to_numpy()),
             "output_tokens": kept["output_tokens"].to_numpy(dtype="float64"),
             "model": np.full(len(kept), ""),
+            "session": kept["run_id"].astype("str").to_numpy(),
         },
         source,
         (f"Of the calls table {side} rows were taken, waits in queues taken off.",),

@@ -6,16 +6,28 @@ of 2,412 calls 2,390 were recorded, 10 are another alternative's, 12 were not re
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import pandas as pd
 
+from docmind_lab.randomness import DrawKey
 from docmind_lab.recordings.recording import Recording
+from docmind_lab.recordings.replay import RunKey, drawn_wait_s, find
 from docmind_lab.recordings.timings import REPLAYED_KINDS
 
 _RUN = ["alternative", "alternative_options", "seed", "question_id"]
+_CALL = ["run_id", "call_id", "attempt", "kind", "role", "step"]
+
+
+LOWER_BOUND: Final = (
+    "drew a length beyond what the recording could observe and never end, so shares answered in time are lower bounds, "
+    "and overruns and late work may be shorter in truth: record with a longer deadline to know"
+)
+"""How draws beyond what was observed bias a replay, after their number."""
 
 
 class HasCalls(Protocol):
@@ -36,15 +48,19 @@ class HasCalls(Protocol):
 class ReplayAccount:
     """Attempts of a replay, by where their times are from.
 
-    recorded: the run's own recording. of_another_alternative: another run of the same question. not_recorded: drawn
-    from what calls of their role took. cut_in_the_recording: of the former two, those that the recording saw cut and
-    not end, so that what is past the cut is drawn.
+    Args:
+        recorded: Those of the run's own recording.
+        of_another_alternative: Those of another run of the same question.
+        not_recorded: Drawn from what calls of their role took.
+        cut_in_the_recording: Of the first two, those that the recording saw cut, so that what follows is drawn.
+        longer_than_observed: Drawn beyond what the recording could observe. They never end in the replay.
     """
 
     recorded: int
     of_another_alternative: int
     not_recorded: int
     cut_in_the_recording: int
+    longer_than_observed: int = 0
 
     @property
     def calls(self) -> int:
@@ -59,8 +75,11 @@ class ReplayAccount:
         return (
             f"of {self.calls:,} calls {self.recorded:,} were recorded, {self.of_another_alternative:,} are another "
             f"alternative's, {self.not_recorded:,} were not recorded and are drawn; {self.cut_in_the_recording:,} were "
-            "cut in the recording, and what is past the cut is drawn"
+            f"cut in the recording, and what is past the cut is drawn{self._bias()}"
         )
+
+    def _bias(self) -> str:
+        return f"; {self.longer_than_observed:,} {LOWER_BOUND}" if self.longer_than_observed else ""
 
 
 def account_of(study: HasCalls, recording: Recording) -> ReplayAccount:
@@ -68,30 +87,29 @@ def account_of(study: HasCalls, recording: Recording) -> ReplayAccount:
 
     What was refused was never sent, and tools of a user's graph run again: neither counts.
     """
-    asked = {
+    runs = {
         str(run_id): (str(alternative), str(options), int(seed), str(question_id))
         for run_id, alternative, options, seed, question_id in study.runs[["run_id", *_RUN]].itertuples(index=False)
     }
     calls = study.calls
     is_sent = calls["kind"].isin(REPLAYED_KINDS) & (calls["outcome"] != "refused")
     client = calls[(calls["seen_from"] == "client") & is_sent]
-    found: Counter[str] = Counter()
-    for run_id, call_id, attempt in client[["run_id", "call_id", "attempt"]].itertuples(index=False):
-        found.update(_origin(recording, asked[str(run_id)], (str(call_id), int(attempt))))
-    return ReplayAccount(**{name: found[name] for name in ReplayAccount.__dataclass_fields__})
+    counts: Counter[str] = Counter()
+    for run_id, call_id, attempt, kind, role, step in client[_CALL].itertuples(index=False):
+        run = runs[str(run_id)]
+        key = DrawKey(run[2], str(role), str(step), int(attempt))
+        counts.update(_origin(recording, run, str(call_id), str(kind), key))
+    return ReplayAccount(**{name: counts[name] for name in ReplayAccount.__dataclass_fields__})
 
 
-def _origin(recording: Recording, run: tuple[str, str, int, str], key: tuple[str, int]) -> list[str]:
-    own = recording.run_of(*run)
-    call = own.call(*key) if own is not None else None
-    if call is not None:
-        return ["recorded", *_cut(call.end == "cut")]
-    others = [other.call(*key) for other in recording.others_of(run[2], run[3])]
-    ends = [other.end for other in others if other is not None]
-    if not ends:
-        return ["not_recorded"]
-    return ["of_another_alternative", *_cut(all(end == "cut" for end in ends))]
-
-
-def _cut(was_cut: bool) -> list[str]:
-    return ["cut_in_the_recording"] if was_cut else []
+def _origin(recording: Recording, run: RunKey, call_id: str, kind: str, key: DrawKey) -> Iterator[str]:
+    found = find(recording, run, (call_id, key.attempt))
+    if found is None:
+        yield "not_recorded"
+    else:
+        yield "recorded" if found.run.key == run else "of_another_alternative"
+        if not found.was_cut:
+            return
+        yield "cut_in_the_recording"
+    if drawn_wait_s(recording, found, kind, key) == math.inf:
+        yield "longer_than_observed"

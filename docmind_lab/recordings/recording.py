@@ -22,6 +22,9 @@ from typing import Any, Final, Literal
 from docmind_lab.errors import RecordError
 from docmind_lab.recordings.timings import Timings
 
+RECORDED: Final = "recorded"
+"""The level of `latency_profile` in the tables of a replay."""
+
 RUNS, MANIFEST = "runs.jsonl", "manifest.json"
 FORMAT: Final = 1
 """Of the folder. Raised when an older reader would misread a newer one."""

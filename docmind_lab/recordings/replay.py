@@ -74,6 +74,15 @@ def _opened(folder: str, changed_at_ns: int) -> Recording:
     return Recording.load(folder)
 
 
+RunKey = tuple[str, str, int, str]
+"""What a recorded run is found by: alternative, its options, seed, question."""
+
+
+def run_key(facts: RunFacts) -> RunKey:
+    """What the run is found by in a recording."""
+    return facts.alternative, facts.alternative_options, facts.seed, facts.question_id
+
+
 @dataclass(frozen=True)
 class Found:
     """A recorded call, and the run that it is from."""
@@ -81,18 +90,50 @@ class Found:
     run: RecordedRun
     call: RecordedCall
 
+    @property
+    def was_cut(self) -> bool:
+        """Whether its client cut it, so that its length is not known."""
+        return self.call.end == "cut"
 
-def find(recording: Recording, facts: RunFacts, call_id: str, attempt: int) -> Found | None:
+
+def find(recording: Recording, run: RunKey, call: tuple[str, int]) -> Found | None:
     """The call in the run's own recording, else in another run of its question; None if nobody made it.
 
     Of other runs one that saw the call end by itself is preferred to one that cut it.
+
+    Args:
+        recording: Where to look.
+        run: The run's alternative, its options, seed and question.
+        call: The call's id and attempt.
     """
-    own = recording.run_of(facts.alternative, facts.alternative_options, facts.seed, facts.question_id)
-    if own is not None and (call := own.call(call_id, attempt)) is not None:
-        return Found(own, call)
-    others = [(run, run.call(call_id, attempt)) for run in recording.others_of(facts.seed, facts.question_id)]
-    there = [Found(run, call) for run, call in others if call is not None]
-    return min(there, key=lambda found: found.call.end == "cut", default=None)
+    own = recording.run_of(*run)
+    if own is not None and (recorded := own.call(*call)) is not None:
+        return Found(own, recorded)
+    others = [(other, other.call(*call)) for other in recording.others_of(run[2], run[3])]
+    there = [Found(other, recorded) for other, recorded in others if recorded is not None]
+    return min(there, key=lambda found: found.was_cut, default=None)
+
+
+def drawn_wait_s(recording: Recording, found: Found | None, kind: str, key: DrawKey) -> float | None:
+    """How long a call takes whose length was not recorded.
+
+    Args:
+        recording: Where calls of the same role are.
+        found: The call, as it was cut; None for one that nobody made.
+        kind: The call's kind.
+        key: The call's key; the same key has the same wait.
+
+    Returns:
+        Seconds; infinite for a call that is longer than the recording could observe; None if the recording is of no
+        call like it.
+    """
+    level = key.uniform("replay")
+    waits = recording.timings.waits(kind, key.role)
+    if found is None:
+        return None if waits is None else waits.at(level)
+    # Nobody in the recording ever answered such a call: nothing is known but that it lasts.
+    passed_s = recording.timings.of_call[found.run.key, found.call.key].wait_s
+    return math.inf if waits is None else waits.beyond(passed_s, level)
 
 
 @dataclass(frozen=True)
@@ -112,29 +153,22 @@ class ReplayedService:
             return plan
         plan = replace(plan, takes_slot=False)
         key = request.draw_key("", "", self.facts.seed)
-        level = key.uniform("replay")
-        found = find(self.recording, self.facts, call_id, key.attempt)
-        if found is None:
-            return self._drawn(plan, key, level)
-        timing = self.recording.timings.of_call[found.run.key, found.call.key]
-        if found.call.end == "cut":
-            waits = self.recording.timings.waits(found.call.kind, found.call.role)
-            # Nobody in the recording ever answered such a call: nothing is known but that it lasts.
-            wait_s = math.inf if waits is None else waits.beyond(timing.wait_s, level)
-            return retimed(plan, Timing(max(timing.first_byte_s, wait_s), wait_s))
+        found = find(self.recording, run_key(self.facts), (call_id, key.attempt))
+        if found is None or found.was_cut:
+            wait_s = drawn_wait_s(self.recording, found, self.kind, key)
+            if wait_s is None:
+                return plan
+            began_s = 0.0 if found is None else self._timing(found).first_byte_s
+            return retimed(plan, Timing(max(began_s, wait_s), wait_s))
+        timing = self._timing(found)
         if found.call.end == "error":
             return self._failed(plan, found.call, timing)
         if found.call.body is not None and found.call.digest == request_digest(request.body):
             return self._said(plan, found.call, timing)
         return retimed(plan, timing)
 
-    def _drawn(self, plan: Plan, key: DrawKey, level: float) -> Plan:
-        """A call that nobody recorded: as long as others of its role."""
-        waits = self.recording.timings.waits(self.kind, key.role)
-        if waits is None:
-            return plan
-        wait_s = waits.at(level)
-        return retimed(plan, Timing(wait_s, wait_s))
+    def _timing(self, found: Found) -> Timing:
+        return self.recording.timings.of_call[found.run.key, found.call.key]
 
     def _failed(self, plan: Plan, call: RecordedCall, timing: Timing) -> Plan:
         if call.status is None or call.status < 400:

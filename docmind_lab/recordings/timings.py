@@ -7,6 +7,8 @@ Python computes; played as a part of the wait, it stays where it was in the run.
 from __future__ import annotations
 
 import bisect
+import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from docmind_lab.recordings.recording import RecordedCall, RecordedRun
 
 
+_ROUNDING = 1e-9
 # What is ready exactly at a deadline is late; sums of waits round to less than this.
 _JUST_IN_TIME_S = 1e-6
 
@@ -34,60 +37,135 @@ class Timing:
     wait_s: float
 
 
+# An observed wait stands for those that were cut before it. Where fewer than this share of the calls that go on are
+# still observed, a few waits would have to stand for many: what is longer is not known.
+_OBSERVED_SHARE = 1 / 3
+
+
 @dataclass(frozen=True)
 class Waits:
-    """The waits of calls that came to an end by themselves, sorted, seconds: an empirical distribution."""
+    """How long calls take that come to an end by themselves: the Kaplan–Meier estimate of recorded calls.
+
+    Calls that their client cut are longer than they were when cut (right-censored). What is longer than the recording
+    could observe is not known, and is not made up: such a draw is infinite.
+
+    E. L. Kaplan and P. Meier, *Nonparametric estimation from incomplete observations*, Journal of the American
+    Statistical Association 53 (1958).
+
+    Args:
+        values_s: Observed waits, sorted, seconds.
+        weights: For each the share of calls that it stands for. Together 1, less where the rest was never observed.
+    """
 
     values_s: tuple[float, ...]
+    weights: tuple[float, ...]
+
+    @classmethod
+    def of(cls, observed_s: Sequence[float], cut_s: Sequence[float] = ()) -> Waits:
+        """The estimate.
+
+        Args:
+            observed_s: Waits of calls that ended by themselves, seconds.
+            cut_s: Waits of calls that were cut, until they were cut, seconds.
+        """
+        going_on = calls = len(observed_s) + len(cut_s)
+        share = 1.0
+        values_s: list[float] = []
+        weights: list[float] = []
+        # At one instant calls end before others are cut.
+        for at_s, is_cut in sorted([(at_s, False) for at_s in observed_s] + [(at_s, True) for at_s in cut_s]):
+            if not is_cut:
+                if going_on < _OBSERVED_SHARE * share * calls:
+                    break
+                values_s.append(at_s)
+                weights.append(share / going_on)
+                share -= share / going_on
+            going_on -= 1
+        return cls(tuple(values_s), tuple(weights))
+
+    @property
+    def unknown_share(self) -> float:
+        """Share of calls that are longer than the recording could observe."""
+        # Shares of complete observations add up to 1 but for rounding.
+        missing = 1.0 - math.fsum(self.weights)
+        return missing if missing > _ROUNDING else 0.0
 
     def at(self, level: float) -> float:
-        """The quantile at a level in [0, 1), linear between the observations, none beyond the largest."""
-        place = level * (len(self.values_s) - 1)
-        low = int(place)
-        high = min(low + 1, len(self.values_s) - 1)
-        return self.values_s[low] + (place - low) * (self.values_s[high] - self.values_s[low])
+        """The quantile at a level in [0, 1), linear between the observations; infinite beyond what was observed."""
+        return self._at(level, 0)
 
     def beyond(self, passed_s: float, level: float) -> float:
-        """A wait that is longer than what has passed: drawn from those that were.
+        """A wait that is longer than what has passed, as those that were; infinite where none was observed."""
+        return self._at(level, bisect.bisect_right(self.values_s, passed_s))
 
-        Where none was, the call goes on as if begun anew: no longer wait than any that was seen is made up, and none
-        that ends before it was cut.
-        """
-        longer = Waits(self.values_s[bisect.bisect_right(self.values_s, passed_s) :])
-        return longer.at(level) if longer.values_s else passed_s + self.at(level)
+    def _at(self, level: float, first: int) -> float:
+        """The quantile among the observations from the first on, and what was not observed."""
+        values_s, weights = self.values_s[first:], self.weights[first:]
+        known = math.fsum(weights)
+        if not values_s or level * (known + self.unknown_share) >= known:
+            return math.inf
+        # Each observation is in the middle of its weight, the first and the last at the ends.
+        middles = list(itertools.accumulate((a + b for a, b in itertools.pairwise(weights)), initial=0.0))
+        place = level * (known + self.unknown_share) / known * middles[-1]
+        right = min(bisect.bisect_right(middles, place), len(values_s) - 1)
+        if right == 0:
+            return values_s[0]
+        part = (place - middles[right - 1]) / (middles[right] - middles[right - 1])
+        return min(values_s[right - 1] + part * (values_s[right] - values_s[right - 1]), values_s[right])
 
 
 @dataclass(frozen=True)
 class Timings:
-    """of_call: by identity of the run and key of the call. by_role, by_kind: waits of the calls that ended by
-    themselves.
+    """What a recording says of the length of calls.
+
+    Args:
+        by_role: Waits by kind and role.
+        by_kind: Waits by kind, of all roles together.
+        has_cuts: Whether any call was cut, so that runs may have gone on to calls that nobody saw.
+        of_call: Timing by identity of the run and key of the call.
     """
 
     by_role: Mapping[tuple[str, str], Waits]
     by_kind: Mapping[str, Waits]
+    has_cuts: bool
     of_call: Mapping[tuple[tuple[str, str, int, str], tuple[str, int]], Timing] = field(repr=False)
 
     @classmethod
     def of(cls, runs: Iterable[RecordedRun]) -> Timings:
         """The timings of recorded runs."""
-        of_call = {(run.key, call.key): timing for run in runs for call, timing in timings_of_run(run)}
-        roles: dict[tuple[str, str], list[float]] = {}
+        of_call: dict[tuple[tuple[str, str, int, str], tuple[str, int]], Timing] = {}
+        roles: dict[tuple[str, str], dict[str, list[float]]] = {}
         for run in runs:
-            for call in run.calls:
-                if call.end == "ok":
-                    roles.setdefault((call.kind, call.role), []).append(of_call[run.key, call.key].wait_s)
-        kinds: dict[str, list[float]] = {}
-        for (kind, _), values_s in roles.items():
-            kinds.setdefault(kind, []).extend(values_s)
+            for call, timing in timings_of_run(run):
+                of_call[run.key, call.key] = timing
+                if call.end != "error":
+                    ends = roles.setdefault((call.kind, call.role), {"ok": [], "cut": []})
+                    ends[call.end].append(timing.wait_s)
+        by_kind: dict[str, dict[str, list[float]]] = {}
+        for (kind, _), ends in roles.items():
+            of_kind = by_kind.setdefault(kind, {"ok": [], "cut": []})
+            for end, waits_s in ends.items():
+                of_kind[end] += waits_s
         return cls(
-            by_role={name: Waits(tuple(sorted(values_s))) for name, values_s in roles.items()},
-            by_kind={name: Waits(tuple(sorted(values_s))) for name, values_s in kinds.items()},
+            by_role={name: Waits.of(ends["ok"], ends["cut"]) for name, ends in roles.items()},
+            by_kind={name: Waits.of(ends["ok"], ends["cut"]) for name, ends in by_kind.items()},
+            has_cuts=any(ends["cut"] for ends in roles.values()),
             of_call=of_call,
         )
 
     def waits(self, kind: str, role: str) -> Waits | None:
-        """What calls of the role took, else calls of the kind; None if none of them ended by itself."""
-        return self.by_role.get((kind, role)) or self.by_kind.get(kind)
+        """How long calls of a role take, else calls of the kind; None if the recording has none.
+
+        In a recording with calls that were cut, a role that was never seen may be what its runs did not come to:
+        nothing is known of it, whatever other roles took.
+        """
+        found = self.by_role.get((kind, role))
+        if found is not None:
+            return found
+        return _UNKNOWN if self.has_cuts else self.by_kind.get(kind)
+
+
+_UNKNOWN = Waits((), ())
 
 
 def timings_of_run(run: RecordedRun) -> list[tuple[RecordedCall, Timing]]:

@@ -12,6 +12,8 @@ kind may say its seconds and how many attempts of a call it strikes: `stall=5`, 
     keep_alive         models      a stall that is never silent: a sign of life every 0.3 s        3 before the plan
     http_500           the gate    status 500 at once
     rate_limit         the gate    status 429 at once, with Retry-After                            30 to wait, whole
+    rate_limit_above   the gate    status 429 at once, with Retry-After 1, while N model calls     N calls: 8
+                                   (rate_limit_above=N) or more are under way
     disconnect         models      a closed connection after half of the body or of the tokens
     malformed          models      status 200 and JSON that breaks off (a stream: in one event)
     empty              models      a well-formed answer without text and without tool calls
@@ -55,6 +57,7 @@ FaultKind = Literal[
     "keep_alive",
     "http_500",
     "rate_limit",
+    "rate_limit_above",
     "disconnect",
     "malformed",
     "empty",
@@ -75,6 +78,9 @@ DEFAULT_SECONDS: Mapping[str, float] = {
 }
 """The kinds that take seconds, with those they have when none are written."""
 
+DEFAULT_CALLS = 8
+"""Calls under way from which on `rate_limit_above` refuses, where no number is written."""
+
 # Beyond an hour a delay is a hang, and a kept-alive one a plan of many thousand steps.
 _LONGEST_S = 3600.0
 _WHOLE_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
@@ -86,7 +92,8 @@ class Fault:
 
     role: who is struck, "*" for all; empty for the kind's default. probability: of striking an attempt. seconds: of
     the kinds that take some; None for the kind's default. attempts: how many of a call's first attempts can be struck;
-    None for all. Raises: ConfigurationError naming the value that cannot be used.
+    None for all. calls: under way at once, of rate_limit_above, which refuses the next; None for the default.
+    Raises: ConfigurationError naming the value that cannot be used.
     """
 
     kind: FaultKind = "none"
@@ -94,6 +101,7 @@ class Fault:
     probability: float = 1.0
     seconds: float | None = None
     attempts: int | None = None
+    calls: int | None = None
 
     def __post_init__(self) -> None:
         _check_kind(self.kind)
@@ -101,12 +109,22 @@ class Fault:
             raise ConfigurationError(f"fault probability must be between 0 and 1, not {self.probability!r}")
         if self.attempts is not None and self.attempts < 1:
             raise ConfigurationError(f"fault attempts must be 1 or more, not {self.attempts!r}")
+        self._check_calls()
         default_s = DEFAULT_SECONDS.get(self.kind)
         if self.seconds is not None:
             self._check_seconds(self.seconds, takes_seconds=default_s is not None)
         # Two ways to write one fault are one fault: the defaults are filled in.
         object.__setattr__(self, "seconds", default_s if self.seconds is None else float(self.seconds))
         object.__setattr__(self, "role", self.role or self._default_role)
+
+    def _check_calls(self) -> None:
+        takes_calls = self.kind == "rate_limit_above"
+        if self.calls is not None and not takes_calls:
+            raise ConfigurationError(f"fault {self.kind} takes no number of calls; rate_limit_above does")
+        if self.calls is not None and self.calls < 0:
+            raise ConfigurationError(f"fault rate_limit_above: calls must be 0 or more, not {self.calls!r}")
+        if takes_calls and self.calls is None:
+            object.__setattr__(self, "calls", DEFAULT_CALLS)
 
     def _check_seconds(self, seconds: float, *, takes_seconds: bool) -> None:
         if not takes_seconds:
@@ -120,7 +138,8 @@ class Fault:
 
     @property
     def _default_role(self) -> str:
-        return "*" if self.strikes_service == "retrieval" else DEFAULT_ROLE
+        is_for_all = self.strikes_service == "retrieval" or self.kind == "rate_limit_above"
+        return "*" if is_for_all else DEFAULT_ROLE
 
     @property
     def strikes_service(self) -> ServiceKind:
@@ -137,15 +156,19 @@ class Fault:
             )
         what, role, probability = [*parts, "", ""][:3]
         before_attempts, at, attempts = what.partition("@")
-        kind, equals, seconds = before_attempts.partition("=")
+        kind, equals, number = before_attempts.partition("=")
         _check_kind(kind)
+        counts_calls = kind == "rate_limit_above"
+        if counts_calls and equals and not re.fullmatch(r"[0-9]{1,9}", number):
+            raise ConfigurationError(f"fault {text!r}: calls {number!r} is not a whole number from 0 up")
         if at and not _WHOLE_NUMBER.fullmatch(attempts):
             raise ConfigurationError(f"fault {text!r}: attempts {attempts!r} is not a whole number from 1 up")
         return cls(
             kind=cast("FaultKind", kind),
             role=role,
             probability=_number(text, "probability", probability) if probability else 1.0,
-            seconds=_number(text, "seconds", seconds) if equals else None,
+            seconds=_number(text, "seconds", number) if equals and not counts_calls else None,
+            calls=int(number) if equals and counts_calls else None,
             attempts=int(attempts) if at else None,
         )
 
@@ -153,6 +176,8 @@ class Fault:
         if self.kind == "none":
             return "none"
         seconds = "" if self.seconds == DEFAULT_SECONDS.get(self.kind) else f"={_written(self.seconds)}"
+        if self.calls not in (None, DEFAULT_CALLS):
+            seconds = f"={self.calls}"
         attempts = "" if self.attempts is None else f"@{self.attempts}"
         chance = "" if self.probability == 1 else f":{self.probability!r}"
         return f"{self.kind}{seconds}{attempts}:{self.role}{chance}"
@@ -179,6 +204,12 @@ def first_that_strikes(
     """The fault that a request to a service meets; None if none strikes. is_named: see `Fault.strikes`."""
     met = (fault for fault in faults if fault.strikes_service == service and fault.strikes(key, is_named=is_named))
     return next(met, None)
+
+
+def load_limit_of(faults: Iterable[Fault], key: DrawKey) -> Fault | None:
+    """The limit of the server's load that a model call meets: the lowest `rate_limit_above`; None without one."""
+    limits = (fault for fault in faults if fault.kind == "rate_limit_above" and fault.strikes(key))
+    return min(limits, key=lambda fault: fault.calls or 0, default=None)
 
 
 def _check_kind(kind: str) -> None:

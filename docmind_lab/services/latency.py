@@ -23,11 +23,20 @@ from dataclasses import dataclass, field, fields, replace
 from html import escape
 from importlib import resources
 from itertools import pairwise
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.randomness import DrawKey
+from docmind_lab.services.dependence import (
+    OPTIONS,
+    base_name,
+    checked_options,
+    is_in_brownout,
+    level_in_run,
+    named_with,
+    parsed_options,
+    with_rank_correlation,
+)
 
 if TYPE_CHECKING:
     from docmind_lab.latencies import LatencyEvidence
@@ -35,9 +44,6 @@ if TYPE_CHECKING:
 
 PROFILE_NAMES: tuple[str, ...] = ("fast", "typical", "heavy_tail", "local_gpu", "typical/10")
 """The built-in profiles, for `LatencyProfile.named`."""
-
-# A key's uniform number can be 0.0, and can round to 1.0; the normal quantile is infinite at both.
-_SMALLEST_LEVEL = 2.0**-53
 
 
 @dataclass(frozen=True)
@@ -120,6 +126,10 @@ class LatencyProfile:
     time_scale: the factor that `scaled` has already applied to the tables; 1 is as measured. Draws ignore it.
     rank_correlation: Spearman's rho between first-token and inter-token latency, in [-1, 1]; 0 draws them
     independently.
+    correlation: how much of a call's slowness is its run's, in [0, 1]; `services/dependence.py` has the model.
+    brownout, brownout_factor: share of runs in which every duration is longer, and how many times.
+    slowdown: what each other model call under way when a call starts adds to its time per token, as a share of it.
+    The name ends with what of these is not the default: "typical?correlation=0.5".
     evidence: what a fitted profile rests on, None for others. It is no part of what the profile is: equal profiles may
     differ in it, and manifests leave it out.
 
@@ -136,6 +146,10 @@ class LatencyProfile:
     slots: int | None = None
     time_scale: float = 1.0
     rank_correlation: float = 0.0
+    correlation: float = OPTIONS["correlation"]
+    brownout: float = OPTIONS["brownout"]
+    brownout_factor: float = OPTIONS["brownout_factor"]
+    slowdown: float = OPTIONS["slowdown"]
     evidence: LatencyEvidence | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -148,6 +162,13 @@ class LatencyProfile:
         if not -1 <= self.rank_correlation <= 1:
             raise ConfigurationError(f"rank_correlation must lie in [-1, 1]: got {self.rank_correlation}")
         _check_factor(self.time_scale, field="time_scale")
+        checked_options(self.options)
+        object.__setattr__(self, "name", named_with(self.name, self.options))
+
+    @property
+    def options(self) -> dict[str, float]:
+        """How calls are slow together: the options of `services/dependence.py` by name."""
+        return {name: getattr(self, name) for name in OPTIONS}
 
     def __repr__(self) -> str:
         return "\n".join([self._title(), *(f"  {name}: {table}" for name, table in self._tables().items())])
@@ -166,18 +187,24 @@ class LatencyProfile:
 
     def draw_llm(self, key: DrawKey) -> LlmLatency:
         """The latency of the model call that `key` names: for one key always the same."""
-        first_level, inter_level = key.uniform("first_token"), key.uniform("inter_token")
+        first_level, inter_level = (
+            level_in_run(key, what, self.correlation) for what in ("first_token", "inter_token")
+        )
         if self.rank_correlation:
-            inter_level = _correlated(first_level, inter_level, self.rank_correlation)
+            inter_level = with_rank_correlation(first_level, inter_level, self.rank_correlation)
+        slower = self._slower(key)
         return LlmLatency(
-            first_token_s=self.first_token_s.at(first_level),
-            inter_token_s=self.inter_token_s.at(inter_level),
+            first_token_s=self.first_token_s.at(first_level) * slower,
+            inter_token_s=self.inter_token_s.at(inter_level) * slower,
             hangs=key.uniform("hang") < self.hang_probability,
         )
 
     def draw_retrieval(self, key: DrawKey) -> float:
         """Seconds for the search that `key` names, from the request to the whole answer."""
-        return self.retrieval_s.at(key.uniform("retrieval"))
+        return self.retrieval_s.at(level_in_run(key, "retrieval", self.correlation)) * self._slower(key)
+
+    def _slower(self, key: DrawKey) -> float:
+        return self.brownout_factor if is_in_brownout(key, self.brownout) else 1.0
 
     def scaled(self, factor: float) -> LatencyProfile:
         """The profile with every duration times `factor`; its name and its description say so.
@@ -190,7 +217,7 @@ class LatencyProfile:
         time_scale = 1.0 if math.isclose(product, 1.0) else product
         return replace(
             self,
-            name=self.name.removesuffix(_name_suffix(self.time_scale)) + _name_suffix(time_scale),
+            name=base_name(self.name).removesuffix(_name_suffix(self.time_scale)) + _name_suffix(time_scale),
             description=self.description.removesuffix(_scale_note(self.time_scale)) + _scale_note(time_scale),
             first_token_s=self.first_token_s.scaled(factor),
             inter_token_s=self.inter_token_s.scaled(factor),
@@ -203,9 +230,13 @@ class LatencyProfile:
     def named(cls, name: str) -> LatencyProfile:
         """A built-in profile, or that of a file: "typical", "mine.json" (as `docmind-lab profile` writes it).
 
-        A number after a slash divides every duration: "typical/10", "mine.json/10", for a tenth of the budget.
+        A number after a slash divides every duration: "typical/10", "mine.json/10", for a tenth of the budget. Options
+        follow a question mark: "typical/10?correlation=0.5&brownout=0.1"; see `services/dependence.py`.
         Raises ConfigurationError with the known names and the nearest one, or with what is wrong with the file.
         """
+        name, mark, options = name.partition("?")
+        if mark:
+            return replace(cls.named(name), **parsed_options(options, f"{name}?{options}"))  # type: ignore[arg-type]
         if file := re.fullmatch(r"(.+\.json)(?:/([1-9][0-9]*))?", name):
             found = _in_file(file[1])
             return found.scaled(1 / int(file[2])) if file[2] else found
@@ -246,6 +277,8 @@ class LatencyProfile:
     def to_dict(self) -> dict[str, Any]:
         """The profile as JSON types, for manifests; `from_dict` reads it back equal. Without the evidence."""
         out = {item.name: getattr(self, item.name) for item in fields(self) if item.compare}
+        # Left out where they are the default, so that the ids of studies without them stay what they were.
+        out = {name: value for name, value in out.items() if OPTIONS.get(name) != value}
         for name in _TABLE_FIELDS:
             out[name] = {"levels": list(out[name].levels), "values_s": list(out[name].values_s)}
         return out
@@ -280,7 +313,7 @@ _REQUIRED_FIELDS = {"name", "description", "source", *_TABLE_FIELDS}
 _FIELD_TYPES: dict[str, Any] = {
     **dict.fromkeys(("name", "description", "source"), str),
     **dict.fromkeys(_TABLE_FIELDS, Mapping),
-    **dict.fromkeys(("hang_probability", "time_scale", "rank_correlation"), (int, float)),
+    **dict.fromkeys(("hang_probability", "time_scale", "rank_correlation", *OPTIONS), (int, float)),
     "slots": (int, type(None)),
 }
 
@@ -305,19 +338,6 @@ def _table_from(name: str, data: Mapping[str, Any]) -> QuantileTable:
         raise ConfigurationError(f"{name}: {error}") from error
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigurationError(f"{name} needs two lists of numbers, levels and values_s") from error
-
-
-def _correlated(first_level: float, own_level: float, rank_correlation: float) -> float:
-    """A uniform level that has the given Spearman's rho with `first_level`: a Gaussian copula.
-
-    Pearson's r of the normals behind it is 2 sin(pi rho / 6) (Pearson 1907).
-    """
-    r = 2 * math.sin(math.pi * rank_correlation / 6)
-    normal = NormalDist()
-    first, own = (
-        normal.inv_cdf(min(max(level, _SMALLEST_LEVEL), 1 - _SMALLEST_LEVEL)) for level in (first_level, own_level)
-    )
-    return normal.cdf(r * first + math.sqrt(max(0.0, 1 - r * r)) * own)
 
 
 def _check_factor(factor: float, *, field: str = "factor") -> None:

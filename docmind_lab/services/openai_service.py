@@ -22,9 +22,9 @@ from typing import Any
 from docmind_lab.network.attempts import HEADER_PREFIX
 from docmind_lab.randomness import DrawKey
 from docmind_lab.services.fault_plans import under_fault
-from docmind_lab.services.faults import Fault, first_that_strikes
+from docmind_lab.services.faults import Fault, first_that_strikes, load_limit_of
 from docmind_lab.services.latency import LatencyProfile, LlmLatency
-from docmind_lab.services.plan import ODD_REQUEST, Chunk, Headers, Plan, ServiceRequest, Step, Wait, json_steps
+from docmind_lab.services.plan import ODD_REQUEST, Chunk, Headers, Limit, Plan, ServiceRequest, Step, Wait, json_steps
 from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
 from docmind_lab.services.scripted_model.conversation import message_text
 from docmind_lab.services.scripted_model.roles import role_of
@@ -50,8 +50,9 @@ _AT_THE_GATE = frozenset({"http_500", "rate_limit"})
 
 def _turned_away(fault: Fault) -> Plan:
     """A refusal before the model: it reads nothing, generates nothing and takes no slot."""
-    if fault.kind == "rate_limit":
-        wait = f"{fault.seconds or 0:.0f}"
+    if fault.kind in ("rate_limit", "rate_limit_above"):
+        # Load passes within the time of a call: a client that is to come again is told the shortest whole second.
+        wait = "1" if fault.seconds is None else f"{fault.seconds:.0f}"
         message, kind = f"Rate limit reached for requests. Please try again in {wait}s.", "requests"
         error = {"message": message, "type": kind, "param": None, "code": "rate_limit_exceeded"}
         return Plan(json_steps(429, {"error": error}, (("retry-after", wait),)), "llm", fault=fault.kind)
@@ -108,7 +109,9 @@ class OpenAIService:
         payload = self._validated(request)
         conversation = Conversation.from_request(payload)
         key = request.draw_key(role_of(conversation), str(len(conversation.messages)), self.default_seed)
-        fault = first_that_strikes(self.faults, "llm", key, is_named=bool(request.tag("role")))
+        # Whether a limit of load refuses is known to the door, which counts what is under way.
+        drawn = (fault for fault in self.faults if fault.kind != "rate_limit_above")
+        fault = first_that_strikes(drawn, "llm", key, is_named=bool(request.tag("role")))
         if fault is not None and fault.kind in _AT_THE_GATE:
             return _turned_away(fault)
         latency = self.profile.draw_llm(key)
@@ -118,6 +121,9 @@ class OpenAIService:
         reply = Reply() if nothing else reply_to(conversation)
         reply = varied(reply, conversation, role_of(conversation), key, self.variation)
         plan = self._answered(request, payload, conversation, reply, key, latency)
+        limit = load_limit_of(self.faults, key)
+        if limit is not None and limit.calls is not None:
+            plan = replace(plan, limit=Limit(limit.calls, _turned_away(limit)))
         if fault is None:
             return plan
         return replace(plan, fault=fault.kind) if nothing else under_fault(plan, fault)
@@ -152,7 +158,8 @@ class OpenAIService:
         else:
             waits = (Wait(latency.first_token_s), Wait(latency.inter_token_s * output_tokens, tokens=output_tokens))
             steps = waits + json_steps(200, answer.completion())
-        return Plan(steps, "llm", input_tokens, output_tokens, takes_slot=True)
+        slowdown = self.profile.slowdown
+        return Plan(steps, "llm", input_tokens, output_tokens, takes_slot=True, slowdown=slowdown)
 
     def _validated(self, request: ServiceRequest) -> Mapping[str, Any]:
         try:

@@ -14,7 +14,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol
 
 from docmind_lab.network.attempts import HEADER_PREFIX
@@ -72,7 +72,8 @@ class Plan:
     """The steps for one request, and what its log row says of it.
 
     output_tokens: when played to the end. takes_slot: whether the model works on it, so that it needs one of the
-    server's slots and waits for it; a refusal does not.
+    server's slots and waits for it; a refusal does not. slowdown: what each other call under way when it starts adds to
+    the time of its tokens, as a share of it. limit: above how many calls under way it is refused, None for no limit.
     """
 
     steps: tuple[Step, ...]
@@ -81,11 +82,35 @@ class Plan:
     output_tokens: int = 0
     fault: str = ""
     takes_slot: bool = False
+    slowdown: float = 0.0
+    limit: Limit | None = None
+
+    def admitted(self, under_way: int) -> Plan:
+        """The plan, or the refusal in its place. under_way: calls that have a slot or wait for one."""
+        return self if self.limit is None or under_way < self.limit.calls else self.limit.refusal
+
+    def steps_beside(self, others: int) -> tuple[Step, ...]:
+        """The steps as they are played beside so many other calls."""
+        if not self.slowdown or not others:
+            return self.steps
+        factor = 1 + self.slowdown * others
+        return tuple(
+            replace(step, seconds=step.seconds * factor) if isinstance(step, Wait) and step.tokens else step
+            for step in self.steps
+        )
 
     @property
     def duration_s(self) -> float:
         """Seconds that the plan takes when played to the end; inf for a hang."""
         return math.fsum(step.seconds for step in self.steps if isinstance(step, Wait))
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit of the service's load. calls: under way at once, of which none more is taken. refusal: what it gets."""
+
+    calls: int
+    refusal: Plan
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,11 @@ class SlotQueue(Generic[RequestT]):
         """Those that have a slot."""
         return frozenset(self._served)
 
+    @property
+    def under_way(self) -> int:
+        """How many have a slot or wait for one."""
+        return len(self._waiting) + len(self._served)
+
     def arrive(self, request: RequestT, at: float) -> tuple[Turn[RequestT], ...]:
         """Who starts now that the request is there: the request itself, or nobody and it waits. at: its receipt."""
         self._waiting[request] = at

@@ -123,6 +123,7 @@ class VirtualDoor:
             return
         if self.cpu_charge == "measured":
             self._charged_at_s = time.process_time()  # to make a plan is the server's work
+        plan = plan.admitted(self._queue.under_way)
         received_at = clock.now()
         row = self.log.received(request, plan, received_at)
         playing = Playing(plan, row, connection, clock, self.stops_on_disconnect, self._ended)
@@ -153,7 +154,7 @@ class VirtualDoor:
     def _let_start(self, turns: Iterable[Turn[Playing]]) -> None:
         for turn in turns:
             turn.request.row.queue_wait_s = turn.starts_at - turn.request.row.received_at
-            turn.request.begin(turn.starts_at)
+            turn.request.begin(turn.starts_at, others=len(self._queue.served) - 1)
 
     def _ended(self, playing: Playing) -> None:
         clock = self._clock

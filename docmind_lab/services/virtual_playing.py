@@ -28,7 +28,7 @@ class Playing:
     clock: VirtualClock
     stops_on_disconnect: bool
     ended: Callable[[Playing], None]
-    _steps: list[Step] = field(init=False)
+    _steps: list[Step] = field(default_factory=list, init=False)
     _wait: Wait | None = None
     _wait_begun_at: float = 0.0
     _due_at: float = 0.0
@@ -36,12 +36,15 @@ class Playing:
     _answering: bool = False
     _client_gone: bool = False
 
-    def __post_init__(self) -> None:
-        self._steps = list(reversed(self.plan.steps))
+    def begin(self, at: float, others: int = 0) -> None:
+        """Play from an instant on; what is due by now is done before this returns.
 
-    def begin(self, at: float) -> None:
-        """Play from an instant on; what is due by now is done before this returns."""
+        Args:
+            at: Instant, seconds of the clock.
+            others: Model calls under way beside it.
+        """
         self._due_at = at
+        self._steps = list(reversed(self.plan.steps_beside(others)))
         self._go_on()
 
     def client_left(self) -> None:

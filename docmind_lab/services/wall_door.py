@@ -66,10 +66,14 @@ class _ConnectionDropped(Exception):
 
 @dataclass(eq=False)
 class _Playing:
-    """One plan under way: since when, the event that lets it start, and those that can end it."""
+    """One plan under way: since when, the event that lets it start, and those that can end it.
+
+    others: model calls under way beside it as it starts.
+    """
 
     row: RequestRow
     starts_at: float
+    others: int = 0
     may_start: asyncio.Event = field(default_factory=asyncio.Event)
     client_gone: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -135,6 +139,7 @@ class WallDoor:
         if request.tag("run-id") in self._over:  # it ended while the plan was made
             await _send_steps(send, RUN_IS_OVER)
             return
+        plan = plan.admitted(self._queue_of(request.tag("run-id")).under_way)
         playing = _Playing(self.log.received(request, plan, received_at), starts_at=received_at)
         self._playing.add(playing)
         watcher = asyncio.create_task(_watch(receive, playing, self.clock))
@@ -226,6 +231,7 @@ class WallDoor:
         for turn in turns:
             turn.request.starts_at = turn.starts_at
             turn.request.row.queue_wait_s = turn.starts_at - turn.request.row.received_at
+            turn.request.others = len(self._queue_of(turn.request.row.run_id).served) - 1
             turn.request.may_start.set()
 
     def _note_queue_wait(self, playing: _Playing) -> None:
@@ -235,7 +241,7 @@ class WallDoor:
 
     async def _play(self, plan: Plan, playing: _Playing, send: Send) -> None:
         row, due_at, answering = playing.row, playing.starts_at, False
-        for step in plan.steps:
+        for step in plan.steps_beside(playing.others):
             if isinstance(step, Wait):
                 begun_at, due_at = due_at, due_at + step.seconds
                 completed = await self._wait_until(due_at, playing)

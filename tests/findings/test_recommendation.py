@@ -60,6 +60,32 @@ def test_a_share_that_is_surely_below_is_told_apart_from_one_that_is_not_shown()
     assert "no number of runs shows 95% at a share of 95.0%" in perhaps.sentences[0]
 
 
+def test_a_share_in_a_replay_is_a_lower_bound_so_it_is_never_surely_below() -> None:
+    found = recommend(sweep((10.0, 40, 80), latency_profile="recorded"))
+    assert found.frame.iloc[0]["verdict"] == "not known"
+    assert "in a replay a lower bound" in found.sentences[0]
+    assert found.sentences[-1].startswith("A replay: calls that the recording cut")
+
+
+def test_it_names_the_assumption_of_independent_calls_and_how_to_see_the_range() -> None:
+    sentence = recommend(sweep((10.0, 80, 80), latency_profile="typical")).sentences[-1]
+    assert sentence.startswith("Assumes that the calls of a run are slow independently of each other")
+    assert "sweep latency_profile over typical, typical?correlation=0.5 and typical?correlation=0.9" in sentence
+
+
+def test_over_several_correlations_it_states_the_range_of_the_advice() -> None:
+    at = {
+        "typical": ((10.0, 80, 80), (20.0, 80, 80)),
+        "typical?correlation=0.5": ((10.0, 60, 80), (20.0, 80, 80)),
+        "typical?correlation=0.9": ((10.0, 40, 80), (20.0, 60, 80)),
+    }
+    runs = pd.concat([sweep(*cells, latency_profile=name) for name, cells in at.items()], ignore_index=True)
+    assert recommend(runs).sentences[-1] == (
+        "A cooperative (typical) over the correlation of the calls of a run: 10 s at 0, 20 s at 0.5 and none of these "
+        "at 0.9."
+    )
+
+
 @pytest.mark.parametrize(("successes", "runs", "target"), [(20, 20, 0.95), (98, 100, 0.95), (9, 10, 0.8)])
 def test_the_missing_runs_are_the_fewest_that_do(successes: int, runs: int, target: float) -> None:
     needed = runs + int(missing_runs(successes, runs, target))

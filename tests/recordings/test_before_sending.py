@@ -92,6 +92,9 @@ def test_notes_of_a_replay_say_how_many_calls_were_not_recorded() -> None:
     counts = {"recorded": 90, "of_another_alternative": 6, "not_recorded": 4, "cut_in_the_recording": 1}
     (note,) = sending.notes({"replayed_calls": counts}, 8)
     assert note.startswith("A replay: of 100 calls 90 were recorded, 6 are another alternative's, 4 were not recorded")
+    counts["longer_than_observed"] = 3
+    (note,) = sending.notes({"replayed_calls": counts}, 8)
+    assert "3 drew a length beyond what the recording could observe" in note
 
 
 @pytest.mark.parametrize(
@@ -129,7 +132,7 @@ def test_what_a_recording_has_settled_is_refused_by_name(options: dict[str, Any]
     folder = written(tmp_path / "r")
     (folder / "manifest.json").write_text(
         '{"study_id": "s", "recording_format": 1, '
-        '"design": {"seed": 7, "run_seeds": "hashed", "corpus": "language_reference"}}',
+        '"design": {"seed": 7, "run_seeds": "hashed", "corpus": "language_reference", "workload": "supervisor"}}',
         encoding="utf-8",
     )
     with pytest.raises(ConfigurationError, match=f"^{name}: the recording has"):

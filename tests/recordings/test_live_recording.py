@@ -156,7 +156,7 @@ def test_a_cap_ends_a_study_cleanly_and_nothing_is_sent_past_it(live: ServiceAdd
         record=tmp_path / "r",
     )
     study_id = study.manifest["study_id"]
-    run_ids = [f"{study_id}-{arm}-{seed}" for arm in ("0-cooperative", "1-hard_timeout") for seed in range(11, 15)]
+    run_ids = [f"{study_id}-{arm}-{repeat}" for arm in ("0-cooperative", "1-hard_timeout") for repeat in range(1, 5)]
     assert model_requests(live, [*run_ids, *warm_ups]) - before == study.manifest["sent"]["requests"] == 60
     assert study.manifest["complete"] is False
     assert study.manifest["ended_by"] == "max_requests: 60 requests were sent"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -91,20 +93,52 @@ def test_an_answer_in_time_that_is_handed_on_late_is_still_in_time_where_the_dea
 
 @given(DURATIONS, st.floats(0.0, 1.0, exclude_max=True))
 def test_a_draw_lies_within_what_was_observed(values_s: list[float], level: float) -> None:
-    assert min(values_s) <= Waits(tuple(sorted(values_s))).at(level) <= max(values_s)
+    assert min(values_s) <= Waits.of(values_s).at(level) <= max(values_s)
 
 
 @given(DURATIONS, st.floats(0.0, 200.0), st.floats(0.0, 1.0, exclude_max=True))
 def test_what_was_cut_never_ends_before_its_cut(values_s: list[float], cut_s: float, level: float) -> None:
-    assert Waits(tuple(sorted(values_s))).beyond(cut_s, level) >= cut_s
+    assert Waits.of(values_s).beyond(cut_s, level) >= cut_s
 
 
-def test_calls_that_were_cut_or_failed_are_no_part_of_what_others_are_drawn_from() -> None:
+def test_waits_are_the_kaplan_meier_estimate_of_calls_that_ended_and_calls_that_were_cut() -> None:
     run = recorded_run(
         recorded_call("llm/router/0.0.1", 0.0, 1.0),
-        recorded_call("llm/router/1.0.1", 1.0, 9.0, end="cut"),
-        recorded_call("llm/router/2.0.1", 9.0, 9.1, end="error", status=500),
+        recorded_call("llm/router/1.0.1", 1.0, 3.0, end="cut"),
+        recorded_call("llm/router/2.0.1", 3.0, 6.0),
+        recorded_call("llm/router/3.0.1", 6.0, 6.1, end="error", status=500),
+        returned_at_s=None,
     )
     found = recording_of(run).timings.waits("llm", "router")
-    assert found is not None
-    assert found.values_s == (1.0,)
+    # By hand: one of three ended at 1 s; of those that go on, the one still observed ended at 3 s.
+    assert found == Waits((1.0, 3.0), (pytest.approx(1 / 3), pytest.approx(2 / 3)))
+
+
+@given(DURATIONS, DURATIONS, st.floats(0.0, 100.0), st.floats(0.0, 1.0, exclude_max=True))
+def test_what_is_longer_than_was_observed_is_not_made_up(
+    ended_s: list[float], cut_s: list[float], passed_s: float, level: float
+) -> None:
+    wait_s = Waits.of(ended_s, cut_s).beyond(passed_s, level)
+    assert math.isinf(wait_s) or passed_s < wait_s <= max(ended_s)
+
+
+def test_the_longest_call_was_cut_so_its_share_of_calls_has_no_known_length() -> None:
+    waits = Waits.of([1.0, 2.0, 3.0], [4.0])
+    assert waits.at(0.7) < 3.0
+    assert math.isinf(waits.at(0.76))
+
+
+def test_a_wait_that_would_stand_for_more_than_three_calls_is_left_out() -> None:
+    # Of eleven calls ten were cut at 1 s: the last says little of how long those would have taken.
+    assert Waits.of([2.0], [1.0] * 10).values_s == ()
+    assert Waits.of([2.0], [1.0] * 2).values_s == (2.0,)
+
+
+def test_nothing_is_known_of_a_role_that_runs_did_not_come_to() -> None:
+    seen = recorded_call("llm/router/0.0.1", 0.0, 1.0)
+    cut = recorded_call("llm/planner/1.0.1", 1.0, 2.0, end="cut")
+    unseen = recording_of(recorded_run(seen, cut)).timings.waits("llm", "synthesis")
+    assert unseen is not None
+    assert math.isinf(unseen.at(0.0))
+    # Runs that were seen whole have every role that there is; another alternative's is as those.
+    assert recording_of(recorded_run(seen)).timings.waits("llm", "fallback") == Waits((1.0,), (1.0,))

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docmind_lab.services.fault_plans import KEEP_ALIVE_GAP_S, under_fault
-from docmind_lab.services.faults import FAULT_KINDS, Fault
+from docmind_lab.services.faults import DEFAULT_CALLS, FAULT_KINDS, Fault
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Chunk, Disconnect, Headers, Plan, ServiceRequest, Wait, json_steps
@@ -227,10 +227,18 @@ def asked(*faults: str, stream: bool = False, headers: dict[str, str] | None = N
 @pytest.mark.parametrize("kind", MODEL_KINDS)
 def test_under_every_fault_the_plan_says_how_many_tokens_it_generates_and_which_fault_it_was(kind, stream, tools):
     good, plan = asked(stream=stream, tools=tools), asked(f"{kind}:*", stream=stream, tools=tools)
+    plan = plan.admitted(under_way=DEFAULT_CALLS)
     assert plan.fault == kind
     assert tokens_of(plan) == plan.output_tokens
     assert sum(isinstance(step, Headers) for step in plan.steps) == (kind != "hang")
-    expected = {"hang": 0, "http_500": 0, "rate_limit": 0, "empty": 1, "disconnect": good.output_tokens}
+    expected = {
+        "hang": 0,
+        "http_500": 0,
+        "rate_limit": 0,
+        "rate_limit_above": 0,
+        "empty": 1,
+        "disconnect": good.output_tokens,
+    }
     if stream:
         expected["disconnect"] = good.output_tokens // 2
     assert plan.output_tokens == expected.get(kind, good.output_tokens)
@@ -238,7 +246,9 @@ def test_under_every_fault_the_plan_says_how_many_tokens_it_generates_and_which_
 
 @pytest.mark.parametrize("kind", MODEL_KINDS)
 def test_what_is_turned_away_at_the_gate_takes_no_slot_and_everything_else_does(kind):
-    assert asked(f"{kind}:*").takes_slot is (kind not in ("http_500", "rate_limit"))
+    assert asked(f"{kind}:*").admitted(DEFAULT_CALLS).takes_slot is (
+        kind not in ("http_500", "rate_limit", "rate_limit_above")
+    )
 
 
 def test_a_request_that_is_not_valid_takes_no_slot_and_meets_no_fault():

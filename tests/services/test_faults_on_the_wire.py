@@ -304,12 +304,19 @@ ENDS_AS = {
     "keep_alive": {"ok"},
     "http_500": {"error"},
     "rate_limit": {"error"},
+    "rate_limit_above": {"error"},
     "disconnect": {"error"},
     "malformed": {"ok", "client_gone"},
     "empty": {"ok"},
 }
 # Seconds small enough for a test of every kind.
-SHORT = {"trickle": "=0.01", "stall": "=0.05", "slow_first_token": "=0.05", "keep_alive": "=0.05"}
+SHORT = {
+    "trickle": "=0.01",
+    "stall": "=0.05",
+    "slow_first_token": "=0.05",
+    "keep_alive": "=0.05",
+    "rate_limit_above": "=0",
+}
 
 
 @pytest.mark.parametrize("stops", [True, False])

@@ -124,6 +124,20 @@ def test_one_slot_serves_in_order_of_arrival_and_a_wait_counts_from_the_receipt(
 
 
 @pytest.mark.wall
+def test_behind_sockets_too_tokens_slow_down_beside_others_and_load_above_a_limit_is_refused(crowd_at):
+    profile, limit = replace(ONE_SLOT, slots=None, slowdown=1.0), Fault.parse("rate_limit_above=2")
+    crowd = crowd_at(profile=profile, faults=(limit,))
+    for name in "abc":
+        crowd.comes(name)
+    rows = crowd.rows()
+    assert [row.status for row in rows.values()] == [200, 200, 429]
+    assert rows["c"].fault == "rate_limit_above"
+    # The first starts alone, the second beside one other: 0.06 + 9 × 0.12 s.
+    assert SERVICE_S <= served_s(rows["a"]) <= SERVICE_S + NOTICED_S
+    assert 1.14 <= served_s(rows["b"]) <= 1.14 + NOTICED_S
+
+
+@pytest.mark.wall
 def test_two_slots_serve_two_at_once(crowd_at):
     crowd = crowd_at(profile=replace(ONE_SLOT, slots=2))
     for name in "abc":

@@ -1,0 +1,95 @@
+"""Rule: what was recorded under a short deadline never makes a longer one look better than it is (trust 1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from chained_runs import recorded_under, replayed_length_s, true_length_s
+
+import docmind_lab as dl
+from docmind_lab.alternatives import Cooperative
+from docmind_lab.batch import in_this_process
+from docmind_lab.comparison import Comparison
+from docmind_lab.comparison.run import comparison_manifest
+from docmind_lab.comparison.virtual import runs_in_virtual_time
+from docmind_lab.findings.recommendation import recommend
+from docmind_lab.recordings.writing import RecordingWriter
+from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.settings import Settings
+from docmind_lab.statistics import share_interval
+from docmind_lab.studies.design import StudyDesign
+from docmind_lab.studies.runner import sweep
+
+RUNS = 40
+
+
+def too_good(profile: str, recorded_share: float, studies: int) -> dict[float, int]:
+    """Studies whose replay is sure of more runs in time than there are, by the true share at the longer deadline.
+
+    Args:
+        profile: Latencies of the calls.
+        recorded_share: Share of runs that are over by the deadline of the recording.
+        studies: How many recordings of 40 runs are made.
+    """
+    lengths_s = [true_length_s(profile, 10**6 + seed) for seed in range(2_000)]
+    deadline_s = float(np.quantile(lengths_s, recorded_share))
+    longer = {share: float(np.quantile(lengths_s, share)) for share in (0.5, 0.7, 0.8, 0.9, 0.95)}
+    found = dict.fromkeys(longer, 0)
+    for study in range(studies):
+        seeds = range(study * 100, study * 100 + RUNS)
+        recording = recorded_under(profile, deadline_s, seeds)
+        replayed_s = [replayed_length_s(recording, seed) for seed in seeds]
+        for share, longer_s in longer.items():
+            in_time = sum(length_s < longer_s for length_s in replayed_s)
+            found[share] += share_interval(in_time, RUNS).low > share
+    return found
+
+
+# A 95 % interval of the runs themselves lies above the truth in one study of forty: 3 of 20 or more would come by
+# chance in one test of a hundred and fifty.
+@pytest.mark.parametrize("profile", ["heavy_tail/10", "typical"])
+def test_a_replay_is_not_sure_of_more_runs_in_time_than_there_are(profile: str) -> None:
+    assert max(too_good(profile, 0.2, 20).values()) <= 2
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("recorded_share", [0.1, 0.2, 0.3, 0.45])
+@pytest.mark.parametrize("profile", ["heavy_tail/10", "typical", "local_gpu", "fast"])
+def test_no_profile_and_no_deadline_makes_a_replay_too_good(profile: str, recorded_share: float) -> None:
+    # 2.5 % of 200 studies are 5; 13 or more would come by chance once in a thousand.
+    assert max(too_good(profile, recorded_share, 200).values()) <= 12
+
+
+def record(folder: Path, comparison: Comparison) -> Path:
+    """The comparison's runs in virtual time, recorded as if they had been live."""
+    settings = Settings()
+    manifest = comparison_manifest(comparison, settings, complete=True)
+    run_ids = [order.facts.run_id for order in comparison.orders()]
+    with RecordingWriter.begun(folder, manifest, run_ids) as writer:
+        for finished in runs_in_virtual_time(comparison, settings):
+            for measured in finished:
+                writer.add(measured)
+    return folder
+
+
+@pytest.mark.full
+def test_a_recording_of_a_short_deadline_recommends_no_longer_one_that_does_not_keep_its_promise(
+    tmp_path: Path,
+) -> None:
+    design = {"seed": 7, "profile": LatencyProfile.named("heavy_tail/10"), "alternatives": (Cooperative(),)}
+    comparison = Comparison(4.0, runs=RUNS, **design)  # type: ignore[arg-type]
+    timeouts_s = [4, 6, 9]
+    truth = {}
+    for timeout_s in timeouts_s:
+        runs = dl.compare(timeout_s, runs=RUNS, alternatives="A", profile="heavy_tail/10").runs
+        truth[timeout_s] = int(runs["answered_in_time"].sum())
+    folder = record(tmp_path / "recording", comparison)
+    factors = {"alternative": "A", "decision_timeout_s": timeouts_s}
+    study = sweep(StudyDesign.of({"replay": str(folder), "factors": factors}), executor=in_this_process()())
+    in_time = study.runs.groupby("decision_timeout_s")["answered_in_time"].sum()
+    for timeout_s, true_runs in truth.items():
+        assert share_interval(int(in_time[timeout_s]), RUNS).low <= true_runs / RUNS
+    assert study.manifest["replayed_calls"]["longer_than_observed"] > 0
+    assert set(recommend(study.runs, 0.9).frame["verdict"]) == {"not known"}
