@@ -258,7 +258,7 @@ def derive_run(
 def _error_node(error_type: str, events: Iterable[EventRecord]) -> str:
     """The innermost node that ended with the error: an agent's node ends before the node that holds the agent."""
     ended = ((event, json.loads(event.detail)) for event in events if event.event == "node_ended")
-    return next((str(detail["node"]) for _, detail in ended if detail["outcome"] == error_type and error_type), "")
+    return next((str(detail["node"]) for _, detail in ended if error_type and detail.get("outcome") == error_type), "")
 
 
 def _spending(budget: Budget, requests: Sequence[CallRecord]) -> dict[str, Any]:

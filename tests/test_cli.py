@@ -129,7 +129,7 @@ def test_help_is_quick_to_read_and_names_every_option_with_its_unit_or_default(
     if words == ("compare",):
         assert "DOCMIND_AGENTS__DECISION_TIMEOUT" in done.stdout
         assert "[default: 7]" in done.stdout
-        assert "40 when left out" in " ".join(done.stdout.split())
+        assert "40 when left out" in " ".join(done.stdout.replace("│", " ").split())
         assert "in seconds" in done.stdout
 
 
@@ -156,7 +156,8 @@ def test_a_port_in_use_is_named_with_the_remedy() -> None:
 def test_no_command_shows_the_help() -> None:
     done = run()
     assert done.returncode == 2
-    assert done.stderr.startswith("Usage: docmind-lab")
+    assert "Usage: docmind-lab" in done.stdout
+    assert done.stderr == ""
 
 
 @dataclass(frozen=True)
@@ -182,7 +183,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
 def test_show_draws_the_calls_of_a_run_the_deadline_and_what_went_on(
     compared: Compared, run_here: Callable[..., Done]
 ) -> None:
-    done = subprocess.run([*COMMAND, "show", "hard_timeout-7"], cwd=compared.place, capture_output=True, text=True)
+    done = subprocess.run([*COMMAND, "show", "hard_timeout-1"], cwd=compared.place, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "B hard timeout" in done.stdout
     assert "deadline 0.4 s" in done.stdout
@@ -190,7 +191,7 @@ def test_show_draws_the_calls_of_a_run_the_deadline_and_what_went_on(
     calls = [line for line in done.stdout.splitlines() if line.startswith("llm ")]
     assert calls
     assert all("━" in line or "▶" in line for line in calls)
-    as_json = run_here("show", "hard_timeout-7", "--json", cwd=compared.place)
+    as_json = run_here("show", "hard_timeout-1", "--json", cwd=compared.place)
     assert len(json.loads(as_json.stdout)["calls"]) >= len(calls)
 
 
@@ -201,8 +202,8 @@ def test_show_names_the_runs_there_are_when_it_does_not_find_one(
     done = run_here("show", "nothing-9", cwd=compared.place)
     assert done.returncode == 1
     assert "none of the 1 studies under results/ has a run 'nothing-9'" in done.stderr
-    named = run_here("show", "7", "--study", "results/first", cwd=compared.place)
-    assert "2 runs whose ids end with '7'" in named.stderr
+    named = run_here("show", "1", "--study", "results/first", cwd=compared.place)
+    assert "2 runs whose ids end with '1'" in named.stderr
 
 
 @pytest.mark.wall
@@ -275,8 +276,7 @@ def test_doctor_checks_versions_settings_and_endpoints_and_fails_for_a_dead_one(
 
 @pytest.mark.wall
 def test_compare_fills_its_folder_and_prints_a_row_for_each_alternative(compared: Compared) -> None:
-    assert "A  cooperative" in compared.printed
-    assert "B  hard timeout" in compared.printed
+    assert "A cooperative and B hard timeout" in compared.printed
     assert "unguarded" not in compared.printed
     assert {path.name for path in compared.out.iterdir()} == FOLDER
     study = Study.load(compared.out)

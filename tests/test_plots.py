@@ -302,7 +302,7 @@ def test_the_deadline_is_a_labelled_line_and_the_axis_says_seconds():
 
 def test_the_legend_explains_what_is_there_and_nothing_else():
     labels = [text.get_text() for text in plots.timeline(late_study()).get_legend().get_texts()]
-    for word in ("LLM", "retrieval", "still waiting", "abandoned", "refused", "answer", "all work ended"):
+    for word in ("LLM", "retrieval", "still waiting", "abandoned", "refused", "caller returned", "all work ended"):
         assert any(word in label for label in labels)
     assert not any("observation ended" in label or "peer" in label for label in labels)
 

@@ -35,8 +35,17 @@ def test_a_number_carries_its_unit_in_its_name() -> None:
     for _, columns in TABLES.values():
         for column in columns:
             if column.kind == "float":
-                units = ("_s", "_tokens", "tokens_after_deadline", "_recall", "_score", "_coverage", "_deadline")
-                assert column.name.endswith(units) or column.name in SPENDING, column.name
+                units = (
+                    "_s",
+                    "_tokens",
+                    "tokens_after_deadline",
+                    "_recall",
+                    "_score",
+                    "_coverage",
+                    "_deadline",
+                    "_calls",
+                )
+                assert column.name.endswith((*units, "_calls")) or column.name in SPENDING, column.name
 
 
 def test_frames_put_together_keep_their_dtypes_and_unite_levels() -> None:

@@ -137,20 +137,24 @@ class Progress:
         """The progress of a run of this graph, which has shown nothing yet."""
         return cls(None, runnable.channels, seen_from_outside(runnable))
 
-    def show(self, chunk: Any) -> None:
-        """Take a chunk that the graph has streamed: a pair of its mode, one of `STREAM_MODES`, and its content."""
+    def show(self, chunk: Any) -> bool:
+        """Take a chunk that the graph has streamed: a pair of its mode, one of `STREAM_MODES`, and its content.
+
+        Returns: whether the graph is between two steps, and not within one of which some nodes are still at work.
+        """
         mode, content = chunk
         if mode == "values":
             # The state that comes with an interrupt is that before the step.
             waits = isinstance(content, Mapping) and bool(content.get(INTERRUPT))
             self._latest = (content, self._latest[1] if waits else [])
-            return
+            return True
         for node, written in content.items() if isinstance(content, Mapping) else ():
             if node == INTERRUPT:
                 self._interrupts = written or self._interrupts
             elif node != "__metadata__":
                 writes = written if isinstance(written, list) else [written]
                 self._latest[1].extend(write for write in writes if isinstance(write, Mapping))
+        return False
 
     @property
     def state(self) -> Mapping[str, Any]:

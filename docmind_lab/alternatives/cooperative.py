@@ -44,8 +44,7 @@ class Cooperative(Propagation):
                     self._inputs(inputs, deadline), stream_mode=STREAM_MODES, control=control
                 )
                 for chunk in chunks:
-                    progress.show(chunk)
-                    if deadline.passed():
+                    if progress.show(chunk) and deadline.passed():
                         # Ends the run only if a step is left: a finished answer is delivered, not thrown away.
                         control.request_drain("deadline")
 

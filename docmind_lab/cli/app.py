@@ -144,9 +144,8 @@ def _of_the_system(error: OSError) -> str:
 
 def _say_usage(error: BaseException) -> None:
     message = str(getattr(error, "format_message", error.__str__)())
-    if message.startswith("Usage:"):
-        # No command was given: the help is the answer.
-        typer.echo(message, err=True)
+    if not message:
+        # No command was given: the help, which is printed already, is the answer.
         sys.exit(2)
     context = getattr(error, "ctx", None)
     command = "docmind-lab" if context is None else context.command_path

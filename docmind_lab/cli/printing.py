@@ -84,12 +84,13 @@ def print_study(study: Study, where: str, *, verbose: bool = False) -> None:
     if len(shown.columns):
         out.print(table)
     if left_out:
-        out.print(f"No room for {', '.join(left_out)}: use a wider terminal, or --json.")
+        out.print(f"Columns left out: {', '.join(left_out)}; use a wider terminal, or --json.")
     for line in alike:
         out.print(line)
     out.print()
     for line in summary.advice[1:]:
-        out.print(line)
+        # Settings are pasted: a line that the terminal wraps is still one line.
+        out.print(line, soft_wrap=line.startswith("Settings: "))
     if verbose and summary.sentences:
         out.print()
         for line in summary.sentences:

@@ -108,7 +108,8 @@ def _facts(chosen: Sequence[str], rows: Mapping[str, Row], runs: pd.DataFrame) -
     for row in members:
         if row["worked_on"]:
             least = "at least " if row["work_censored"] else ""
-            text = f"work went on in {row['worked_on']} runs, for up to {least}{row['work_overrun_worst_s']:.1f} s"
+            until = f"{least}{row['work_overrun_worst_s']:.1f} s"
+            text = f"work went on in {counted(row['worked_on'], 'run')}, for up to {until}"
             went_on.setdefault(text, []).append(_name(row))
     parts += [f"under {joined(names)} {text}" for text, names in went_on.items()]
     if is_budgeted(runs):
@@ -123,10 +124,10 @@ def _evidence(found: Choice) -> Iterator[str]:
     """Why the others are not chosen, with intervals."""
     worse = [f"{one_line(arm)} ({_worse(by)})" for arm, by in found.beaten.items()]
     if worse:
-        yield f"Not chosen, each by a paired difference with its 95 % interval: {'; '.join(worse)}."
+        yield f"Not chosen, by paired differences with intervals (95 % for all pairs together): {'; '.join(worse)}."
     mistakes = [one_line(arm) for arm, why in found.refused.items() if why == "mistake" and "unguarded" not in arm]
     if mistakes:
-        yield f"Never recommended, whatever it measures: {joined(mistakes)} (a documented mistake)."
+        yield f"Never recommended, as documented mistakes: {joined(mistakes)}."
     failed = [one_line(arm) for arm, why in found.refused.items() if why == "failed" and "unguarded" not in arm]
     if failed:
         yield f"Not chosen, because every run failed: {joined(failed)}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -38,7 +39,17 @@ def test_it_opens_the_notebooks_of_the_checkout_on_loopback(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     lab()
-    assert started.words == (str(NOTEBOOKS), "--ServerApp.ip=127.0.0.1", "--ServerApp.allow_remote_access=False")
+    assert started.words[:3] == (str(NOTEBOOKS), "--ServerApp.ip=127.0.0.1", "--ServerApp.allow_remote_access=False")
+
+
+@pytest.mark.parametrize(("user", "allowed"), [(0, True), (1000, False)])
+def test_it_starts_as_root_in_a_container(
+    user: int, allowed: bool, started: type[LabApp], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trust 19: Jupyter refuses root unless it is told otherwise."""
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    lab()
+    assert ("--ServerApp.allow_root=True" in started.words) == allowed
 
 
 def test_it_leaves_the_token_to_jupyter(started: type[LabApp]) -> None:

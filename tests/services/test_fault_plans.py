@@ -305,4 +305,10 @@ def test_a_fault_that_passes_strikes_by_the_attempt_that_the_client_says_it_make
 
 
 def test_a_fault_does_not_change_the_latency_of_the_calls_it_spares():
-    assert asked("hang:synthesis", "rate_limit:router") == asked()
+    assert asked("hang:validation", "rate_limit:planner") == asked()
+
+
+def test_a_client_that_names_no_role_is_struck_by_a_fault_that_names_none():
+    """Trust 20: `serve --fault hang` never struck a client of one's own."""
+    assert asked("hang").fault == "hang"
+    assert asked("hang:validation").fault == ""
