@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import odd_graphs
 import pytest
 from rich.console import Console
 
@@ -22,7 +21,7 @@ from docmind_lab.cli import printing
 
 HERE = Path(__file__).parent
 INPUTS = [{"question": "What is it?"}]
-OWN: Mapping[str, Any] = {"inputs": INPUTS, "decision_timeout_s": 2, "runs": 12}
+OWN: Mapping[str, Any] = {"inputs": INPUTS, "decision_timeout_s": 2, "runs": 12, "workers": 1}
 
 SCENARIOS: Mapping[str, Mapping[str, Any]] = {
     "ordinary": {"runs": 40},
@@ -60,7 +59,7 @@ def test_every_sentence_is_the_one_that_was_read(name: str, monkeypatch: pytest.
 def test_every_sentence_on_a_graph_of_ones_own_is_the_one_that_was_read(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = printed(monkeypatch, graph=getattr(odd_graphs, name), **OWN)
+    found = printed(monkeypatch, graph=f"odd_graphs:{name}", **OWN)
     assert found == (HERE / f"graph_{name}.txt").read_text(encoding="utf-8")
 
 
@@ -77,7 +76,7 @@ def test_nothing_is_cut_at_80_columns_and_the_answer_comes_first(file: Path) -> 
 if __name__ == "__main__":
     chosen = sys.argv[1:] or [*SCENARIOS, *(f"graph_{name}" for name in GRAPHS)]
     for name in chosen:
-        options = SCENARIOS.get(name) or {"graph": getattr(odd_graphs, name.removeprefix("graph_")), **OWN}
+        options = SCENARIOS.get(name) or {"graph": f"odd_graphs:{name.removeprefix('graph_')}", **OWN}
         with pytest.MonkeyPatch.context() as patch:
             (HERE / f"{name}.txt").write_text(printed(patch, **options), encoding="utf-8")
         print(name, flush=True)
