@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures as cf
+import contextlib
 import ctypes
 import gc
 import multiprocessing
@@ -47,7 +48,8 @@ def compiled_sleep() -> None:
 
 
 def busy_database() -> None:
-    with sqlite3.connect(f"file:{threading.get_ident()}?mode=memory&cache=private", uri=True) as database:
+    address = f"file:{threading.get_ident()}?mode=memory&cache=private"
+    with contextlib.closing(sqlite3.connect(address, uri=True)) as database:
         database.create_function("wait", 0, lambda: REAL_SLEEP(REAL_S))
         database.execute("select wait()")
 
