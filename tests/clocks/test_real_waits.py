@@ -24,6 +24,7 @@ from typing import Any
 import pytest
 
 from docmind_lab.clocks.virtual import VirtualClock, outside_simulation
+from docmind_lab.clocks.virtual.actors import calling_actor
 from docmind_lab.errors import NotSimulated, SimulationStalled
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what a thread does")
@@ -142,6 +143,32 @@ def test_no_wait_is_seen_where_an_actor_computes_however_busy_the_machine_is() -
         done.set()
         for other in others:
             other.join()
+
+
+class SlowGate:
+    """A gate that is opened late: who does it was kept from a core between choosing the next actor and waking it."""
+
+    def __init__(self, gate: Any) -> None:
+        self.acquire = gate.acquire
+        self._gate = gate
+
+    def release(self) -> None:
+        REAL_SLEEP(REAL_S)
+        self._gate.release()
+
+
+@linux
+@pytest.mark.wall
+def test_a_baton_that_comes_late_is_no_wait_of_who_gets_it() -> None:
+    def main() -> str:
+        actor: Any = calling_actor()
+        actor.gate = SlowGate(actor.gate)
+        thread = threading.Thread(target=time.sleep, args=(1.0,))
+        thread.start()
+        thread.join()
+        return "done"
+
+    assert VirtualClock().run(main) == "done"
 
 
 @pytest.mark.wall

@@ -109,6 +109,8 @@ def test_a_deadlock_cannot_be_swallowed() -> None:
         VirtualClock().run(main)
 
 
+# What is raised in its thread from outside may fall into a callback of the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_function_that_catches_everything_for_ever_is_given_up() -> None:
     stop = threading.Event()
 

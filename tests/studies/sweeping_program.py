@@ -85,7 +85,9 @@ def _sweep(job: dict[str, Any]) -> None:
     elif job.get("executor") == "forked":
         options = {"executor": ProcessPoolExecutor(1, mp_context=get_context("fork"))}
     with small_cells():
-        sweep(DESIGN, out=out, **options)
+        study = sweep(DESIGN, out=out, **options)
+    if failed := study.manifest["failed_cells"]:
+        raise RuntimeError(f"cells failed: {failed}")
     Path(f"{out}.steps").write_text(str(steps.count))
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from docmind_lab.clocks.virtual.actors import Actor, real_monotonic
 from docmind_lab.clocks.virtual.kernel import Kernel
-from docmind_lab.clocks.virtual.reports import is_exempt, place_of
+from docmind_lab.clocks.virtual.reports import is_at_its_gate, is_exempt, place_of
 
 REAL_WAIT_S = 0.05
 """Real seconds of waiting that a run may be seen to spend. A wait that is twice as long is always seen."""
@@ -61,6 +61,9 @@ class RealWaits:
         if elapsed_s < _SWITCH_INTERVALS * sys.getswitchinterval():
             return
         if now.cpu_s - last.cpu_s >= _COMPUTING_SHARE * elapsed_s or is_exempt(actor.thread):
+            return
+        # Who hands the baton over may be kept from a core between choosing the next actor and waking it.
+        if is_at_its_gate(actor.thread):
             return
         place = place_of(actor.thread)
         # It may have gone on since, and then the place is another one.

@@ -17,6 +17,8 @@ from docmind_lab.clocks.virtual.actors import Actor
 _OWN_FOLDER = os.path.dirname(__file__)
 _STANDARD_LIBRARY = os.path.dirname(threading.__file__)
 _KERNEL = os.path.join(_OWN_FOLDER, "kernel.py")
+# Where a thread waits for its first turn.
+_BEGINNINGS = os.path.join(_OWN_FOLDER, "threads.py")
 _STACK_LINES = 6
 _EXEMPT = frozenset({"importlib._bootstrap", "bdb", "pdb", "pydevd", "debugpy"})
 
@@ -72,6 +74,12 @@ def waiting_queue(frame: FrameType | None) -> Any:
 def is_handing_over(frame: FrameType) -> bool:
     """Whether a thread is about to give the baton to another one."""
     return any(each.f_code.co_filename == _KERNEL for each in _outwards(frame))
+
+
+def is_at_its_gate(thread: threading.Thread) -> bool:
+    """Whether a thread waits for the baton, which is on its way to it when it holds it already, or has not begun."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    return frame is None or frame.f_code.co_filename in (_KERNEL, _BEGINNINGS)
 
 
 def is_exempt(thread: threading.Thread) -> bool:
