@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pexpect
 import pytest
 
 from docmind_lab.cli import main
@@ -330,6 +331,28 @@ def test_interrupted_it_ends_cleanly_and_keeps_the_finished_runs(tmp_path: Path)
     study = Study.load(out)
     assert 0 < len(study.runs) < 400
     assert study.manifest["complete"] is False
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("command", ["compare", "sweep"])
+def test_on_a_terminal_it_says_from_the_first_second_that_time_passes_and_ctrl_c_leaves_nothing(
+    command: str, tmp_path: Path
+) -> None:
+    study = tmp_path / "study.toml"
+    study.write_text('repeats = 2\n[factors]\nalternative = "A"\n')
+    out = tmp_path / "out"
+    words = [command, *([str(study)] if command == "sweep" else []), "--out", str(out)]
+    with pexpect.spawn(COMMAND[0], [*COMMAND[1:], *words], timeout=CTRL_C_PATIENCE_S, encoding="utf-8") as terminal:
+        # The stack takes seconds to import, and nobody has to wonder meanwhile.
+        terminal.expect("starting")
+        terminal.sendintr()
+        terminal.expect(pexpect.EOF)
+        said = terminal.before
+    assert "interrupted" in said
+    assert "Traceback" not in said
+    assert "resource_tracker" not in said
+    assert terminal.exitstatus == 130
+    assert not out.exists()
 
 
 @pytest.mark.parametrize(

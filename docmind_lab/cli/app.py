@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import io
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from typing import Annotated
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any
 
 import typer
 
@@ -28,6 +29,21 @@ from docmind_lab.cli.serve import serve
 from docmind_lab.cli.show import show
 from docmind_lab.cli.sweep import sweep
 from docmind_lab.errors import ConfigurationError, DocmindLabError
+
+
+def _with_a_word_on_ctrl_c(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command, saying that it was interrupted, of which typer only makes an exit code."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **keywords: Any) -> Any:
+        try:
+            return command(*args, **keywords)
+        except KeyboardInterrupt:
+            typer.echo("docmind-lab: interrupted", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+
+    return run
+
 
 app = typer.Typer(
     name="docmind-lab",
@@ -51,7 +67,7 @@ for command, short_help in (
     (lab, "Open JupyterLab on the notebooks."),
     (serve, "Serve the simulated model and vector store."),
 ):
-    app.command(short_help=short_help)(command)
+    app.command(short_help=short_help)(_with_a_word_on_ctrl_c(command))
 
 _LESS_MEMORY = "use fewer --workers, or a machine or container with more memory"
 _REMEDIES = {

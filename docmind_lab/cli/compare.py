@@ -63,8 +63,6 @@ def compare(
     as_json: options.SummaryAsJson = False,
 ) -> None:
     """Ask the same questions under every alternative; show what each did to the caller, and what went on afterwards."""
-    from docmind_lab.telemetry import Telemetry  # noqa: PLC0415 - the stack takes seconds to import; --help must not
-
     if record_text and not record:
         raise ConfigurationError("--record-text keeps the text of a recording: give --record FOLDER too")
     asked = {"runs": runs, "seed": seed, "alternatives": alternatives, "workload": workload}
@@ -77,10 +75,10 @@ def compare(
     carried_out |= {"cpu_charge": parse_charge(cpu_charge), "model_variation": model_variation}
     kept: dict[str, Any] = {"record": record or None, "record_text": record_text, "replay": replay or None}
     kept |= {"max_requests": max_requests, "max_tokens": max_tokens}
-    told = {"telemetry": Telemetry(spans="otlp" if otlp else None, metrics_file=metrics_file or None)}
+    told = {"spans": "otlp" if otlp else None, "metrics_file": metrics_file or None}
     folder = Path(out or f"results/{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%SZ}-compare")
-    keywords = asked | put_to | of_graph | met | within | carried_out | kept | told
-    study = _measured(decision_timeout, keywords, folder, yes=yes, as_json=as_json)
+    keywords = asked | put_to | of_graph | met | within | carried_out | kept
+    study = _measured(decision_timeout, keywords, folder, told, yes=yes, as_json=as_json)
     for note in sending.notes(study.manifest, len(study.runs)):
         typer.echo(note, err=True)
     if as_json:
@@ -93,21 +91,32 @@ def compare(
 
 
 def _measured(
-    decision_timeout_s: float | None, keywords: Mapping[str, Any], folder: Path, *, yes: bool, as_json: bool
+    decision_timeout_s: float | None,
+    keywords: Mapping[str, Any],
+    folder: Path,
+    told: Mapping[str, Any],
+    *,
+    yes: bool,
+    as_json: bool,
 ) -> Study:
-    """The study, its progress shown. keywords: of `compare`. Raises: typer.Exit when it is interrupted."""
-    # Function-level: the stack takes seconds to import, and --help must not.
-    from docmind_lab.comparison import compare as run_compare  # noqa: PLC0415
+    """The study, its progress shown. keywords: of `compare`. told: of `Telemetry`.
 
-    settings = load_settings()
-    if decision_timeout_s is None and options.TIMEOUT_VARIABLE in os.environ:
-        decision_timeout_s = settings.agents.decision_timeout
+    Raises: typer.Exit when it is interrupted.
+    """
     table = GrowingTable() if sys.stdout.isatty() and not as_json else None
     shown = table or ProgressBar("runs", "measuring", shown=not as_json)
     try:
+        # Function-level: the stack takes seconds to import, which is shown, and --help must not.
+        from docmind_lab.comparison import compare as run_compare  # noqa: PLC0415
+        from docmind_lab.telemetry import Telemetry  # noqa: PLC0415
+
+        settings = load_settings()
+        if decision_timeout_s is None and options.TIMEOUT_VARIABLE in os.environ:
+            decision_timeout_s = settings.agents.decision_timeout
         return run_compare(
             decision_timeout_s,
             **keywords,
+            telemetry=Telemetry(**told),
             settings=settings,
             out=folder,
             progress=shown.show,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -38,9 +39,17 @@ def console() -> Console:
 
 
 class ProgressBar:
-    """A progress bar on standard error. at_once: drawn before anything is done; else only if the work takes long."""
+    """A progress bar on standard error.
 
-    def __init__(self, unit: str, doing: str, *, shown: bool, at_once: bool = True) -> None:
+    Args:
+        unit: What is counted.
+        doing: What goes on, in a word.
+        shown: False draws nothing.
+        at_once: Whether it is drawn before anything is done; else only if the work takes long.
+        form: Of the line, as tqdm's `bar_format`; None for its own.
+    """
+
+    def __init__(self, unit: str, doing: str, *, shown: bool, at_once: bool = True, form: str | None = None) -> None:
         from tqdm.std import tqdm  # noqa: PLC0415 - only for commands that take long
 
         tqdm.monitor_interval = 0  # no thread of its own
@@ -51,7 +60,12 @@ class ProgressBar:
         Bar.set_lock(threading.RLock())
         # In a log every refresh is a line: seldom there, and smooth on a terminal.
         refresh_s = 0.1 if sys.stderr.isatty() else 5.0
-        style: dict[str, Any] = {"dynamic_ncols": True, "mininterval": refresh_s, "desc": "starting"}
+        style: dict[str, Any] = {
+            "dynamic_ncols": True,
+            "mininterval": refresh_s,
+            "desc": "starting",
+            "bar_format": form,
+        }
         delay_s = 0.0 if at_once else 0.5
         self._bar = Bar(total=0, unit=f" {unit}", disable=not shown, leave=False, delay=delay_s, **style)
         self._doing = doing
@@ -80,6 +94,16 @@ class ProgressBar:
         if self._ticking.is_alive():
             self._ticking.join(_TICK_S)
         self._bar.close()
+
+
+@contextlib.contextmanager
+def starting(*, shown: bool) -> Iterator[None]:
+    """Show that time passes during a block that imports the stack, which takes seconds."""
+    bar = ProgressBar("parts", "starting", shown=shown and sys.stderr.isatty(), form="{desc} {elapsed}")
+    try:
+        yield
+    finally:
+        bar.close()
 
 
 def json_safe(value: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from docmind_lab.cli.console import INTERRUPTED, ProgressBar, console, load_settings
+from docmind_lab.cli.console import INTERRUPTED, ProgressBar, console, load_settings, starting
 from docmind_lab.cli.load import run_load_study
 from docmind_lab.cli.printing import print_study, study_as_json
 from docmind_lab.errors import ConfigurationError
@@ -39,10 +39,11 @@ def sweep(
 
     A file with a [load] table is a load study: queries that arrive whatever happens to those before.
     """
-    # Function-level: the stack takes seconds to import, and --help must not.
-    from docmind_lab.studies.design import StudyDesign  # noqa: PLC0415
-    from docmind_lab.studies.runner import sweep as run_sweep  # noqa: PLC0415
-    from docmind_lab.studies.study_files import read_study_file  # noqa: PLC0415
+    with starting(shown=not as_json):
+        # Function-level: the stack takes seconds to import, and --help must not.
+        from docmind_lab.studies.design import StudyDesign  # noqa: PLC0415
+        from docmind_lab.studies.runner import sweep as run_sweep  # noqa: PLC0415
+        from docmind_lab.studies.study_files import read_study_file  # noqa: PLC0415
 
     settings = load_settings()
     if "load" in (values := read_study_file(study)):
@@ -65,11 +66,9 @@ def sweep(
         done = run_sweep(design, out=folder, workers=workers, settings=settings, progress=shown.show)
     except KeyboardInterrupt:
         shown.close()
-        typer.echo(
-            f"docmind-lab: interrupted; {shown.done} of {design.total_runs} runs are in {folder}: run the same command "
-            "again, and it goes on from there",
-            err=True,
-        )
+        there = f"{shown.done} of {design.total_runs} runs are in {folder}: run the same command again, and it goes on"
+        kept = f"{there} from there" if folder.exists() else "no part of the study was finished, nothing is saved"
+        typer.echo(f"docmind-lab: interrupted; {kept}", err=True)
         raise typer.Exit(INTERRUPTED) from None
     finally:
         shown.close()

@@ -94,6 +94,10 @@ class StudyFolder:
         try:
             descriptor = os.open(self.store.folder / f"{cell_id}.lock", os.O_RDWR | os.O_CREAT, 0o666)
         except FileNotFoundError:  # another process has finished the study
+            if not self.finished():
+                raise RecordError(
+                    f"{self.path} was removed while the study went on; run the same study again, from the beginning"
+                ) from None
             return False
         except OSError as error:
             raise _unwritable(self.store.folder, error) from error
@@ -126,6 +130,24 @@ class StudyFolder:
         """Give back every cell that is not done."""
         for cell_id in list(self._claims):
             self.release(cell_id)
+
+    def discard_without_cells(self) -> None:
+        """Remove the folder of a study that was stopped before any cell was there; not while others compute one."""
+        with self._alone():
+            if self.done() or self.finished() or not self._all_are_free():
+                return
+            with contextlib.suppress(OSError):
+                for path in (*self.store.folder.glob("*.lock"), self.path / DESIGN, self.path / _FINISHING):
+                    path.unlink(missing_ok=True)
+                self.store.folder.rmdir()
+                self.path.rmdir()
+
+    def _all_are_free(self) -> bool:
+        """Whether nobody computes a cell of this folder."""
+        names = [path.name.removesuffix(".lock") for path in self.store.folder.glob("*.lock")]
+        claims = [self.claim(name) for name in names]
+        self.release_all()
+        return all(claims)
 
     def finish(
         self,

@@ -58,7 +58,7 @@ def sweep(
     The tables do not depend on who computes them, nor in how many attempts. A cell that is lost twice (its worker died
     or stalled, a run raised) is named in `manifest["failed_cells"]`, and the study is not complete; the same call tries
     it again.
-    Interrupted, it raises KeyboardInterrupt; what is done is in the folder.
+    Interrupted, it raises KeyboardInterrupt; what is done is in the folder, and there is none when nothing is.
     Raises: ConfigurationError for a design, settings or folder that cannot be used; RecordError when a cell cannot be
     written: the others are intact.
     """
@@ -76,6 +76,11 @@ def sweep(
         work = _Work(benches, folder, shown, stop, crew)
         try:
             work.do()
+        except KeyboardInterrupt:
+            if folder is not None:
+                folder.release_all()
+                folder.discard_without_cells()
+            raise
         finally:
             if folder is not None:
                 folder.release_all()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from small_studies import DESIGN, RUNS, Scripted, assert_same_tables, made_up_cell, small_cells
 
-from docmind_lab.batch import Cell, CellStore
+from docmind_lab.batch import Cell, CellResult, CellStore
 from docmind_lab.errors import ConfigurationError, RecordError
 from docmind_lab.settings import Settings
 from docmind_lab.studies.cells import benches_of
@@ -69,6 +69,33 @@ def test_no_cell_of_a_study_that_another_process_has_finished_is_computed(tmp_pa
     assert not late.claim("00-000")
     assert late.finish([], {**MANIFEST, "complete": False}).manifest["complete"], "it gets the other's study"
     assert not (tmp_path / "cells").exists()
+
+
+def test_a_sweep_that_is_interrupted_before_its_first_cell_leaves_no_folder(tmp_path: Path) -> None:
+    def interrupt(cell: Cell) -> CellResult:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        finished(tmp_path / "out", Scripted(interrupt))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_with_a_cell_or_with_somebody_at_work_in_it_stays(tmp_path: Path) -> None:
+    one, other = opened(tmp_path), opened(tmp_path)
+    assert other.claim("00-000")
+    one.discard_without_cells()
+    assert other.claim("00-001"), "the other goes on"
+    other.release_all()
+    keep(one, cells()[0])
+    one.discard_without_cells()
+    assert one.done() == {cells()[0].id}
+
+
+def test_a_folder_that_was_removed_while_a_study_goes_on_is_an_error_that_says_so(tmp_path: Path) -> None:
+    folder = opened(tmp_path / "out")
+    opened(tmp_path / "out").discard_without_cells()
+    with pytest.raises(RecordError, match="was removed while the study went on; run the same study again"):
+        folder.claim("00-000")
 
 
 @pytest.mark.parametrize("change", [{"seed": 8}, {"repeats": 3}, {"factors": {"alternative": "A"}}])
