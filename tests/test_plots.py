@@ -416,7 +416,7 @@ def test_a_run_that_is_not_over_counts_with_the_horizon_as_a_lower_bound():
     assert frame["lower_bound"].all()
 
 
-def test_the_median_is_of_all_runs_and_a_lower_bound_once_half_of_them_are():
+def test_the_median_is_of_the_runs_past_the_deadline_and_a_lower_bound_once_half_of_those_are():
     summary = plots.overrun_summary(plots.overrun_frame(overrun_study())).set_index(["alternative", "overrun"])
     control = summary.loc[("unguarded", "caller")]
     assert (control["median_s"], control["low_s"], control["high_s"]) == (2.0, 1.0, 8.0)
@@ -425,6 +425,17 @@ def test_the_median_is_of_all_runs_and_a_lower_bound_once_half_of_them_are():
     summary = plots.overrun_summary(plots.overrun_frame(half)).set_index("overrun")
     assert summary.loc["caller", "median_is_lower_bound"]
     assert not summary.loc["work", "median_is_lower_bound"]
+
+
+def test_no_median_is_of_a_run_that_was_in_time():
+    """Trust 9: the mean of 0 and 1.691 is an overrun that no run had."""
+    runs = [run("hard_timeout", seed, returned_at_s=1.0, quiescent_at_s=1.0 + 2.0 * (seed == 3)) for seed in (1, 2, 3)]
+    summary = plots.overrun_summary(plots.overrun_frame(study(runs))).set_index("overrun")
+    assert (summary.loc["work", "past"], summary.loc["work", "median_s"]) == (1, 1.0)
+    assert (summary.loc["caller", "past"], math.isnan(summary.loc["caller", "median_s"])) == (0, True)
+    ax = plots.overrun(study(runs))
+    assert {"0 of 3", "1 of 3, median 1 s"} <= set(texts(ax))
+    assert set(drawn(ax, "median:")) == {"median:0:work"}
 
 
 def test_every_run_is_a_point_and_those_not_over_are_triangles_at_the_horizon():
@@ -436,8 +447,8 @@ def test_every_run_is_a_point_and_those_not_over_are_triangles_at_the_horizon():
     assert bounds["bounds:0:caller"].get_marker() == ">"
     assert bounds["bounds:0:caller"].get_xdata().tolist() == [8.0]
     assert drawn(ax, "horizon")["horizon"].get_xdata() == [8.0, 8.0]
-    assert "median 2 s\n1 of 3 not answered by the horizon" in texts(ax)
-    assert "median 2 s\n1 of 3 still at work at the horizon" in texts(ax)
+    assert "3 of 3, median 2 s\n1 not answered by the horizon" in texts(ax)
+    assert "3 of 3, median 2 s\n1 still at work at the horizon" in texts(ax)
     assert points["points:1:caller"].get_markerfacecolor() == plots.COLOURS["cooperative"]
     assert points["points:1:work"].get_markerfacecolor() == PAPER
 
@@ -447,7 +458,7 @@ def test_median_and_range_stand_on_the_row_of_their_points_and_are_named():
     assert set(drawn(ax, "median:")["median:0:caller"].get_xdata()) == {2.0}
     assert drawn(ax, "range:")["range:0:caller"].get_xdata().tolist() == [1.0, 8.0]
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert "line: median" in labels
+    assert "line: median of those past it" in labels
     assert "whisker: range" in labels
     rows = [text.get_text() for text in ax.get_yticklabels()]
     assert rows == ["caller", "work"] * 2

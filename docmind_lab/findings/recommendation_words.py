@@ -52,7 +52,11 @@ def words_of(
     """The words of a `Recommendation.frame`. apart: the columns that tell its conditions apart."""
     budgets = joined([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())], "or")
     title = f"The smallest decision timeout that has {percent(target)} answered in time, of {budgets} s"
-    sentences = [_sentence(row, apart, target, fewest) for row in frame.to_dict("records")]
+    arms: dict[tuple[str, str], list[str]] = {}
+    for row in frame.to_dict("records"):
+        arms.setdefault((_condition(row, apart), _sentence(row, target, fewest)), []).append(one_line(row["arm"]))
+    # Arms of which the same is to be said share a sentence.
+    sentences = [f"{joined(names)}{condition}: {said}" for (condition, said), names in arms.items()]
     sentences.append(
         f"Reached: the lower bound of the {percent(confidence)} Wilson interval is at least {percent(target)}, tested "
         "from the largest decision timeout down to the first failure; all runs count, whatever became of them."
@@ -63,12 +67,11 @@ def words_of(
     return Words(title, tuple(sentences), tuple(line for line, _ in chosen), settings)
 
 
-def _sentence(row: Any, apart: Sequence[str], target: float, fewest: int) -> str:
+def _sentence(row: Any, target: float, fewest: int) -> str:
     of_runs = f"{row['answered_in_time']} of {row['runs']} in time, at least {percent(row['low'], 1)}"
-    name = f"{one_line(row['arm'])}{_condition(row, apart)}"
     if row["verdict"] == "reached":
-        return f"{name}: {row['decision_timeout_s']:g} s ({of_runs}); {_spent(row)}{_costs(row)}."
-    at = f"{name}: not shown. At its largest decision timeout, {row['decision_timeout_s']:g} s, {of_runs}"
+        return f"{row['decision_timeout_s']:g} s ({of_runs}); {_spent(row)}{_costs(row)}."
+    at = f"not shown. At its largest decision timeout, {row['decision_timeout_s']:g} s, {of_runs}"
     if row["ended_by_budget"]:
         return (
             f"{at}: {row['spending']}, which no decision timeout changes. Give it more, or none, before a longer "

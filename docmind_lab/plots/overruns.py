@@ -62,22 +62,24 @@ def overrun_frame(study: StudyTables) -> pd.DataFrame:
 def overrun_summary(frame: pd.DataFrame) -> pd.DataFrame:
     """What is drawn over the points of `overrun_frame`: one row per alternative and overrun.
 
-    Columns: group, label, alternative, overrun, runs, lower_bounds (how many of them), median_s, low_s and high_s
-    (least and greatest, not a confidence interval), median_is_lower_bound. Lower bounds count with the horizon, where
-    they are the greatest there can be, so a median is exact unless they are half of the runs or more.
+    Columns: group, label, alternative, overrun, runs, past (how many of them went past the deadline), lower_bounds (how
+    many of those only show a lower bound), and of those past it median_s, low_s and high_s (least and greatest, not a
+    confidence interval; NaN for none) and median_is_lower_bound. Lower bounds count with the horizon, where they are
+    the greatest there can be, so a median is exact unless they are half of the runs past the deadline or more.
     """
     keys = ["group", "label", "alternative", "overrun"]
     rows = []
     for key, points in frame.groupby(keys, observed=True, sort=True):
-        values = points["overrun_s"]
+        past = points.loc[points["overrun_s"] > 0, "overrun_s"]
         bounds = int(points["lower_bound"].sum())
         measures = {
             "runs": len(points),
+            "past": len(past),
             "lower_bounds": bounds,
-            "median_s": float(values.median()),
-            "low_s": float(values.min()),
-            "high_s": float(values.max()),
-            "median_is_lower_bound": 2 * bounds >= len(points),
+            "median_s": float(past.median()),
+            "low_s": float(past.min()),
+            "high_s": float(past.max()),
+            "median_is_lower_bound": 0 < len(past) <= 2 * bounds,
         }
         rows.append({**dict(zip(keys, key, strict=True)), **measures})
     return pd.DataFrame(rows)
@@ -86,9 +88,9 @@ def overrun_summary(frame: pd.DataFrame) -> pd.DataFrame:
 def overrun(study: StudyTables, *, ax: Axes | None = None) -> Axes:
     """Axes with the caller overrun and the work overrun of every run, a pair of rows for each alternative.
 
-    Points are runs, the upright line is their median, the whisker their range. Runs without an answer by the horizon,
-    and work that was still going on, are triangles at the horizon that point to where they would be; a text counts
-    them. The scale is linear up to the least overrun and logarithmic above.
+    Points are runs; the upright line is the median of those past the deadline, the whisker their range. Runs without
+    an answer by the horizon, and work that was still going on, are triangles at the horizon that point to where they
+    would be; a text counts them. The scale is linear up to the least overrun and logarithmic above.
     Raises: ConfigurationError as `overrun_frame`.
     """
     points = overrun_frame(study)
@@ -111,6 +113,7 @@ def overrun(study: StudyTables, *, ax: Axes | None = None) -> Axes:
     ax.set_xlabel(f"overrun: time past the deadline (ms, s; linear up to {linear}, logarithmic above)")
     handles = _legend(bool(points["lower_bound"].any()))
     legend_below(ax, handles, columns=4 if len(handles) == 4 else 3)
+    note(ax, "past the deadline", (1.0, 1.0), (12.0, 3.0), va="bottom")
     dress(ax, "How far past the deadline the caller waited, and the work went on", context_of(study.runs))
     return ax
 
@@ -132,21 +135,24 @@ def _draw_row(ax: Axes, row: Any, points: pd.DataFrame) -> None:
         shape = {"marker": ">", "markersize": 6.5, "markeredgecolor": colour} if bound else {}
         gid = f"{'bounds' if bound else 'points'}:{row.group}:{row.overrun}"
         ax.plot(subset["overrun_s"], heights, gid=gid, zorder=3, **{**style, **shape})
-    gid = f"range:{row.group}:{row.overrun}"
-    ax.plot([row.low_s, row.high_s], [middle, middle], color=INK, linewidth=1.0, zorder=2.5, gid=gid)
-    gid = f"median:{row.group}:{row.overrun}"
-    span = [middle - 0.2, middle + 0.2]
-    ax.plot([row.median_s] * 2, span, color=INK, linewidth=2.2, zorder=2.8, gid=gid, clip_on=False)
+    if row.past:
+        gid = f"range:{row.group}:{row.overrun}"
+        ax.plot([row.low_s, row.high_s], [middle, middle], color=INK, linewidth=1.0, zorder=2.5, gid=gid)
+        gid = f"median:{row.group}:{row.overrun}"
+        span = [middle - 0.2, middle + 0.2]
+        ax.plot([row.median_s] * 2, span, color=INK, linewidth=2.2, zorder=2.8, gid=gid, clip_on=False)
     note(ax, _row_note(row), (1.0, middle), (12.0, 0.0), y_in="data")
 
 
 def _row_note(row: Any) -> str:
+    if not row.past:
+        return f"0 of {row.runs}"
     bound = "> " if row.median_is_lower_bound else ""
-    text = f"median {bound}{seconds_text(row.median_s)}"
+    text = f"{row.past} of {row.runs}, median {bound}{seconds_text(row.median_s)}"
     if not row.lower_bounds:
         return text
     what = "not answered by the horizon" if row.overrun == "caller" else "still at work at the horizon"
-    return f"{text}\n{row.lower_bounds} of {row.runs} {what}"
+    return f"{text}\n{row.lower_bounds} {what}"
 
 
 def _point_style(overrun: str, colour: str) -> dict[str, Any]:
@@ -187,7 +193,16 @@ def _legend(bounds: bool) -> list[Artist]:
     handles: list[Artist] = [
         Line2D([], [], label="a run: its caller's wait", **none, **_point_style("caller", OTHER_COLOUR)),
         Line2D([], [], label="a run: its work", **none, **_point_style("work", OTHER_COLOUR)),
-        Line2D([], [], label="line: median", color=INK, marker="|", markersize=11, markeredgewidth=2.2, **none),
+        Line2D(
+            [],
+            [],
+            label="line: median of those past it",
+            color=INK,
+            marker="|",
+            markersize=11,
+            markeredgewidth=2.2,
+            **none,
+        ),
         Line2D([], [], label="whisker: range", color=INK, linewidth=1.0),
     ]
     if bounds:

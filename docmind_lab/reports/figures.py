@@ -31,6 +31,9 @@ from docmind_lab.reports.pictures import drawn
 MOST_CONDITIONS = 4
 """How many conditions are drawn; a page of more would be leafed through, and not looked at."""
 
+# From this share of all weights on, one option leads under practically all of them.
+_EVERYWHERE = 0.9995
+
 
 @dataclass(frozen=True)
 class Part:
@@ -85,15 +88,16 @@ def overrun_of(part: Part) -> Figure:
     frame = plots.overrun_frame(part)
     summary = plots.overrun_summary(frame)
     said = "; ".join(
-        f"{one_line(row['label'])} {row['overrun']} {row['median_s']:.3g} s, up to {row['high_s']:.3g} s"
+        f"{one_line(row['label'])} {row['overrun']} {row['past']} of {row['runs']}"
+        + (f", median {row['median_s']:.3g} s, up to {row['high_s']:.3g} s" if row["past"] else "")
         for row in summary.to_dict("records")
     )
     return _figure(
         f"The caller's wait and the work, run by run{part.caption}",
-        f"A point for each run: how long its caller waited, and its work went on, past the deadline. Medians: {said}.",
+        f"A point for each run: how long its caller waited, and its work went on, past the deadline. Past it: {said}.",
         functools.partial(_on, plots.overrun, part),
         overrun_size(int(frame["group"].nunique())),
-        ("Medians and ranges of the overruns", summary),
+        ("Runs past the deadline, and how far", summary),
         ("The points", frame.drop(columns=["jitter"])),
     )
 
@@ -110,7 +114,7 @@ def timeline_of(part: Part) -> Figure:
         f"{said}.",
         functools.partial(_on, plots.timeline, part),
         timeline_size(len(lanes), len(bars["role"].cat.categories)),
-        ("The lanes", lanes.assign(note=[", ".join(text.splitlines()) for text in lanes["note"]])),
+        ("The lanes", lanes.drop(columns=["seed", "note"])),
         ("The bars", bars),
     )
 
@@ -195,6 +199,8 @@ def scorecard_figures(card: Scorecard) -> Iterator[Figure]:
     )
     for perf in ("judged", "measured"):
         of_perf = card.simplex[card.simplex["perf"] == perf]
+        if (of_perf["wins_share"] >= _EVERYWHERE).any():
+            continue  # one option leads under all weights, which a sentence says; its triangle would be of one colour
         said = "; ".join(f"{one_line(row['option'])} {row['wins_share']:.1%}" for row in of_perf.to_dict("records"))
         yield _figure(
             f"Who would be chosen under other weights, Perf {perf}",

@@ -11,6 +11,7 @@ import pandas as pd
 
 from docmind_lab.budgets import STOP_REASON_OF
 from docmind_lab.conditions import by_condition, with_arms
+from docmind_lab.findings.choice import overran
 from docmind_lab.findings.second_budgets import KINDS, spending_of
 from docmind_lab.findings.tables import bracketed, number, one_line, percent
 from docmind_lab.reports.conditions_in_words import in_words
@@ -68,6 +69,7 @@ def _arms_of(runs: pd.DataFrame, condition: Mapping[str, Any], limited: Sequence
         share = share_interval(int(group["answered_in_time"].sum()), len(group), _CONFIDENCE)
         overrun_s = column_values(group, "caller_overrun_s")
         high = gated_quantile(overrun_s, 0.9)
+        late = overran(group).to_numpy()
         row: dict[str, Any] = {
             **condition,
             "arm": str(arm),
@@ -79,7 +81,8 @@ def _arms_of(runs: pd.DataFrame, condition: Mapping[str, Any], limited: Sequence
             "unfinished": int((group["outcome"].astype("str") == "unfinished").sum()),
         }
         row |= {f"time_to_answer_{name}": until[str(arm)][name] for name in ("mean_s", "low_s", "high_s")}
-        row["caller_overrun_median_s"] = float(np.median(overrun_s))
+        row["overran"] = int(late.sum())
+        row["caller_overrun_median_s"] = float(np.median(overrun_s[late])) if late.any() else math.nan
         row["caller_overrun_p90_s"] = math.nan if isinstance(high, TooFewRuns) else high.estimate
         row["caller_overrun_worst_s"] = float(overrun_s.max())
         for column in _MEANS:
@@ -102,7 +105,9 @@ def _mean(group: pd.DataFrame, column: str) -> dict[str, float]:
     if len(values) < 2:
         return dict(zip(names, (float(values[0]), math.nan, math.nan), strict=True))
     found = studentised_interval((values,), _CONFIDENCE, _SEED, _RESAMPLES)
-    return dict(zip(names, (found.estimate, found.low, found.high), strict=True))
+    # What is never negative has no mean below 0, whatever a studentised bound of few runs says.
+    low = max(0.0, found.low) if (values >= 0).all() else found.low
+    return dict(zip(names, (found.estimate, low, found.high), strict=True))
 
 
 def _arms_shown(frame: pd.DataFrame, apart: Sequence[str]) -> pd.DataFrame:
@@ -115,13 +120,9 @@ def _arms_shown(frame: pd.DataFrame, apart: Sequence[str]) -> pd.DataFrame:
         bracketed(row["time_to_answer_mean_s"], row["time_to_answer_low_s"], row["time_to_answer_high_s"], 2)
         for row in rows
     ]
-    columns["caller overrun median (s)"] = [number(value, 3) for value in frame["caller_overrun_median_s"]]
+    columns["overran (median, worst s)"] = [_overran(row) for row in rows]
     if frame["caller_overrun_p90_s"].notna().any():
         columns["caller overrun p90 (s)"] = [number(value, 3) for value in frame["caller_overrun_p90_s"]]
-    columns["caller overrun worst (s)"] = [
-        f"{'≥ ' if unfinished else ''}{number(value, 3)}"
-        for value, unfinished in zip(frame["caller_overrun_worst_s"], frame["unfinished"], strict=True)
-    ]
     for column in _MEANS:
         bounds = (frame[column], frame[f"{column}_low"], frame[f"{column}_high"])
         columns[_HEADINGS[column]] = [_bounded(*values, _DIGITS[column]) for values in zip(*bounds, strict=True)]
@@ -145,6 +146,14 @@ def _spending_shown(frame: pd.DataFrame) -> dict[str, list[str]]:
 
 def _share_text(row: Mapping[Any, Any]) -> str:
     return f"{percent(row['share'])} [{percent(row['share_low'])}, {percent(row['share_high'])}]"
+
+
+def _overran(row: Mapping[Any, Any]) -> str:
+    """How many callers waited too long, and how long those did; the worst of them is "≥" where a run never ended."""
+    if not row["overran"]:
+        return "0"
+    worst = f"{'≥ ' if row['unfinished'] else ''}{number(row['caller_overrun_worst_s'], 2)}"
+    return f"{row['overran']} ({number(row['caller_overrun_median_s'], 2)}, {worst})"
 
 
 def _bounded(value: float, low: float, high: float, digits: int) -> str:
