@@ -43,6 +43,18 @@ def _is_live(settings: Settings) -> bool:
     return settings.llm.base_url is not None or settings.database.qdrant_url is not None
 
 
+def default_side_by_side(settings: Settings, *, is_own: bool = False) -> int:
+    """How many runs are under way at once on the wall clock when nobody says.
+
+    What answers a live endpoint is shared by all runs, and a user's nodes may block the event loop that runs share.
+
+    Args:
+        settings: Their endpoints count.
+        is_own: Whether the system is a user's own graph.
+    """
+    return 1 if is_own or _is_live(settings) else SIDE_BY_SIDE
+
+
 def _measured(asked: Asked, clock: ClockName, settings: Settings) -> Comparison:
     """A comparison that is measured: what is left open is as its workload has it on this clock."""
     kind, is_own = workload_kind(asked.workload), asked.is_of_own_graph
@@ -53,8 +65,6 @@ def _measured(asked: Asked, clock: ClockName, settings: Settings) -> Comparison:
     profile = defaults.profile if asked.profile is None else asked.profile
     injection, budget = asked.router_injection, asked.budget or Budget()
     said_s = budget.time_s if asked.decision_timeout_s is None else asked.decision_timeout_s
-    # What answers a live endpoint is shared by all runs, and a user's nodes may block the event loop that runs share.
-    unsaid_side_by_side = 1 if is_own or _is_live(settings) else SIDE_BY_SIDE
     comparison = Comparison(
         decision_timeout_s=defaults.decision_timeout_s if said_s is None else said_s,
         runs=defaults.runs if asked.runs is None else asked.runs,
@@ -66,7 +76,9 @@ def _measured(asked: Asked, clock: ClockName, settings: Settings) -> Comparison:
         faults=faults_in(kind, faults) if is_own else faults,
         stops_on_disconnect=asked.stops_on_disconnect,
         client_retries=asked.retries,
-        side_by_side=unsaid_side_by_side if asked.side_by_side is None else asked.side_by_side,
+        side_by_side=default_side_by_side(settings, is_own=is_own)
+        if asked.side_by_side is None
+        else asked.side_by_side,
         router_injection=settings.agents.enable_router_injection if injection is None else injection,
         clock=clock,
         corpus=documents.corpus,

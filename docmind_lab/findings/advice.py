@@ -279,8 +279,9 @@ def _limits(rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None
             text += (
                 f" A run took {cpu_s_per_run:.2g} s of it on this machine, and a real run is later by up to as much."
             )
-    ceiling = next((row["source_recall"] for row in rows if row["alternative"] == CONTROL), float("nan"))
-    if 0 < ceiling < 1:
+    control = next((row for row in rows if row["alternative"] == CONTROL and not row["unfinished"]), None)
+    ceiling = float("nan") if control is None else control["source_recall"]
+    if 0 < ceiling < 1 and all(not row["source_recall"] > ceiling for row in rows):
         text += f" Source recall ends at {ceiling:.2f}: without any limit, the control's retrieval finds no more."
     if all(str(fault) == "none" for fault in runs["fault"].unique()):
         text += " No server failed here: --fault hang and --fault trickle show what happens then."

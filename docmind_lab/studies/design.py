@@ -30,7 +30,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.budgets import NO_BUDGETS
-from docmind_lab.comparison.design import RUN_SEEDS, SIDE_BY_SIDE
+from docmind_lab.comparison.asking import default_side_by_side
+from docmind_lab.comparison.design import RUN_SEEDS
 from docmind_lab.comparison.documents import Documents, documents_of
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.labels import label_of
@@ -51,10 +52,10 @@ class StudyDesign(BaseModel):
 
     name: the beginning of the study's id. repeats: runs in each combination. corpus, questions: as `compare` takes
     them; paths as seen from the working directory. horizon_factor: a run is observed for so many times its decision
-    timeout. side_by_side: runs under way at once on the wall clock. cpu_charge: CPU seconds of each request in virtual
-    time, or "measured". model_variation: share of the simulated model's decisions that vary.
-    price: "INPUT/OUTPUT", of a million tokens of each,
-    such as "0.15/0.60"; the cost of every run is measured with it, and `budget_cost` needs it. replay: the folder of a
+    timeout. side_by_side: runs under way at once on the wall clock; when left out one at a live endpoint, which all of
+    them share. cpu_charge: CPU seconds of each request in virtual time, or "measured". model_variation: share of the
+    simulated model's decisions that vary. price: "INPUT/OUTPUT", of a million tokens of each, such as "0.15/0.60"; the
+    cost of every run is measured with it, and `budget_cost` needs it. replay: the folder of a
     recording that the study is swept over; it settles much, see `studies/replayed.py`.
     """
 
@@ -66,7 +67,7 @@ class StudyDesign(BaseModel):
     corpus: str = "language_reference"
     questions: str = ""
     horizon_factor: Annotated[float, Field(gt=1)] = HORIZON_FACTOR
-    side_by_side: Annotated[int, Field(ge=1)] = SIDE_BY_SIDE
+    side_by_side: Annotated[int, Field(ge=1)] = Field(default_factory=lambda: default_side_by_side(Settings()))
     cpu_charge: Annotated[float, Field(ge=0, allow_inf_nan=False)] | Literal["measured"] = 0.0
     model_variation: Annotated[float, Field(ge=0, le=1)] = 0.0
     price: str | None = None

@@ -16,7 +16,7 @@ from typing import Any
 from docmind_lab.batch import Cell, CellResult, Workers, run_cells, workers_for
 from docmind_lab.comparison.wall import wall_laboratory
 from docmind_lab.errors import ConfigurationError
-from docmind_lab.manifest import manifest_of
+from docmind_lab.manifest import MachineUse, manifest_of
 from docmind_lab.measurement import MeasuredRun
 from docmind_lab.recordings.account import account_of
 from docmind_lab.settings import Settings
@@ -95,6 +95,7 @@ def sweep(
             {"cell": name, "reason": reason} for name, reason in sorted(work.failed.items()) if name not in work.done
         ],
         "left_out": list(checked.planned.left_out),
+        "machine_use": work.use.to_dict(work.runs_measured),
     }
     told = _told(checked)
     if folder is None:
@@ -132,6 +133,7 @@ class _Work:
     """The cells of a study that are not there yet, computed and kept.
 
     done: ids of the cells that are there, whoever computed them. It only grows: files of cells go when a study ends.
+    use, runs_measured: how busy the machine was in this attempt, and the runs of it.
     """
 
     benches: Sequence[Bench]
@@ -142,6 +144,8 @@ class _Work:
     measured: list[MeasuredRun] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     done: set[str] = field(default_factory=set)
+    use: MachineUse = field(default_factory=MachineUse)
+    runs_measured: int = 0
 
     def __post_init__(self) -> None:
         self.sizes = {cell.id: len(cell.orders) for bench in self.benches for cell in bench.cells}
@@ -211,6 +215,9 @@ class _Work:
             self.folder.keep(result.cell_id, result.measured)
         if result.error is None:
             self.done.add(result.cell_id)
+            self.runs_measured += len(result.measured)
+            if result.cpu_s:
+                self.use.add_workers(result.cpu_s)
         if self.folder is not None:
             self.folder.release(result.cell_id)
         self._show()

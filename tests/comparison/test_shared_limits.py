@@ -16,6 +16,7 @@ from docmind_lab.manifest import MachineUse
 from docmind_lab.recordings.choices import NOTHING_KEPT
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.settings import Settings
+from docmind_lab.studies.design import StudyDesign
 from docmind_lab.summary import summarise
 
 # One slot of one run: waits of tenths of a second, long beside the CPU time of Python (0.1 s a run) and short enough
@@ -46,6 +47,13 @@ def test_runs_at_a_live_endpoint_go_one_at_a_time_unless_asked(section: dict[str
     assert comparison_of(Asked(), NOTHING_KEPT, settings)[0].side_by_side == 1
     assert comparison_of(Asked(side_by_side=3), NOTHING_KEPT, settings)[0].side_by_side == 3
     assert comparison_of(Asked(clock="wall"), NOTHING_KEPT, Settings())[0].side_by_side == SIDE_BY_SIDE
+
+
+def test_a_swept_study_goes_one_at_a_time_at_a_live_endpoint_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert StudyDesign.of({}).side_by_side == SIDE_BY_SIDE
+    monkeypatch.setenv("DOCMIND_LLM__BASE_URL", "http://127.0.0.1:9/v1")
+    assert StudyDesign.of({}).side_by_side == 1
+    assert StudyDesign.of({"side_by_side": 3}).side_by_side == 3
 
 
 def test_the_manifest_says_how_busy_the_machine_was_and_what_a_run_cost() -> None:

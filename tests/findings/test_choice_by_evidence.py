@@ -12,6 +12,7 @@ from sample_runs import sample_run, study_of
 
 from docmind_lab.findings.choice import FEWEST_PAIRS, Choice, choose, is_mistake
 from docmind_lab.records import RunRecord
+from docmind_lab.summary import summarise
 
 A, B, C = "A  cooperative", "B  hard timeout", "C  async cancellation"
 
@@ -159,3 +160,18 @@ def test_a_measure_that_is_not_known_decides_nothing() -> None:
     )
     assert found.chosen == (A, B)
     assert found.undecided == ()
+
+
+def limits(**recalls: float) -> str:
+    """What is said of the limits of runs with these source recalls, by alternative."""
+    records = [sample_run(name, seed, source_recall=value) for name, value in recalls.items() for seed in range(12)]
+    study = study_of(records)
+    return next(line for line in summarise(study.runs, study.manifest).advice if line.startswith("Limits:"))
+
+
+def test_source_recall_that_no_alternative_can_better_is_named_as_the_ceiling_of_retrieval() -> None:
+    """Trust 8: a reader takes 0.70 for what a deadline costs."""
+    assert "Source recall ends at 0.70: without any limit" in limits(unguarded=0.7, cooperative=0.6)
+    assert "Source recall ends" not in limits(unguarded=0.7, cooperative=0.8), "somebody found more"
+    assert "Source recall ends" not in limits(unguarded=1.0, cooperative=0.8), "all of it was found"
+    assert "Source recall ends" not in limits(cooperative=0.7), "nobody had no limit"

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -38,6 +38,15 @@ def test_every_cell_is_computed_once_and_every_run_is_in_the_tables(tmp_path: Pa
     assert study.manifest["complete"]
     assert study.manifest["failed_cells"] == []
     assert study.manifest["schema_version"] == SCHEMA_VERSION
+
+
+def test_the_manifest_says_how_busy_the_machine_was_in_this_attempt() -> None:
+    use = swept(Scripted()).manifest["machine_use"]
+    assert len(use["load_per_core"]) == 2
+    assert use["cpu_s_per_run"] > 0
+    assert swept(Scripted(lambda cell: replace(made_up_cell(cell), cpu_s=0.5))).manifest["machine_use"][
+        "cpu_s_per_run"
+    ] == pytest.approx(0.5 * CELLS / RUNS)
 
 
 def test_a_folder_changes_nothing_in_the_tables(tmp_path: Path) -> None:
