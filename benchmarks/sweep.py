@@ -79,7 +79,7 @@ def run(timeouts_s: Sequence[float] = TIMEOUTS_S, seeds: int = SEEDS) -> Iterato
 
 def _design(timeout_s: float, seeds: int) -> StudyDesign:
     factors = {"alternative": ALTERNATIVES, "decision_timeout_s": timeout_s}
-    return StudyDesign.of({"name": "benchmark", "corpus": _CORPUS, "repeats": seeds, "factors": factors})
+    return StudyDesign.of({"name": "benchmark", "documents": _CORPUS, "repeats": seeds, "factors": factors})
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from docmind_lab.study import MANIFEST, Study
 CALLS = 1_000_000
 SECONDS_TARGET, MEMORY_TARGET_MB = 2.0, 1_000.0
 _SMALL = {
-    "corpus": "handbook",
+    "documents": "handbook",
     "repeats": 2,
     "factors": {"alternative": "unguarded,A,B,C,D,E,F", "latency_profile": "typical"},
 }

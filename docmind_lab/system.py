@@ -79,7 +79,7 @@ def named_corpus(name: str | LibraryPlace) -> Corpus:
         return _of_library(name.open())
     known = {"language_reference": language_reference, "handbook": handbook}
     if name not in known:
-        raise ConfigurationError(f"corpus must be one of {', '.join(known)}, not {name!r}")
+        raise ConfigurationError(f"documents must be one of {', '.join(known)}, not {name!r}")
     return known[name]()
 
 

@@ -16,7 +16,7 @@ from docmind_lab.study import Study
 
 STUDY = """
 repeats = 2
-corpus = "handbook"
+documents = "handbook"
 
 [factors]
 alternative = ["unguarded", "A", "B"]

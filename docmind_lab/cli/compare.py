@@ -66,9 +66,9 @@ def compare(
     if record_text and not record:
         raise ConfigurationError("--record-text keeps the text of a recording: give --record FOLDER too")
     asked = {"runs": runs, "seed": seed, "alternatives": alternatives, "workload": workload}
-    put_to = {"questions": questions or None} | ({"corpus": documents} if documents else {})
+    put_to = {"questions": questions or None} | ({"documents": documents} if documents else {})
     of_graph = {"graph": graph or None, "inputs": inputs or None, "deadline_key": deadline_key, "services": services}
-    met = {"profile": profile or None, "faults": fault or (), "stops_on_disconnect": stops_on_disconnect}
+    met = {"profile": profile or None, "fault": fault or (), "stops_on_disconnect": stops_on_disconnect}
     within: dict[str, Any] = {"retries": retries, "router_injection": router_injection}
     within |= {"budget": _budget(budget_tokens, budget_calls, budget_cost, price)}
     carried_out: dict[str, Any] = {"clock": clock or None, "workers": workers, "side_by_side": side_by_side}

@@ -35,13 +35,13 @@ class Asked:
     seed: int = UNSAID_SEED
     alternatives: Sequence[str | Alternative] | str | None = None
     profile: str | LatencyProfile | None = None
-    faults: Sequence[str | Fault] | str = ()
+    fault: Sequence[str | Fault] | str = ()
     stops_on_disconnect: bool = True
     retries: int | None = None
     router_injection: bool | None = None
     budget: Budget | None = None
     workload: str = UNSAID_WORKLOAD
-    corpus: str | os.PathLike[str] = UNSAID_CORPUS
+    documents: str | os.PathLike[str] = UNSAID_CORPUS
     questions: str | os.PathLike[str] | None = None
     graph: Any = None
     inputs: Inputs | None = None
@@ -65,4 +65,4 @@ class Asked:
     @property
     def names_documents(self) -> dict[str, bool]:
         """Keyword that names what is searched and asked → whether it was given."""
-        return {"corpus (--documents)": self.corpus != UNSAID_CORPUS, "questions": self.questions is not None}
+        return {"documents": self.documents != UNSAID_CORPUS, "questions": self.questions is not None}

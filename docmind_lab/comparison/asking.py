@@ -58,9 +58,9 @@ def default_side_by_side(settings: Settings, *, is_own: bool = False) -> int:
 def _measured(asked: Asked, clock: ClockName, settings: Settings) -> Comparison:
     """A comparison that is measured: what is left open is as its workload has it on this clock."""
     kind, is_own = workload_kind(asked.workload), asked.is_of_own_graph
-    documents = Documents(str(asked.corpus)) if is_own else documents_of(asked.corpus, asked.questions)
+    documents = Documents(str(asked.documents)) if is_own else documents_of(asked.documents, asked.questions)
     defaults = kind.defaults.get(clock, kind.defaults["virtual"])
-    written = [asked.faults] if isinstance(asked.faults, str) else asked.faults
+    written = [asked.fault] if isinstance(asked.fault, str) else asked.fault
     faults = tuple(Fault.parse(item) if isinstance(item, str) else item for item in written)
     profile = defaults.profile if asked.profile is None else asked.profile
     injection, budget = asked.router_injection, asked.budget or Budget()

@@ -92,8 +92,8 @@ def documents_of(corpus: str | os.PathLike[str], questions: str | os.PathLike[st
 
 def _unknown(corpus: str) -> ConfigurationError:
     return ConfigurationError(
-        f"corpus must be one of {', '.join(CORPORA)}, not {corpus!r}; or a folder that docmind-lab index has indexed "
-        "(--documents): check the path"
+        f"documents must be one of {', '.join(CORPORA)}, not {corpus!r}; or a folder that docmind-lab index has "
+        "indexed (--documents): check the path"
     )
 
 

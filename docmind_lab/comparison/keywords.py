@@ -34,13 +34,13 @@ def compare(
     *,
     alternatives: Sequence[str | Alternative] | str | None = None,
     profile: str | LatencyProfile | None = None,
-    faults: Sequence[str | Fault] | str = (),
+    fault: Sequence[str | Fault] | str = (),
     stops_on_disconnect: bool = True,
     retries: int | None = None,
     router_injection: bool | None = None,
     budget: Budget | None = None,
     workload: str = UNSAID_WORKLOAD,
-    corpus: str | os.PathLike[str] = UNSAID_CORPUS,
+    documents: str | os.PathLike[str] = UNSAID_CORPUS,
     questions: str | os.PathLike[str] | None = None,
     graph: Any = None,
     inputs: Inputs | None = None,
@@ -67,23 +67,23 @@ def compare(
 
         study = dl.compare(decision_timeout_s=20, runs=40, seed=7)
         study                                   # a table, and what it says
-        dl.compare(faults="hang", alternatives="A,B,C")
+        dl.compare(fault="hang", alternatives="A,B,C")
         dl.compare(clock="wall")                # over sockets, in real time
         dl.compare(graph=my_graph, inputs=["…"])    # your own graph; docs/own-graph.md
-        dl.compare(corpus="papers", questions="questions.jsonl")    # your own documents; docs/own-documents.md
+        dl.compare(documents="papers", questions="questions.jsonl")    # your own documents; docs/own-documents.md
         dl.compare(clock="wall", record="monday")   # then dl.compare(replay="monday"); docs/own-endpoint.md
 
     decision_timeout_s: the budget of each run, seconds; 20, on the wall clock 2. runs: questions asked of each
     alternative; 40, on the wall clock 8. alternatives: levels, letters ("A"), variants ("A:per_read", "B:naive") or
     instances; None for all. profile: a latency profile or its name; "heavy_tail/3", on the wall clock "typical/6".
-    faults: as `services.faults` writes them. retries: tries after the first, of whoever retries under an alternative;
-    None leaves the openai client its own 2. router_injection: retrieval asks a router engine first, as ADR-056 has it;
+    fault: one or several, as `services.faults` writes them. retries: tries after the first, of whoever retries under
+    an alternative; None leaves the openai client its own 2. router_injection: retrieval asks a router engine first, as ADR-056 has it;
     None for what the settings say. budget: tokens, calls and cost of each run, enforced where the deadline is
     propagated and measured everywhere; its `time_s` is the decision timeout by another name.
     workload: the system under the deadline, one of `workloads.WORKLOADS`; questions and defaults here are those of
-    "supervisor", DocMind itself. corpus: "language_reference" with its forty questions, "handbook" with twelve,
+    "supervisor", DocMind itself. documents: "language_reference" with its forty questions, "handbook" with twelve,
     which is the same text in every Python, or a folder that `docmind-lab index` has indexed. questions: a file of your
-    own to it, .jsonl, .csv or .json; None for those that come with the corpus, which a folder's do not.
+    own to it, .jsonl, .csv or .json; None for those that come with the documents, which a folder's do not.
     graph: a compiled LangGraph graph, a function without arguments that makes one, or "module:attribute", which worker
     processes can find too; in place of a workload. inputs: a list of its inputs, or a file with one in each line.
     deadline_key: the key of the graph's input that takes the deadline, if it has one. services: "simulated" (whatever
@@ -117,13 +117,13 @@ def compare(
         seed=seed,
         alternatives=alternatives,
         profile=profile,
-        faults=faults,
+        fault=fault,
         stops_on_disconnect=stops_on_disconnect,
         retries=retries,
         router_injection=router_injection,
         budget=budget,
         workload=workload,
-        corpus=corpus,
+        documents=documents,
         questions=questions,
         graph=graph,
         inputs=inputs,

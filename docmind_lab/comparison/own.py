@@ -28,7 +28,7 @@ def of_own_graph(asked: Asked, settings: Settings, clock: ClockName) -> Asked:
     others |= {"router_injection": bool(asked.router_injection)}
     _require_own_only(settings, clock, asked.services, [name for name, is_given in others.items() if is_given])
     own = _named(asked.graph, asked.inputs, asked.deadline_key, asked.services)
-    return dataclasses.replace(asked, workload=own.workload, corpus=own.corpus)
+    return dataclasses.replace(asked, workload=own.workload, documents=own.corpus)
 
 
 def _named(graph: Any, inputs: Inputs | None, deadline_key: str, services: Services) -> OwnGraph:

@@ -84,7 +84,7 @@ def _require_open(design: Mapping[str, Any], asked: Asked, clock: ClockName) -> 
         raise ConfigurationError(
             "replay: this recording was made by an older version, which drew seeds in another way; record again"
         )
-    settled = {"profile": asked.profile is not None, "faults": bool(asked.faults), "clock": clock != "virtual"}
+    settled = {"profile": asked.profile is not None, "fault": bool(asked.fault), "clock": clock != "virtual"}
     settled |= {"stops_on_disconnect": not asked.stops_on_disconnect, "side_by_side": asked.side_by_side is not None}
     settled |= {"cpu_charge": bool(asked.cpu_charge), "model_variation": bool(asked.model_variation)}
     settled |= {"router_injection": asked.router_injection is not None}
@@ -98,7 +98,7 @@ def _require_open(design: Mapping[str, Any], asked: Asked, clock: ClockName) -> 
             raise ConfigurationError(f"{name}: the recording has settled it; leave it out of a replay")
     if asked.seed not in (UNSAID_SEED, design["seed"]):
         raise ConfigurationError(f"seed: the recording has seed {design['seed']}; leave it out of a replay")
-    if asked.graph is not None and asked.corpus != design["corpus"]:
+    if asked.graph is not None and asked.documents != design["corpus"]:
         raise ConfigurationError("inputs: they are not those of the recording; pass the same file or list")
 
 
@@ -111,13 +111,13 @@ def _documents(design: Mapping[str, Any], asked: Asked) -> Documents:
     """What was searched and asked. Raises: ConfigurationError when the user's, named again, are others."""
     if asked.graph is not None or not has_own_documents(design):
         return Documents(str(design["corpus"]))
-    documents = documents_of(asked.corpus, asked.questions)
+    documents = documents_of(asked.documents, asked.questions)
     found = documents.design()
-    for name, parts in (("corpus", ("corpus", "library")), ("questions", ("questions",))):
+    for name, parts in (("documents", ("corpus", "library")), ("questions", ("questions",))):
         if any(found.get(part) != design.get(part) for part in parts):
             raise ConfigurationError(
                 f"{name}: they are not those of the recording; name the documents and questions of your own that were "
-                "recorded, unchanged (corpus=..., questions=...; --documents, --questions)"
+                "recorded, unchanged"
             )
     return documents
 

@@ -82,11 +82,11 @@ class Choice:
             "seed": repr(self.seed),
             "alternatives": json.dumps(list(self.named_alternatives())),
             "profile": json.dumps(self.latency_profile),
-            "faults": json.dumps(self.fault),
+            "fault": json.dumps(self.fault),
             "stops_on_disconnect": repr(self.stops_on_disconnect),
             "router_injection": repr(self.router_injection),
             "clock": json.dumps(self.clock),
-            "corpus": json.dumps(self.corpus),
+            "documents": json.dumps(self.corpus),
             "workload": json.dumps(self.workload),
         }
         lines = "".join(f"    {name}={value},\n" for name, value in words.items())

@@ -246,7 +246,7 @@ def tune(
     runs: int = 40,
     seed: int = 7,
     *,
-    corpus: str = "language_reference",
+    documents: str = "language_reference",
     workers: Callable[[], Workers] = warm_processes,
     **settings: Any,
 ) -> TunePanel:
@@ -256,12 +256,12 @@ def tune(
         dl.tune(8, alternatives=("A", "B"), fault="hang", router_injection=True)
 
     settings: the other traits of a panel (alternatives, deadline_propagation, router_injection, latency_profile, fault,
-    stops_on_disconnect, clock, workload). corpus: as in `compare`. workers: a factory of who computes the runs.
+    stops_on_disconnect, clock, workload). documents: as in `compare`. workers: a factory of who computes the runs.
     Raises: ConfigurationError for a value that cannot be used.
     """
     unknown = sorted(set(settings) - set(SETTINGS))
     if unknown:
         raise ConfigurationError(f"tune has no setting {unknown[0]!r}; the settings are {', '.join(SETTINGS)}")
-    workload_kind(settings.get("workload", "supervisor")).cases(corpus)
-    values = {"decision_timeout_s": decision_timeout_s, "runs": runs, "seed": seed, "corpus": corpus, **settings}
+    workload_kind(settings.get("workload", "supervisor")).cases(documents)
+    values = {"decision_timeout_s": decision_timeout_s, "runs": runs, "seed": seed, "corpus": documents, **settings}
     return TunePanel(Choice(**values), workers=workers)

@@ -50,7 +50,7 @@ MOST_REPEATS = 10_000
 class StudyDesign(BaseModel):
     """What determines a study. Raises: ConfigurationError naming the field, from `of` and `read`.
 
-    name: the beginning of the study's id. repeats: runs in each combination. corpus, questions: as `compare` takes
+    name: the beginning of the study's id. repeats: runs in each combination. documents, questions: as `compare` takes
     them; paths as seen from the working directory. horizon_factor: a run is observed for so many times its decision
     timeout. side_by_side: runs under way at once on the wall clock; when left out one at a live endpoint, which all of
     them share. cpu_charge: CPU seconds of each request in virtual time, or "measured". model_variation: share of the
@@ -64,7 +64,7 @@ class StudyDesign(BaseModel):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")] = "sweep"
     seed: int = 7
     repeats: Annotated[int, Field(ge=1, le=MOST_REPEATS)] = 40
-    corpus: str = "language_reference"
+    documents: str = "language_reference"
     questions: str = ""
     horizon_factor: Annotated[float, Field(gt=1)] = HORIZON_FACTOR
     side_by_side: Annotated[int, Field(ge=1)] = Field(default_factory=lambda: default_side_by_side(Settings()))
@@ -104,9 +104,9 @@ class StudyDesign(BaseModel):
             raise ConfigurationError(f"study file {path}: {error}") from error
 
     @functools.cached_property
-    def documents(self) -> Documents:
+    def library(self) -> Documents:
         """What is searched, and the user's questions to it. Raises: as `documents_of`."""
-        return documents_of(self.corpus, self.questions or None)
+        return documents_of(self.documents, self.questions or None)
 
     @functools.cached_property
     def planned(self) -> Planned:
@@ -123,8 +123,8 @@ class StudyDesign(BaseModel):
         # Only where there are some: a study without second budgets is the one that it was before there were any.
         unsaid = {name for name in FIELDS if getattr(self.factors, name) == (NO_BUDGETS,)}
         unset = {name for name in ("price", "replay", "cpu_charge", "model_variation") if not getattr(self, name)}
-        values = self.model_dump(mode="python", exclude={"factors", "corpus", "questions", *unset})
-        values |= self.documents.design() | {"run_seeds": RUN_SEEDS}
+        values = self.model_dump(mode="python", exclude={"factors", "documents", "questions", *unset})
+        values |= self.library.design() | {"run_seeds": RUN_SEEDS}
         factors = self.factors.model_dump(mode="python", exclude={"alternative", "latency_profile", *unsaid})
         factors["alternative"] = [
             {"name": item.name, "options": json.loads(options_json(item))} for item in alternatives_of(self.factors)

@@ -98,7 +98,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
                 cpu_charge=design.cpu_charge,
                 model_variation=design.model_variation,
             )
-            yield Combination(replayed(design.replay, asked, design.corpus, design.questions))
+            yield Combination(replayed(design.replay, asked, design.documents, design.questions))
             continue
         yield Combination(
             Comparison(
@@ -114,8 +114,8 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
                 side_by_side=design.side_by_side,
                 router_injection=injection,
                 clock=clock,
-                corpus=design.documents.corpus,
-                own_questions=design.documents.questions,
+                corpus=design.library.corpus,
+                own_questions=design.library.questions,
                 node_colour=node_colour,
                 workload=workload,
                 budget=budget,

@@ -39,7 +39,9 @@ SETTLED_FACTORS: Final = (
 """Factors that a recording has settled."""
 
 _SETTLED_FIELDS: Final = ("seed", "horizon_factor", "side_by_side")
-_DOCUMENTS: Final = ("corpus", "questions")
+_DOCUMENTS: Final = ("documents", "questions")
+# What the design in a manifest calls a field.
+_DESIGN_KEYS: Final = {"documents": "corpus"}
 
 
 def recording_in(folder: str) -> Recording:
@@ -90,15 +92,15 @@ def completed(values: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
         limits = {name: recorded.budget.limit(kind) for name, kind in FIELDS.items()}
         known |= {name: limit for name, limit in limits.items() if limit is not None}
         price = {} if recorded.budget.price is None else {"price": recorded.budget.price.written}
-    settled = {name: design[name] for name in fields if name in design}
+    settled = {name: design[key] for name in fields if (key := _DESIGN_KEYS.get(name, name)) in design}
     # A wrong type of factors is said where every field is checked.
     swept = known | dict(factors) | {"workload": recorded.workload} if isinstance(factors, Mapping) else factors
     return {"repeats": recorded.runs} | price | dict(values) | settled | {"factors": swept}
 
 
-def replayed(folder: str, asked: Asked, corpus: str, questions: str) -> Comparison:
-    """The comparison that is asked of the recording. corpus, questions: the user's own, if it was recorded of those."""
+def replayed(folder: str, asked: Asked, documents: str, questions: str) -> Comparison:
+    """The comparison that is asked of the recording. documents, questions: the user's, if it was recorded of those."""
     recording = recording_in(folder)
     if has_own_documents(recording.design):
-        asked = dataclasses.replace(asked, corpus=corpus, questions=questions or None)
+        asked = dataclasses.replace(asked, documents=documents, questions=questions or None)
     return replayed_comparison(recording, asked, "virtual", Settings())

@@ -15,7 +15,7 @@ from docmind_lab.study import Study
 
 
 def studied(**options: object) -> Study:
-    return compare(600.0, 2, alternatives="A,C", profile="typical", corpus="handbook", **options)  # type: ignore[arg-type]
+    return compare(600.0, 2, alternatives="A,C", profile="typical", documents="handbook", **options)  # type: ignore[arg-type]
 
 
 def test_a_given_charge_makes_an_uncut_run_later_by_its_requests_one_after_the_other() -> None:
@@ -54,7 +54,7 @@ def test_a_charge_is_for_virtual_time_and_a_number_of_seconds() -> None:
 
 def test_a_study_charges_each_of_its_combinations_in_virtual_time() -> None:
     factors = {"clock": ["virtual", "wall"], "alternative": "A"}
-    design = StudyDesign.of({"cpu_charge": 0.2, "factors": factors, "corpus": "handbook"})
+    design = StudyDesign.of({"cpu_charge": 0.2, "factors": factors, "documents": "handbook"})
     charges = {item.comparison.clock: item.comparison.cpu_charge for item in design.planned.combinations}
     assert charges == {"virtual": 0.2, "wall": 0.0}
     assert design.to_dict()["cpu_charge"] == 0.2

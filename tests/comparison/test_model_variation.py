@@ -46,7 +46,7 @@ def test_quality_is_a_constant_of_the_question_unless_the_model_varies(system: S
 
 
 def test_alternatives_of_one_seed_meet_the_same_decisions() -> None:
-    runs = compare(600.0, 4, alternatives="A,C", profile="typical", corpus="handbook", model_variation=0.5).runs
+    runs = compare(600.0, 4, alternatives="A,C", profile="typical", documents="handbook", model_variation=0.5).runs
     by_arm = [
         group.sort_values("seed")[QUALITY].to_numpy().tolist()
         for _, group in runs.groupby("alternative", observed=True)
@@ -57,7 +57,7 @@ def test_alternatives_of_one_seed_meet_the_same_decisions() -> None:
 @pytest.mark.parametrize("share", [-0.1, 1.5, float("nan"), True])
 def test_a_share_that_is_none_is_refused_by_name(share: float) -> None:
     with pytest.raises(ConfigurationError, match="model_variation must be a share"):
-        compare(600.0, 1, corpus="handbook", model_variation=share)
+        compare(600.0, 1, documents="handbook", model_variation=share)
 
 
 def test_a_service_in_another_process_varies_as_much() -> None:

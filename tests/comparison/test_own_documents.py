@@ -54,7 +54,7 @@ def harbour(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def study(harbour: Path) -> Study:
     """Each question of the example once, with all the time that it needs."""
-    return dl.compare(AMPLE_S, 8, alternatives="A", corpus=harbour, questions=QUESTIONS, profile="typical")
+    return dl.compare(AMPLE_S, 8, alternatives="A", documents=harbour, questions=QUESTIONS, profile="typical")
 
 
 def comparison(harbour: Path, **changes: Any) -> Comparison:
@@ -117,7 +117,7 @@ def test_a_report_names_them(study: Study) -> None:
 def test_recall_that_nothing_defines_is_shown_as_such(harbour: Path, tmp_path: Path) -> None:
     file = tmp_path / "q.jsonl"
     file.write_text('{"text": "Who closes the sluice?"}\n')
-    made = dl.compare(AMPLE_S, 1, alternatives="A", corpus=str(harbour), questions=file, profile="typical")
+    made = dl.compare(AMPLE_S, 1, alternatives="A", documents=str(harbour), questions=file, profile="typical")
     (shown,) = made.summary()["source_recall"]
     assert shown != shown, "NaN: there is no gold, so 0 and 1 would both be wrong"
     assert "nan" not in str(made).lower()
@@ -186,19 +186,19 @@ def test_both_clocks_find_the_same_in_them(harbour: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"corpus": "harbour"}, "questions: documents of your own come without; name a file with questions"),
+        ({"documents": "harbour"}, "questions: documents of your own come without; name a file with questions"),
         (
-            {"corpus": "no/such/folder"},
+            {"documents": "no/such/folder"},
             r"docmind-lab index has indexed \(--documents\): check the path",
         ),
-        ({"corpus": "novels"}, "corpus must be one of language_reference, handbook, not 'novels'; or a folder"),
-        ({"corpus": "novels", "questions": QUESTIONS}, "not 'novels'; or a folder"),
-        ({"corpus": "handbook", "questions": QUESTIONS}, "line 1: the gold document 'rules.md' is not among"),
+        ({"documents": "novels"}, "documents must be one of language_reference, handbook, not 'novels'; or a folder"),
+        ({"documents": "novels", "questions": QUESTIONS}, "not 'novels'; or a folder"),
+        ({"documents": "handbook", "questions": QUESTIONS}, "line 1: the gold document 'rules.md' is not among"),
         (
-            {"corpus": "harbour", "questions": QUESTIONS, "workload": "staged"},
+            {"documents": "harbour", "questions": QUESTIONS, "workload": "staged"},
             "workload staged is asked chunks of its own; leave documents and questions of yours out",
         ),
-        ({"corpus": "harbour", "workload": "staged"}, "workload staged is asked chunks of its own"),
+        ({"documents": "harbour", "workload": "staged"}, "workload staged is asked chunks of its own"),
         (
             {"questions": QUESTIONS, "graph": "json:loads", "inputs": ["a"]},
             "questions is for the lab's own systems; a graph of your own has none",
@@ -215,7 +215,7 @@ def test_what_cannot_be_put_together_is_refused_before_anything_starts(
 
 def test_documents_that_were_never_indexed_are_refused_with_the_command(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="holds no index; make one with `docmind-lab index "):
-        dl.compare(corpus=tmp_path, questions=QUESTIONS)
+        dl.compare(documents=tmp_path, questions=QUESTIONS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -233,29 +233,29 @@ def replayed(of: Comparison, **asked: Any) -> Comparison:
 
 def test_a_replay_is_of_the_documents_and_questions_that_were_recorded(harbour: Path, tmp_path: Path) -> None:
     live = comparison(harbour, clock="wall")
-    assert replayed(live, corpus=harbour, questions=QUESTIONS).documents == live.documents
+    assert replayed(live, documents=harbour, questions=QUESTIONS).documents == live.documents
     fewer = tmp_path / "fewer.jsonl"
     fewer.write_text(QUESTIONS.read_text().partition("\n")[0])
     with pytest.raises(ConfigurationError, match="questions: they are not those of the recording"):
-        replayed(live, corpus=harbour, questions=fewer)
-    with pytest.raises(ConfigurationError, match="corpus: they are not those of the recording"):
+        replayed(live, documents=harbour, questions=fewer)
+    with pytest.raises(ConfigurationError, match="documents: they are not those of the recording"):
         replayed(live)
 
 
 def test_a_replay_of_the_lab_s_own_documents_takes_no_others(harbour: Path) -> None:
     live = comparison(harbour, corpus="handbook", own_questions=(), clock="wall")
     assert replayed(live).documents == Documents("handbook")
-    with pytest.raises(ConfigurationError, match=r"corpus \(--documents\): the recording has settled it"):
-        replayed(live, corpus=harbour, questions=QUESTIONS)
+    with pytest.raises(ConfigurationError, match="documents: the recording has settled it"):
+        replayed(live, documents=harbour, questions=QUESTIONS)
 
 
 def test_a_study_is_designed_over_them_and_does_not_say_where_they_are(harbour: Path) -> None:
     factors = {"alternative": "A,B", "latency_profile": "typical", "decision_timeout_s": 8.0}
-    asked = {"corpus": str(harbour), "questions": str(QUESTIONS), "repeats": 1, "factors": factors}
+    asked = {"documents": str(harbour), "questions": str(QUESTIONS), "repeats": 1, "factors": factors}
     design = StudyDesign.of(asked)
     assert str(harbour) not in json.dumps(design.to_dict())
     assert design.to_dict()["library"]["documents"] == 7
-    assert all(item.comparison.documents == design.documents for item in design.planned.combinations)
+    assert all(item.comparison.documents == design.library for item in design.planned.combinations)
     made = dl.sweep(design)
     assert set(made.runs["question_id"]) == {comparison(harbour, runs=1).questions()[0][1].id}
     assert set(made.runs["alternative"]) == {"cooperative", "hard_timeout"}
@@ -266,9 +266,9 @@ def test_a_study_over_a_recording_of_them_names_them_again(harbour: Path, monkey
     for module in (studies_design, studies_replayed):
         monkeypatch.setattr(module, "recording_in", lambda _: Recorded(live.design()))
     values = {"replay": "monday", "factors": {"alternative": "A"}}
-    with pytest.raises(ConfigurationError, match="corpus: they are not those of the recording"):
+    with pytest.raises(ConfigurationError, match="documents: they are not those of the recording"):
         StudyDesign.of(values)
-    design = StudyDesign.of(values | {"corpus": str(harbour), "questions": str(QUESTIONS)})
+    design = StudyDesign.of(values | {"documents": str(harbour), "questions": str(QUESTIONS)})
     assert [item.comparison.documents for item in design.planned.combinations] == [live.documents]
     assert design.to_dict()["library"] == live.design()["library"]
 
@@ -279,6 +279,6 @@ def test_a_design_of_the_lab_s_own_documents_is_the_one_that_it_was() -> None:
 
 def test_a_study_file_is_told_what_its_documents_lack(harbour: Path, tmp_path: Path) -> None:
     file = tmp_path / "study.toml"
-    file.write_text(f'corpus = "{harbour}"\nrepeats = 1\n')
+    file.write_text(f'documents = "{harbour}"\nrepeats = 1\n')
     with pytest.raises(ConfigurationError, match=r"study\.toml: questions: documents of your own come without"):
         StudyDesign.read(file)

@@ -57,7 +57,7 @@ def test_a_swept_study_goes_one_at_a_time_at_a_live_endpoint_unless_asked(monkey
 
 
 def test_the_manifest_says_how_busy_the_machine_was_and_what_a_run_cost() -> None:
-    study = compare(2.0, 2, alternatives="A", profile="typical/10", corpus="handbook")
+    study = compare(2.0, 2, alternatives="A", profile="typical/10", documents="handbook")
     use = study.manifest["machine_use"]
     assert use["cpu_s_per_run"] > 0
     assert use["wall_s"] > 0

@@ -16,7 +16,7 @@ NOT_ENFORCING = {"fake timeout", "B  hard timeout (naive)"}
 
 
 def measured(seed: int, runs: int, alternatives=EVERY, **changes) -> pd.DataFrame:
-    options = {"decision_timeout_s": BUDGET_S, "corpus": "handbook"} | changes
+    options = {"decision_timeout_s": BUDGET_S, "documents": "handbook"} | changes
     return dl.compare(runs=runs, seed=seed, alternatives=list(alternatives), **options).runs
 
 

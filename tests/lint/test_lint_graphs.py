@@ -135,7 +135,7 @@ def test_a_finding_is_confirmed_by_the_same_run_measured_by_compare() -> None:
             graph="graphs_mixed:make",
             inputs=[GRAPHS["graphs_mixed:make"]],
             alternatives=parse_alternatives(trial.alternative),
-            faults=[] if trial.fault == "none" else [trial.fault],
+            fault=[] if trial.fault == "none" else [trial.fault],
             profile="typical",
             deadline_key="stop_by",
         )

@@ -111,7 +111,7 @@ def test_a_live_graph_has_one_name_and_another_of_the_same_name_another() -> Non
         ),
         ({"graph": "graphs_agent:make", "inputs": ["a"], "retries": 1}, "retries is for the lab's own systems"),
         ({"graph": "graphs_agent:make", "inputs": ["a"], "workload": "peers"}, "workload is for the lab's own systems"),
-        ({"graph": "graphs_agent:make", "inputs": ["a"], "faults": "hang:planner"}, "the graph has no node 'planner'"),
+        ({"graph": "graphs_agent:make", "inputs": ["a"], "fault": "hang:planner"}, "the graph has no node 'planner'"),
         (
             {"graph": "graphs_agent:make", "inputs": ["a"], "alternatives": "A:equal"},
             "divided over the lab's own roles",

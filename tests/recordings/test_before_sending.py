@@ -32,7 +32,7 @@ def test_the_estimate_comes_before_anything_is_sent(stub: Callable[..., StubServ
 
     settings = Settings(llm={"base_url": f"http://127.0.0.1:{server.port}/v1", "model": "somebodys"})
     with pytest.raises(Declined):
-        dl.compare(2.0, 5, alternatives="A", corpus="handbook", settings=settings, before_sending=decline)
+        dl.compare(2.0, 5, alternatives="A", documents="handbook", settings=settings, before_sending=decline)
     assert server.requests == []
     assert server.connections == 0
     (sentence,) = said
@@ -122,7 +122,7 @@ def test_what_does_not_go_together_is_refused_before_anything_starts(
     [
         ({"clock": "wall"}, "clock"),
         ({"profile": "fast"}, "profile"),
-        ({"faults": "hang"}, "faults"),
+        ({"fault": "hang"}, "fault"),
         ({"seed": 8}, "seed"),
         ({"workload": "staged"}, "workload"),
         ({"side_by_side": 2}, "side_by_side"),

@@ -63,7 +63,7 @@ def recorded(live: ServiceAddresses, tmp_path_factory: pytest.TempPathFactory) -
         10.0,
         runs=QUESTIONS,
         alternatives="A,C",
-        corpus=SMALL,
+        documents=SMALL,
         settings=settings_for(live),
         record=found.folder,
         record_text=True,
@@ -150,7 +150,7 @@ def test_a_cap_ends_a_study_cleanly_and_nothing_is_sent_past_it(live: ServiceAdd
         4,
         11,
         alternatives="A,B",
-        corpus=SMALL,
+        documents=SMALL,
         settings=settings_for(live),
         max_requests=60,
         record=tmp_path / "r",
@@ -172,7 +172,7 @@ def test_an_interrupted_live_study_keeps_its_finished_runs(live: ServiceAddresse
         if done == 2:
             raise KeyboardInterrupt
 
-    options: dict[str, Any] = {"corpus": SMALL, "out": tmp_path / "out", "record": tmp_path / "r", "progress": stop}
+    options: dict[str, Any] = {"documents": SMALL, "out": tmp_path / "out", "record": tmp_path / "r", "progress": stop}
     with pytest.raises(KeyboardInterrupt):
         dl.compare(9.0, 3, alternatives="A,C", settings=settings_for(live), **options)
     study = Study.load(tmp_path / "out")

@@ -27,7 +27,7 @@ from docmind_lab.studies.replayed import SETTLED_FACTORS
 from docmind_lab.studies.runner import sweep
 from docmind_lab.study import Study
 
-SETTLED_FIELDS = ("seed", "horizon_factor", "side_by_side", "corpus", "questions")
+SETTLED_FIELDS = ("seed", "horizon_factor", "side_by_side", "documents", "questions")
 SLOWER = 3.0
 """How many times as long as the profile has it the made-up recording's calls take."""
 
@@ -35,7 +35,7 @@ SLOWER = 3.0
 @pytest.fixture(scope="module")
 def live() -> Study:
     """One question under the control and A."""
-    return dl.compare(60, runs=1, alternatives="unguarded,A", corpus="handbook", profile="fast")
+    return dl.compare(60, runs=1, alternatives="unguarded,A", documents="handbook", profile="fast")
 
 
 def recording_at(folder: Path, live: Study, **design: Any) -> Path:
@@ -115,7 +115,7 @@ def test_the_manifest_says_where_the_times_of_calls_are_from(swept: Study) -> No
 def test_what_is_left_out_is_as_it_was_recorded(folder: Path, live: Study) -> None:
     made = design(folder)
     assert [combination.alternative.name for combination in made.planned.combinations] == ["unguarded", "cooperative"]
-    assert (made.repeats, made.seed, made.corpus) == (1, 7, "handbook")
+    assert (made.repeats, made.seed, made.documents) == (1, 7, "handbook")
     assert {c.comparison.decision_timeout_s for c in made.planned.combinations} == {60.0}
 
 

@@ -25,14 +25,14 @@ OWN: Mapping[str, Any] = {"inputs": INPUTS, "decision_timeout_s": 2, "runs": 12,
 
 SCENARIOS: Mapping[str, Mapping[str, Any]] = {
     "ordinary": {"runs": 40},
-    "hang": {"faults": "hang"},
-    "trickle": {"faults": "trickle"},
-    "rate_limit": {"faults": "rate_limit=30"},
+    "hang": {"fault": "hang"},
+    "trickle": {"fault": "trickle"},
+    "rate_limit": {"fault": "rate_limit=30"},
     "no_stops_on_disconnect": {"stops_on_disconnect": False},
     "research": {"workload": "research"},
     "staged": {"workload": "staged"},
     "peers": {"workload": "peers"},
-    "mistakes": {"alternatives": "A,A:per_read,B:naive,F:per_step,fake_timeout", "faults": "trickle"},
+    "mistakes": {"alternatives": "A,A:per_read,B:naive,F:per_step,fake_timeout", "fault": "trickle"},
 }
 GRAPHS = ("failing", "async_only", "interrupting")
 

@@ -21,7 +21,7 @@ from docmind_lab.study import Study
 # Budgets that cut some runs and not others, so that tables hold every kind of row.
 DESIGN: dict[str, Any] = {
     "name": "small",
-    "corpus": "handbook",
+    "documents": "handbook",
     "repeats": 2,
     "factors": {"alternative": "A,B", "decision_timeout_s": [5, 30], "latency_profile": "typical"},
 }

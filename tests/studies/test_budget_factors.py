@@ -29,7 +29,9 @@ from docmind_lab.summary import summarise
 
 def design(price: str | None = None, repeats: int = 1, **factors: Any) -> StudyDesign:
     said = {} if price is None else {"price": price}
-    return StudyDesign.of({"corpus": "handbook", "repeats": repeats, "factors": {"alternative": "A"} | factors} | said)
+    return StudyDesign.of(
+        {"documents": "handbook", "repeats": repeats, "factors": {"alternative": "A"} | factors} | said
+    )
 
 
 def budgets_of(made: StudyDesign) -> list[Budget]:

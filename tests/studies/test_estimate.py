@@ -15,7 +15,7 @@ from docmind_lab.studies.design import StudyDesign
 from docmind_lab.studies.estimate import _chosen, estimate
 from docmind_lab.studies.runner import sweep
 
-SMALL = {"corpus": "handbook", "repeats": 30, "factors": {"alternative": "A,B", "decision_timeout_s": [5, 20]}}
+SMALL = {"documents": "handbook", "repeats": 30, "factors": {"alternative": "A,B", "decision_timeout_s": [5, 20]}}
 
 
 def pilot_of(values: dict[str, object]) -> list[tuple[str, float]]:
@@ -60,7 +60,12 @@ def test_a_pilot_is_no_longer_than_the_study_or_twelve_runs() -> None:
 
 
 def test_runs_on_the_wall_clock_have_a_bound_by_their_horizons() -> None:
-    design = {"corpus": "handbook", "repeats": 4, "side_by_side": 4, "factors": {"clock": "wall", "alternative": "A"}}
+    design = {
+        "documents": "handbook",
+        "repeats": 4,
+        "side_by_side": 4,
+        "factors": {"clock": "wall", "alternative": "A"},
+    }
     found = estimate(StudyDesign.of(design), Settings())
     assert found.is_bound
     # One cell of four runs side by side: once 5 × 20 s, and what begins and ends it.
@@ -70,7 +75,7 @@ def test_runs_on_the_wall_clock_have_a_bound_by_their_horizons() -> None:
 
 def test_live_endpoints_leave_the_size_unknown() -> None:
     settings = Settings(llm={"base_url": "http://127.0.0.1:1/v1"})  # type: ignore[arg-type]
-    design = {"corpus": "handbook", "repeats": 4, "factors": {"clock": "wall", "alternative": "A"}}
+    design = {"documents": "handbook", "repeats": 4, "factors": {"clock": "wall", "alternative": "A"}}
     found = estimate(StudyDesign.of(design), settings)
     assert found.bytes is None
     assert "without a pilot" in str(found)

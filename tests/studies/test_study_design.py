@@ -24,7 +24,7 @@ from docmind_lab.studies.runner import sweep
 
 
 def design(repeats: int = 2, **factors: Any) -> StudyDesign:
-    return StudyDesign.of({"corpus": "handbook", "repeats": repeats, "factors": factors})
+    return StudyDesign.of({"documents": "handbook", "repeats": repeats, "factors": factors})
 
 
 def facts(made: StudyDesign) -> list[Any]:
@@ -66,14 +66,14 @@ def test_every_combination_of_levels_is_there() -> None:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"seeds": 1}, "seeds: there is no such field; there are corpus, cpu_charge, factors"),
+        ({"seeds": 1}, "seeds: there is no such field; there are cpu_charge, documents, factors"),
         ({"factors": {"budget": 3}}, "factors.budget: there is no such field; there are alternative, budget_calls"),
         ({"repeats": 0}, "repeats: "),
         ({"seed": 1.5}, "seed: "),
         ({"name": "a b"}, "name: "),
         ({"horizon_factor": 1}, "horizon_factor: "),
         ({"side_by_side": 0}, "side_by_side: "),
-        ({"corpus": "novels"}, "corpus must be one of language_reference, handbook, not 'novels'"),
+        ({"documents": "novels"}, "documents must be one of language_reference, handbook, not 'novels'"),
         ({"factors": 3}, "factors: "),
         ({"factors": {"alternative": 3}}, "factors.alternative: 3 is neither a name nor an alternative"),
         ({"factors": {"alternative": []}}, "factors.alternative: "),
@@ -214,7 +214,7 @@ BASE: dict[str, Any] = {"alternative": "A", "decision_timeout_s": 5}
         {"seed": 8},
         {"repeats": 3},
         {"name": "other"},
-        {"corpus": "language_reference"},
+        {"documents": "language_reference"},
         {"horizon_factor": 3},
         {"side_by_side": 2},
         *(
@@ -236,7 +236,7 @@ BASE: dict[str, Any] = {"alternative": "A", "decision_timeout_s": 5}
     ids=str,
 )
 def test_studies_that_differ_in_anything_have_different_ids(changed: dict[str, Any]) -> None:
-    base = {"corpus": "handbook", "repeats": 2, "factors": BASE}
+    base = {"documents": "handbook", "repeats": 2, "factors": BASE}
     assert StudyDesign.of({**base, **changed}).study_id != StudyDesign.of(base).study_id
 
 
@@ -272,7 +272,7 @@ def test_runs_of_one_seed_ask_the_same_question_in_every_arm_and_condition() -> 
 
 def test_runs_of_one_seed_meet_the_same_latencies_in_every_arm_and_budget() -> None:
     factors = {"alternative": "unguarded,A,C", "decision_timeout_s": [5, 30], "latency_profile": "typical"}
-    study = sweep({"corpus": "handbook", "repeats": 2, "factors": factors}, executor=in_this_process()())
+    study = sweep({"documents": "handbook", "repeats": 2, "factors": factors}, executor=in_this_process()())
     server = study.calls[study.calls["seen_from"] == "server"]
     # The first call of each run: the supervisor's choice of an agent, which no budget here cuts.
     first = server.sort_values(["run_id", "started_at_s"]).groupby("run_id").head(1)

@@ -32,7 +32,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[tuple[Any
     folder, exporter, metrics = tmp_path_factory.mktemp("study") / "kept", InMemorySpanExporter(), RunMetrics()
     telemetry = Telemetry(spans=exporter, metrics=metrics)
     # Cut while a call is under way, which is abandoned.
-    dl.compare(6.0, 1, alternatives="B", corpus="handbook", profile="typical", telemetry=telemetry).save(folder)
+    dl.compare(6.0, 1, alternatives="B", documents="handbook", profile="typical", telemetry=telemetry).save(folder)
     return folder, told_of(exporter), counted(metrics)
 
 

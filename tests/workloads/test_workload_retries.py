@@ -34,7 +34,7 @@ def test_retries_that_were_asked_for_are_those_of_whoever_retries() -> None:
 
 @pytest.mark.parametrize(("workload", "said"), [("research", "workload:2"), ("staged", "budgeted:1")])
 def test_what_the_column_says_is_what_happens_when_calls_fail(workload: str, said: str) -> None:
-    study = dl.compare(60, runs=1, workload=workload, alternatives="unguarded", faults="http_500:*", profile="fast")
+    study = dl.compare(60, runs=1, workload=workload, alternatives="unguarded", fault="http_500:*", profile="fast")
     assert set(study.runs["retries"]) == {said}
     retries = study.events[study.events["event"].astype("str") == "retry"]
     who, number = said.split(":")
