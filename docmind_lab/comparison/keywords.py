@@ -77,9 +77,9 @@ def compare(
     alternative; 40, on the wall clock 8. alternatives: levels, letters ("A"), variants ("A:per_read", "B:naive") or
     instances; None for all. profile: a latency profile or its name; "heavy_tail/3", on the wall clock "typical/6".
     fault: one or several, as `services.faults` writes them. retries: tries after the first, of whoever retries under
-    an alternative; None leaves the openai client its own 2. router_injection: retrieval asks a router engine first, as ADR-056 has it;
-    None for what the settings say. budget: tokens, calls and cost of each run, enforced where the deadline is
-    propagated and measured everywhere; its `time_s` is the decision timeout by another name.
+    an alternative; None leaves the openai client its own 2. router_injection: retrieval asks a router engine first, as
+    ADR-056 has it; None for what the settings say. budget: tokens, calls and cost of each run, enforced where the
+    deadline is propagated and measured everywhere; its `time_s` is the decision timeout by another name.
     workload: the system under the deadline, one of `workloads.WORKLOADS`; questions and defaults here are those of
     "supervisor", DocMind itself. documents: "language_reference" with its forty questions, "handbook" with twelve,
     which is the same text in every Python, or a folder that `docmind-lab index` has indexed. questions: a file of your
