@@ -206,3 +206,16 @@ def test_links_of_the_gallery_lead_somewhere():
     targets = re.findall(r"\]\((?!http)([^)#]+)\)", GALLERY.read_text(encoding="utf-8"))
     assert targets
     assert [target for target in targets if not (GALLERY.parent / target).exists()] == []
+
+
+def test_a_notebook_with_a_panel_shows_a_picture_of_it_where_widgets_do_not_run():
+    with_panel = [path for path in NOTEBOOKS if nodes_named(path, "tune")]
+    assert with_panel
+    for path in with_panel:
+        (static,) = [cell for cell in cells_of(path) if "static" in cell["metadata"].get("tags", [])]
+        assert code_lines(static)[-1].startswith("dl.plots.")
+        assert f"images/gallery/{path.stem}-static.png" in "\n".join(map(text_of, cells_of(path, "markdown")))
+
+
+def nodes_named(path, attribute):
+    return [node for node in nodes_of(path, ast.Attribute) if node.attr == attribute]
