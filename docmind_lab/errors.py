@@ -19,6 +19,7 @@ DocmindLabError
 │   ├── SimulationStalled                  one of its threads waits for, or computes in, real time for too long
 │   └── NotSimulated                       a graph asked for something that has no simulated counterpart
 └── RecordError                            tables that cannot be read, or do not fit this version
+    └── NoSuchRecord (also ConfigurationError)  a study, recording, index or run that was named and is not there
 
 RunCut (a BaseException)                   ends a run from within, past code that catches whatever it can
 """
@@ -138,6 +139,10 @@ class NotSimulated(SimulationError):
 
 class RecordError(DocmindLabError):
     """Tables that cannot be read, or were written by a version that this one does not know."""
+
+
+class NoSuchRecord(RecordError, ConfigurationError):
+    """A study, recording, index or run that was named and is not there: the name is wrong, and no file is damaged."""
 
 
 class RunCut(BaseException):

@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from docmind_lab.errors import RecordError
+from docmind_lab.errors import NoSuchRecord
 from docmind_lab.labels import label_of
 from docmind_lab.study import Study
 
@@ -35,7 +35,7 @@ _LEAST_BAR = 20
 
 @dataclass(frozen=True)
 class RunTimeline:
-    """The rows of one run. Raises RecordError, in `of`, for a run that the study does not have."""
+    """The rows of one run. Raises NoSuchRecord, in `of`, for a run that the study does not have."""
 
     run: Mapping[str, Any]
     calls: Sequence[Mapping[str, Any]]
@@ -45,14 +45,14 @@ class RunTimeline:
     def of(cls, study: Study, run_id: str) -> RunTimeline:
         """The timeline of the run with this id, or of the only one whose id ends with it.
 
-        Raises: RecordError naming the nearest ids.
+        Raises: NoSuchRecord naming the nearest ids.
         """
         ids = [str(known) for known in study.runs["run_id"]]
         found = [known for known in ids if known == run_id] or [known for known in ids if known.endswith(run_id)]
         if len(found) != 1:
             what = f"{len(found)} runs whose ids end with" if found else "no run"
             examples = ", ".join((found or ids)[:5])
-            raise RecordError(f"the study has {what} {run_id!r}; runs are named like {examples}")
+            raise NoSuchRecord(f"the study has {what} {run_id!r}; runs are named like {examples}")
         (run,) = _records(study.runs[study.runs["run_id"] == found[0]])
         calls = study.calls[(study.calls["run_id"] == found[0]) & (study.calls["seen_from"] == "client")]
         events = study.events[study.events["run_id"] == found[0]]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
 
-from docmind_lab.errors import ConfigurationError, RecordError
+from docmind_lab.errors import ConfigurationError, NoSuchRecord, RecordError
 from docmind_lab.findings.contrasts import contrasts
 from docmind_lab.findings.recommendation import Recommendation, recommend
 from docmind_lab.findings.scorecard import Scorecard, scorecard
@@ -155,10 +155,14 @@ class Study:
         folder = Path(directory)
         try:
             manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise NoSuchRecord(f"{folder} holds no study: it has no {MANIFEST}; name the folder of a study") from error
         except (OSError, ValueError) as error:
-            raise RecordError(f"{folder} holds no study: its {MANIFEST} cannot be read ({error})") from error
+            raise unreadable(folder / MANIFEST, error, _DAMAGED) from error
         if not isinstance(manifest, dict):
-            raise RecordError(f"{folder} holds no study: its {MANIFEST} is not a JSON object")
+            raise RecordError(f"{folder / MANIFEST} is not a JSON object{_DAMAGED}")
+        if "schema_version" not in manifest:
+            raise RecordError(f"{folder / MANIFEST} is not the manifest of a study{_DAMAGED}")
         require_known_schema(folder, manifest)
         return _StudyInFolder.opened(folder, manifest, kinds)
 

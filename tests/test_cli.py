@@ -201,7 +201,7 @@ def test_show_names_the_runs_there_are_when_it_does_not_find_one(
     compared: Compared, run_here: Callable[..., Done]
 ) -> None:
     done = run_here("show", "nothing-9", cwd=compared.place)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "none of the 1 studies under results/ has a run 'nothing-9'" in done.stderr
     named = run_here("show", "1", "--study", "results/first", cwd=compared.place)
     assert "2 runs whose ids end with '1'" in named.stderr
@@ -257,7 +257,7 @@ def test_documents_of_ones_own_are_indexed_and_asked_and_a_broken_one_is_named(
 @pytest.mark.wall
 def test_ask_without_an_index_says_how_to_make_one(tmp_path: Path, run_here: Callable[..., Done]) -> None:
     done = run_here("ask", "How?", "--documents", str(tmp_path))
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert f"docmind-lab index {tmp_path}" in done.stderr
 
 

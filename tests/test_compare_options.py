@@ -67,3 +67,22 @@ def test_without_them_the_comparison_chooses_its_own(given: dict[str, Any]) -> N
     CliRunner().invoke(app, ["compare", "--json"])
     assert "corpus" not in given
     assert given["questions"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("--deadline-key until", "--deadline-key is of a graph of your own"),
+        ("--json --verbose", "leave one out"),
+        ("--clock wall --workers 2", "on the wall clock use --side-by-side"),
+        ("--clock virtual --side-by-side 2", "in virtual time use --workers"),
+        ("--record-text", "give --record FOLDER too"),
+    ],
+)
+def test_an_option_that_would_be_ignored_is_refused_with_the_remedy(
+    given: dict[str, Any], words: str, named: str
+) -> None:
+    result = CliRunner().invoke(app, ["compare", *words.split()])
+    assert isinstance(result.exception, ConfigurationError)
+    assert named in str(result.exception)
+    assert given == {}

@@ -44,7 +44,8 @@ def headings_of(path):
 def test_the_notebooks_that_have_been_promised_are_there():
     promised = {"00_start_here", "01_which_alternative", "02_how_long_a_timeout", "03_router_injection"}
     promised |= {"04_faults_and_retries", "05_after_the_deadline", "06_can_virtual_time_be_trusted"}
-    assert promised | {"11_does_the_decision_stand"} <= {path.stem for path in NOTEBOOKS}
+    promised |= {"11_does_the_decision_stand", "12_does_a_replay_hold_on_a_real_server"}
+    assert promised <= {path.stem for path in NOTEBOOKS}
 
 
 def title_of(path):
@@ -205,3 +206,16 @@ def test_links_of_the_gallery_lead_somewhere():
     targets = re.findall(r"\]\((?!http)([^)#]+)\)", GALLERY.read_text(encoding="utf-8"))
     assert targets
     assert [target for target in targets if not (GALLERY.parent / target).exists()] == []
+
+
+def test_a_notebook_with_a_panel_shows_a_picture_of_it_where_widgets_do_not_run():
+    with_panel = [path for path in NOTEBOOKS if nodes_named(path, "tune")]
+    assert with_panel
+    for path in with_panel:
+        (static,) = [cell for cell in cells_of(path) if "static" in cell["metadata"].get("tags", [])]
+        assert code_lines(static)[-1].startswith("dl.plots.")
+        assert f"images/gallery/{path.stem}-static.png" in "\n".join(map(text_of, cells_of(path, "markdown")))
+
+
+def nodes_named(path, attribute):
+    return [node for node in nodes_of(path, ast.Attribute) if node.attr == attribute]

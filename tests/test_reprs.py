@@ -18,6 +18,8 @@ from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.comparison.design import Comparison
 from docmind_lab.findings.measured_perf import measures_of
 from docmind_lab.findings.scorecard_frames import Basis, drawn_seeds, rows_of_options
+from docmind_lab.lint.findings import Evidence, Finding
+from docmind_lab.lint.verdict import Verdict
 from docmind_lab.records import to_frame
 from docmind_lab.services.latency import QuantileTable
 from docmind_lab.simulation import SimulatedSystem
@@ -247,3 +249,14 @@ def test_looking_at_a_deadline_asks_no_clock():
     deadline = dl.Deadline(100.0, 2.0, NoClock())
     assert repr(deadline) == "Deadline(at_s=100.0, limit_s=2.0)"
     assert "100.0" in deadline._repr_html_()
+
+
+def test_what_the_lint_says_is_html_in_a_notebook_which_breaks_no_words():
+    evidence = Evidence("run-1", "A waits for <model>", "docmind-lab compare --graph a:b")
+    finding = Finding("model", "retries", "retries multiply", (evidence,), "leave retries to one layer", ("A", "B"))
+    for shown in (evidence, finding, Verdict("A", "does not keep", "2 of 2 runs were late", 2, 2)):
+        page = WellFormed()
+        page.feed(shown._repr_html_())
+        assert page.open == []
+    assert "&lt;model&gt;" in evidence._repr_html_()
+    assert "Defeats A, B." in finding._repr_html_()

@@ -101,7 +101,8 @@ def _root(
 
     Settings come from DOCMIND_ environment variables; docmind-lab doctor shows them.
 
-    Exit code 0: done, 1: it failed, 2: bad usage, 130: interrupted.
+    Exit code 0: done; 1: it failed, such as at an endpoint that does not answer or a damaged file; 2: bad usage, such
+    as an unknown name, a value that cannot be used or a file that is not there; 130: interrupted.
     """
 
 

@@ -17,6 +17,7 @@ from docmind_lab.cli.console import INTERRUPTED, ProgressBar, load_settings
 from docmind_lab.cli.growing_table import GrowingTable
 from docmind_lab.cli.printing import print_study, study_as_json
 from docmind_lab.clocks.charges import parse_charge
+from docmind_lab.deadlines import DEADLINE_KEY
 from docmind_lab.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -65,6 +66,16 @@ def compare(
     """Ask the same questions under every alternative; show what each did to the caller, and what went on afterwards."""
     if record_text and not record:
         raise ConfigurationError("--record-text keeps the text of a recording: give --record FOLDER too")
+    if deadline_key != DEADLINE_KEY and not graph:
+        raise ConfigurationError(
+            "--deadline-key is of a graph of your own: name it too (--graph), or leave the key out"
+        )
+    if verbose and as_json:
+        raise ConfigurationError("--verbose is for people, and --json has everything already; leave one out")
+    if workers is not None and clock == "wall":
+        raise ConfigurationError("--workers is for virtual time; on the wall clock use --side-by-side")
+    if side_by_side is not None and clock == "virtual":
+        raise ConfigurationError("--side-by-side is for the wall clock; in virtual time use --workers")
     asked = {"runs": runs, "seed": seed, "alternatives": alternatives, "workload": workload}
     put_to = {"questions": questions or None} | ({"documents": documents} if documents else {})
     of_graph = {"graph": graph or None, "inputs": inputs or None, "deadline_key": deadline_key, "services": services}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from docmind_lab.cli.console import console, json_safe
-from docmind_lab.errors import RecordError
+from docmind_lab.errors import NoSuchRecord
 
 if TYPE_CHECKING:
     from docmind_lab.study import Study
@@ -44,16 +44,17 @@ def show(
 
 
 def _study_with(run_id: str, folder: str) -> Study:
-    from docmind_lab.study import MANIFEST, Study  # noqa: PLC0415
+    from docmind_lab.studies.folder import load  # noqa: PLC0415
+    from docmind_lab.study import MANIFEST  # noqa: PLC0415
 
     if folder:
-        return Study.load(folder)
+        return load(folder)
     manifests = sorted(Path(RESULTS).glob(f"*/{MANIFEST}"), reverse=True)
     for manifest in manifests:
-        study = Study.load(manifest.parent)
+        study = load(manifest.parent)
         if any(str(known).endswith(run_id) for known in study.runs["run_id"]):
             return study
     looked = f"none of the {len(manifests)} studies" if manifests else "no study"
-    raise RecordError(
+    raise NoSuchRecord(
         f"{looked} under {RESULTS}/ has a run {run_id!r}; name its folder with --study, or run docmind-lab compare"
     )

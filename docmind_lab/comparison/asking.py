@@ -10,8 +10,9 @@ from docmind_lab.comparison.design import SIDE_BY_SIDE, Comparison
 from docmind_lab.comparison.documents import Documents, documents_of
 from docmind_lab.comparison.own import faults_in, of_own_graph, require_whole_budget
 from docmind_lab.comparison.replays import off_endpoints, replayed_comparison
+from docmind_lab.errors import RecordError
 from docmind_lab.recordings.choices import Kept
-from docmind_lab.recordings.recording import Recording
+from docmind_lab.recordings.recording import RUNS, Recording
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.settings import Settings
@@ -29,7 +30,11 @@ def comparison_of(asked: Asked, kept: Kept, settings: Settings) -> tuple[Compari
     if asked.is_of_own_graph:
         asked = of_own_graph(asked, settings, clock)
     if kept.replay is not None:
-        return replayed_comparison(Recording.load(kept.replay), asked, clock, settings), settings
+        recording = Recording.load(kept.replay)
+        replayed = replayed_comparison(recording, asked, clock, settings)
+        if not recording.runs:
+            raise RecordError(f"{kept.replay / RUNS} has no finished run; take the folder from a copy, or record again")
+        return replayed, settings
     return _measured(asked, clock, settings), settings
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from docmind_lab.errors import RecordError
+from docmind_lab.errors import NoSuchRecord, RecordError
 from docmind_lab.libraries import store
 from docmind_lab.libraries.indexing import INDEX_FOLDER
 from docmind_lab.libraries.store import Manifest, Passages
@@ -71,7 +71,7 @@ def open_library(directory: str | os.PathLike[str]) -> Library:
     for _ in range(_TRIES):
         manifest = store.read_manifest(folder)
         if manifest is None:
-            raise RecordError(f"{directory} holds no index; make one with `docmind-lab index {directory}`")
+            raise NoSuchRecord(f"{directory} holds no index; make one with `docmind-lab index {directory}`")
         try:
             return library_of(_stored(folder, manifest), complete=manifest.complete)
         except FileNotFoundError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from html import escape
 from typing import Final
 
 from docmind_lab.lint.facts import NodeFacts
@@ -74,6 +75,11 @@ class Evidence:
     says: str
     command: str = ""
 
+    # As HTML, since a notebook breaks long lines of plain text in mid-word.
+    def _repr_html_(self) -> str:
+        command = f"<p><code>{escape(self.command)}</code></p>" if self.command else ""
+        return f"<p>{escape(self.says)}</p>{command}"
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -85,6 +91,10 @@ class Finding:
     evidence: tuple[Evidence, ...]
     remedy: str
     defeats: tuple[str, ...] = ()
+
+    def _repr_html_(self) -> str:
+        defeats = f" Defeats {escape(', '.join(self.defeats))}." if self.defeats else ""
+        return f"<p><b>{escape(self.node)}</b>: {escape(self.what)}.{defeats}</p><p>Remedy: {escape(self.remedy)}.</p>"
 
 
 class Findings:

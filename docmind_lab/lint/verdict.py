@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any, Literal
 
 from docmind_lab.lint.facts import NodeFacts
@@ -28,6 +29,10 @@ class Verdict:
     runs: int
     late: int
     worst: Overrun | None = None
+
+    # As HTML, since a notebook breaks long lines of plain text in mid-word.
+    def _repr_html_(self) -> str:
+        return f"<p><b>{escape(self.alternative)}</b> {escape(self.keeping)}: {escape(self.why)}</p>"
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,8 @@ LEAST_TIMEOUT_S, MOST_TIMEOUT_S = 0.1, 600.0
 MOST_RUNS: Final = 1000
 """Runs of each alternative; more are a study's business."""
 
+MOST_SEED: Final = 2**31 - 1
+
 SETTINGS: Final = (
     "decision_timeout_s",
     "runs",
@@ -79,6 +81,12 @@ class ChoiceTraits(traitlets.HasTraits):
     def _check_runs(self, proposal: Any) -> int:
         if not 1 <= proposal["value"] <= MOST_RUNS:
             raise ConfigurationError(f"runs must be between 1 and {MOST_RUNS}, not {proposal['value']}")
+        return int(proposal["value"])
+
+    @traitlets.validate("seed")
+    def _check_seed(self, proposal: Any) -> int:
+        if not 0 <= proposal["value"] <= MOST_SEED:
+            raise ConfigurationError(f"seed must be between 0 and {MOST_SEED}, not {proposal['value']}")
         return int(proposal["value"])
 
     @traitlets.validate("alternatives")

@@ -16,7 +16,7 @@ from docmind_lab.errors import ConfigurationError
 from docmind_lab.findings.tables import one_line
 from docmind_lab.labels import label_of
 from docmind_lab.panels.choice import PROPAGATION_LEVELS
-from docmind_lab.panels.choice_traits import LEAST_TIMEOUT_S, MOST_RUNS, MOST_TIMEOUT_S
+from docmind_lab.panels.choice_traits import LEAST_TIMEOUT_S, MOST_TIMEOUT_S
 from docmind_lab.services.faults import FAULT_KINDS
 from docmind_lab.workloads import WORKLOADS, workload_kind
 
@@ -54,8 +54,9 @@ class Controls:
         self._tied(
             "fault", widgets.Combobox(options=FAULT_KINDS, description="Fault", continuous_update=False, **narrow)
         )
-        self._tied("runs", widgets.BoundedIntText(min=1, max=MOST_RUNS, description="Runs of each", **row))
-        self._tied("seed", widgets.BoundedIntText(min=0, max=2**31 - 1, description="Seed", **row))
+        # Without bounds of their own: a bounded field would move what was typed to its nearest end, and say nothing.
+        self._tied("runs", widgets.IntText(description="Runs of each", **row))
+        self._tied("seed", widgets.IntText(description="Seed", **row))
         self._tied("clock", widgets.Dropdown(options=CLOCKS, description="Clock", **row))
         known = dict.fromkeys((*WORKLOADS, getattr(self._panel, "workload")))  # noqa: B009 - a trait, as above
         self._tied("workload", widgets.Dropdown(options=list(known), description="Workload", **row), self._defaults_of)
@@ -118,10 +119,8 @@ class Controls:
             layout={"width": "520px"},
             **_NAMED,
         )
-        self.typed = widgets.BoundedFloatText(
+        self.typed = widgets.FloatText(
             value=now_s,
-            min=LEAST_TIMEOUT_S,
-            max=MOST_TIMEOUT_S,
             step=1.0,
             description="or type it (s)",
             layout={"width": "190px"},
@@ -147,8 +146,13 @@ class Controls:
         self.slider.observe(dragged, "value")
 
         def typed(change: Any) -> None:
-            if not following:
+            if following:
+                return
+            try:
                 self._panel.set_trait("decision_timeout_s", change.new)
+            except (ConfigurationError, traitlets.TraitError) as error:
+                self._say(str(error))
+                self.typed.value = getattr(self._panel, "decision_timeout_s")  # noqa: B009 - a trait, as above
 
         self.typed.observe(typed, "value")
         self._panel.observe(set_by_code, "decision_timeout_s")

@@ -4,6 +4,8 @@ found = fidelity(live, replay)
 found                           # outcomes run by run, and the distance of the two distributions
 fidelity_plot(found)            # both distributions, one over the other
 dl.plots.agreement(found.agreement)
+
+promise(replay_at_20_s, live_at_20_s)  # did the server keep the share in time that the replay promised?
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import pandas as pd
 
 from docmind_lab.agreement import SAME_OUTCOME, Agreement, HasRuns, agreement
 from docmind_lab.errors import ConfigurationError
+from docmind_lab.statistics import Interval, share_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,6 +99,55 @@ def _completions(pairs: pd.DataFrame, clock: str) -> Times:
     times_s = pairs[f"{clock}_returned_at_s"].where(answered, np.inf).to_numpy(dtype=np.float64)
     # Waits that are added up again end some 10⁻¹² s from where they did; that is no order of runs.
     return np.sort(np.round(times_s, _MICROSECONDS))
+
+
+@dataclass(frozen=True)
+class Promise:
+    """The share of runs answered in time that a replay promised, and the one that the live endpoint kept.
+
+    Attributes:
+        promised: Share in the replay, with its 95 % interval.
+        kept: Share measured live under the same deadline, with its 95 % interval.
+        decision_timeout_s: The deadline of both, seconds.
+    """
+
+    promised: Interval
+    kept: Interval
+    decision_timeout_s: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the intervals allow that the endpoint keeps at least what the replay promised."""
+        return self.promised.low <= self.kept.high
+
+    def __repr__(self) -> str:
+        verdict = "no less than promised, as far as these runs tell" if self.holds else "less than promised"
+        return (
+            f"share answered within {self.decision_timeout_s:g} s: promised {self.promised.text()} ({self.promised.n} "
+            f"runs), kept {self.kept.text()} ({self.kept.n} runs): {verdict}"
+        )
+
+
+def promise(replay: HasRuns, live: HasRuns) -> Promise:
+    """The share answered in time of a replay beside that of a live study under the same deadline.
+
+    Args:
+        replay: A replay of a recording, of one alternative.
+        live: The study that was measured live, of the same alternative.
+
+    Raises:
+        ConfigurationError: The two have no runs, or differ in alternative or deadline.
+    """
+    arms = [
+        study.runs[["alternative", "decision_timeout_s"]].astype({"alternative": "str"}).drop_duplicates()
+        for study in (replay, live)
+    ]
+    if any(len(arm) != 1 for arm in arms) or not np.array_equal(arms[0].to_numpy(), arms[1].to_numpy()):
+        raise ConfigurationError("replay, live: compare one alternative under one deadline, the same in both")
+    promised, kept = (
+        share_interval(int(study.runs["answered_in_time"].sum()), len(study.runs)) for study in (replay, live)
+    )
+    return Promise(promised, kept, float(arms[0]["decision_timeout_s"].iloc[0]))
 
 
 def fidelity_frame(found: Fidelity) -> pd.DataFrame:

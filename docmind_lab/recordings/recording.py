@@ -19,7 +19,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from docmind_lab.errors import RecordError
+from docmind_lab.errors import NoSuchRecord, RecordError
 from docmind_lab.recordings.timings import Timings
 
 RECORDED: Final = "recorded"
@@ -135,11 +135,19 @@ class Recording:
         try:
             manifest = json.loads((place / MANIFEST).read_text(encoding="utf-8"))
             lines = (place / RUNS).read_text(encoding="utf-8").split("\n")
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise NoSuchRecord(f"{place} holds no recording; make one with --record on the wall clock") from error
         except (OSError, ValueError) as error:
             raise RecordError(
-                f"{place} holds no recording ({error}); make one with --record on the wall clock"
+                f"{place}: its {MANIFEST} or {RUNS} cannot be read ({error}); take the folder from a copy, or record "
+                "again"
             ) from error
-        if not isinstance(manifest, dict) or not 0 < int(manifest.get("recording_format", 0)) <= FORMAT:
+        if not isinstance(manifest, dict) or "recording_format" not in manifest:
+            raise RecordError(
+                f"{place} holds no recording that this version reads: {MANIFEST} is not of one; take the folder from a "
+                "copy, or record again"
+            )
+        if not 0 < int(manifest.get("recording_format", 0)) <= FORMAT:
             raise RecordError(f"{place} holds no recording that this version reads; upgrade docmind_lab")
         # What follows the last line end is a line that a kill has torn, or nothing.
         return cls(tuple(_read(line, number, place) for number, line in enumerate(lines[:-1], 1)), manifest)
@@ -195,7 +203,7 @@ class Recording:
 def _read(line: str, number: int, place: Path) -> RecordedRun:
     try:
         return RecordedRun.from_json(line)
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise RecordError(
             f"{place / RUNS}, line {number}: no recorded run ({error}); record the study again"
         ) from error

@@ -28,6 +28,7 @@ from docmind_lab.study import DESIGN, MANIFEST, Study, files_of, require_writabl
 from docmind_lab.whole_files import Write, as_json, written_whole
 
 CELLS = "cells"
+_DAMAGED = "; take the folder from a copy, or measure the study again into another folder"
 _FINISHING = ".finishing.lock"
 
 
@@ -212,12 +213,12 @@ def read_design(path: Path) -> dict[str, Any] | None:
     file = path / DESIGN
     try:
         known = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
-        raise RecordError(f"{file} cannot be read ({error}); choose another folder, or remove that file") from error
+        raise RecordError(f"{file} cannot be read ({error}){_DAMAGED}") from error
     if not isinstance(known, dict) or not {"study_id", "design", "settings"} <= known.keys():
-        raise RecordError(f"{file} is no study's design; choose another folder, or remove that file")
+        raise RecordError(f"{file} is no study's design{_DAMAGED}")
     return known
 
 

@@ -480,6 +480,20 @@ def test_a_name_that_does_not_tell_agents_apart_is_refused(names: list[str | Non
         build_multi_agent_supervisor_graph(agents, model=saying("y"), prompt="p")
 
 
+@pytest.mark.parametrize("names", [[None], ["searcher", "searcher"]])
+def test_a_graph_that_cannot_be_built_is_a_value_error_as_of_langgraph_supervisor(names: list[str | None]):
+    pytest.importorskip("langgraph_supervisor")
+    from langgraph_supervisor import create_supervisor
+
+    agents = [create_agent(saying("x"), tools=[], name=name) for name in names]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(ValueError, match="name"):
+            create_supervisor(agents, model=saying("y"), prompt="p")
+    with pytest.raises(ValueError, match="name"):
+        build_multi_agent_supervisor_graph(agents, model=saying("y"), prompt="p")
+
+
 def test_handoff_tools_follow_the_order_of_the_agents():
     offered: list[list[str]] = []
 

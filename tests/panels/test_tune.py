@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -168,6 +169,30 @@ def test_what_is_typed_wrong_is_said_and_taken_back(make: Any) -> None:
     panel.controls.of("fault").value = "hangs"
     assert "did you mean 'hang'" in panel.status
     assert (panel.fault, panel.controls.of("fault").value) == ("none", "none")
+
+
+@pytest.mark.parametrize("typed", [-3, 0])
+@pytest.mark.parametrize(
+    ("widget", "name", "message"),
+    [
+        ("typed", "decision_timeout_s", "decision_timeout_s|decision timeout"),
+        ("of_runs", "runs", "runs must be between 1 and 1000, not"),
+        ("of_seed", "seed", "seed must be between 0 and 2147483647, not -3"),
+    ],
+)
+def test_a_number_that_cannot_be_used_is_named_in_the_panel_and_taken_back(
+    make: Any, widget: str, name: str, message: str, typed: int
+) -> None:
+    if name == "seed" and typed == 0:
+        typed = -3  # 0 is a seed
+    panel = make()
+    panel.wait(PATIENCE_S)
+    before = getattr(panel, name)
+    control = getattr(panel.controls, widget) if widget == "typed" else panel.controls.of(name)
+    # As a browser sends it.
+    control.set_state({"value": typed})
+    assert re.search(message, panel.status)
+    assert getattr(panel, name) == control.value == before
 
 
 def test_a_move_is_seen_before_any_run_is_done(make: Any) -> None:

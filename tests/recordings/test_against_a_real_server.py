@@ -2,88 +2,101 @@
 
 from __future__ import annotations
 
-import itertools
-import json
+import importlib
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from langchain_openai import ChatOpenAI
-from langgraph.graph import MessagesState, StateGraph
 
 import docmind_lab as dl
-from docmind_lab.recordings.fidelity import fidelity
-from docmind_lab.statistics import share_interval
+from docmind_lab import tiny_server
+from docmind_lab.errors import ConfigurationError, ServiceError
+from docmind_lab.recordings.fidelity import fidelity, promise
+from docmind_lab.tiny_server import TinyServer
 
-pytest.importorskip("xllamacpp", reason="llama.cpp's server is not installed: pip install xllamacpp gguf")
-pytest.importorskip("gguf", reason="no model of random weights can be made: pip install xllamacpp gguf")
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
-pytestmark = [pytest.mark.wall, pytest.mark.full]
-
-RUNS = 16
-SERVE = str(Path(__file__).with_name("serve_tiny_llama.py"))
-STEPS = ("plan", "draft", "revise")
+installed = pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in tiny_server.MODULES),
+    reason="llama.cpp's server is not installed: pip install 'docmind_lab[live]'",
+)
 
 
 @pytest.fixture(scope="module")
-def base_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of llama.cpp's server, in a process of its own, with a small model of random weights."""
-    model = tmp_path_factory.mktemp("model") / "tiny.gguf"
-    with subprocess.Popen([sys.executable, SERVE, str(model)], stdout=subprocess.PIPE, stdin=subprocess.PIPE) as server:
-        assert server.stdout is not None
-        assert server.stdin is not None
-        address = json.loads(server.stdout.readline())
-        yield f"{address}/v1"
-        server.stdin.close()
+def base_url() -> Iterator[str]:
+    with TinyServer() as server:
+        yield server.base_url
 
 
-def graph_at(base_url: str) -> Any:
-    """Three steps, each a model call with as many tokens as the input says."""
-    model = ChatOpenAI(base_url=base_url, api_key="unused", model="tiny", temperature=1.0)  # type: ignore[arg-type]
-
-    def step(place: int) -> Any:
-        def call(state: MessagesState) -> dict[str, Any]:
-            tokens = int(str(state["messages"][0].content).split()[place])
-            return {"messages": [model.bind(max_tokens=tokens).invoke([("user", "Go on.")])]}
-
-        return call
-
-    builder = StateGraph(MessagesState)
-    for place, name in enumerate(STEPS):
-        builder.add_node(name, step(place))
-    builder.set_entry_point(STEPS[0])
-    for one, other in itertools.pairwise(STEPS):
-        builder.add_edge(one, other)
-    return builder.compile()
-
-
-def inputs() -> list[str]:
+def inputs(runs: int, median_tokens: int) -> list[str]:
     """Lengths of the three answers of each run, tokens: many short ones and some long."""
-    drawn = np.random.default_rng(7).lognormal(np.log(160), 0.7, size=(RUNS, len(STEPS))).astype(int) + 5
+    drawn = np.random.default_rng(7).lognormal(np.log(median_tokens), 0.7, size=(runs, 3)).astype(int) + 5
     return [" ".join(map(str, run)) for run in drawn]
 
 
+def deadlines(graph: Any, asked: list[str]) -> tuple[float, float]:
+    """A deadline that cuts about half of the runs and one that cuts few, seconds.
+
+    They follow from the least time a token took, which a busy machine can hardly fall below later.
+    """
+    tokens, took_s = [], []
+    for lengths in asked:
+        began = time.perf_counter()
+        graph.invoke({"messages": [("user", lengths)]})
+        took_s.append(time.perf_counter() - began)
+        tokens.append(sum(map(int, lengths.split())))
+    least_s = min(seconds / length for seconds, length in zip(took_s, tokens, strict=True))
+    return tuple(round(least_s * float(np.quantile(tokens, share)), 3) for share in (0.5, 0.9))  # type: ignore[return-value]
+
+
+@installed
+@pytest.mark.wall
+@pytest.mark.parametrize(
+    ("runs", "median_tokens"), [(6, 120), pytest.param(16, 160, marks=pytest.mark.full)], ids=["small", "full"]
+)
 def test_a_replay_under_a_longer_deadline_promises_no_more_than_a_real_server_keeps(
-    base_url: str, tmp_path: Path
+    base_url: str, runs: int, median_tokens: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    graph, asked = graph_at(base_url), inputs()
-    live = {"graph": graph, "inputs": asked, "runs": RUNS, "alternatives": "A", "side_by_side": 1}
+    monkeypatch.setenv("OPENAI_BASE_URL", base_url)
+    monkeypatch.syspath_prepend(EXAMPLES)
+    graph, asked = importlib.import_module("three_steps").graph(), inputs(runs, median_tokens)
+    short_s, long_s = deadlines(graph, asked)
+    live = {"graph": graph, "inputs": asked, "runs": runs, "alternatives": "A", "side_by_side": 1}
     live |= {"clock": "wall", "services": "own"}
-    free = dl.compare(30.0, **live).runs["returned_at_s"]
-    short_s, long_s = (round(float(free.quantile(share)), 3) for share in (0.4, 0.85))
 
     recorded = dl.compare(short_s, record=tmp_path / "recording", **live)
     replay = {"graph": graph, "inputs": asked, "replay": tmp_path / "recording"}
-    assert fidelity(recorded, dl.compare(**replay)).same_outcome >= 0.9
+    # A cut call may have ended within some milliseconds of the deadline: one run of six, or of sixteen, may differ.
+    assert fidelity(recorded, dl.compare(**replay)).same_outcome >= 1 - 1 / runs
 
     replayed = dl.compare(long_s, **replay)
-    measured = dl.compare(long_s, **live)
-    shares = [share_interval(int(study.runs["answered_in_time"].sum()), RUNS) for study in (replayed, measured)]
-    # Of two samples of one truth one's interval leaves the other's in far fewer than one test of a hundred.
-    assert shares[0].low <= shares[1].high
     assert replayed.manifest["replayed_calls"]["cut_in_the_recording"] > 0
     assert replayed.runs["answered_in_time"].sum() >= recorded.runs["answered_in_time"].sum()
+
+    # Of two samples of one truth one's interval leaves the other's in far fewer than one test of a hundred. A machine
+    # that is busy in one of the measurements makes that one slower, so it is measured again before anything is wrong.
+    found = [promise(replayed, dl.compare(long_s, **live))]
+    while not found[-1].holds and len(found) < 3:
+        found.append(promise(replayed, dl.compare(long_s, **live)))
+    assert found[-1].holds, found
+    with pytest.raises(ConfigurationError, match="the same in both"):
+        promise(replayed, recorded)
+
+
+def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiny_server, "MODULES", ("no_such_module",))
+    with pytest.raises(ConfigurationError, match=r"no_such_module not installed: pip install 'docmind_lab\[live\]'"):
+        TinyServer()
+
+
+def test_a_server_that_does_not_start_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiny_server, "MODULES", ())
+    popen = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda _, **pipes: popen([sys.executable, "-c", ""], **pipes))
+    with pytest.raises(ServiceError, match="did not start"):
+        TinyServer()

@@ -42,7 +42,7 @@ def test_a_broken_line_before_the_last_is_an_error_that_names_it(tmp_path: Path)
 
 
 def test_a_folder_without_a_recording_is_refused_with_the_remedy(tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match=r"holds no recording .*--record"):
+    with pytest.raises(RecordError, match=r"holds no recording; .*--record"):
         Recording.load(tmp_path)
 
 

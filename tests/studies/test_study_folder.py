@@ -181,7 +181,7 @@ def test_a_folder_without_anything_done_is_no_study(tmp_path: Path) -> None:
 
 def test_a_design_that_cannot_be_read_is_named_with_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "design.json").write_text("[]")
-    with pytest.raises(RecordError, match=r"design\.json is no study's design; choose another folder"):
+    with pytest.raises(RecordError, match=r"design\.json is no study's design; take the folder from a copy"):
         opened(tmp_path)
 
 

@@ -1,0 +1,187 @@
+"""Mistakes and damaged files in every command: one line with the remedy, and one exit code for each kind."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from sample_runs import sample_study
+from small_studies import DESIGN, Scripted
+
+from docmind_lab.batch import CellStore
+from docmind_lab.cli import main
+from docmind_lab.comparison.design import Comparison
+from docmind_lab.studies.design import StudyDesign
+from docmind_lab.studies.runner import sweep
+
+FAILED, USAGE = 1, 2
+READERS = ("show", "report", "export", "recommend", "diff", "diff, second")
+TOML = (
+    'name = "small"\ncorpus = "handbook"\nrepeats = 2\n[factors]\n'
+    'alternative = ["A", "B"]\ndecision_timeout_s = [5, 30]\nlatency_profile = ["typical"]\n'
+)
+
+
+def flipped(content: bytes) -> bytes:
+    """In the last bytes, where Parquet has its footer and JSON its end."""
+    return content[:-6] + bytes(255 - byte for byte in content[-6:])
+
+
+HARMS: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda content: b"",
+    "truncated": lambda content: content[: len(content) // 2],
+    "flipped": flipped,
+}
+NOT_OBJECTS: dict[str, Callable[[bytes], bytes]] = {
+    "a list": lambda content: b"[]\n",
+    "null": lambda content: b"null\n",
+    "no fields": lambda content: b"{}\n",
+}
+
+
+def ended(capsys: pytest.CaptureFixture[str], words: Sequence[str]) -> tuple[int, str]:
+    """The exit code, and the lines of complaint without those of progress bars."""
+    with pytest.raises(SystemExit) as end:
+        main(words)
+    lines = [line[line.find("docmind-lab: ") :] for line in capsys.readouterr().err.splitlines() if line.strip()]
+    assert isinstance(end.value.code, int)
+    return end.value.code, "\n".join(line for line in lines if line.startswith("docmind-lab: "))
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished study, one that is under way, and a recording."""
+    root = tmp_path_factory.mktemp("places")
+    sample_study(runs=3).save(root / "study")
+    (root / "small.toml").write_text(TOML, encoding="utf-8")
+    design = StudyDesign.read(root / "small.toml")
+    assert design.study_id == StudyDesign.of(DESIGN).study_id
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(CellStore, "remove", lambda _: None)
+        sweep(design, out=root / "under way", executor=Scripted())
+    for file in (root / "under way").iterdir():
+        if file.suffix == ".parquet" or file.name == "manifest.json":
+            file.unlink()
+    recorded = Comparison(runs=1, corpus="handbook")
+    manifest = {"recording_format": 1, "study_id": "compare-1", "design": recorded.design()}
+    (root / "recording").mkdir()
+    (root / "recording" / "manifest.json").write_text(json.dumps(manifest))
+    (root / "recording" / "runs.jsonl").write_text('{"run_id": 1}\n')
+    (root / "empty").mkdir()
+    (root / "a file").write_text("text")
+    return root
+
+
+def words_of(command: str, folder: Path, places: Path, out: Path) -> list[str]:
+    study = str(places / "study")
+    return {
+        "show": ["show", "cooperative-1", "--study", str(folder)],
+        "report": ["report", str(folder), "--out", str(out / "report.html")],
+        "export": ["export", str(folder), "--to", str(out / "tables")],
+        "recommend": ["recommend", str(folder)],
+        "diff": ["diff", str(folder), study],
+        "diff, second": ["diff", study, str(folder)],
+        "replay": ["compare", "--json", "--replay", str(folder), "--out", str(out / "replay")],
+        "sweep": ["sweep", str(places / "small.toml"), "--json", "--out", str(folder)],
+    }[command]
+
+
+def damaged() -> list[tuple[str, str, str, tuple[str, ...]]]:
+    """Kind of folder, file, harm, the commands that read the file."""
+    trials: list[tuple[str, str, str, tuple[str, ...]]] = []
+    for harm in HARMS:
+        trials += [("study", f"{table}.parquet", harm, READERS) for table in ("runs", "calls")]
+        # Who needs no events does not read them.
+        trials.append(("study", "events.parquet", harm, ("show", "report", "export")))
+        trials.append(("under way", "cells/00-000.parquet", harm, (*READERS, "sweep")))
+    for harm in HARMS | NOT_OBJECTS:
+        trials.append(("study", "manifest.json", harm, READERS))
+        trials.append(("under way", "design.json", harm, (*READERS, "sweep")))
+        trials += [("recording", file, harm, ("replay",)) for file in ("manifest.json", "runs.jsonl")]
+    return trials
+
+
+@pytest.mark.parametrize(("kind", "file", "harm", "commands"), damaged())
+def test_a_damaged_file_is_named_with_how_to_go_on_in_every_command(
+    kind: str,
+    file: str,
+    harm: str,
+    commands: tuple[str, ...],
+    places: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = tmp_path / "harmed"
+    shutil.copytree(places / kind, folder)
+    path = folder / file
+    path.write_bytes((HARMS | NOT_OBJECTS)[harm](path.read_bytes()))
+    for command in commands:
+        code, line = ended(capsys, words_of(command, folder, places, tmp_path))
+        assert (command, code) == (command, FAILED)
+        assert path.name in line, (command, line)
+        assert any(remedy in line for remedy in ("from a copy", "run the study again", "record")), (command, line)
+        assert len(line.splitlines()) == 1
+
+
+@pytest.mark.parametrize("place", ["nowhere", "empty", "a file"])
+@pytest.mark.parametrize("command", [*READERS, "replay"])
+def test_a_folder_that_holds_no_study_is_bad_usage_in_every_command(
+    command: str, place: str, places: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, line = ended(capsys, words_of(command, places / place, places, tmp_path))
+    assert code == USAGE, line
+    assert f"{places / place} holds no " in line
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        # A value that cannot be used.
+        "compare --runs -1",
+        "compare --decision-timeout 0",
+        "compare --seed x",
+        "compare --retries -1",
+        "compare --workers 0",
+        "compare --clock moon",
+        "sweep {places}/small.toml --workers 0 --out {tmp}/swept",
+        "recommend {places}/study --target 2",
+        "report {places}/study --format pdf",
+        "export {places}/study --to {tmp}/x.xls",
+        "serve --port 99999",
+        "ask question --decision-timeout -1",
+        "profile {places}/study --slots 0",
+        # A name that nothing has.
+        "compare --fault nope",
+        "compare --alternatives Z",
+        "compare --workload nope",
+        "compare --profile nope",
+        "compare --documents nope",
+        "compare --graph nope:graph --inputs {places}/small.toml",
+        "doctor --graph nope:graph --inputs {places}/small.toml",
+        "ask question --alternative Z",
+        "ask question --fault nope",
+        "ask question --documents nope",
+        "serve --profile nope",
+        "show nope --study {places}/study",
+        # A file that is not there.
+        "compare --questions nope.jsonl --documents handbook",
+        "compare --profile nope.json",
+        "sweep nope.toml",
+        "index nope",
+        "profile nope.csv",
+    ],
+)
+def test_what_was_typed_wrong_is_bad_usage_in_every_command(
+    words: str, places: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, *others = words.split()
+    # The places have spaces in their names, which the words above do not.
+    filled = [word.format(places=places, tmp=tmp_path) for word in others]
+    if command == "compare":
+        filled += ["--out", str(tmp_path / "out")]
+    code, line = ended(capsys, [command, *filled])
+    assert code == USAGE, line
+    assert len(line.splitlines()) == 1
