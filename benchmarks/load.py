@@ -106,6 +106,8 @@ def figures(study: LoadStudy, capacity_per_s: float) -> Iterator[Figure]:
         what = f"{row['offered_per_s'] / capacity_per_s:.0%} of capacity, goodput of {row['arm']} over {ABANDONING}"
         interval = _per_minute(row["low_per_s"], row["high_per_s"])
         yield Figure(what, 60 * row["difference_per_s"], "/min", interval)
+        yield Figure(f"  more in so many of {row['replicates']} replicates", row["more_in"], "replicates")
+        yield Figure("  p of no difference, signs flipped", row["p_value"])
 
 
 def _per_minute(low_per_s: float, high_per_s: float) -> tuple[float, float] | None:

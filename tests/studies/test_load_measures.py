@@ -219,6 +219,8 @@ def test_differences_are_taken_within_a_replicate():
     most = replicates["arrived_per_s"].max()
     expected = bounded_mean_interval([1 / 8] * 8, least=-most, most=most)
     assert (row["low_per_s"], row["high_per_s"]) == pytest.approx((expected.low, expected.high))
+    # Of 256 ways to flip eight signs, two are as extreme.
+    assert (row["more_in"], row["p_value"]) == (8, pytest.approx(2 / 256))
     with pytest.raises(ConfigurationError, match="reference must be an arm"):
         goodput_differences(replicates, "Z")
 

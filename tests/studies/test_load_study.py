@@ -312,7 +312,7 @@ def test_the_benchmark_tells_goodput_abandoned_work_and_waits_of_each_load_and_a
         (study.servings["left_at_s"] - study.servings["served_from_s"]).sum() / 12
     )
     figures = list(load.figures(study, capacity_per_s=0.1))
-    assert len(figures) == 4 * 4 + 2 * 1
+    assert len(figures) == 4 * 4 + 2 * 3
     assert figures[0].what == "200% of capacity, B  hard timeout: goodput"
     assert load.FULL.queries * load.FULL.replicates * len(load.FULL.shares) * 3 >= 10_000
 

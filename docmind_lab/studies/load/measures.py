@@ -31,6 +31,7 @@ from docmind_lab.errors import ConfigurationError
 from docmind_lab.findings.second_budgets import is_budgeted, past_a_budget
 from docmind_lab.records import SPENDING_REASONS
 from docmind_lab.statistics import bounded_mean_interval, share_interval
+from docmind_lab.statistics.differences import mean_p_value
 
 CountedFrom = Literal["arrival", "start"]
 
@@ -133,8 +134,12 @@ def goodput_differences(replicates: pd.DataFrame, reference: str) -> pd.DataFram
 
     One row for each load and arm but the reference. Columns: arrivals, offered_per_s, arm, replicates,
     difference_per_s (mean over replicates of arm − reference), low_per_s, high_per_s (its 95 % interval, as in
-    `load_summary`). Both met the same arrivals and draws in a replicate, so differences are taken within it, and what
-    makes one replicate harder than another drops out.
+    `load_summary`), more_in (replicates in which the arm had more), p_value (two-sided, signs of the differences
+    flipped; NaN where there is no interval).
+
+    Both met the same arrivals and draws in a replicate, so differences are taken within it, and what makes one
+    replicate harder than another drops out. The interval assumes nothing of how differences are distributed and leaves
+    room for replicates that were not seen; so it is wider than the test needs, and the two may disagree.
 
     Raises: ConfigurationError for a reference that is no arm of the study.
     """
@@ -159,6 +164,8 @@ def goodput_differences(replicates: pd.DataFrame, reference: str) -> pd.DataFram
                     "difference_per_s": float(np.mean(differences)) if differences else math.nan,
                     "low_per_s": low,
                     "high_per_s": high,
+                    "more_in": sum(difference > 0 for difference in differences),
+                    "p_value": math.nan if math.isnan(low) else _p_value(differences),
                 }
             )
     return pd.DataFrame(rows)
@@ -180,6 +187,11 @@ def mean_interval(values: Sequence[float], *, least: float, most: float) -> tupl
     # A sum of stretches may exceed what is possible by its last digits.
     interval = bounded_mean_interval(np.clip(values, least, most), least=least, most=most)
     return interval.low, interval.high
+
+
+def _p_value(differences: Sequence[float]) -> float:
+    values = np.asarray(differences)
+    return mean_p_value(values, np.zeros_like(values), paired=True)[0]
 
 
 def _most(replicates: pd.DataFrame) -> float:
