@@ -4,6 +4,7 @@ The provider is that of `load`: latencies of `local_gpu`, unscaled, four slots, 
 has a model server in a process of its own, whose slots all of its queries share. Eight crowds go on beside each other,
 A and B of a replicate at the same time, so that both meet the same machine. It takes 20 minutes. The queries together
 need about one core: on a machine with other work they are answered later, and the last figures say how busy it was.
+`run(replace(FULL, clock="virtual", workers=None))` has the same arrivals and draws in virtual time.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from benchmarks.figures import Figure
 from benchmarks.load import DECISION_TIMEOUT_S, SLOTS, capacity_alone_per_s, figures, said
+from docmind_lab.clocks.base import ClockName
 from docmind_lab.studies.load import LoadStudy, run_load
 
 ALTERNATIVES = "A,B"
@@ -22,7 +24,10 @@ ALTERNATIVES = "A,B"
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is run. warm_up_s: None for the horizon. workers: crowds beside each other; None for one at a time."""
+    """How much is run, and on which clock.
+
+    warm_up_s: None for the horizon. workers: crowds beside each other; None for what `run_load` does.
+    """
 
     queries: int = 120
     replicates: int = 8
@@ -32,6 +37,7 @@ class Scale:
     decision_timeout_s: float = DECISION_TIMEOUT_S
     warm_up_s: float | None = None
     workers: int | None = 8
+    clock: ClockName = "wall"
 
 
 FULL = Scale()
@@ -65,7 +71,7 @@ def run(scale: Scale = FULL, out: Path | None = None) -> Iterator[Figure]:
         profile=scale.profile,
         decision_timeout_s=scale.decision_timeout_s,
         warm_up_s=scale.warm_up_s,
-        clock="wall",
+        clock=scale.clock,
         workers=scale.workers,
         out=out,
         progress=said,
