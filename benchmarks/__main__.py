@@ -19,6 +19,7 @@ NAMES = (
     "one_core",
     "sweep",
     "load",
+    "load_wall",
     "tables",
     "panel",
     "workloads",

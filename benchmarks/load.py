@@ -45,19 +45,8 @@ QUICK = Scale(queries=24, replicates=1, queries_alone=4, shares=(1.4,), warm_up_
 
 def run(scale: Scale = FULL, workers: int | None = None) -> Iterator[Figure]:
     """Goodput at each load under each alternative, what was abandoned, and what a query cost in CPU time."""
-    alone = run_load(
-        [_ALONE_PER_S],
-        alternatives="unguarded",
-        queries=scale.queries_alone,
-        replicates=1,
-        slots=SLOTS,
-        decision_timeout_s=DECISION_TIMEOUT_S,
-        warm_up_s=0.0,
-        workers=workers,
-    )
-    needed_s = slot_seconds_per_query(alone)
-    capacity_per_s = SLOTS / needed_s
-    yield Figure("slot seconds that a query needs, alone", needed_s, "s")
+    capacity_per_s = capacity_alone_per_s(scale.queries_alone, workers=workers)
+    yield Figure("slot seconds that a query needs, alone", SLOTS / capacity_per_s, "s")
     yield Figure("capacity", 60 * capacity_per_s, "queries/min")
     study = run_load(
         [round(share * capacity_per_s, 3) for share in scale.shares],
@@ -68,11 +57,33 @@ def run(scale: Scale = FULL, workers: int | None = None) -> Iterator[Figure]:
         decision_timeout_s=DECISION_TIMEOUT_S,
         warm_up_s=scale.warm_up_s,
         workers=workers,
-        progress=_said,
+        progress=said,
     )
     yield from figures(study, capacity_per_s)
     yield Figure("queries", len(study.queries), "queries")
     yield Figure("CPU time of a query", 1000 * study.manifest["cpu_s"] / len(study.queries), "ms")
+
+
+def capacity_alone_per_s(
+    queries: int,
+    *,
+    profile: str = "local_gpu",
+    decision_timeout_s: float = DECISION_TIMEOUT_S,
+    workers: int | None = None,
+) -> float:
+    """Queries a second that the slots could serve, from what queries need of them in virtual time, one by one."""
+    alone = run_load(
+        [_ALONE_PER_S * DECISION_TIMEOUT_S / decision_timeout_s],
+        alternatives="unguarded",
+        queries=queries,
+        replicates=1,
+        slots=SLOTS,
+        profile=profile,
+        decision_timeout_s=decision_timeout_s,
+        warm_up_s=0.0,
+        workers=workers,
+    )
+    return SLOTS / slot_seconds_per_query(alone)
 
 
 def slot_seconds_per_query(study: LoadStudy) -> float:
@@ -87,19 +98,23 @@ def figures(study: LoadStudy, capacity_per_s: float) -> Iterator[Figure]:
         load = f"{row['offered_per_s'] / capacity_per_s:.0%} of capacity, {row['arm']}"
         goodput = _per_minute(row["goodput_low_per_s"], row["goodput_high_per_s"])
         yield Figure(f"{load}: goodput", 60 * row["goodput_per_s"], "/min", goodput)
+        collapsed = (100 * row["collapsed_low_share"], 100 * row["collapsed_high_share"])
+        yield Figure(f"{load}: collapsed replicates", 100 * row["collapsed"] / row["replicates"], "%", collapsed)
         yield Figure(f"{load}: slots on abandoned work", 100 * row["abandoned_share"], "%")
         yield Figure(f"{load}: queue wait of a live call", row["live_queue_wait_s"], "s")
     for row in study.differences(ABANDONING).to_dict("records"):
         what = f"{row['offered_per_s'] / capacity_per_s:.0%} of capacity, goodput of {row['arm']} over {ABANDONING}"
         interval = _per_minute(row["low_per_s"], row["high_per_s"])
         yield Figure(what, 60 * row["difference_per_s"], "/min", interval)
+        yield Figure(f"  more in so many of {row['replicates']} replicates", row["more_in"], "replicates")
+        yield Figure("  p of no difference, signs flipped", row["p_value"])
 
 
 def _per_minute(low_per_s: float, high_per_s: float) -> tuple[float, float] | None:
     return None if pd.isna(low_per_s) or math.isnan(high_per_s) else (60 * low_per_s, 60 * high_per_s)
 
 
-def _said(done: int, of: int) -> None:
-    # To the terminal only: it takes a quarter of an hour on two cores, and the table comes last.
+def said(done: int, of: int) -> None:
+    """Show the progress on a terminal: it takes a quarter of an hour on two cores, and the table comes last."""
     if sys.stderr.isatty():
         print(f"\r{done:,} of {of:,} queries", end="" if done < of else "\n", file=sys.stderr, flush=True)

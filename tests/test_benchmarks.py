@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks are run from the root of the repository and are not installed
 
 from benchmarks import __main__ as command  # noqa: E402
-from benchmarks import handoffs, instrumentation, sweep, tables, virtual_time  # noqa: E402
+from benchmarks import handoffs, instrumentation, load_wall, sweep, tables, virtual_time  # noqa: E402
 from benchmarks.figures import Figure, percentile_95, sampled, table  # noqa: E402
 from benchmarks.in_process import ADDRESSES, InProcessServices, in_process  # noqa: E402
 from benchmarks.pairs import DifferentWork, pair_ratios  # noqa: E402
@@ -49,6 +49,17 @@ def test_a_sweep_and_a_plain_loop_do_the_same_work():
     assert figures["a sweep with one worker / its runs in a plain loop"].at_most == sweep.OVERHEAD_TARGET
     assert figures["with two workers / with one"].at_most == sweep.SECOND_WORKER_TARGET
     assert all(figure.value > 0 for figure in figures.values() if not math.isnan(figure.value))
+
+
+@pytest.mark.full
+@pytest.mark.wall
+def test_load_over_sockets_says_goodput_of_both_arms_what_collapsed_and_how_late_queries_began():
+    figures = {figure.what: figure.value for figure in load_wall.run(load_wall.QUICK)}
+    for arm in ("A  cooperative", "B  hard timeout"):
+        assert figures[f"140% of capacity, {arm}: goodput"] >= 0
+        assert figures[f"140% of capacity, {arm}: collapsed replicates"] in (0.0, 100.0)
+    assert figures["queries"] == 2 * load_wall.QUICK.queries
+    assert 0 <= figures["began late, median"] <= figures["began late, at most"]
 
 
 def test_the_variance_factor_is_that_of_the_pairs_and_a_budget_under_which_nothing_varies_weighs_nothing():

@@ -56,7 +56,7 @@ class WallLaboratory:
     def measured(self, orders: Sequence[RunOrder], use: MachineUse | None = None) -> Generator[MeasuredRun]:
         """The runs as they end, side by side; `use` counts from their begin. Raises: what a run raises."""
         if not self.is_warm:
-            _warm_up(orders[0], self.workload, self.log)
+            warm_up(orders[0], self.workload, self.log)
             self.is_warm = True
         # A full collection goes through the whole imported stack and stops every run for a third of a second.
         gc.collect()
@@ -114,7 +114,7 @@ def wall_laboratory(comparison: Comparison, settings: Settings) -> Iterator[Wall
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _warm_up(order: RunOrder, workload: Workload, log: LogClient) -> None:
+def warm_up(order: RunOrder, workload: Workload, log: LogClient) -> None:
     """Run once sync and once async, unrecorded: the first use of a code path costs what no later one does."""
     with ThreadPoolExecutor(2) as pool:
         for alternative in (Cooperative(), AsyncCancellation()):

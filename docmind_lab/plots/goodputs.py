@@ -43,7 +43,7 @@ def goodput_frame(study: LoadMeasures, measure: str = "goodput_per_s") -> pd.Dat
     """What is drawn: one row for each arm, load and replicate.
 
     Columns: group (0, 1, … of arms), arm, alternative, offered_per_s, replicate, value (the measure in this
-    replicate), mean, low, high (over replicates; NaN for a single one), shown_at_per_s (where points and bars stand:
+    replicate), mean, low, high (over replicates; NaN for few of them), shown_at_per_s (where points and bars stand:
     offered_per_s, moved a little for each group so that equal ones can be told apart).
 
     Raises: ConfigurationError for another measure, several kinds of arrivals, or a measure without any value.
@@ -74,7 +74,7 @@ def goodput(study: LoadMeasures, *, ax: Axes | None = None) -> Axes:
     """Axes with goodput against offered load: a line for each arm through its means, and every replicate as a point.
 
     The dotted line is where every query that arrives is answered in time. Bars are 95 % intervals of the mean over
-    replicates (Student's t). Raises: ConfigurationError as `goodput_frame`.
+    replicates (bounded mean). Raises: ConfigurationError as `goodput_frame`.
     """
     frame = goodput_frame(study)
     if ax is None:
@@ -161,7 +161,7 @@ def _finish(ax: Axes, frame: pd.DataFrame, title: str, context: str) -> None:
             linestyle="none",
             marker="|",
             markersize=11,
-            label="95 % interval of the mean (t)",
+            label="95 % interval of the mean",
         )
         handles.append(bar)
     legend_below(ax, handles, columns=3)

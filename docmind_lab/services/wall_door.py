@@ -300,8 +300,12 @@ class WallDoor:
 
     def _close(self, playing: _Playing, outcome: Any) -> None:
         if playing.row.outcome == "open":
+            now = self.clock.now()
+            # A request that never had a slot has waited until its end, to the last digit.
+            if playing in self._queue_of(playing.row.run_id).waiting:
+                playing.row.queue_wait_s = now - playing.row.received_at
             playing.row.outcome = outcome
-            playing.row.ended_at = self.clock.now()
+            playing.row.ended_at = now
 
     async def _serve_log(self, request: ServiceRequest, send: Send) -> None:
         query = parse_qs(request.query)

@@ -12,12 +12,14 @@
     bootstrap.py           bootstrap intervals
     differences.py         differences of means and medians, paired or not
     sparse.py              means of which few values differ
+    bounded.py             means of few values between known bounds, also with two modes
     corrections.py         many comparisons: Holm, Benjamini and Hochberg
 
 Runs that timed out, failed or never ended are in every number; none is over answered runs only.
 """
 
 from docmind_lab.statistics.answer_times import AnswerTimes, TimedOutAs, answer_times, arms_of
+from docmind_lab.statistics.bounded import bounded_mean_interval
 from docmind_lab.statistics.completion_curves import BAND_METHOD, completion_curve, completion_curves, kaplan_meier
 from docmind_lab.statistics.corrections import benjamini_hochberg, holm, tarone
 from docmind_lab.statistics.differences import (
@@ -57,6 +59,7 @@ __all__ = [
     "answer_times",
     "arms_of",
     "benjamini_hochberg",
+    "bounded_mean_interval",
     "column_values",
     "completion_curve",
     "completion_curves",

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import gc
 import threading
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -16,8 +17,9 @@ from docmind_lab.services.virtual_door import VirtualDoor
 from docmind_lab.settings import Settings
 from docmind_lab.simulation import SimulatedSystem, simulate
 from docmind_lab.studies.load.arrivals import Constant
-from docmind_lab.studies.load.crowd import Attended, run_crowd
+from docmind_lab.studies.load.crowd import Attended, run_crowd, run_crowd_on_the_wall
 from docmind_lab.studies.load.design import LoadDesign
+from docmind_lab.studies.load.run import run_load_design
 from docmind_lab.studies.load.tables import frames_of, rows_of_query
 from docmind_lab.system import handbook
 
@@ -209,17 +211,97 @@ def test_a_caller_takes_the_next_query_when_it_has_its_answer_and_not_when_the_w
     assert queries["response_s"].tolist() == pytest.approx([2.5, 2.5, 3.0, 3.0])
 
 
+class Broken:
+    """A workload of which every run fails."""
+
+    name = "broken"
+
+    def inputs(self, question):
+        raise RuntimeError("no such question")
+
+    def forget(self, run_id):
+        pass
+
+
 def test_what_a_run_raises_is_raised(system):
-    class Broken:
-        name = "broken"
-
-        def inputs(self, question):
-            raise RuntimeError("no such question")
-
-        def forget(self, run_id):
-            pass
-
     made = design(Cooperative(), queries=2, rate_per_s=0.01, slots=None, callers=1)
     (point,) = made.points()
     with pytest.raises(RuntimeError, match="no such question"):
         run_crowd(point.queries, Broken(), system.door(options_of(made)), keep=lambda attended: None, callers=1)
+
+
+# ---- on the wall clock
+
+
+class NoLog:
+    """The log of a server that received nothing."""
+
+    def rows(self, run_id, wait_quiet_s=0.0):
+        return []
+
+    def forget(self, run_id):
+        pass
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("callers", [None, 1])
+def test_on_the_wall_clock_what_a_run_raises_ends_the_services_and_begins_no_further_query(callers):
+    made = design(Cooperative(), queries=3, rate_per_s=0.01, slots=None)
+    (point,) = made.points()
+    ended, began_s = [], time.monotonic()
+    # The next query is due after 100 s.
+    with pytest.raises(RuntimeError, match="no such question"):
+        run_crowd_on_the_wall(
+            point.queries, Broken(), NoLog(), keep=lambda _: None, end_services=lambda: ended.append(1), callers=callers
+        )
+    assert ended == [1]
+    # Any tolerance that is below the 100 s shows that no further query was waited for.
+    assert time.monotonic() - began_s < 50.0
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("query-")]
+    assert gc.get_freeze_count() == 0
+
+
+def unwanted_s(queries, servings, timeout_s):
+    """Slot seconds spent on queries whose deadline was over."""
+    due_at_s = servings["run_id"].map(queries.set_index("run_id")["scheduled_at_s"] + timeout_s)
+    late = servings["left_at_s"] - np.maximum(servings["served_from_s"], due_at_s)
+    return late.clip(lower=0.0).sum()
+
+
+@pytest.mark.wall
+def test_over_sockets_all_queries_share_the_slots_of_one_server_and_what_b_abandons_keeps_them(system):
+    # The crowd of `overloaded` at a fifth of its length: a query of some 1.4 s arrives every half a second, and there
+    # is one slot.
+    fast, timeout_s = GPU.scaled(1 / 5), TIMEOUT_S / 5
+    made = {
+        alternative.letter: dataclasses.replace(
+            design(alternative, queries=6, rate_per_s=2.0, slots=SLOTS, decision_timeout_s=timeout_s),
+            profile=dataclasses.replace(fast, slots=SLOTS),
+            horizon_factor=3.0,
+        )
+        for alternative in (HardTimeout(), Cooperative())
+    }
+    late = {}
+    for letter, each in made.items():
+        study = run_load_design(dataclasses.replace(each, clock="wall"), Settings())
+        queries, servings = study.queries, study.servings
+        assert set(queries["clock"]) == {"wall"}
+        assert queries["scheduled_at_s"].tolist() == [0.5 * number for number in range(6)]
+        begun = queries["started_at_s"] - queries["scheduled_at_s"]
+        assert (begun >= queries["late_s"] - 1e-9).all()
+        # As many as there are slots: of the server, whatever the run. A slot goes from one to the next at one instant.
+        served = servings.dropna(subset="served_from_s")
+        changes = sorted(
+            [(at_s, 1) for at_s in served["served_from_s"].round(6)]
+            + [(at_s, -1) for at_s in served["left_at_s"].round(6)]
+        )
+        assert np.cumsum([change for _, change in changes]).max() == SLOTS
+        assert study.manifest["machine_use"]["cpu_s_per_run"] > 0
+        in_virtual_time = frames(each, crowd(system, each))
+        late[letter] = unwanted_s(queries, servings, timeout_s), unwanted_s(*in_virtual_time, timeout_s)
+    # In virtual time it is 2.6 s under B and none under A. On a busy machine the server hears of A's cancellation some
+    # tenths of a second late, and B's slots are freed at its horizon a little earlier or later.
+    assert late["A"][1] == pytest.approx(0.0, abs=1e-6)
+    assert late["B"][1] > 1.0
+    assert late["B"][0] > 1.0
+    assert late["A"][0] < late["B"][0] / 2

@@ -7,9 +7,11 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 from sample_runs import sample_run
+from scipy import stats
 
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.records import NAN
+from docmind_lab.statistics import bounded_mean_interval, share_interval
 from docmind_lab.studies.load.measures import goodput_differences, load_summary, mean_interval, replicate_measures
 from docmind_lab.studies.load.study import LoadStudy
 from docmind_lab.studies.load.tables import LoadColumns, QueryRows, ServingRecord, frames_of, rows_of_query
@@ -40,6 +42,7 @@ def query_rows(number, *, scheduled_at_s, waited_s=0.0, returned_at_s=1.5, outco
         **WINDOW,
         scheduled_at_s=scheduled_at_s,
         started_at_s=scheduled_at_s + waited_s,
+        late_s=changes.get("late_s", 0.0),
         waited_for_caller_s=waited_s,
         response_s=response_s,
         in_time=outcome == "answered" and response_s <= 2.0,
@@ -120,28 +123,81 @@ def test_another_way_of_counting_is_refused():
         measured(made_up(), "finish")
 
 
-def test_intervals_go_over_replicates_and_a_single_one_has_none():
-    one = load_summary(measured(made_up()))
-    assert one["goodput_low_per_s"].isna().all()
-    better = [query_rows(number, scheduled_at_s=10.0 + number, replicate=1) for number in range(4)]
-    (row,) = load_summary(measured(made_up() + better)).to_dict("records")
-    assert (row["replicates"], row["counted"]) == (2, 8)
-    assert row["goodput_per_s"] == pytest.approx((1 / 8 + 4 / 8) / 2)
-    # Student's t with 1 degree of freedom at 97.5 % is 12.706; the standard error of two is half of their distance.
-    assert row["goodput_low_per_s"] == 0.0
-    assert row["goodput_high_per_s"] == pytest.approx(row["goodput_per_s"] + 12.706 * (3 / 8) / 2, rel=1e-4)
+def healthy(replicate, **changes):
+    """A replicate whose four counted queries are all answered in time."""
+    return [query_rows(number, scheduled_at_s=10.0 + number, replicate=replicate, **changes) for number in range(4)]
 
 
-def test_the_interval_of_a_mean_is_that_of_the_textbook():
-    # Five values with mean 3 and standard deviation √2.5; t at 97.5 % with 4 degrees of freedom is 2.776.
-    low, high = mean_interval([1.0, 2.0, 3.0, 4.0, 5.0])
-    assert (low, high) == pytest.approx((3 - 2.776 * math.sqrt(0.5), 3 + 2.776 * math.sqrt(0.5)), abs=1e-3)
-    assert all(math.isnan(bound) for bound in mean_interval([1.0], least=0.0))
+def collapsed(replicate, **changes):
+    """A replicate that answers none in time."""
+    return [
+        query_rows(number, scheduled_at_s=10.0 + number, replicate=replicate, returned_at_s=2.5, **changes)
+        for number in range(4)
+    ]
+
+
+def test_intervals_go_over_replicates_and_fewer_than_four_have_none():
+    few = load_summary(measured(made_up() + healthy(1) + healthy(2)))
+    assert few["goodput_low_per_s"].isna().all()
+    rows = [row for replicate in range(6) for row in (collapsed if replicate < 2 else healthy)(replicate)]
+    (row,) = load_summary(measured(rows)).to_dict("records")
+    assert (row["replicates"], row["counted"]) == (6, 24)
+    assert row["goodput_per_s"] == pytest.approx(4 / 6 * 4 / 8)
+    # All values are 0 or the most there can be, so the bounds are those of the exact interval of 4 of 6.
+    exact = stats.binomtest(4, 6).proportion_ci(method="exact")
+    found = row["goodput_low_per_s"], row["goodput_high_per_s"]
+    assert found == pytest.approx((exact.low / 2, exact.high / 2), abs=0.01)
+
+
+def test_a_replicate_that_answers_fewer_than_half_in_time_has_collapsed():
+    rows = [row for replicate in range(8) for row in (collapsed if replicate < 7 else healthy)(replicate)]
+    summary = load_summary(measured(rows))
+    (row,) = summary.to_dict("records")
+    wilson = share_interval(7, 8)
+    assert (row["collapsed"], row["collapsed_low_share"], row["collapsed_high_share"]) == (7, wilson.low, wilson.high)
+    shown = repr(LoadStudy(*frames_of(rows)))
+    assert "7 of 8" in shown
+
+
+def test_equal_replicates_have_an_interval_with_width():
+    rows = [row for replicate in range(8) for row in healthy(replicate)]
+    (row,) = load_summary(measured(rows)).to_dict("records")
+    assert row["goodput_low_per_s"] < 0.35
+    assert row["goodput_high_per_s"] == 0.5
+    assert row["abandoned_high_share"] > 0.0
+
+
+def test_a_table_of_few_replicates_says_so_in_place_of_an_interval():
+    rows = made_up() + healthy(1)
+    assert "too few: 2 of 4" in repr(LoadStudy(*frames_of(rows)))
+
+
+def test_queries_that_began_late_are_named_only_when_it_matters():
+    on_time = LoadStudy(*frames_of(healthy(0, late_s=0.01)))
+    assert on_time.lateness == ""
+    late = LoadStudy(*frames_of(healthy(0) + healthy(1, late_s=0.3)))
+    assert "0.30 s" in late.lateness
+    assert late.lateness in repr(late)
+    assert "0.30 s" in late._repr_html_()
+    assert late.summary()["late_max_s"].tolist() == [0.3]
+
+
+def test_a_study_that_was_written_before_there_was_a_wall_clock_began_no_query_late(tmp_path):
+    queries, servings = frames_of(made_up())
+    LoadStudy(queries.drop(columns="late_s"), servings, {"schema_version": 1}).save(tmp_path / "study")
+    assert LoadStudy.load(tmp_path / "study").queries["late_s"].eq(0.0).all()
+
+
+def test_the_interval_of_a_mean_stays_within_what_is_possible():
+    low, high = mean_interval([0.0, 0.0, 0.4, 0.4, 0.4], least=0.0, most=0.5)
+    assert 0.0 <= low < 0.24 < high <= 0.5
+    assert all(math.isnan(bound) for bound in mean_interval([0.1, 0.2, 0.3], least=0.0, most=0.5))
+    assert all(math.isnan(bound) for bound in mean_interval([math.nan] * 8, least=0.0, most=1.0))
 
 
 def test_differences_are_taken_within_a_replicate():
     rows = []
-    for replicate, good in enumerate((3, 1)):
+    for replicate, good in enumerate((3, 1, 3, 1, 3, 1, 3, 1)):
         for alternative, more in (("hard_timeout", 0), ("async_cancellation", 1)):
             for number in range(5):
                 back_s = 1.5 if number < good + more else 2.5
@@ -157,8 +213,14 @@ def test_differences_are_taken_within_a_replicate():
     replicates = measured(rows)
     (row,) = goodput_differences(replicates, "B  hard timeout").to_dict("records")
     assert row["arm"] == "C  async cancellation"
-    # The replicates are far apart, and C is one answer better in each.
-    assert (row["difference_per_s"], row["low_per_s"], row["high_per_s"]) == pytest.approx((1 / 8, 1 / 8, 1 / 8))
+    # The replicates are far apart, and C is one answer better in each: an interval of the difference that took them
+    # for independent samples would be wider than this one, which has what the bounds leave open.
+    assert row["difference_per_s"] == pytest.approx(1 / 8)
+    most = replicates["arrived_per_s"].max()
+    expected = bounded_mean_interval([1 / 8] * 8, least=-most, most=most)
+    assert (row["low_per_s"], row["high_per_s"]) == pytest.approx((expected.low, expected.high))
+    # Of 256 ways to flip eight signs, two are as extreme.
+    assert (row["more_in"], row["p_value"]) == (8, pytest.approx(2 / 256))
     with pytest.raises(ConfigurationError, match="reference must be an arm"):
         goodput_differences(replicates, "Z")
 
@@ -195,6 +257,7 @@ def test_a_request_that_was_cut_at_the_horizon_held_its_slot_until_then_and_one_
         query=SimpleNamespace(scheduled_at_s=100.0),
         number=0,
         started_at_s=100.5,
+        late_s=0.0,
         waited_for_caller_s=0.5,
         measured=SimpleNamespace(run=run, calls=[call, never]),
     )

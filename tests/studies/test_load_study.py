@@ -1,14 +1,17 @@
 """`run_load` from its arguments to its tables; what is computed is small, and once."""
 
 import contextlib
+import subprocess
 import sys
 import threading
+import time
 import tomllib
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pandas as pd
+import psutil
 import pytest
 from loky.process_executor import ShutdownExecutorError
 
@@ -99,6 +102,8 @@ def test_the_summary_has_a_row_for_each_load_and_arm(small):
         ({"profile": "slow"}, "slow"),
         ({"corpus": "web"}, "web"),
         ({"arrivals": [Trace((0.0, 9.0))]}, "2 arrivals"),
+        ({"clock": "sundial"}, "clock must be one of virtual, wall"),
+        ({"clock": "wall", "arrivals": [20.0], "queries": 300}, "room for 100"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_refused_by_name(changes, named):
@@ -120,6 +125,7 @@ def test_counting_begins_at_the_horizon_unless_told_otherwise():
 
 def test_a_study_is_named_by_its_design():
     assert design().study_id == design().study_id
+    assert design(clock="virtual").study_id == design().study_id != design(clock="wall").study_id
     assert design().study_id != design(slots=2).study_id != design(callers=3).study_id
     assert isinstance(design(), LoadDesign)
 
@@ -222,12 +228,15 @@ def test_a_load_table_gives_the_arguments_of_run_load():
         queries = 300
         alternatives = ["A", "B:naive"]
         slots = 4
+        clock = "wall"
     """
     options = load_options(tomllib.loads(text))
     assert options["arrivals"] == (Poisson(1.0), Poisson(2.5))
     made = design(**{**options, "warm_up_s": 10.0, "decision_timeout_s": 6.0})
     assert [alternative.name for alternative in made.alternatives] == ["cooperative", "hard_timeout"]
     assert (made.queries, made.profile.slots, made.callers) == (300, 4, None)
+    assert made.clock == "wall"
+    assert load_options({"rates_per_s": [0.5]})["clock"] == "virtual"
 
 
 def test_a_trace_in_a_load_table_is_played_at_each_speed():
@@ -242,6 +251,7 @@ def test_a_trace_in_a_load_table_is_played_at_each_speed():
         ({"rates_per_s": [0.5], "rate": 1}, r"load\.rate"),
         ({"rates_per_s": ["fast"]}, r"load\.rates_per_s"),
         ({"rates_per_s": [0.5], "queries": 2.5}, r"load\.queries"),
+        ({"rates_per_s": [0.5], "clock": "sundial"}, r"load\.clock"),
         ({"arrivals": "bursts", "rates_per_s": [0.5]}, r"load\.arrivals"),
         ({"arrivals": "trace", "rates_per_s": [0.5]}, "needs trace_instants_s"),
         ({"arrivals": "trace", "rates_per_s": [0.5], "trace_instants_s": [0.0, 1.0]}, "no use for rates_per_s"),
@@ -302,7 +312,7 @@ def test_the_benchmark_tells_goodput_abandoned_work_and_waits_of_each_load_and_a
         (study.servings["left_at_s"] - study.servings["served_from_s"]).sum() / 12
     )
     figures = list(load.figures(study, capacity_per_s=0.1))
-    assert len(figures) == 4 * 3 + 2 * 1
+    assert len(figures) == 4 * 4 + 2 * 3
     assert figures[0].what == "200% of capacity, B  hard timeout: goodput"
     assert load.FULL.queries * load.FULL.replicates * len(load.FULL.shares) * 3 >= 10_000
 
@@ -315,3 +325,40 @@ def test_the_benchmark_runs_at_a_small_scale():
     found = {figure.what: figure.value for figure in load.run(load.QUICK, workers=1)}
     assert found["queries"] == 3 * load.QUICK.queries
     assert found["CPU time of a query"] > 0
+
+
+# ---- on the wall clock
+
+
+@pytest.mark.full
+@pytest.mark.wall
+@pytest.mark.parametrize("after_s", [0.1, 8.0])
+def test_interrupted_over_sockets_it_keeps_the_finished_crowds_and_leaves_no_process(tmp_path, after_s):
+    program = Path(__file__).with_name("loading_program.py")
+    command = [sys.executable, str(program), str(tmp_path / "study"), str(after_s)]
+    # A crowd takes 15 s on an idle machine; the limit only ends a program that hangs.
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        children = watched_children(process)
+        printed, _ = process.communicate(timeout=300)
+    assert printed.split() == ["interrupted"], "by KeyboardInterrupt, with no query's thread left"
+    kept = LoadStudy.load(tmp_path / "study")
+    assert not kept.manifest["complete"]
+    assert len(kept.queries) == 6
+    assert children(), "the services were processes of their own"
+    _, alive = psutil.wait_procs(children(), timeout=20)
+    assert not alive
+
+
+def watched_children(process):
+    """What returns all children that the process had so far, however briefly."""
+    seen = {}
+
+    def look():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            while process.poll() is None:
+                for child in psutil.Process(process.pid).children(recursive=True):
+                    seen.setdefault(child.pid, child)
+                time.sleep(0.1)
+
+    threading.Thread(target=look, daemon=True).start()
+    return lambda: list(seen.values())

@@ -4,7 +4,7 @@
     study = run_load([0.3, 0.5, 0.7], alternatives="A,B,C", slots=4)
 
 arrivals.py     when queries arrive: Poisson, constant, as recorded
-crowd.py        queries side by side in one virtual time, each a real run of the whole stack
+crowd.py        queries side by side in one virtual time or in real time, each a real run of the whole stack
 design.py       loads × alternatives × replicates, and the queries that follow
 cell.py         one crowd, in whatever process it is sent to
 tables.py       queries and servings: what is kept of each query, and of each request at the model server

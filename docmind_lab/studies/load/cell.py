@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pandas as pd
 
 from docmind_lab.batch import Simulated
+from docmind_lab.clocks.base import ClockName
+from docmind_lab.comparison.wall import warm_up
 from docmind_lab.errors import SimulationStalled
 from docmind_lab.libraries import LibraryPlace
+from docmind_lab.services.server import LogClient, ServiceProcess
 from docmind_lab.settings import Settings
 from docmind_lab.simulation import SimulatedSystem
-from docmind_lab.studies.load.crowd import Attended, run_crowd
+from docmind_lab.studies.load.crowd import Attended, run_crowd, run_crowd_on_the_wall
 from docmind_lab.studies.load.design import LoadPoint
 from docmind_lab.studies.load.tables import QueryRows, frames_of, rows_of_query
+from docmind_lab.workloads import Surroundings, workload_kind
 
 # The queue under study is the provider's. A pool that ran out of connections would be a second one in front of it. The
 # openai client's own default, which is made for many conversations at once, is 1,000.
@@ -24,11 +30,16 @@ _CONNECTIONS = 1_000
 
 @dataclass(frozen=True)
 class LoadCell:
-    """A crowd and what it meets: everything a worker needs."""
+    """A crowd and what it meets: everything a worker needs.
+
+    point: its queries. system: the services and settings. callers: queries that the system takes at once; None for no
+    limit. clock: on the wall clock, the crowd has a model server of its own, which all of its queries share.
+    """
 
     point: LoadPoint
     system: Simulated
     callers: int | None = None
+    clock: ClockName = "virtual"
 
     @property
     def id(self) -> str:
@@ -38,7 +49,7 @@ class LoadCell:
 
 @dataclass(frozen=True)
 class LoadCellResult:
-    """The tables of one crowd. cpu_s: CPU seconds that it took, without the making of the system.
+    """The tables of one crowd. cpu_s: CPU seconds of its process, without the making of the system.
 
     stalled: what kept the crowd from going on; its worker cannot be used again then. error: why there are no tables, of
     a crowd that was lost twice.
@@ -58,7 +69,6 @@ def run_load_cell(cell: LoadCell, attempt: int = 1) -> LoadCellResult:
     attempt: counts, for executors that take the same call for the same result. Raises: what a run raises.
     """
     point, simulated = cell.point, cell.system
-    system = _system(simulated.corpus, simulated.settings, simulated.client_retries)
 
     def rows(attended: Attended) -> QueryRows:
         return rows_of_query(
@@ -72,14 +82,49 @@ def run_load_cell(cell: LoadCell, attempt: int = 1) -> LoadCellResult:
             window_until_s=point.window_until_s,
         )
 
-    door = system.door(simulated.options)
-    begun_s = time.process_time()
     try:
-        kept = run_crowd(point.queries, system.workload, door, keep=rows, callers=cell.callers)
+        kept, cpu_s = (_over_sockets if cell.clock == "wall" else _in_virtual_time)(cell, rows)
     except SimulationStalled as error:
         return LoadCellResult(point.id, stalled=f"of crowd {point.id}: {error}")
     queries, servings = frames_of(kept)
-    return LoadCellResult(point.id, queries, servings, time.process_time() - begun_s)
+    return LoadCellResult(point.id, queries, servings, cpu_s)
+
+
+def _in_virtual_time(cell: LoadCell, rows: Callable[[Attended], QueryRows]) -> tuple[tuple[QueryRows, ...], float]:
+    simulated = cell.system
+    system = _system(simulated.corpus, simulated.settings, simulated.client_retries)
+    door = system.door(simulated.options)
+    begun_s = time.process_time()
+    kept = run_crowd(cell.point.queries, system.workload, door, keep=rows, callers=cell.callers)
+    return kept, time.process_time() - begun_s
+
+
+def _over_sockets(cell: LoadCell, rows: Callable[[Attended], QueryRows]) -> tuple[tuple[QueryRows, ...], float]:
+    """The crowd at services of its own, all of them gone afterwards.
+
+    The services go first: what still runs then fails at once. A connection closed under a thread that reads from it
+    would leave the thread waiting for ever.
+    """
+    simulated, queries = cell.system, cell.point.queries
+    with contextlib.ExitStack() as after_the_services, ServiceProcess(simulated.options) as services:
+        log = LogClient(services.addresses.log_url)
+        after_the_services.callback(log.close)
+        workload = workload_kind("supervisor").build(
+            Surroundings(
+                services.addresses,
+                simulated.settings,
+                client_retries=simulated.client_retries,
+                max_connections=_CONNECTIONS,
+                corpus=simulated.corpus,
+            )
+        )
+        after_the_services.callback(workload.close)
+        warm_up(queries[0].order, workload, log)
+        begun_s = time.process_time()
+        kept = run_crowd_on_the_wall(
+            queries, workload, log, keep=rows, end_services=services.kill, callers=cell.callers
+        )
+        return kept, time.process_time() - begun_s
 
 
 @functools.lru_cache(maxsize=2)

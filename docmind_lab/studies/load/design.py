@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.budgets import Budget, require_one_time_budget
+from docmind_lab.clocks.base import CLOCKS, ClockName
 from docmind_lab.deadlines import require_seconds
 from docmind_lab.derive import RunFacts
 from docmind_lab.errors import ConfigurationError
@@ -25,6 +27,8 @@ from docmind_lab.workloads.retries import of_alternative
 # Each query under way is some threads of this process, and a crowd's rows are in memory until it ends.
 _MOST_QUERIES = 2_000
 _MOST_REPLICATES = 1_000
+# On the wall clock each query under way is some real threads and a connection to the service's log, which takes 100.
+_MOST_UNDER_WAY = 100
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,7 @@ class LoadDesign:
     warm_up_s: queries scheduled before it load the provider and are not counted; None for the horizon, from when on the
     provider has the abandoned work of every age. Those of the last decision timeout are not counted either: fewer and
     fewer arrive behind them. budget: tokens, calls and cost of each query, enforced by alternatives that propagate.
+    clock: "wall" for queries over sockets, of which no more than a hundred may be under way at once.
     """
 
     arrivals: tuple[Arrivals, ...]
@@ -59,7 +64,7 @@ class LoadDesign:
     profile: LatencyProfile
     decision_timeout_s: float = 20.0
     queries: int = 200
-    replicates: int = 4
+    replicates: int = 8
     seed: int = 7
     callers: int | None = None
     stops_on_disconnect: bool = True
@@ -69,6 +74,7 @@ class LoadDesign:
     router_injection: bool = False
     corpus: str = "handbook"
     budget: Budget = field(default_factory=Budget)
+    clock: ClockName = "virtual"
 
     def __post_init__(self) -> None:
         require_seconds("decision timeout", self.decision_timeout_s)
@@ -85,8 +91,12 @@ class LoadDesign:
             raise ConfigurationError("alternatives is empty; name at least one, such as B")
         _require_loads(self.arrivals)
         load_questions(self.corpus)
+        if self.clock not in CLOCKS:
+            raise ConfigurationError(f"clock must be one of {', '.join(CLOCKS)}, not {self.clock!r}")
         for point in self.arrivals:
             self._require_window(point)
+            if self.clock == "wall":
+                self._require_few_under_way(point)
 
     @property
     def horizon_s(self) -> float:
@@ -106,22 +116,27 @@ class LoadDesign:
     def design(self) -> dict[str, Any]:
         """What determines the queries, as JSON."""
         budget = self.budget.second_as_json()
-        return ({"budget": budget} if budget else {}) | {
-            "arrivals": [as_json(each) for each in self.arrivals],
-            "alternatives": [{"name": a.name, "options": json.loads(options_json(a))} for a in self.alternatives],
-            "latency_profile": self.profile.to_dict(),
-            "decision_timeout_s": self.decision_timeout_s,
-            "queries": self.queries,
-            "replicates": self.replicates,
-            "seed": self.seed,
-            "callers": self.callers,
-            "stops_on_disconnect": self.stops_on_disconnect,
-            "client_retries": self.client_retries,
-            "horizon_factor": self.horizon_factor,
-            "warm_up_s": self.window_from_s,
-            "router_injection": self.router_injection,
-            "corpus": self.corpus,
-        }
+        clock = {"clock": self.clock} if self.clock != "virtual" else {}
+        return (
+            ({"budget": budget} if budget else {})
+            | clock
+            | {
+                "arrivals": [as_json(each) for each in self.arrivals],
+                "alternatives": [{"name": a.name, "options": json.loads(options_json(a))} for a in self.alternatives],
+                "latency_profile": self.profile.to_dict(),
+                "decision_timeout_s": self.decision_timeout_s,
+                "queries": self.queries,
+                "replicates": self.replicates,
+                "seed": self.seed,
+                "callers": self.callers,
+                "stops_on_disconnect": self.stops_on_disconnect,
+                "client_retries": self.client_retries,
+                "horizon_factor": self.horizon_factor,
+                "warm_up_s": self.window_from_s,
+                "router_injection": self.router_injection,
+                "corpus": self.corpus,
+            }
+        )
 
     @property
     def study_id(self) -> str:
@@ -170,7 +185,7 @@ class LoadDesign:
             fault="none",
             stops_on_disconnect=self.stops_on_disconnect,
             node_colour=alternative.node_colour,
-            clock="virtual",
+            clock=self.clock,
             gold_topics=question.gold_topics,
             alone=False,
             budget=self.budget,
@@ -187,6 +202,20 @@ class LoadDesign:
                     f"counted: the first {self.window_from_s:g} s are warm-up and the last "
                     f"{self.decision_timeout_s:g} s meet less and less load; take {needed:.0f} queries or more, or a "
                     "shorter warm_up_s"
+                )
+
+    def _require_few_under_way(self, arrivals: Arrivals) -> None:
+        for replicate in range(self.replicates):
+            instants_s = arrivals.instants(self.queries, _replicate_seed(self.seed, replicate))
+            # With callers more may wait; those that wait are threads too, but nothing else.
+            most = max(
+                number + 1 - bisect_left(instants_s, at_s - self.horizon_s) for number, at_s in enumerate(instants_s)
+            )
+            if most > _MOST_UNDER_WAY:
+                raise ConfigurationError(
+                    f"arrivals: at {arrivals.rate_per_s:g}/s up to {most} queries are under way at once, each observed "
+                    f"for up to {self.horizon_s:g} s, and the wall clock has room for {_MOST_UNDER_WAY}; lower the "
+                    "rates, decision_timeout_s or horizon_factor, or use virtual time"
                 )
 
 

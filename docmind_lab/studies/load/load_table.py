@@ -4,10 +4,11 @@
     arrivals = "poisson"                # or "constant", "trace"
     rates_per_s = [0.3, 0.5, 0.7]       # of poisson and constant
     queries = 200
-    replicates = 4
+    replicates = 8
     slots = 4                           # of the provider; left out, the profile's own
     callers = 8                         # queries at once; left out, no limit
     warm_up_s = 100.0                   # left out, the horizon
+    clock = "wall"                      # over sockets; left out, virtual time
     budget_calls = 12                   # of each query; budget_tokens and budget_cost too; left out, no limit
     price = "0.15/0.60"                 # of a million tokens read and written, for budget_cost; left out, none
 
@@ -42,7 +43,7 @@ class LoadTable(BaseModel):
     trace_speeds: tuple[float, ...] = (1.0,)
     decision_timeout_s: float = 20.0
     queries: int = 200
-    replicates: int = 4
+    replicates: int = 8
     seed: int = 7
     alternatives: tuple[str, ...] | None = None
     profile: str = "local_gpu"
@@ -54,6 +55,7 @@ class LoadTable(BaseModel):
     horizon_factor: float = HORIZON_FACTOR
     warm_up_s: float | None = None
     corpus: str = "handbook"
+    clock: Literal["virtual", "wall"] = "virtual"
     budget_tokens: int | None = None
     budget_calls: int | None = None
     budget_cost: float | None = None

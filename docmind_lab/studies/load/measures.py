@@ -11,7 +11,10 @@ took the query, which leaves out the wait for a caller: the worse a system keeps
 Gil Tene's "coordinated omission" ("How NOT to measure latency", 2013; his wrk2 sends by schedule for that reason), and
 the switch is there to show it.
 
-Queries of one crowd share a queue and depend on each other: the unit of inference is the replicate.
+Queries of one crowd share a queue and depend on each other: the unit of inference is the replicate. A replicate has
+**collapsed** when fewer than half of its counted queries were answered in time. Around capacity some replicates of an
+arm collapse and others do not, so that goodput has two modes: intervals are those of a bounded mean, which assume no
+distribution (`statistics.bounded_mean_interval`), and never Student's.
 """
 
 from __future__ import annotations
@@ -22,12 +25,13 @@ from typing import Any, Final, Literal, get_args
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from docmind_lab.conditions import with_arms
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.findings.second_budgets import is_budgeted, past_a_budget
 from docmind_lab.records import SPENDING_REASONS
+from docmind_lab.statistics import bounded_mean_interval, share_interval
+from docmind_lab.statistics.differences import mean_p_value
 
 CountedFrom = Literal["arrival", "start"]
 
@@ -35,7 +39,10 @@ LOAD: Final = ("arrivals", "offered_per_s")
 _CROWD: Final = ("arm", *LOAD, "replicate")
 _LIMITS: Final = ("slots", "callers")
 _SAME: Final = ("alternative", *_LIMITS)
-_CONFIDENCE: Final = 0.95
+FEWEST_REPLICATES: Final = 4
+"""With fewer, an interval of a mean takes up more than two thirds of what is possible, and there is none."""
+COLLAPSED_BELOW: Final = 0.5
+"""A replicate that answered a smaller share of its queries in time has collapsed."""
 MEASURES: Final = (
     "goodput_per_s",
     "share_in_time",
@@ -60,7 +67,8 @@ def replicate_measures(
     horizon), live_queue_wait_s (mean time in the provider's queue of a request, as long as its query was wanted),
     busy_share and abandoned_share (slot seconds in the window, of all and of those nobody waited for, as a share of
     what the slots could give; NaN without a limit), ended_by_budget_share and past_budget_share (of those counted, the
-    queries that a second budget ended, and that went past one; NaN without a second budget).
+    queries that a second budget ended, and that went past one; NaN without a second budget), late_max_s (how long after
+    its scheduled arrival the harness began a counted query, at most; 0 in virtual time).
 
     Raises: ConfigurationError for another `counted_from`.
     """
@@ -88,14 +96,18 @@ def load_summary(replicates: pd.DataFrame) -> pd.DataFrame:
     """One row for each arm and load: means over replicates, in the order of the loads.
 
     Columns: those that name a load and an arm, alternative, slots, callers, replicates, counted, arrived_per_s, each of
-    `MEASURES`, and goodput_low_per_s, goodput_high_per_s, abandoned_low_share, abandoned_high_share: the 95 % interval
-    of the mean by Student's t over replicates, NaN for a single one, within what the measure can be.
+    `MEASURES`, goodput_low_per_s, goodput_high_per_s, abandoned_low_share, abandoned_high_share (the 95 % interval of
+    the mean over replicates, `mean_interval`; NaN for fewer than `FEWEST_REPLICATES`), collapsed (replicates that did),
+    collapsed_low_share and collapsed_high_share (the 95 % Wilson interval of their share), and late_max_s (how late the
+    harness began a query at most, seconds).
     """
     keys = [*LOAD, "arm"]
     rows = []
     for key, group in replicates.groupby(keys, observed=True, sort=True):
-        goodput_low, goodput_high = mean_interval(group["goodput_per_s"].tolist(), least=0.0)
+        goodput_low, goodput_high = mean_interval(group["goodput_per_s"].tolist(), least=0.0, most=_most(group))
         abandoned_low, abandoned_high = mean_interval(group["abandoned_share"].tolist(), least=0.0, most=1.0)
+        collapsed = int((group["share_in_time"] < COLLAPSED_BELOW).sum())
+        share_collapsed = share_interval(collapsed, len(group))
         rows.append(
             {
                 **dict(zip(keys, key, strict=True)),
@@ -108,6 +120,10 @@ def load_summary(replicates: pd.DataFrame) -> pd.DataFrame:
                 "goodput_high_per_s": goodput_high,
                 "abandoned_low_share": abandoned_low,
                 "abandoned_high_share": abandoned_high,
+                "collapsed": collapsed,
+                "collapsed_low_share": share_collapsed.low,
+                "collapsed_high_share": share_collapsed.high,
+                "late_max_s": float(group["late_max_s"].max()),
             }
         )
     return _typed(pd.DataFrame(rows), replicates["arm"].cat.categories)
@@ -118,8 +134,12 @@ def goodput_differences(replicates: pd.DataFrame, reference: str) -> pd.DataFram
 
     One row for each load and arm but the reference. Columns: arrivals, offered_per_s, arm, replicates,
     difference_per_s (mean over replicates of arm − reference), low_per_s, high_per_s (its 95 % interval, as in
-    `load_summary`). Both met the same arrivals and draws in a replicate, so differences are taken within it, and what
-    makes one replicate harder than another drops out.
+    `load_summary`), more_in (replicates in which the arm had more), p_value (two-sided, signs of the differences
+    flipped; NaN where there is no interval).
+
+    Both met the same arrivals and draws in a replicate, so differences are taken within it, and what makes one
+    replicate harder than another drops out. The interval assumes nothing of how differences are distributed and leaves
+    room for replicates that were not seen; so it is wider than the test needs, and the two may disagree.
 
     Raises: ConfigurationError for a reference that is no arm of the study.
     """
@@ -129,12 +149,13 @@ def goodput_differences(replicates: pd.DataFrame, reference: str) -> pd.DataFram
     goodput = replicates.pivot(index=[*LOAD, "replicate"], columns="arm", values="goodput_per_s")
     rows = []
     for load, group in goodput.groupby(level=list(LOAD)):
+        most = _most(replicates[(replicates[list(LOAD)] == list(load)).all(axis=1)])
         for arm in arms:
             if arm == reference:
                 continue
             # A study that was stopped has replicates that only some arms have finished.
             differences = (group[arm] - group[reference]).dropna().tolist()
-            low, high = mean_interval(differences)
+            low, high = mean_interval(differences, least=-most, most=most)
             rows.append(
                 {
                     **dict(zip(LOAD, load, strict=True)),
@@ -143,19 +164,39 @@ def goodput_differences(replicates: pd.DataFrame, reference: str) -> pd.DataFram
                     "difference_per_s": float(np.mean(differences)) if differences else math.nan,
                     "low_per_s": low,
                     "high_per_s": high,
+                    "more_in": sum(difference > 0 for difference in differences),
+                    "p_value": math.nan if math.isnan(low) else _p_value(differences),
                 }
             )
     return pd.DataFrame(rows)
 
 
-def mean_interval(values: Sequence[float], *, least: float = -math.inf, most: float = math.inf) -> tuple[float, float]:
-    """The 95 % interval of a mean by Student's t, within what the measure can be; NaN for fewer than two values."""
-    if len(values) < 2:
+def mean_interval(values: Sequence[float], *, least: float, most: float) -> tuple[float, float]:
+    """Returns the 95 % interval of a mean over replicates: that of a bounded mean, which two modes do not mislead.
+
+    Args:
+        values: One for each replicate, between `least` and `most`; with a NaN among them there is no interval.
+        least: The smallest value that the measure can have.
+        most: The largest value that the measure can have.
+
+    Returns:
+        Lower and upper bound; NaN for fewer than `FEWEST_REPLICATES` values.
+    """
+    if len(values) < FEWEST_REPLICATES or np.isnan(values).any():
         return math.nan, math.nan
-    half = float(stats.t.ppf(0.5 + _CONFIDENCE / 2, len(values) - 1) * stats.sem(values))
-    mean = float(np.mean(values))
-    # numpy, since max() would pick a bound where there is no value to speak of (NaN).
-    return float(np.maximum(least, mean - half)), float(np.minimum(most, mean + half))
+    # A sum of stretches may exceed what is possible by its last digits.
+    interval = bounded_mean_interval(np.clip(values, least, most), least=least, most=most)
+    return interval.low, interval.high
+
+
+def _p_value(differences: Sequence[float]) -> float:
+    values = np.asarray(differences)
+    return mean_p_value(values, np.zeros_like(values), paired=True)[0]
+
+
+def _most(replicates: pd.DataFrame) -> float:
+    """The most goodput there can be: no more is answered than arrives, and as many as offered may have arrived."""
+    return float(max(replicates["offered_per_s"].max(), replicates["arrived_per_s"].max()))
 
 
 def _with_wanted(queries: pd.DataFrame, servings: pd.DataFrame, counted_from: CountedFrom) -> pd.DataFrame:
@@ -195,6 +236,7 @@ def _measures(asked: pd.DataFrame, servings: pd.DataFrame, counted_from: Counted
         "abandoned_share": _seconds_within(unwanted_from_s, left_at_s, from_s, until_s) / capacity_s,
         "ended_by_budget_share": float(spent.mean()) if is_limited else math.nan,
         "past_budget_share": float(past_a_budget(counted).mean()) if is_limited else math.nan,
+        "late_max_s": float(counted["late_s"].max()) if len(counted) else 0.0,
     }
 
 

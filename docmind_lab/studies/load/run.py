@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.batch import Computing, Simulated, Workers, compute_cells, workers_for
+from docmind_lab.batch import Computing, Simulated, Workers, compute_cells, in_this_process, workers_for
 from docmind_lab.budgets import Budget
+from docmind_lab.clocks.base import ClockName
 from docmind_lab.errors import ConfigurationError, SimulationError
-from docmind_lab.manifest import manifest_of
+from docmind_lab.manifest import MachineUse, manifest_of
 from docmind_lab.measurement import HORIZON_FACTOR
 from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.server import ServiceOptions
@@ -40,7 +41,7 @@ def run_load(
     *,
     decision_timeout_s: float = 20.0,
     queries: int = 200,
-    replicates: int = 4,
+    replicates: int = 8,
     seed: int = 7,
     alternatives: Sequence[str | Alternative] | str | None = None,
     profile: str | LatencyProfile = "local_gpu",
@@ -53,18 +54,20 @@ def run_load(
     horizon_factor: float = HORIZON_FACTOR,
     warm_up_s: float | None = None,
     corpus: str = "handbook",
+    clock: ClockName = "virtual",
     workers: int | None = None,
     settings: Settings | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     stop: threading.Event | None = None,
 ) -> LoadStudy:
-    """The same arrivals under every alternative, at each load, in virtual time.
+    """The same arrivals under every alternative, at each load, in virtual time or on the wall clock.
 
         study = run_load([0.3, 0.5, 0.7], alternatives="A,B,C", slots=4)
         study                                   # goodput at each load, and what abandoned work took of the slots
         study.summary(counted_from="start")     # as a system counts that looks at its own clock only
         dl.plots.goodput(study)
+        run_load([1.0], alternatives="A,B", slots=4, profile="local_gpu/2", decision_timeout_s=10.0, clock="wall")
 
     arrivals: loads, each a rate in queries a second (Poisson) or a process: `Poisson`, `Constant`, `Trace`.
     decision_timeout_s: the budget of each query, seconds, which the system counts from when it starts it. queries: that
@@ -77,8 +80,10 @@ def run_load(
     budget: tokens, calls and cost of each query, enforced where the deadline is propagated and measured everywhere.
     horizon_factor: each query is observed for so many decision timeouts; what is left of it is cut then. warm_up_s:
     queries that arrive earlier are not counted; None for the horizon. Neither are those of the last decision timeout.
-    corpus: "handbook" or "language_reference". workers: processes; None for one on each core, or none for a few
-    queries. out: a folder for the tables. progress: called with (done, all) queries as crowds are done. stop: set by
+    corpus: "handbook" or "language_reference". clock: "wall" for queries over sockets, which take the time they take;
+    each crowd has one model server, in a process of its own, that all of its queries share. workers: processes; None
+    for one on each core, or none for a few queries; on the wall clock, None for crowds one after the other in this
+    process. out: a folder for the tables. progress: called with (done, all) queries as crowds are done. stop: set by
     another thread, no further crowd is begun, and the study has those that were done.
 
     Interrupted, it raises KeyboardInterrupt after saving the finished crowds to `out`, if there is one.
@@ -103,6 +108,7 @@ def run_load(
         router_injection=settings.agents.enable_router_injection if router_injection is None else router_injection,
         corpus=corpus,
         budget=budget or Budget(),
+        clock=clock,
     )
     return run_load_design(design, settings, workers=workers, out=out, progress=progress, stop=stop)
 
@@ -123,10 +129,12 @@ def run_load_design(
     cells = list(_cells(design, settings))
     done: list[LoadCellResult] = []
     interrupted: KeyboardInterrupt | None = None
+    use = MachineUse()
     try:
-        with workers_for(design.total_queries, workers) as crew:
+        with _crew(design, workers) as crew:
             for result in _computed(cells, crew, stop):
                 done.append(result)
+                use.add_workers(result.cpu_s)
                 if progress is not None:
                     progress(len(done) * design.queries, design.total_queries)
     except KeyboardInterrupt as error:
@@ -134,7 +142,8 @@ def run_load_design(
     if not done:
         raise interrupted or SimulationError("the load study was stopped before its first crowd was done")
     manifest = manifest_of(design.design(), settings, study_id=design.study_id, complete=len(done) == len(cells))
-    study = LoadStudy.of(done, manifest | {"cpu_s": sum(result.cpu_s for result in done)})
+    measured = {"cpu_s": sum(result.cpu_s for result in done), "machine_use": use.to_dict(len(done) * design.queries)}
+    study = LoadStudy.of(done, manifest | measured)
     if folder is not None:
         study.save(folder)
     if interrupted is not None:
@@ -142,11 +151,18 @@ def run_load_design(
     return study
 
 
+def _crew(design: LoadDesign, workers: int | None) -> Workers:
+    # Crowds beside each other share the machine's cores, which takes real time: only for those who ask for it.
+    if design.clock == "wall" and workers is None:
+        return Workers(in_this_process())
+    return workers_for(design.total_queries, workers)
+
+
 def _cells(design: LoadDesign, settings: Settings) -> Iterator[LoadCell]:
     options = ServiceOptions(profile=design.profile, stops_on_disconnect=design.stops_on_disconnect, seed=design.seed)
     system = Simulated(settings, options, design.client_retries, design.corpus)
     for point in design.points():
-        yield LoadCell(point, system, design.callers)
+        yield LoadCell(point, system, design.callers, design.clock)
 
 
 def _computed(cells: Sequence[LoadCell], crew: Workers, stop: threading.Event | None) -> Iterator[LoadCellResult]:
@@ -179,4 +195,4 @@ def _check_settings(design: LoadDesign, settings: Settings) -> None:
         ("database.qdrant_path", settings.database.qdrant_path),
     ):
         if value is not None:
-            raise ConfigurationError(f"{name}: load is offered in virtual time, to simulated services; leave it out")
+            raise ConfigurationError(f"{name}: load is offered to simulated services; leave it out")

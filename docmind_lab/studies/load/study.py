@@ -19,12 +19,20 @@ from docmind_lab.findings.second_budgets import second_budget_in_words
 from docmind_lab.findings.tables import counted
 from docmind_lab.records.files import read_parquet
 from docmind_lab.studies.load.cell import LoadCellResult
-from docmind_lab.studies.load.measures import CountedFrom, goodput_differences, load_summary, replicate_measures
+from docmind_lab.studies.load.measures import (
+    FEWEST_REPLICATES,
+    CountedFrom,
+    goodput_differences,
+    load_summary,
+    replicate_measures,
+)
 from docmind_lab.studies.load.tables import joined_queries, joined_servings
 from docmind_lab.study import MANIFEST, files_of, prepare_folder, require_known_schema
 from docmind_lab.whole_files import written_whole
 
 TABLE_NAMES: Final = ("queries", "servings")
+# Less is lost in what the machine does anyway.
+_LATE_MATTERS_FROM = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,22 +99,41 @@ class LoadStudy:
         callers = "" if pd.isna(first["callers"]) else f" · {counted(int(first['callers']), 'caller')}"
         level = str(first["second_budgets"])
         budget = "" if level == NO_BUDGETS else f" · {second_budget_in_words(level)}"
+        clock = " · on the wall clock" if str(first["clock"]) == "wall" else ""
         queries = "1 query" if len(self.queries) == 1 else f"{len(self.queries)} queries"
         return (
             f"{first['workload']} under load · {first['decision_timeout_s']:g} s decision timeout · "
-            f"{first['latency_profile']} latencies, {slots}{callers}{budget} · {queries}"
+            f"{first['latency_profile']} latencies, {slots}{callers}{budget}{clock} · {queries}"
+        )
+
+    @property
+    def lateness(self) -> str:
+        """How late the harness began queries, in a sentence; empty where 99 % waited under 1 % of their timeout."""
+        late_s, timeout_s = self.queries["late_s"], float(self.queries["decision_timeout_s"].iloc[0])
+        usual_s = float(late_s.quantile(0.99))
+        if usual_s < _LATE_MATTERS_FROM * timeout_s:
+            return ""
+        return (
+            f"The machine was busy: 1 % of the queries began {usual_s:.2f} s or more after their scheduled arrival "
+            f"(at most {late_s.max():.2f} s). Their response times include it."
         )
 
     def __repr__(self) -> str:
-        return f"{self.title}\n{self._shown().to_string(index=False)}"
+        return "\n".join(filter(None, [self.title, self._shown().to_string(index=False), self.lateness]))
 
     def _repr_html_(self) -> str:
-        return f"<p><b>{escape(self.title)}</b></p>{self._shown().to_html(index=False, border=0)}"
+        late = f"<p>{escape(self.lateness)}</p>" if self.lateness else ""
+        return f"<p><b>{escape(self.title)}</b></p>{self._shown().to_html(index=False, border=0)}{late}"
 
     def _shown(self) -> pd.DataFrame:
         table = self.summary()
         bounds = zip(table["goodput_low_per_s"], table["goodput_high_per_s"], strict=True)
-        intervals = ["one replicate" if math.isnan(low) else f"{low:.3f} – {high:.3f}" for low, high in bounds]
+        replicates = table["replicates"].tolist()
+        intervals = [
+            _too_few(count) if math.isnan(low) else f"{low:.3f} – {high:.3f}"
+            for (low, high), count in zip(bounds, replicates, strict=True)
+        ]
+        collapsed = [f"{count} of {of}" for count, of in zip(table["collapsed"], replicates, strict=True)]
         shares = {"ended_by_budget_share": "ended by 2nd budget", "past_budget_share": "past it"}
         budgets = {
             title: table[name].map("{:.0%}".format) for name, title in shares.items() if table[name].notna().any()
@@ -117,6 +144,7 @@ class LoadStudy:
                 "arm": table["arm"].astype("str"),
                 "goodput /s": table["goodput_per_s"].map("{:.3f}".format),
                 "95 % interval": intervals,
+                "collapsed": collapsed,
                 "in time": table["share_in_time"].map("{:.0%}".format),
                 "slots busy": table["busy_share"].map("{:.0%}".format),
                 "slots on abandoned": table["abandoned_share"].map("{:.1%}".format),
@@ -124,3 +152,7 @@ class LoadStudy:
                 **budgets,
             }
         )
+
+
+def _too_few(replicates: int) -> str:
+    return "one replicate" if replicates == 1 else f"too few: {replicates} of {FEWEST_REPLICATES}"

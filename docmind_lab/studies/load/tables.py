@@ -3,7 +3,7 @@
     queries     every column of `runs`, and those below: how much was offered, when the query arrived, how long it took
     servings    when a request was received, had a slot, and was gone
 
-Instants of both are seconds since the begin of the crowd's clock; columns that are those of `runs` count from the start
+Instants of both are seconds since the begin of the crowd; columns that are those of `runs` count from the start
 of the run, which is `started_at_s`.
 """
 
@@ -32,8 +32,10 @@ class LoadColumns:
     arrivals: the kind of the arrival process; offered_per_s: its rate. slots: of the provider; callers: of the system;
     NA for no limit. replicate: 0, 1, …; its arrivals, questions and draws are the same under every alternative.
     query: place in its replicate. window_from_s, window_until_s: queries that arrive in between are counted.
-    waited_for_caller_s: from the scheduled arrival to the start. response_s: from the scheduled arrival until the
-    caller was back, NaN if it was not by the horizon. in_time: answered, and response_s within the decision timeout.
+    late_s: how long after its scheduled arrival the harness began with the query; 0 in virtual time.
+    waited_for_caller_s: from the scheduled arrival to the start, late_s included. response_s: from the scheduled
+    arrival until the caller was back, NaN if it was not by the horizon. in_time: answered, and response_s within the
+    decision timeout.
     """
 
     arrivals: str
@@ -46,6 +48,7 @@ class LoadColumns:
     window_until_s: float
     scheduled_at_s: float
     started_at_s: float
+    late_s: float
     waited_for_caller_s: float
     response_s: float
     in_time: bool
@@ -101,6 +104,7 @@ def rows_of_query(attended: Attended, **same: Any) -> QueryRows:
         query=attended.number,
         scheduled_at_s=attended.query.scheduled_at_s,
         started_at_s=attended.started_at_s,
+        late_s=attended.late_s,
         waited_for_caller_s=attended.waited_for_caller_s,
         response_s=response_s,
         in_time=run.outcome == "answered" and response_s <= run.decision_timeout_s,
@@ -139,6 +143,8 @@ def frames_of(rows: Sequence[QueryRows]) -> tuple[pd.DataFrame, pd.DataFrame]:
 def joined_queries(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """Frames of `queries` below each other, ordered by run, dtypes kept."""
     frame = _joined(frames)
+    if "late_s" not in frame:  # written before there were loads on the wall clock
+        frame = frame.assign(late_s=0.0)
     own = [field.name for field in fields(LoadColumns)]
     missing = [name for name in own if name not in frame]
     if missing:
