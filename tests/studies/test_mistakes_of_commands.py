@@ -20,7 +20,7 @@ from docmind_lab.studies.runner import sweep
 FAILED, USAGE = 1, 2
 READERS = ("show", "report", "export", "recommend", "diff", "diff, second")
 TOML = (
-    'name = "small"\ncorpus = "handbook"\nrepeats = 2\n[factors]\n'
+    'name = "small"\ndocuments = "handbook"\nrepeats = 2\n[factors]\n'
     'alternative = ["A", "B"]\ndecision_timeout_s = [5, 30]\nlatency_profile = ["typical"]\n'
 )
 

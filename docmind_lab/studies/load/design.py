@@ -72,7 +72,7 @@ class LoadDesign:
     horizon_factor: float = HORIZON_FACTOR
     warm_up_s: float | None = None
     router_injection: bool = False
-    corpus: str = "handbook"
+    documents: str = "handbook"
     budget: Budget = field(default_factory=Budget)
     clock: ClockName = "virtual"
 
@@ -90,7 +90,7 @@ class LoadDesign:
         if not self.alternatives:
             raise ConfigurationError("alternatives is empty; name at least one, such as B")
         _require_loads(self.arrivals)
-        load_questions(self.corpus)
+        load_questions(self.documents)
         if self.clock not in CLOCKS:
             raise ConfigurationError(f"clock must be one of {', '.join(CLOCKS)}, not {self.clock!r}")
         for point in self.arrivals:
@@ -134,7 +134,7 @@ class LoadDesign:
                 "horizon_factor": self.horizon_factor,
                 "warm_up_s": self.window_from_s,
                 "router_injection": self.router_injection,
-                "corpus": self.corpus,
+                "corpus": self.documents,
             }
         )
 
@@ -159,7 +159,9 @@ class LoadDesign:
         # The same seed at every load and under every alternative: common random numbers.
         seed = _replicate_seed(self.seed, replicate)
         instants_s = arrivals.instants(self.queries, seed)
-        asked = sorted(load_questions(self.corpus), key=lambda question: keyed_uniform(seed, "question", question.id))
+        asked = sorted(
+            load_questions(self.documents), key=lambda question: keyed_uniform(seed, "question", question.id)
+        )
         queries = tuple(
             Query(self._order(point_id, number, seed, asked[number % len(asked)], alternative), at_s)
             for number, at_s in enumerate(instants_s)

@@ -54,7 +54,7 @@ class LoadTable(BaseModel):
     router_injection: bool | None = None
     horizon_factor: float = HORIZON_FACTOR
     warm_up_s: float | None = None
-    corpus: str = "handbook"
+    documents: str = "handbook"
     clock: Literal["virtual", "wall"] = "virtual"
     budget_tokens: int | None = None
     budget_calls: int | None = None

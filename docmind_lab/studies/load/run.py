@@ -53,7 +53,7 @@ def run_load(
     budget: Budget | None = None,
     horizon_factor: float = HORIZON_FACTOR,
     warm_up_s: float | None = None,
-    corpus: str = "handbook",
+    documents: str = "handbook",
     clock: ClockName = "virtual",
     workers: int | None = None,
     settings: Settings | None = None,
@@ -80,9 +80,9 @@ def run_load(
     budget: tokens, calls and cost of each query, enforced where the deadline is propagated and measured everywhere.
     horizon_factor: each query is observed for so many decision timeouts; what is left of it is cut then. warm_up_s:
     queries that arrive earlier are not counted; None for the horizon. Neither are those of the last decision timeout.
-    corpus: "handbook" or "language_reference". clock: "wall" for queries over sockets, which take the time they take;
-    each crowd has one model server, in a process of its own, that all of its queries share. workers: processes; None
-    for one on each core, or none for a few queries; on the wall clock, None for crowds one after the other in this
+    documents: "handbook" or "language_reference". clock: "wall" for queries over sockets, which take the time they
+    take; each crowd has one model server, in a process of its own, that all of its queries share. workers: processes;
+    None for one on each core, or none for a few queries; on the wall clock, None for crowds one after the other in this
     process. out: a folder for the tables. progress: called with (done, all) queries as crowds are done. stop: set by
     another thread, no further crowd is begun, and the study has those that were done.
 
@@ -106,7 +106,7 @@ def run_load(
         horizon_factor=horizon_factor,
         warm_up_s=warm_up_s,
         router_injection=settings.agents.enable_router_injection if router_injection is None else router_injection,
-        corpus=corpus,
+        documents=documents,
         budget=budget or Budget(),
         clock=clock,
     )
@@ -160,7 +160,7 @@ def _crew(design: LoadDesign, workers: int | None) -> Workers:
 
 def _cells(design: LoadDesign, settings: Settings) -> Iterator[LoadCell]:
     options = ServiceOptions(profile=design.profile, stops_on_disconnect=design.stops_on_disconnect, seed=design.seed)
-    system = Simulated(settings, options, design.client_retries, design.corpus)
+    system = Simulated(settings, options, design.client_retries, design.documents)
     for point in design.points():
         yield LoadCell(point, system, design.callers, design.clock)
 
