@@ -60,12 +60,12 @@ def test_a_budget_that_cannot_be_used_is_refused_by_name(given: dict[str, Any], 
 
 def test_documents_and_questions_of_ones_own_have_an_option_each(given: dict[str, Any]) -> None:
     CliRunner().invoke(app, ["compare", "--json", *["--documents", "papers", "--questions", "questions.jsonl"]])
-    assert (given["corpus"], given["questions"]) == ("papers", "questions.jsonl")
+    assert (given["documents"], given["questions"]) == ("papers", "questions.jsonl")
 
 
 def test_without_them_the_comparison_chooses_its_own(given: dict[str, Any]) -> None:
     CliRunner().invoke(app, ["compare", "--json"])
-    assert "corpus" not in given
+    assert "documents" not in given
     assert given["questions"] is None
 
 

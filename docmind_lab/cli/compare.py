@@ -90,6 +90,8 @@ def compare(
     folder = Path(out or f"results/{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%SZ}-compare")
     keywords = asked | put_to | of_graph | met | within | carried_out | kept
     study = _measured(decision_timeout, keywords, folder, told, yes=yes, as_json=as_json)
+    if side_by_side is not None and study.manifest["design"]["clock"] == "virtual":
+        typer.echo("--side-by-side was not used: in virtual time the runs share nothing.", err=True)
     for note in sending.notes(study.manifest, len(study.runs)):
         typer.echo(note, err=True)
     if as_json:

@@ -10,7 +10,7 @@ from docmind_lab.comparison.design import SIDE_BY_SIDE, Comparison
 from docmind_lab.comparison.documents import Documents, documents_of
 from docmind_lab.comparison.own import faults_in, of_own_graph, require_whole_budget
 from docmind_lab.comparison.replays import off_endpoints, replayed_comparison
-from docmind_lab.errors import RecordError
+from docmind_lab.errors import ConfigurationError, RecordError
 from docmind_lab.recordings.choices import Kept
 from docmind_lab.recordings.recording import RUNS, Recording
 from docmind_lab.services.faults import Fault
@@ -68,6 +68,8 @@ def _measured(asked: Asked, clock: ClockName, settings: Settings) -> Comparison:
     written = [asked.fault] if isinstance(asked.fault, str) else asked.fault
     faults = tuple(Fault.parse(item) if isinstance(item, str) else item for item in written)
     profile = defaults.profile if asked.profile is None else asked.profile
+    if asked.router_injection and not kind.has_router:
+        raise ConfigurationError(f"router_injection: workload {asked.workload} has no router engine; leave it out")
     injection, budget = asked.router_injection, asked.budget or Budget()
     said_s = budget.time_s if asked.decision_timeout_s is None else asked.decision_timeout_s
     comparison = Comparison(

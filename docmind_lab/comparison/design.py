@@ -27,7 +27,7 @@ from docmind_lab.randomness import keyed_uniform, run_seed
 from docmind_lab.retrieval import Question
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.latency import LatencyProfile
-from docmind_lab.services.scripted_model.variation import checked_variation
+from docmind_lab.services.scripted_model.variation import VARYING_ROLES, checked_variation
 from docmind_lab.workloads.kinds import WorkloadKind, workload_kind
 
 # Runs wait for servers nearly all the time; four side by side use about a third of one core, and a deadline still
@@ -87,7 +87,11 @@ class Comparison:
         self.documents.cases(self.kind)
         if self.side_by_side < 1:
             raise ConfigurationError(f"side_by_side must be 1 or more runs, not {self.side_by_side}")
-        checked_variation(self.model_variation)
+        if checked_variation(self.model_variation) and VARYING_ROLES.isdisjoint(self.kind.roles):
+            raise ConfigurationError(
+                f"model_variation: the model of workload {self.workload} does not vary; only that of the roles "
+                f"{', '.join(sorted(VARYING_ROLES))} does"
+            )
         if checked_charge(self.cpu_charge) and self.clock == "wall":
             raise ConfigurationError("cpu_charge is for virtual time; on the wall clock CPU takes the time it takes")
         require_one_time_budget(self.budget, self.decision_timeout_s)

@@ -106,7 +106,8 @@ class WorkloadKind:
     work, for the lanes of a timeline. events: those that only it records, and what they mean. in_this_process: no other
     process can find it. has_server_log: the servers that it asks are ours, and tell what they did. retries: who tries
     again under an alternative, as the tables call it. takes_questions: it searches the corpus for answers to
-    questions, so documents and questions of the user's own can be put to it.
+    questions, so documents and questions of the user's own can be put to it. has_router: its retrieval can ask a router
+    engine first.
     """
 
     name: str
@@ -122,6 +123,7 @@ class WorkloadKind:
     has_server_log: bool = True
     retries: RetriesOf = of_alternative
     takes_questions: bool = False
+    has_router: bool = False
 
 
 def workload_kind(name: str) -> WorkloadKind:

@@ -66,5 +66,6 @@ KIND = WorkloadKind(
     defaults={"virtual": Defaults(20.0, 40, "heavy_tail/3"), "wall": Defaults(2.0, 8, "typical/6")},
     roles=("supervisor", "router", "planner", "retrieval", "synthesis", "validation"),
     takes_questions=True,
+    has_router=True,
 )
 """DocMind's five roles."""

@@ -64,3 +64,10 @@ def test_a_service_in_another_process_varies_as_much() -> None:
     options = ServiceOptions(model_variation=0.25, slots_of_run=True)
     assert ServiceOptions.from_json(options.as_json()) == options
     assert options.door().llm.variation == 0.25  # type: ignore[attr-defined]
+
+
+def test_what_a_workload_does_not_have_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="model_variation: the model of workload staged does not vary"):
+        compare(2.0, 1, workload="staged", alternatives="A", model_variation=0.5)
+    with pytest.raises(ConfigurationError, match="router_injection: workload staged has no router engine"):
+        compare(2.0, 1, workload="staged", alternatives="A", router_injection=True)

@@ -17,6 +17,8 @@ from docmind_lab.services.scripted_model.conversation import HANDOFF_PREFIX, Con
 
 _WORD = re.compile(r"\S+")
 # A sentence with the id of its document behind it, as synthesis writes them.
+VARYING_ROLES = frozenset({"supervisor", "retrieval", "synthesis"})
+"""Whose decisions vary."""
 _CITED = re.compile(r".+?\[[^\]]+\]\s*", re.DOTALL)
 
 
@@ -33,7 +35,7 @@ def varied(reply: Reply, conversation: Conversation, role: str, key: DrawKey, sh
     Args:
         reply: What the model says without variation.
         conversation: The request.
-        role: Who asks; others than supervisor, retrieval and synthesis do not vary.
+        role: Who asks; others than `VARYING_ROLES` do not vary.
         key: Of the call, which decides whether and how the reply varies.
         share: Of the decisions that vary, from 0 to 1.
     """
