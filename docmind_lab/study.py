@@ -77,7 +77,9 @@ class Study:
 
         Or how many runs are missing to say so: `findings.recommend`. Raises: ConfigurationError.
         """
-        return recommend(self.runs, target, confidence)
+        # Only of a live endpoint: a large table of calls takes seconds to read.
+        is_live = bool((self.runs["latency_profile"].astype("str") == "").any())
+        return recommend(self.runs, target, confidence, self.calls if is_live else None)
 
     def scorecard(self, table: str = "ADR-056", **options: Any) -> Scorecard:
         """A decision table of the records with measured Perf in place of judged: `findings.scorecard`.

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from docmind_lab.findings.tables import joined, one_line
+from docmind_lab.latencies.sessions import fit_correlation
 from docmind_lab.recordings.recording import RECORDED
 from docmind_lab.services.dependence import base_name, correlation_in, without_correlation
 
@@ -16,14 +17,20 @@ def is_replay(runs: pd.DataFrame) -> bool:
     return bool((runs["latency_profile"].astype("str") == RECORDED).any())
 
 
-def assumptions_of(runs: pd.DataFrame, decided: pd.DataFrame, apart: Sequence[str]) -> Iterator[str]:
+def assumptions_of(
+    runs: pd.DataFrame, decided: pd.DataFrame, apart: Sequence[str], calls: pd.DataFrame | None = None
+) -> Iterator[str]:
     """A sentence for each assumption that the runs rest on.
 
     Args:
         runs: The table of runs.
         decided: The frame of their recommendation.
         apart: The columns that tell its conditions apart.
+        calls: The table of calls; those of a live endpoint are checked for slowness that they share.
     """
+    live = runs.loc[runs["latency_profile"].astype("str") == "", "run_id"]
+    if calls is not None and len(live):
+        yield from _of_live_calls(calls[calls["run_id"].isin(set(live))])
     if is_replay(runs):
         yield (
             "A replay: calls that the recording cut are drawn from calls of their role that took longer, and never end "
@@ -42,6 +49,19 @@ def assumptions_of(runs: pd.DataFrame, decided: pd.DataFrame, apart: Sequence[st
         )
     elif correlations:
         yield f"Assumes that calls of a run are slow together, with a correlation of {correlations.pop():g}."
+
+
+def _of_live_calls(calls: pd.DataFrame) -> Iterator[str]:
+    """Whether the calls of a run are slow together at a live endpoint, where enough runs tell."""
+    of_client = calls[(calls["seen_from"].astype("str") == "client") & (calls["outcome"].astype("str") == "ok")]
+    part = of_client["role"].astype("str") + " " + of_client["kind"].astype("str")
+    columns = {"session": of_client["run_id"].astype("str"), "part": part, "seconds": of_client["latency_s"]}
+    found = fit_correlation(pd.DataFrame(columns))
+    yield (
+        ("Too few runs to tell whether the calls of a run are slow together." if found is None else found.in_words())
+        + " A session is a run. What a run's calls share is in these shares; what runs of one hour share is not, so "
+        "measure at the hours that matter."
+    )
 
 
 def _ranges(decided: pd.DataFrame, others: Sequence[str]) -> Iterator[str]:

@@ -83,14 +83,16 @@ class Recommendation:
         return self.words.html()
 
 
-def recommend(runs: pd.DataFrame, target: float = 0.95, confidence: float = 0.95) -> Recommendation:
+def recommend(
+    runs: pd.DataFrame, target: float = 0.95, confidence: float = 0.95, calls: pd.DataFrame | None = None
+) -> Recommendation:
     """For each arm and condition, the smallest decision timeout that is sure to have the target answered in time.
 
     runs: the `runs` table of a study with one or several decision timeouts; negative controls and documented
     mistakes are left out: a deadline that nobody enforces keeps no promise, however early the answers came. target:
     share of runs answered in time. Sure: the lower bound of the two-sided Wilson interval at this confidence reaches
     the target, so that at 0.95 with no failure 73 runs are needed (n / (n + 1.96²)). All runs count, whatever became of
-    them.
+    them. calls: the `calls` table, to say whether the calls of a run at a live endpoint are slow together.
 
     Raises: ConfigurationError for a target or confidence outside of 0 to 1, or no arm that enforces a deadline.
     """
@@ -109,7 +111,7 @@ def recommend(runs: pd.DataFrame, target: float = 0.95, confidence: float = 0.95
         steps += [where | step for step in tested]
         rows.append(where | _decided(group, tested, target, confidence, fewest))
     decided = pd.DataFrame(rows)
-    words = words_of(decided, runs, apart, target=target, confidence=confidence, fewest=fewest)
+    words = words_of(decided, runs, apart, target=target, confidence=confidence, fewest=fewest, calls=calls)
     return Recommendation(target, confidence, decided, pd.DataFrame(steps), words)
 
 

@@ -47,7 +47,14 @@ class Words:
 
 
 def words_of(
-    frame: pd.DataFrame, runs: pd.DataFrame, apart: Sequence[str], *, target: float, confidence: float, fewest: int
+    frame: pd.DataFrame,
+    runs: pd.DataFrame,
+    apart: Sequence[str],
+    *,
+    target: float,
+    confidence: float,
+    fewest: int,
+    calls: pd.DataFrame | None = None,
 ) -> Words:
     """The words of a `Recommendation.frame`. apart: the columns that tell its conditions apart."""
     budgets = joined([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())], "or")
@@ -61,7 +68,7 @@ def words_of(
         f"Reached: the lower bound of the {percent(confidence)} Wilson interval is at least {percent(target)}, tested "
         "from the largest decision timeout down to the first failure; all runs count, whatever became of them."
     )
-    sentences += assumptions_of(runs, frame, apart)
+    sentences += assumptions_of(runs, frame, apart, calls)
     chosen = list(_choices(frame, runs, apart))
     settings = chosen[0][1] if len(chosen) == 1 else ""
     return Words(title, tuple(sentences), tuple(line for line, _ in chosen), settings)

@@ -3,15 +3,18 @@ from __future__ import annotations
 import html
 import math
 
+import numpy as np
 import pandas as pd
 import pytest
 from made_up_findings import late, table
+from sample_calls import call
 from sample_runs import sample_run
 
 from docmind_lab.alternatives.fake_timeout import FakeTimeout
 from docmind_lab.errors import ConfigurationError
 from docmind_lab.findings import recommend
 from docmind_lab.findings.recommendation import missing_runs
+from docmind_lab.records import to_frame
 from docmind_lab.statistics import wilson_lower
 
 
@@ -71,6 +74,24 @@ def test_it_names_the_assumption_of_independent_calls_and_how_to_see_the_range()
     sentence = recommend(sweep((10.0, 80, 80), latency_profile="typical")).sentences[-1]
     assert sentence.startswith("Assumes that the calls of a run are slow independently of each other")
     assert "sweep latency_profile over typical, typical?correlation=0.5 and typical?correlation=0.9" in sentence
+
+
+@pytest.mark.parametrize(("shared", "said"), [(0.9, "is its session's"), (0.0, "not told from chance")])
+def test_a_live_studys_own_calls_are_checked_for_slowness_that_they_share(shared: float, said: str) -> None:
+    """Trust 6: where a provider is slow for minutes, the calls of a run are slow together."""
+    rng = np.random.default_rng(3)
+    runs = sweep((10.0, 80, 80), latency_profile="")
+    calls = []
+    for run_id in runs["run_id"]:
+        of_run = rng.standard_normal()
+        for number in range(4):
+            score = math.sqrt(shared) * of_run + math.sqrt(1 - shared) * rng.standard_normal()
+            calls.append(call(run_id, "planner", 0.0, float(np.exp(score)), f"1.0.{number}"))
+    (sentence,) = recommend(runs, calls=to_frame("calls", calls)).sentences[-1:]
+    assert said in sentence
+    assert "measure at the hours that matter" in sentence
+    few = recommend(runs, calls=to_frame("calls", calls[:8])).sentences[-1]
+    assert few.startswith("Too few runs to tell whether the calls of a run are slow together.")
 
 
 def test_over_several_correlations_it_states_the_range_of_the_advice() -> None:
