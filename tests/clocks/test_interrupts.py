@@ -212,7 +212,7 @@ def test_a_run_without_result_and_error_is_an_error(monkeypatch: pytest.MonkeyPa
 def test_interrupting_a_kernel_raises_in_its_cell_and_a_second_run_is_whole() -> None:
     manager = pytest.importorskip("jupyter_client.manager", reason="jupyter_client is not installed")
     kernel, client = manager.start_new_kernel(env={**os.environ, "PYTHONPATH": str(TESTS.parent)})
-    run = "study = dl.compare(runs=3, alternatives='unguarded,A,B', workers=None, corpus='handbook')"
+    run = "study = dl.compare(runs=3, alternatives='unguarded,A,B', workers=None, documents='handbook')"
 
     def reply(code: str) -> dict[str, Any]:
         answer: dict[str, Any] = client.execute(code, reply=True, timeout=PATIENCE_S)["content"]

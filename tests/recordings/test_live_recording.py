@@ -184,7 +184,7 @@ LIVE_STUDY = """
 import sys
 import docmind_lab as dl
 from docmind_lab.settings import Settings
-dl.compare(9.0, 40, alternatives="A,C", corpus="handbook", settings=Settings(llm={"base_url": sys.argv[1]}),
+dl.compare(9.0, 40, alternatives="A,C", documents="handbook", settings=Settings(llm={"base_url": sys.argv[1]}),
            out=sys.argv[2], record=sys.argv[3], progress=lambda done, total: print(done, flush=True))
 """
 
