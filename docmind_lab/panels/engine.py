@@ -151,5 +151,9 @@ class Engine:
 
 
 def _question_by_question(orders: Iterable[RunOrder]) -> list[RunOrder]:
-    """The orders of each question together: a figure then compares like with like from its first runs on."""
-    return sorted(orders, key=lambda order: (order.facts.seed, order.facts.run_id))
+    """The orders of each question together, in the order of the questions.
+
+    A figure then compares like with like from its first runs on, and the first question is the one that is in front.
+    """
+    # The id of a run ends with its repeat; seeds have no order.
+    return sorted(orders, key=lambda order: (int(order.facts.run_id.rpartition("-")[2]), order.facts.run_id))
