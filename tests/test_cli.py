@@ -242,16 +242,19 @@ def test_documents_of_ones_own_are_indexed_and_asked_and_a_broken_one_is_named(
     tmp_path: Path, run_here: Callable[..., Done]
 ) -> None:
     (tmp_path / "pumps.md").write_text("# Pumps\n\nA pump must be primed by opening the valve.\n", encoding="utf-8")
+    (tmp_path / "cards.md").write_text("# Gift cards\n\nGift cards do not expire.\n", encoding="utf-8")
     (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.4 nothing of the kind")
     indexed = run("index", str(tmp_path))
     assert indexed.returncode == 1
-    assert "1 new" in indexed.stdout
+    assert "2 new" in indexed.stdout
     assert indexed.stderr.count("docmind-lab: broken.pdf is") == 1
-    asked = run_here(
-        "ask", "How must a pump be primed?", "--documents", str(tmp_path), "--profile", "typical/40", "--json"
-    )
-    assert asked.returncode == 0, asked.stderr
-    assert json.loads(asked.stdout)["content"] == "A pump must be primed by opening the valve. [pumps.md#1]"
+    for question, answer in (
+        ("How must a pump be primed?", "A pump must be primed by opening the valve. [pumps.md#1]"),
+        ("Do gift cards expire?", "Gift cards do not expire. [cards.md#1]"),
+    ):
+        asked = run_here("ask", question, "--documents", str(tmp_path), "--profile", "typical/40", "--json")
+        assert asked.returncode == 0, asked.stderr
+        assert json.loads(asked.stdout)["content"] == answer
 
 
 @pytest.mark.wall
