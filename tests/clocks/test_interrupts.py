@@ -2,86 +2,30 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from job_program import PATIENCE_S, TESTS, JobProgram, eventually, job_program
 
 from docmind_lab.clocks.virtual import VirtualClock
 from docmind_lab.errors import SimulationError
 from docmind_lab.studies.folder import load
 from docmind_lab.study import Study
 
-TESTS = Path(__file__).parents[1]
-# Nothing here is timed; this ends a test that would wait for ever on whatever machine.
-PATIENCE_S = 120.0
 INTERRUPTED, RUNS = 130, 9
 
 
-@dataclass
-class Commands:
-    """Commands in processes of their own."""
-
-    program: subprocess.Popen[str]
-
-    def __post_init__(self) -> None:
-        self._answer()
-
-    def start(self, command: str, out: Path) -> int:
-        """The process id of a command that writes into the folder."""
-        return int(self._asked({"start": {"command": command, "out": str(out)}})["pid"])
-
-    def ended(self, pid: int) -> int:
-        """Its exit code, or the negative number of the signal that killed it; of one that hangs, SIGKILL's."""
-        timer = threading.Timer(PATIENCE_S, os.kill, (pid, signal.SIGKILL))
-        timer.start()
-        try:
-            return int(self._asked({"wait": pid})["code"])
-        finally:
-            timer.cancel()
-
-    def _asked(self, job: dict[str, Any]) -> dict[str, Any]:
-        assert self.program.stdin is not None
-        print(json.dumps(job), file=self.program.stdin, flush=True)
-        return self._answer()
-
-    def _answer(self) -> dict[str, Any]:
-        assert self.program.stdout is not None
-        answer: dict[str, Any] = json.loads(self.program.stdout.readline())
-        return answer
-
-
 @pytest.fixture(scope="module")
-def commands() -> Iterator[Commands]:
-    path = os.pathsep.join([str(TESTS.parent), str(TESTS)])
-    with subprocess.Popen(
-        [sys.executable, str(TESTS / "clocks" / "interrupted_program.py")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        # A fork does not get the threads of linear algebra that its parent had.
-        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-    ) as program:
-        yield Commands(program)
-        assert program.stdin is not None
-        program.stdin.close()
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < until, "it never came to that"
-        time.sleep(0.002)
+def commands() -> Iterator[JobProgram]:
+    with job_program(Path(__file__).with_name("interrupted_program.py")) as program:
+        yield program
 
 
 def lines_in(path: Path) -> int:
@@ -93,12 +37,12 @@ def returned(study: Study) -> dict[str, float]:
 
 
 @pytest.fixture(scope="module")
-def whole(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, float]]:
+def whole(commands: JobProgram, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, float]]:
     """Run id → when the caller was back, of each command that nobody interrupts."""
     found = {}
     for command in ("compare", "sweep"):
         out = tmp_path_factory.mktemp("whole") / command
-        assert commands.ended(commands.start(command, out)) == 0, Path(f"{out}.said").read_text()
+        assert commands.ended(commands.start(command=command, out=str(out))) == 0, Path(f"{out}.said").read_text()
         found[command] = returned(Study.load(out))
     return found
 
@@ -121,13 +65,13 @@ def test_an_interrupted_study_holds_no_run_that_was_not_measured(
     command: str,
     kind: signal.Signals,
     seed: int,
-    commands: Commands,
+    commands: JobProgram,
     whole: dict[str, dict[str, float]],
     tmp_path: Path,
 ) -> None:
     draw = random.Random(seed)
     out, begun = tmp_path / "out", tmp_path / "out.begun"
-    pid = commands.start(command, out)
+    pid = commands.start(command=command, out=str(out))
     after = draw.randrange(1, RUNS)
     eventually(lambda: lines_in(begun) >= after)
     # Some time in the run that began, which takes about a tenth of a second.

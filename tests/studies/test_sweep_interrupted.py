@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from job_program import PATIENCE_S, JobProgram, eventually, job_program
 from small_studies import CELLS, DESIGN, RUNS, assert_same_tables, small_cells
 from sweeping_program import INTERRUPTED, REFUSED
 
@@ -25,53 +21,11 @@ from docmind_lab.studies.folder import load
 from docmind_lab.studies.runner import sweep
 from docmind_lab.study import Study
 
-TESTS = Path(__file__).parents[1]
-# Nothing here is timed; this ends a test that would wait for ever on whatever machine.
-PATIENCE_S = 120.0
-
-
-@dataclass
-class Sweeps:
-    """Sweeps of the small study in processes of their own."""
-
-    program: subprocess.Popen[str]
-
-    def __post_init__(self) -> None:
-        self._answer()
-
-    def start(self, out: Path, **job: Any) -> int:
-        """The process id, and the id of its group, of a sweep into the folder."""
-        return int(self._asked({"start": {"out": str(out), **job}})["pid"])
-
-    def ended(self, pid: int) -> int:
-        """How it ended: its exit code, or the negative number of the signal that killed it."""
-        return int(self._asked({"wait": pid})["code"])
-
-    def _asked(self, job: dict[str, Any]) -> dict[str, Any]:
-        assert self.program.stdin is not None
-        print(json.dumps(job), file=self.program.stdin, flush=True)
-        return self._answer()
-
-    def _answer(self) -> dict[str, Any]:
-        assert self.program.stdout is not None
-        answer: dict[str, Any] = json.loads(self.program.stdout.readline())
-        return answer
-
 
 @pytest.fixture(scope="module")
-def sweeps() -> Iterator[Sweeps]:
-    path = os.pathsep.join([str(TESTS.parent), str(TESTS), str(TESTS / "studies")])
-    with subprocess.Popen(
-        [sys.executable, str(TESTS / "studies" / "sweeping_program.py")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        # A fork does not get the threads of linear algebra that its parent had.
-        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-    ) as program:
-        yield Sweeps(program)
-        assert program.stdin is not None
-        program.stdin.close()
+def sweeps() -> Iterator[JobProgram]:
+    with job_program(Path(__file__).with_name("sweeping_program.py")) as program:
+        yield program
 
 
 @pytest.fixture(scope="module")
@@ -105,13 +59,6 @@ def errors(out: Path) -> str:
     return Path(f"{out}.errors").read_text(encoding="utf-8")
 
 
-def eventually(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < until, "it never came to that"
-        time.sleep(0.002)
-
-
 def require_whole_and_tidy(out: Path, study: Study, alone: Study) -> None:
     assert study.manifest["complete"]
     assert_same_tables(study, alone)
@@ -122,22 +69,22 @@ def require_whole_and_tidy(out: Path, study: Study, alone: Study) -> None:
 
 
 @pytest.fixture(scope="module")
-def steps(sweeps: Sweeps, alone: Study, tmp_path_factory: pytest.TempPathFactory) -> int:
+def steps(sweeps: JobProgram, alone: Study, tmp_path_factory: pytest.TempPathFactory) -> int:
     """How many times a sweep that is left alone changes the files of its folder."""
     out = tmp_path_factory.mktemp("counted") / "out"
-    assert sweeps.ended(sweeps.start(out)) == 0, errors(out)
+    assert sweeps.ended(sweeps.start(out=str(out))) == 0, errors(out)
     require_whole_and_tidy(out, Study.load(out), alone)
     return int(Path(f"{out}.steps").read_text())
 
 
-def killed_at_step(sweeps: Sweeps, out: Path, step: int) -> None:
-    assert sweeps.ended(sweeps.start(out, kill_at_step=step)) == -signal.SIGKILL, errors(out)
+def killed_at_step(sweeps: JobProgram, out: Path, step: int) -> None:
+    assert sweeps.ended(sweeps.start(out=str(out), kill_at_step=step)) == -signal.SIGKILL, errors(out)
 
 
 # From the first step, which makes the folder's files, to the last, which removes the cells of a finished study.
 @pytest.mark.parametrize("at", [pytest.param(0.0, marks=pytest.mark.full), 0.5, 1.0])
 def test_killed_before_a_step_of_its_files_it_goes_on_to_the_same_tables(
-    at: float, sweeps: Sweeps, steps: int, alone: Study, tmp_path: Path
+    at: float, sweeps: JobProgram, steps: int, alone: Study, tmp_path: Path
 ) -> None:
     killed_at_step(sweeps, tmp_path / "out", max(1, round(at * steps)))
     study = resumed(tmp_path / "out")
@@ -147,13 +94,13 @@ def test_killed_before_a_step_of_its_files_it_goes_on_to_the_same_tables(
 
 @pytest.mark.full
 def test_killed_again_and_again_at_each_next_step_it_comes_to_the_same_tables(
-    sweeps: Sweeps, steps: int, alone: Study, tmp_path: Path
+    sweeps: JobProgram, steps: int, alone: Study, tmp_path: Path
 ) -> None:
     """Each attempt dies a little later than the one before; none starts from nothing."""
     out = tmp_path / "out"
     attempts = 0
     for step in range(1, steps + 1):
-        code = sweeps.ended(sweeps.start(out, kill_at_step=step))
+        code = sweeps.ended(sweeps.start(out=str(out), kill_at_step=step))
         if code == 0:
             break
         assert code == -signal.SIGKILL, errors(out)
@@ -166,7 +113,7 @@ def test_killed_again_and_again_at_each_next_step_it_comes_to_the_same_tables(
 @pytest.mark.full
 @pytest.mark.parametrize("at", [number / 11 for number in range(1, 11)])
 def test_killed_before_any_step_of_its_files_it_goes_on_to_the_same_tables(
-    at: float, sweeps: Sweeps, steps: int, alone: Study, tmp_path: Path
+    at: float, sweeps: JobProgram, steps: int, alone: Study, tmp_path: Path
 ) -> None:
     killed_at_step(sweeps, tmp_path / "out", max(1, round(at * steps)))
     study = resumed(tmp_path / "out")
@@ -174,11 +121,11 @@ def test_killed_before_any_step_of_its_files_it_goes_on_to_the_same_tables(
     assert len(study.runs) == RUNS
 
 
-def killed_while_computing(sweeps: Sweeps, out: Path, seed: int, executor: str) -> None:
+def killed_while_computing(sweeps: JobProgram, out: Path, seed: int, executor: str) -> None:
     """Kill a sweep's whole process group some time after some cell was written."""
     draw = random.Random(seed)
     cells, more_s = draw.randrange(CELLS), draw.uniform(0.0, 0.3)
-    pid = sweeps.start(out, executor=executor)
+    pid = sweeps.start(out=str(out), executor=executor)
     eventually(lambda: cells_in(out) >= cells or (out / "manifest.json").exists())
     time.sleep(more_s)
     os.killpg(pid, signal.SIGKILL)
@@ -194,7 +141,7 @@ def killed_while_computing(sweeps: Sweeps, out: Path, seed: int, executor: str) 
     ],
 )
 def test_killed_while_computing_it_goes_on_to_the_same_tables(
-    seed: int, executor: str, sweeps: Sweeps, alone: Study, tmp_path: Path
+    seed: int, executor: str, sweeps: JobProgram, alone: Study, tmp_path: Path
 ) -> None:
     killed_while_computing(sweeps, tmp_path / "out", seed, executor)
     study = resumed(tmp_path / "out")
@@ -202,20 +149,22 @@ def test_killed_while_computing_it_goes_on_to_the_same_tables(
     assert len(study.runs) == RUNS
 
 
-def test_two_processes_in_one_folder_compute_every_cell_once(sweeps: Sweeps, alone: Study, tmp_path: Path) -> None:
+def test_two_processes_in_one_folder_compute_every_cell_once(sweeps: JobProgram, alone: Study, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    first, second = sweeps.start(out), sweeps.start(out)
+    first, second = sweeps.start(out=str(out)), sweeps.start(out=str(out))
     assert [sweeps.ended(first), sweeps.ended(second)] == [0, 0], errors(out)
     assert len({cell for _, cell in kept(out)}) == len(kept(out)) == CELLS
     require_whole_and_tidy(out, resumed(out), alone)
 
 
-def test_a_cell_whose_process_was_killed_is_computed_by_the_other(sweeps: Sweeps, alone: Study, tmp_path: Path) -> None:
+def test_a_cell_whose_process_was_killed_is_computed_by_the_other(
+    sweeps: JobProgram, alone: Study, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
-    first = sweeps.start(out)
+    first = sweeps.start(out=str(out))
     eventually(lambda: cells_in(out) >= 1)
     os.kill(first, signal.SIGSTOP)
-    second = sweeps.start(out)
+    second = sweeps.start(out=str(out))
     # All but those that the stopped one has, which the second waits for.
     eventually(lambda: cells_in(out) >= CELLS - 1)
     os.killpg(first, signal.SIGKILL)
@@ -226,9 +175,11 @@ def test_a_cell_whose_process_was_killed_is_computed_by_the_other(sweeps: Sweeps
 
 
 @pytest.mark.full
-def test_forked_workers_that_outlive_their_parent_keep_no_cell(sweeps: Sweeps, alone: Study, tmp_path: Path) -> None:
+def test_forked_workers_that_outlive_their_parent_keep_no_cell(
+    sweeps: JobProgram, alone: Study, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
-    pid = sweeps.start(out, executor="forked")
+    pid = sweeps.start(out=str(out), executor="forked")
     # The worker was forked when the first cell had been claimed, and computes it while the second is.
     eventually(lambda: (out / "cells" / "00-001.lock").exists())
     os.kill(pid, signal.SIGKILL)
@@ -241,10 +192,10 @@ def test_forked_workers_that_outlive_their_parent_keep_no_cell(sweeps: Sweeps, a
 
 @pytest.mark.parametrize("executor", ["none", pytest.param("processes", marks=pytest.mark.full)])
 def test_ctrl_c_ends_it_at_once_with_every_finished_cell_on_disk(
-    executor: str, sweeps: Sweeps, alone: Study, tmp_path: Path
+    executor: str, sweeps: JobProgram, alone: Study, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    pid = sweeps.start(out, executor=executor)
+    pid = sweeps.start(out=str(out), executor=executor)
     eventually(lambda: cells_in(out) >= 1)
     # As a terminal does: the workers hear it too.
     os.killpg(pid, signal.SIGINT)
@@ -259,14 +210,14 @@ def test_ctrl_c_ends_it_at_once_with_every_finished_cell_on_disk(
 
 
 def test_on_a_full_disk_it_says_so_in_one_line_and_finished_cells_are_intact(
-    sweeps: Sweeps, alone: Study, steps: int, tmp_path: Path
+    sweeps: JobProgram, alone: Study, steps: int, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     killed_at_step(sweeps, out, steps // 3)
     before = {path.name: path.read_bytes() for path in (out / "cells").glob("[!.]*.parquet")}
     assert 0 < len(before) < CELLS
     # No file of more than 4 kB can be written, and a cell is larger.
-    assert sweeps.ended(sweeps.start(out, file_size_limit=4096)) == REFUSED, errors(out)
+    assert sweeps.ended(sweeps.start(out=str(out), file_size_limit=4096)) == REFUSED, errors(out)
     (line,) = errors(out).splitlines()
     assert line.startswith(f"RecordError: {out / 'cells'} cannot be written (")
     assert "make room, then run the same study again" in line

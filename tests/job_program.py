@@ -1,0 +1,79 @@
+"""Programs that import the stack once and then fork a process for each job, for tests that kill or interrupt them.
+
+A program prints a line when it is ready, reads jobs as lines of JSON and answers each with a line: {"start": {…}} with
+the process id of the job, {"wait": pid} with its exit code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+TESTS = Path(__file__).parent
+# Nothing here is timed; this ends a test that would wait for ever on whatever machine.
+PATIENCE_S = 120.0
+
+
+class JobProgram:
+    """A program that runs jobs in processes of their own."""
+
+    def __init__(self, program: subprocess.Popen[str]) -> None:
+        self._program = program
+        self._answer()
+
+    def start(self, **job: Any) -> int:
+        """The process id of a job."""
+        return int(self._request({"start": job})["pid"])
+
+    def ended(self, pid: int) -> int:
+        """Its exit code, or the negative number of the signal that killed it; of one that hangs, SIGKILL's."""
+        timer = threading.Timer(PATIENCE_S, os.kill, (pid, signal.SIGKILL))
+        timer.start()
+        try:
+            return int(self._request({"wait": pid})["code"])
+        finally:
+            timer.cancel()
+
+    def _request(self, job: dict[str, Any]) -> dict[str, Any]:
+        assert self._program.stdin is not None
+        print(json.dumps(job), file=self._program.stdin, flush=True)
+        return self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._program.stdout is not None
+        answer: dict[str, Any] = json.loads(self._program.stdout.readline())
+        return answer
+
+
+@contextlib.contextmanager
+def job_program(script: Path) -> Iterator[JobProgram]:
+    """The program, which ends with the block."""
+    path = os.pathsep.join([str(TESTS.parent), str(TESTS), str(script.parent)])
+    with subprocess.Popen(
+        [sys.executable, str(script)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        # A fork does not get the threads of linear algebra that its parent had.
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+    ) as program:
+        yield JobProgram(program)
+        assert program.stdin is not None
+        program.stdin.close()
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    """Return once it holds."""
+    until = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < until, "it never came to that"
+        time.sleep(0.002)
