@@ -53,7 +53,7 @@ def runs_of_two_clocks():
 
 
 def load_study():
-    columns = LoadColumns("poisson", 0.5, 2, None, 0, 0, 0.0, 8.0, 1.0, 1.0, 0.0, 1.5, True)
+    columns = LoadColumns("poisson", 0.5, 2, None, 0, 0, 0.0, 8.0, 1.0, 1.0, 0.0, 0.0, 1.5, True)
     served = ServingRecord("made-up", "cooperative-0", "llm/0", 1, "planner", "ok", 1.0, 1.0, 2.0)
     return LoadStudy(*frames_of([QueryRows(sample_run("cooperative", 0, clock="virtual"), columns, (served,))]))
 

@@ -63,7 +63,7 @@ def test_a_fake_is_caught_every_time_that_a_run_had_a_step_to_go_at_its_deadline
 @pytest.mark.full
 @pytest.mark.parametrize("fault", ["hang", "trickle", "rate_limit=30"])
 def test_under_a_fault_no_enforcer_is_accused_and_no_fake_is_acquitted(fault: str) -> None:
-    found = enforcement(measured(7, 8, faults=fault)).set_index("arm")["verdict"]
+    found = enforcement(measured(7, 8, fault=fault)).set_index("arm")["verdict"]
     assert "does not enforce" not in set(found.drop(list(NOT_ENFORCING)))
     assert {found[arm] for arm in NOT_ENFORCING} <= {"does not enforce", "undecided"}
 

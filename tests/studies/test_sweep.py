@@ -19,6 +19,7 @@ from docmind_lab.alternatives import Cooperative
 from docmind_lab.alternatives.base import NodeColour, Outcome
 from docmind_lab.batch import Cell, CellResult, CellStore, in_this_process
 from docmind_lab.errors import RecordError
+from docmind_lab.randomness import run_seed
 from docmind_lab.records import SCHEMA_VERSION
 from docmind_lab.studies.folder import load
 from docmind_lab.studies.runner import sweep
@@ -216,13 +217,13 @@ def test_a_cell_that_is_lost_is_named_and_the_same_call_tries_it_again(tmp_path:
 def test_a_run_that_ends_its_worker_costs_its_cell_and_no_other(tmp_path: Path) -> None:
     # The workers do not know this module.
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    factors = {**DESIGN["factors"], "alternative": [Leaving(seed=8), "B"]}
+    factors = {**DESIGN["factors"], "alternative": [Leaving(seed=run_seed(7, 2)), "B"]}
     with small_cells():
         part = sweep({**DESIGN, "repeats": 3, "factors": factors}, out=tmp_path, workers=2)
     assert not part.manifest["complete"]
     failed = {item["cell"]: item["reason"] for item in part.manifest["failed_cells"]}
-    # Seeds 7, 8 and 9 of four combinations, two runs a cell: those of seed 8 are in the third and fourth.
+    # Three repeats of four combinations, two runs a cell: those of the second repeat are in the third and fourth.
     assert failed.keys() == {"00-002", "00-003"}
     assert len(part.runs) == 8
     assert all(reason.startswith(f"SimulationError: cell {cell} ended its worker") for cell, reason in failed.items())
-    assert {7, 9} == set(part.runs.loc[part.runs["alternative"] == "leaving", "seed"])
+    assert {run_seed(7, 1), run_seed(7, 3)} == set(part.runs.loc[part.runs["alternative"] == "leaving", "seed"])

@@ -105,7 +105,7 @@ def test_killed_again_and_again_at_each_next_step_it_comes_to_the_same_tables(
             break
         assert code == -signal.SIGKILL, errors(out)
         attempts += 1
-    assert attempts >= 20
+    assert attempts >= 4 * CELLS, "each cell takes a few steps: claimed, written, put in its place"
     assert len(kept(out)) == CELLS, "no cell was computed twice"
     require_whole_and_tidy(out, resumed(out), alone)
 
