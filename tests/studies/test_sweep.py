@@ -180,14 +180,14 @@ def test_a_full_disk_is_said_in_one_line_and_costs_only_what_was_being_written(
 
 @dataclass(frozen=True)
 class Leaving(Cooperative):
-    """Ends its process in the runs of one seed."""
+    """Ends its process in the runs of one repeat."""
 
     name: ClassVar[str] = "leaving"
     node_colour: ClassVar[NodeColour] = "sync"
-    seed: int = 0
+    repeat: int = 0
 
     def run(self, runnable: Any, inputs: Any, deadline: Any, recorder: Any) -> Outcome:
-        if str(recorder.run_id).endswith(f"-{self.seed}"):
+        if str(recorder.run_id).endswith(f"-{self.repeat}"):
             os._exit(7)
         return super().run(runnable, inputs, deadline, recorder)
 
@@ -217,7 +217,7 @@ def test_a_cell_that_is_lost_is_named_and_the_same_call_tries_it_again(tmp_path:
 def test_a_run_that_ends_its_worker_costs_its_cell_and_no_other(tmp_path: Path) -> None:
     # The workers do not know this module.
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    factors = {**DESIGN["factors"], "alternative": [Leaving(seed=run_seed(7, 2)), "B"]}
+    factors = {**DESIGN["factors"], "alternative": [Leaving(repeat=2), "B"]}
     with small_cells():
         part = sweep({**DESIGN, "repeats": 3, "factors": factors}, out=tmp_path, workers=2)
     assert not part.manifest["complete"]
