@@ -10,8 +10,11 @@ import json
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Any
+
+from tqdm.std import tqdm
 
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.batch import Workers, cells, in_this_process
@@ -47,6 +50,8 @@ COMPARE = ["compare", "--runs", "3", "--alternatives", "unguarded,A,B", "--profi
 
 def serve() -> None:
     """Serve jobs until standard input ends."""
+    # A search takes tqdm's lock, a semaphore that forks share: one that is killed with it would keep it for ever.
+    tqdm.set_lock(threading.RLock())
     of_comparison = comparison()
     (cell, *_) = cells.cells_of(of_comparison.orders(), simulated(of_comparison, Settings()), 1)
     run_cell(cell)

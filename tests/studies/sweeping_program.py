@@ -11,6 +11,7 @@ import os
 import resource
 import signal
 import sys
+import threading
 import traceback
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from small_studies import DESIGN, small_cells
+from tqdm.std import tqdm
 
 from docmind_lab.batch import in_this_process
 from docmind_lab.batch.worker import run_cell
@@ -35,6 +37,8 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 def main() -> None:
     """Serve jobs until standard input ends."""
+    # A search takes tqdm's lock, a semaphore that forks share: one that is killed with it would keep it for ever.
+    tqdm.set_lock(threading.RLock())
     # The system is built here once, and the forks have it.
     with small_cells(1):
         run_cell(benches_of(StudyDesign.of(DESIGN), Settings())[0].cells[0])
