@@ -176,6 +176,8 @@ def test_with_propagation_off_the_default_is_a_look_between_steps_and_no_call_ha
     assert made.process_query(QUESTION).metadata["outcome"] == "answered"
 
 
+# qdrant-client asks sqlite for its thread safety over a connection that it does not close, which 3.13 complains of.
+@pytest.mark.filterwarnings("ignore:Exception ignored in. <sqlite3:pytest.PytestUnraisableExceptionWarning")
 def test_a_local_store_serves_sync_alternatives_and_is_refused_to_async_ones(
     served: Callable[..., Any], tmp_path: Any
 ) -> None:
