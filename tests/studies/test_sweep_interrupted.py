@@ -96,16 +96,16 @@ def test_killed_before_a_step_of_its_files_it_goes_on_to_the_same_tables(
 def test_killed_again_and_again_at_each_next_step_it_comes_to_the_same_tables(
     sweeps: JobProgram, steps: int, alone: Study, tmp_path: Path
 ) -> None:
-    """Each attempt dies a little later than the one before; none starts from nothing."""
+    """Two attempts die at each step, a little later than those before; none starts from nothing."""
     out = tmp_path / "out"
     attempts = 0
-    for step in range(1, steps + 1):
+    for step in (step for step in range(1, steps + 1) for _ in range(2)):
         code = sweeps.ended(sweeps.start(out=str(out), kill_at_step=step))
         if code == 0:
             break
         assert code == -signal.SIGKILL, errors(out)
         attempts += 1
-    assert attempts >= 4 * CELLS, "each cell takes a few steps: claimed, written, put in its place"
+    assert attempts >= 20
     assert len(kept(out)) == CELLS, "no cell was computed twice"
     require_whole_and_tidy(out, resumed(out), alone)
 
