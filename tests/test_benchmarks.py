@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks are run from the root of the repository and are not installed
 
 from benchmarks import __main__ as command  # noqa: E402
-from benchmarks import handoffs, instrumentation, load_wall, sweep, tables, virtual_time  # noqa: E402
+from benchmarks import handoffs, instrumentation, load_wall, overrun, sweep, tables, virtual_time  # noqa: E402
 from benchmarks.figures import Figure, percentile_95, sampled, table  # noqa: E402
 from benchmarks.in_process import ADDRESSES, InProcessServices, in_process  # noqa: E402
 from benchmarks.pairs import DifferentWork, pair_ratios  # noqa: E402
@@ -40,6 +40,15 @@ def test_what_runs_in_virtual_time_and_what_does_not_do_the_same_work():
     assert min(speed_ups) > 1
     limits = [figure.at_most for figure in figures if figure.at_most is not None]
     assert limits == [virtual_time.KERNEL_TARGET, virtual_time.WHOLE_TARGET, virtual_time.WHOLE_TARGET, 200.0, 1000.0]
+
+
+@pytest.mark.full
+@pytest.mark.wall
+def test_overruns_have_a_median_and_a_worst_for_each_alternative_and_fault():
+    figures = list(overrun.run(runs=1))
+    assert len(figures) == 16
+    # How long a call takes that nobody waits for in a test is no one's promise here.
+    assert all(figure.value >= 0 for figure in figures)
 
 
 @pytest.mark.full
