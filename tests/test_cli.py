@@ -112,6 +112,16 @@ def test_bad_usage_is_one_line_that_names_the_thing_and_exit_code_2(
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize("option", ["--profile=fast", "--fault=hang"])
+def test_ask_refuses_what_only_simulated_services_have_where_none_answers(
+    option: str, run_here: Callable[..., Done]
+) -> None:
+    live = {"DOCMIND_LLM__BASE_URL": "http://127.0.0.1:9/v1", "DOCMIND_DATABASE__QDRANT_URL": "http://127.0.0.1:9"}
+    done = run_here("ask", "Why?", option, **live)
+    assert done.returncode == 2
+    assert f"{option.partition('=')[0]} is of the simulated services" in done.stderr
+
+
 def test_a_setting_of_the_wrong_type_is_one_line_that_names_the_variable(run_here: Callable[..., Done]) -> None:
     done = run_here("compare", DOCMIND_AGENTS__DECISION_TIMEOUT="soon")
     assert done.returncode == 2

@@ -9,6 +9,7 @@ import typer
 
 from docmind_lab.cli import options
 from docmind_lab.cli.console import json_safe, load_settings
+from docmind_lab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from docmind_lab.coordinator import AgentResponse
@@ -26,7 +27,7 @@ def ask(
         str, typer.Option(help="How the deadline is enforced: A to F or a name; A when left out.")
     ] = "",
     documents: options.Documents = "",
-    profile: options.SimulatedProfile = "fast",
+    profile: options.SimulatedProfile = "",
     fault: options.SimulatedFaults = None,
     otlp: Annotated[
         bool, typer.Option("--otlp", help="Send spans of the query to where OTEL_EXPORTER_OTLP_ENDPOINT says.")
@@ -53,8 +54,13 @@ def ask(
     settings = load_settings()
     if decision_timeout is not None:
         settings = settings.replaced(agents={"decision_timeout": decision_timeout})
+    simulated = {"--profile": profile, "--fault": fault}
+    database = settings.database
+    if settings.llm.base_url and (database.qdrant_url or database.qdrant_path) and any(simulated.values()):
+        name = next(name for name, value in simulated.items() if value)
+        raise ConfigurationError(f"{name} is of the simulated services, and yours answer here; leave it out")
     faults = tuple(Fault.parse(text) for text in fault or ())
-    services = ServiceOptions(profile=LatencyProfile.named(profile), faults=faults)
+    services = ServiceOptions(profile=LatencyProfile.named(profile or "fast"), faults=faults)
     telemetry = Telemetry(spans="otlp" if otlp else None, metrics_file=metrics_file or None)
     with MultiAgentCoordinator(
         settings,

@@ -106,7 +106,9 @@ Profile = Annotated[
     typer.Option(rich_help_panel=_MEETS, help=f"{_PROFILE} heavy_tail/3 when left out, typical/6 on the wall clock."),
 ]
 ServiceProfile = Annotated[str, typer.Option(rich_help_panel=_MEETS, help=_PROFILE)]
-SimulatedProfile = Annotated[str, typer.Option(rich_help_panel=_MEETS, help=f"Of the simulated services. {_PROFILE}")]
+SimulatedProfile = Annotated[
+    str, typer.Option(rich_help_panel=_MEETS, help=f"Of the simulated services, fast when left out. {_PROFILE}")
+]
 Faults = Annotated[list[str] | None, typer.Option(rich_help_panel=_MEETS, help=_FAULT)]
 SimulatedFaults = Annotated[
     list[str] | None, typer.Option(rich_help_panel=_MEETS, help=f"Of the simulated services. {_FAULT}")

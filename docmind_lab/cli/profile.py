@@ -10,7 +10,7 @@ import typer
 
 from docmind_lab.errors import ConfigurationError
 
-_PART_HELP = "first_token_s, inter_token_s or retrieval_s: what --plot shows."
+_PART_HELP = "What --plot shows: first_token_s, inter_token_s or retrieval_s; the first of them when left out."
 
 
 def profile(
@@ -49,7 +49,7 @@ def profile(
         str, typer.Option(help="auto, fitted or empirical: families, observed quantiles, or families where they fit.")
     ] = "auto",
     plot: Annotated[str, typer.Option(help="A .png file to draw the fit in.")] = "",
-    part: Annotated[str, typer.Option(help=_PART_HELP)] = "first_token_s",
+    part: Annotated[str, typer.Option(help=_PART_HELP)] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the profile as JSON and nothing else.")] = False,
 ) -> None:
     """Make a latency profile of calls that were measured, with what fits badly and what was not observed.
@@ -61,6 +61,8 @@ def profile(
 
     if plot and Path(plot).suffix != ".png":
         raise ConfigurationError(f"--plot must end in .png: got {plot}")
+    if part and not plot:
+        raise ConfigurationError(f"--part {part} is what --plot shows; name a file to draw in, with --plot")
     options = FitOptions(
         name=name or None,
         model=model or None,
@@ -74,7 +76,7 @@ def profile(
     if plot:
         from docmind_lab.plots.latency_fits import save_latency_fit  # noqa: PLC0415 - matplotlib takes a second
 
-        written.append(save_latency_fit(fitted, plot, part))
+        written.append(save_latency_fit(fitted, plot, part or "first_token_s"))
     if as_json:
         typer.echo(json.dumps(fitted.to_dict(), indent=2))
         return

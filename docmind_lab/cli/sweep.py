@@ -45,6 +45,8 @@ def sweep(
         from docmind_lab.studies.runner import sweep as run_sweep  # noqa: PLC0415
         from docmind_lab.studies.study_files import read_study_file  # noqa: PLC0415
 
+    if estimate and as_json:
+        raise ConfigurationError("--json is of the summary, which --estimate does not make; leave one of the two out")
     settings = load_settings()
     if "load" in (values := read_study_file(study)):
         if estimate:

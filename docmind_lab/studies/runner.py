@@ -67,6 +67,9 @@ def sweep(
     benches = benches_of(checked, settings)
     if executor is not None and workers is not None:
         raise ConfigurationError("workers: the executor has workers of its own; leave one of the two out")
+    if (executor is not None or workers is not None) and all(bench.comparison.clock == "wall" for bench in benches):
+        name = "workers" if executor is None else "executor"
+        raise ConfigurationError(f"{name}: only runs in virtual time have worker processes; leave it out")
     crew = _workers(checked, executor, workers)
     folder = None if out is None else StudyFolder(out, checked.study_id, checked.to_dict(), settings)
     if folder is not None and folder.finished():

@@ -57,6 +57,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("places")
     sample_study(runs=3).save(root / "study")
     (root / "small.toml").write_text(TOML, encoding="utf-8")
+    (root / "wall.toml").write_text(TOML + 'clock = ["wall"]\n', encoding="utf-8")
     design = StudyDesign.read(root / "small.toml")
     assert design.study_id == StudyDesign.of(DESIGN).study_id
     with pytest.MonkeyPatch.context() as patched:
@@ -153,6 +154,12 @@ def test_a_folder_that_holds_no_study_is_bad_usage_in_every_command(
         "serve --port 99999",
         "ask question --decision-timeout -1",
         "profile {places}/study --slots 0",
+        # An option that would be ignored.
+        "sweep {places}/small.toml --estimate --json",
+        "sweep {places}/wall.toml --workers 2 --out {tmp}/swept",
+        "profile {places}/study --part retrieval_s",
+        "doctor --inputs {places}/small.toml",
+        "export {places}/study --metrics-file {tmp}/x.prom --format csv",
         # A name that nothing has.
         "compare --fault nope",
         "compare --alternatives Z",
