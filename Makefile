@@ -54,7 +54,7 @@ bench: $(READY) ## measure the project's own costs, as ratios within one run
 	@$(BIN)/python -m benchmarks
 
 docs: $(READY) ## write docs/data-dictionary.md and the pictures of docs/gallery.md
-	@$(BIN)/python -m docmind_lab.data_dictionary > docs/data-dictionary.md
+	@$(BIN)/python -m docmind_lab.interfaces.data_dictionary > docs/data-dictionary.md
 	@$(BIN)/python docs/make_gallery.py
 
 lock: $(READY) ## resolve the dependencies anew into requirements/lock.txt

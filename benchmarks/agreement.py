@@ -23,17 +23,17 @@ from pathlib import Path
 import psutil
 
 from benchmarks.figures import Figure, sampled, table
-from docmind_lab.agreement import MEAN_ERROR, MISSES_WITHIN_S, SAME_OUTCOME, Agreement, agreement
 from docmind_lab.alternatives import AsyncCancellation, Cooperative
-from docmind_lab.batch import workers_for
-from docmind_lab.batch.cells import portable
-from docmind_lab.comparison import Comparison, run_comparison
-from docmind_lab.manifest import manifest_of
-from docmind_lab.measurement import MeasuredRun, RunOrder, measure
-from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.analysis.agreement import MEAN_ERROR, MISSES_WITHIN_S, SAME_OUTCOME, Agreement, agreement
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.analysis.manifest import manifest_of
+from docmind_lab.analysis.study import Study
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.batch import workers_for
+from docmind_lab.experiments.batch.cells import portable
+from docmind_lab.experiments.comparison import Comparison, run_comparison
+from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
-from docmind_lab.settings import Settings
-from docmind_lab.study import Study
 from docmind_lab.workloads import SupervisorWorkload
 
 SEEDS = 40
@@ -160,7 +160,7 @@ def _keep(out: Path, virtual: Study, wall: Study, found: Agreement) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
-    from docmind_lab import plots
+    from docmind_lab.analysis import plots
 
     virtual.save(out / "virtual")
     wall.save(out / "wall")

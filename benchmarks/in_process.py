@@ -17,7 +17,7 @@ from unittest.mock import patch
 import httpcore
 import httpcore2
 
-from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Chunk, Headers, Plan, ServiceRequest
 from docmind_lab.services.server import ServiceAddresses

@@ -24,20 +24,20 @@ from benchmarks.figures import Figure, sampled
 from benchmarks.in_process import ADDRESSES, InProcessServices, in_process
 from benchmarks.pairs import Work, pair_ratios
 from docmind_lab.alternatives import Cooperative
-from docmind_lab.deadlines import Deadline
-from docmind_lab.graphs import (
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.graphs import (
     SUPERVISOR_PROMPT,
     MultiAgentGraphState,
     SupervisorBuildParams,
     build_multi_agent_supervisor_graph,
     create_forward_message_tool,
 )
-from docmind_lab.graphs.history import TrimHistory
-from docmind_lab.graphs.roles import ROLE_PROMPTS, ROLES, SUPERVISOR_ROLE, role_tools
-from docmind_lab.recorder import Recorder, recording
-from docmind_lab.retrieval import Question, RetrievalResources, SearchIndex, load_questions
-from docmind_lab.settings import Settings
-from docmind_lab.system import language_reference
+from docmind_lab.docmind.graphs.history import TrimHistory
+from docmind_lab.docmind.graphs.roles import ROLE_PROMPTS, ROLES, SUPERVISOR_ROLE, role_tools
+from docmind_lab.docmind.retrieval import Question, RetrievalResources, SearchIndex, load_questions
+from docmind_lab.docmind.system import language_reference
+from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.workloads import SupervisorWorkload
 
 TARGET = 1.10

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from benchmarks.figures import Figure
-from docmind_lab.studies.load import LoadStudy, run_load
+from docmind_lab.experiments.load import LoadStudy, run_load
 
 SLOTS = 4
 DECISION_TIMEOUT_S = 20.0

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from benchmarks.figures import Figure
 from benchmarks.load import DECISION_TIMEOUT_S, SLOTS, capacity_alone_per_s, figures, said
-from docmind_lab.clocks.base import ClockName
-from docmind_lab.studies.load import LoadStudy, run_load
+from docmind_lab.core.clock import ClockName
+from docmind_lab.experiments.load import LoadStudy, run_load
 
 ALTERNATIVES = "A,B"
 

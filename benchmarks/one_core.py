@@ -13,12 +13,12 @@ from typing import Any
 
 from benchmarks.figures import Figure, sampled
 from benchmarks.pairs import pair_ratios
-from docmind_lab.clocks.virtual import clock, one_core
-from docmind_lab.comparison.design import Comparison
-from docmind_lab.comparison.virtual import simulated
-from docmind_lab.measurement import RunOrder
-from docmind_lab.settings import Settings
-from docmind_lab.simulation import SimulatedSystem
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.comparison.design import Comparison
+from docmind_lab.experiments.comparison.virtual import simulated
+from docmind_lab.experiments.measurement.run import RunOrder
+from docmind_lab.experiments.measurement.simulation import SimulatedSystem
+from docmind_lab.virtual_time import clock, one_core
 
 # Above it keeping threads together would do harm, and should go.
 TARGET = 1.0

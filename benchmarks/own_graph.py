@@ -16,11 +16,11 @@ from benchmarks.figures import Figure, sampled
 from benchmarks.in_process import ADDRESSES, InProcessServices, in_process
 from benchmarks.pairs import Work, pair_ratios
 from docmind_lab.alternatives import Cooperative
-from docmind_lab.deadlines import Deadline
-from docmind_lab.recorder import Recorder, recording
-from docmind_lab.retrieval import Question
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.retrieval import Question
+from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.services.openai_service import MODEL_NAME
-from docmind_lab.settings import Settings
 from docmind_lab.workloads import Surroundings, workload_kind
 from docmind_lab.workloads.own.kind import own_graph
 

@@ -20,17 +20,17 @@ import pandas as pd
 from benchmarks.figures import Figure, sampled
 from benchmarks.pairs import DifferentWork
 from docmind_lab.alternatives import ALTERNATIVES as KINDS
-from docmind_lab.batch import processes
-from docmind_lab.conditions import with_arms
-from docmind_lab.records import TABLES
-from docmind_lab.settings import Settings
-from docmind_lab.simulation import SimulatedSystem
-from docmind_lab.statistics import paired_by_seed, values_of, variance_ratio
-from docmind_lab.studies.cells import benches_of
-from docmind_lab.studies.design import StudyDesign
-from docmind_lab.studies.runner import sweep
-from docmind_lab.study import Study
-from docmind_lab.system import named_corpus
+from docmind_lab.analysis.conditions import with_arms
+from docmind_lab.analysis.statistics import paired_by_seed, values_of, variance_ratio
+from docmind_lab.analysis.study import Study
+from docmind_lab.analysis.tables import TABLES
+from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.system import named_corpus
+from docmind_lab.experiments.batch import processes
+from docmind_lab.experiments.measurement.simulation import SimulatedSystem
+from docmind_lab.experiments.sweeps.cells import benches_of
+from docmind_lab.experiments.sweeps.design import StudyDesign
+from docmind_lab.experiments.sweeps.runner import sweep
 
 # The issue's: 6 alternatives × 8 budgets × 50 seeds are 2,400 runs. Each budget is a part.
 ALTERNATIVES = "A,B,C,D,E,F"

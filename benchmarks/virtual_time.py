@@ -28,20 +28,20 @@ from benchmarks.in_process import ADDRESSES, InProcessServices, in_process
 from benchmarks.instrumentation import _bare, _bare_graph
 from benchmarks.pairs import Work, pair_ratios
 from docmind_lab.alternatives import Cooperative
-from docmind_lab.clocks.virtual import VirtualClock
-from docmind_lab.comparison import Comparison
-from docmind_lab.labels import label_of, rank_of
-from docmind_lab.measurement import MeasuredRun, RunOrder
-from docmind_lab.retrieval import Question, load_questions
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.labels import label_of, rank_of
+from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.retrieval import Question, load_questions
+from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
+from docmind_lab.experiments.measurement.simulation import SimulatedSystem, simulate
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Plan, Service, ServiceRequest
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import VirtualDoor
-from docmind_lab.settings import Settings
-from docmind_lab.simulation import SimulatedSystem, simulate
+from docmind_lab.virtual_time import VirtualClock
 
 KERNEL_TARGET, WHOLE_TARGET = 1.15, 1.3
 SPEED_UP_TARGET = 300.0

@@ -12,9 +12,9 @@ import pandas as pd
 
 from benchmarks.figures import Figure
 from benchmarks.pairs import DifferentWork
-from docmind_lab.clocks import CLOCKS, ClockName
-from docmind_lab.comparison import compare
-from docmind_lab.labels import label_of
+from docmind_lab.core.clock import CLOCKS, ClockName
+from docmind_lab.core.labels import label_of
+from docmind_lab.experiments.comparison import compare
 from docmind_lab.workloads import WORKLOADS
 
 # On the wall clock a run takes up to five budgets of real time.

@@ -3,31 +3,21 @@
     import docmind_lab as dl
     study = dl.compare(decision_timeout_s=20, runs=40, seed=7)
 
-errors          everything that is raised on purpose
-settings        DOCMIND_ environment variables; which endpoints may be reached
-deadlines, budgets   a deadline, and how it reaches a call; tokens, calls and cost of a run beside it
+Ten packages, from the bottom up; each imports only from those above it in this list:
+
+core            errors, settings, deadlines, budgets, clocks, files, data
+analysis        tables in; statistics, findings, figures and sentences out
+virtual_time    a clock on which waits take no time
 network         the seam under every HTTP client: observes attempts, holds them to the deadline
-clocks          how time passes: real time, and virtual time
 services        the simulated model server and vector store, as plans played over sockets
-retrieval       corpus, index, strategies, router engines, questions, the retrieve_documents tool
-libraries       a user's documents as an index folder; the handbook
-graphs          the supervisor over five roles
 alternatives    ways to enforce a deadline
-system          DocMind as a whole: clients, index, model, graph
-coordinator     one question in, one response out, within its budget
-workloads       systems under a deadline
-recorder, records, derive, measurement   one run: what is collected, the tables, how their columns follow
-simulation, batch   runs in virtual time: one, and many over processes
-conditions, statistics, findings   which runs are compared, how sure that is, and what it means
-telemetry       spans and metrics of runs, for who asks for them
-comparison, manifest, study, summary, plots   many runs: the main job, its tables, words and figures
-studies         designed experiments: sweep, resume, load, diff, export
-reports         a study as one page
-panels          interactive views, in notebooks
-agreement       how far two clocks agree
-run_timeline    one run as lines of text
-endpoints, diagnosis   is everything there
-cli             docmind-lab
+docmind         the system the lab was made for: documents, retrieval, graphs, coordinator
+workloads       systems under a deadline, and a user's own graph
+experiments     runs that are measured: one, a comparison, designed studies, load, recordings
+interfaces      the command line, notebook panels, reports, telemetry
+
+The other modules at the top are public names of what lies in one of the ten: clocks, graphs, recordings, retrieval,
+studies, telemetry, testing.
 
 Names are imported when first used, so `import docmind_lab` costs next to nothing; what runs under a clock imports
 everything it needs before the clock starts.
@@ -39,34 +29,34 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from docmind_lab import plots
-    from docmind_lab.budgets import Budget, Price
-    from docmind_lab.comparison import compare
-    from docmind_lab.coordinator import AgentResponse, MultiAgentCoordinator
-    from docmind_lab.deadlines import Deadline
-    from docmind_lab.panels import browse, tune
-    from docmind_lab.services.latency import LatencyProfile
-    from docmind_lab.settings import Settings
-    from docmind_lab.studies.design import StudyDesign
-    from docmind_lab.studies.runner import sweep
-    from docmind_lab.study import Study
+    from docmind_lab.analysis import plots
+    from docmind_lab.analysis.latency.profile import LatencyProfile
+    from docmind_lab.analysis.study import Study
+    from docmind_lab.core.budgets import Budget, Price
+    from docmind_lab.core.deadlines import Deadline
+    from docmind_lab.core.settings import Settings
+    from docmind_lab.docmind.coordinator import AgentResponse, MultiAgentCoordinator
+    from docmind_lab.experiments.comparison import compare
+    from docmind_lab.experiments.sweeps.design import StudyDesign
+    from docmind_lab.experiments.sweeps.runner import sweep
+    from docmind_lab.interfaces.panels import browse, tune
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AgentResponse": "docmind_lab.coordinator",
-    "Budget": "docmind_lab.budgets",
-    "Deadline": "docmind_lab.deadlines",
-    "LatencyProfile": "docmind_lab.services.latency",
-    "MultiAgentCoordinator": "docmind_lab.coordinator",
-    "Price": "docmind_lab.budgets",
-    "Settings": "docmind_lab.settings",
-    "Study": "docmind_lab.study",
-    "StudyDesign": "docmind_lab.studies.design",
-    "browse": "docmind_lab.panels",
-    "compare": "docmind_lab.comparison",
-    "sweep": "docmind_lab.studies.runner",
-    "tune": "docmind_lab.panels",
+    "AgentResponse": "docmind_lab.docmind.coordinator",
+    "Budget": "docmind_lab.core.budgets",
+    "Deadline": "docmind_lab.core.deadlines",
+    "LatencyProfile": "docmind_lab.analysis.latency.profile",
+    "MultiAgentCoordinator": "docmind_lab.docmind.coordinator",
+    "Price": "docmind_lab.core.budgets",
+    "Settings": "docmind_lab.core.settings",
+    "Study": "docmind_lab.analysis.study",
+    "StudyDesign": "docmind_lab.experiments.sweeps.design",
+    "browse": "docmind_lab.interfaces.panels",
+    "compare": "docmind_lab.experiments.comparison",
+    "sweep": "docmind_lab.experiments.sweeps.runner",
+    "tune": "docmind_lab.interfaces.panels",
 }
 
 __all__ = [
@@ -89,7 +79,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "plots":
-        return importlib.import_module("docmind_lab.plots")
+        return importlib.import_module("docmind_lab.analysis.plots")
     if name in _HOMES:
         value = getattr(importlib.import_module(_HOMES[name]), name)
         globals()[name] = value

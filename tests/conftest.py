@@ -11,7 +11,7 @@ from longest_first import LONGEST
 from manual_clock import ManualClock
 from stub_server import Answer, StubServer
 
-from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
 
 # Two shared cores pause for longer than Hypothesis allows one example, which says nothing about the code. A clock

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from served_here import Here
 
 from docmind_lab.alternatives import Alternative
-from docmind_lab.comparison import Comparison
-from docmind_lab.measurement import MeasuredRun, RunOrder, measure
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
-from docmind_lab.settings import Settings
 from docmind_lab.workloads import SupervisorWorkload
 
 

@@ -12,15 +12,15 @@ from langgraph.graph import StateGraph
 import docmind_lab as dl
 from docmind_lab.alternatives import ALTERNATIVES, Cooperative, HardTimeout, Outcome
 from docmind_lab.alternatives.base import Runnable
-from docmind_lab.graphs import (
+from docmind_lab.docmind.graphs import (
     MultiAgentGraphState,
     SupervisorBuildParams,
     build_multi_agent_supervisor_graph,
     build_role_agents,
     create_forward_message_tool,
 )
-from docmind_lab.panels import RunBrowser, StudyPanel, TunePanel
-from docmind_lab.recorder import Recorder
+from docmind_lab.interfaces.panels import RunBrowser, StudyPanel, TunePanel
+from docmind_lab.network.recorder import Recorder
 
 
 def compare_and_look() -> pd.DataFrame:

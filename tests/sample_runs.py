@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from docmind_lab.records import EventRecord, RunRecord, to_frame
-from docmind_lab.study import Study
+from docmind_lab.analysis.study import Study
+from docmind_lab.analysis.tables import EventRecord, RunRecord, to_frame
 
 MANIFEST: dict[str, Any] = {"schema_version": 1, "study_id": "made-up", "design": {"seed": 7}}
 LEVELS = ("unguarded", "cooperative", "hard_timeout", "async_cancellation", "stop_flag")

@@ -16,13 +16,13 @@ from manual_clock import ManualClock
 from sample_calls import call
 from sample_runs import sample_run
 
-from docmind_lab.allocation import Equal, LearnedPercentile, Proportional, ReserveFirst, RoleTimes, learn
 from docmind_lab.alternatives import Cooperative
+from docmind_lab.alternatives.allocation import Equal, LearnedPercentile, Proportional, ReserveFirst, RoleTimes, learn
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.deadlines import Allocation, Deadline, PropagationPolicy, allotted, policy_scope
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.records import NAN, to_frame
+from docmind_lab.analysis.tables import NAN, to_frame
+from docmind_lab.core.deadlines import Allocation, Deadline, PropagationPolicy, allotted, policy_scope
+from docmind_lab.core.errors import ConfigurationError
 
 ROLES = ("router", "planner", "retrieval", "synthesis", "validation")
 TABLE = {"supervisor": 1.2, "router": 1.0, "planner": 1.0, "retrieval": 2.0, "synthesis": 4.0, "validation": 0.8}

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from docmind_lab.cli import main
-from docmind_lab.study import Study
+from docmind_lab.analysis.study import Study
+from docmind_lab.interfaces.cli import main
 
 STUDY = """
 repeats = 2

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-import docmind_lab.comparison
-from docmind_lab.budgets import Budget, Price
-from docmind_lab.cli.app import app
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.telemetry import Telemetry
+import docmind_lab.experiments.comparison
+from docmind_lab.core.budgets import Budget, Price
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.interfaces.cli.app import app
+from docmind_lab.interfaces.telemetry import Telemetry
 
 
 class NotRun(Exception):
@@ -26,7 +26,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         said.update(named)
         raise NotRun
 
-    monkeypatch.setattr(docmind_lab.comparison, "compare", compare)
+    monkeypatch.setattr(docmind_lab.experiments.comparison, "compare", compare)
     return said
 
 

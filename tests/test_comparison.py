@@ -10,10 +10,10 @@ import pytest
 import docmind_lab as dl
 from docmind_lab.alternatives import ALTERNATIVES, Cooperative, HardTimeout, Unguarded
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.comparison import Comparison, run_comparison
-from docmind_lab.deadlines import PropagationPolicy
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.settings import Settings
+from docmind_lab.core.deadlines import PropagationPolicy
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.comparison import Comparison, run_comparison
 
 
 def orders(**changes: Any) -> list[Any]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docmind_lab.deadlines import (
+from docmind_lab.core.deadlines import (
     DEADLINE_KEY,
     Deadline,
     PropagationPolicy,
@@ -18,7 +18,7 @@ from docmind_lab.deadlines import (
     deadline_scope,
     policy_scope,
 )
-from docmind_lab.errors import BudgetRefused, ConfigurationError, DeadlineExceeded
+from docmind_lab.core.errors import BudgetRefused, ConfigurationError, DeadlineExceeded
 
 UNUSABLE = [math.nan, 0, 0.0, -1, -0.001, math.inf, -math.inf, "2", "soon", None, True, [2.0]]
 budgets = st.floats(min_value=1e-3, max_value=1e6)

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docmind_lab.clocks import WALL
-from docmind_lab.deadlines import Deadline
-from docmind_lab.derive import Answer, RunFacts, call_records, derive_run, event_records
+from docmind_lab.analysis.tables import CALL_OUTCOMES, NAN, RUN_OUTCOMES, CallRecord, EventRecord, RunRecord, to_frame
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.wall_clock import WALL
+from docmind_lab.experiments.measurement.derive import Answer, RunFacts, call_records, derive_run, event_records
 from docmind_lab.network import Attempt
-from docmind_lab.recorder import Recorder
-from docmind_lab.records import CALL_OUTCOMES, NAN, RUN_OUTCOMES, CallRecord, EventRecord, RunRecord, to_frame
+from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.log import RequestRow
 
 DEADLINE_S, HORIZON_S = 2.0, 10.0

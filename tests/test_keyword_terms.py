@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from docmind_lab.keyword_terms import keyword_terms
-from docmind_lab.retrieval import SparseEncoder
+from docmind_lab.core.keyword_terms import keyword_terms
+from docmind_lab.docmind.retrieval import SparseEncoder
 from docmind_lab.services.scripted_model.conversation import Document
 from docmind_lab.services.scripted_model.extraction import extract_answer
 

@@ -10,11 +10,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 import docmind_lab as dl
-from docmind_lab.coordinator import MultiAgentCoordinator
-from docmind_lab.errors import ConfigurationError, EndpointRefused, ServiceError
-from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.errors import ConfigurationError, EndpointRefused, ServiceError
+from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.coordinator import MultiAgentCoordinator
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions, ServiceProcess
-from docmind_lab.settings import Settings
 
 pytestmark = pytest.mark.wall
 

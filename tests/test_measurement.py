@@ -11,11 +11,11 @@ import pytest
 from test_derive import facts
 
 from docmind_lab.alternatives import Outcome
-from docmind_lab.deadlines import Deadline
-from docmind_lab.measurement import MeasuredRun, RunOrder, measure
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.docmind.retrieval import Question
+from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
 from docmind_lab.network import Attempt
-from docmind_lab.recorder import Recorder
-from docmind_lab.retrieval import Question
+from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.log import RequestRow
 
 # These runs last some hundredths of a second: the horizon is only reached where a test is about reaching it.

@@ -13,12 +13,12 @@ from matplotlib.colors import to_hex, to_rgba
 from matplotlib.text import Text
 from sample_runs import sample_run
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.labels import LETTERS
-from docmind_lab.plots.frontiers import MEASURES, frontier, frontier_frame
-from docmind_lab.plots.look import COLOURS, INK, PAPER
-from docmind_lab.records import to_frame
-from docmind_lab.statistics import share_interval
+from docmind_lab.analysis.plots.frontiers import MEASURES, frontier, frontier_frame
+from docmind_lab.analysis.plots.look import COLOURS, INK, PAPER
+from docmind_lab.analysis.statistics import share_interval
+from docmind_lab.analysis.tables import to_frame
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.labels import LETTERS
 
 BUDGETS_S = (10.0, 20.0, 40.0)
 

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.plots.goodputs import abandoned_share, goodput, goodput_frame
-from docmind_lab.plots.look import COLOURS
-from docmind_lab.studies.load.measures import load_summary
+from docmind_lab.analysis.plots.goodputs import abandoned_share, goodput, goodput_frame
+from docmind_lab.analysis.plots.look import COLOURS
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.experiments.load.measures import load_summary
 
 LOADS = (0.2, 0.5)
 ARMS = {"cooperative": "A  cooperative", "hard_timeout": "B  hard timeout"}

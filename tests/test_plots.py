@@ -17,12 +17,12 @@ from matplotlib.colors import to_hex, to_rgba
 from matplotlib.text import Text
 from sample_runs import sample_run, study_of
 
-from docmind_lab import plots
-from docmind_lab.agreement import agreement
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.labels import LETTERS, label_of
-from docmind_lab.plots.look import INK, PAPER
-from docmind_lab.records import NAN, CallRecord, RunRecord, to_frame
+from docmind_lab.analysis import plots
+from docmind_lab.analysis.agreement import agreement
+from docmind_lab.analysis.plots.look import INK, PAPER
+from docmind_lab.analysis.tables import NAN, CallRecord, RunRecord, to_frame
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.labels import LETTERS, label_of
 
 NAMES = ("unguarded", "cooperative", "hard_timeout", "async_cancellation", "stop_flag")
 ROLES = ("supervisor", "router", "planner", "retrieval", "synthesis", "validation")
@@ -870,5 +870,5 @@ def test_a_file_that_cannot_be_renamed_leaves_no_temporary_one(tmp_path):
 
 
 def test_importing_plots_does_not_import_pyplot():
-    code = "import sys, docmind_lab.plots; sys.exit('matplotlib.pyplot' in sys.modules)"
+    code = "import sys, docmind_lab.analysis.plots; sys.exit('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

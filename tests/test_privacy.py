@@ -12,15 +12,15 @@ import pytest
 from laboratories import Laboratory
 
 from docmind_lab.alternatives import ALTERNATIVES
-from docmind_lab.comparison import Comparison, run_comparison
-from docmind_lab.manifest import manifest_of
-from docmind_lab.measurement import MeasuredRun, measure
-from docmind_lab.retrieval import Chunk
-from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.analysis.manifest import manifest_of
+from docmind_lab.analysis.study import Study
+from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.retrieval import Chunk
+from docmind_lab.docmind.system import Corpus
+from docmind_lab.experiments.comparison import Comparison, run_comparison
+from docmind_lab.experiments.measurement.run import MeasuredRun, measure
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
-from docmind_lab.settings import Settings
-from docmind_lab.study import Study
-from docmind_lab.system import Corpus
 from docmind_lab.workloads import SupervisorWorkload
 
 pytestmark = pytest.mark.wall

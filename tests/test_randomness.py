@@ -10,10 +10,10 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docmind_lab.randomness import DrawKey, keyed_random, keyed_uniform
+from docmind_lab.core.randomness import DrawKey, keyed_random, keyed_uniform
 
 DRAWS = """
-from docmind_lab.randomness import DrawKey, keyed_random
+from docmind_lab.core.randomness import DrawKey, keyed_random
 print([DrawKey(7, role, step, attempt).uniform("first_token")
        for role in ("router", "planner") for step in ("0.0.1", "3.1.2") for attempt in (1, 2)])
 print([keyed_random(7, "questions").random() for _ in range(3)])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from docmind_lab.settings import variable_names
+from docmind_lab.core.settings import variable_names
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

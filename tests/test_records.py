@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from docmind_lab.data_dictionary import whole_dictionary
-from docmind_lab.errors import RecordError
-from docmind_lab.records import TABLES, EventRecord, concatenated, positive_part, to_frame, typed
+from docmind_lab.analysis.tables import TABLES, EventRecord, concatenated, positive_part, to_frame, typed
+from docmind_lab.core.errors import RecordError
+from docmind_lab.interfaces.data_dictionary import whole_dictionary
 
 EVENT = EventRecord("s", "r", 0.5, "returned", "", "{}")
 

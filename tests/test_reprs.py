@@ -11,20 +11,20 @@ import pytest
 from sample_runs import sample_run, sample_study
 
 import docmind_lab as dl
-from docmind_lab import findings, statistics
-from docmind_lab.agreement import agreement
-from docmind_lab.allocation import RoleTimes
+from docmind_lab.alternatives.allocation import RoleTimes
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.comparison.design import Comparison
-from docmind_lab.findings.measured_perf import measures_of
-from docmind_lab.findings.scorecard_frames import Basis, drawn_seeds, rows_of_options
-from docmind_lab.lint.findings import Evidence, Finding
-from docmind_lab.lint.verdict import Verdict
-from docmind_lab.records import to_frame
-from docmind_lab.services.latency import QuantileTable
-from docmind_lab.simulation import SimulatedSystem
-from docmind_lab.studies.load import LoadStudy
-from docmind_lab.studies.load.tables import LoadColumns, QueryRows, ServingRecord, frames_of
+from docmind_lab.analysis import findings, statistics
+from docmind_lab.analysis.agreement import agreement
+from docmind_lab.analysis.findings.measured_perf import measures_of
+from docmind_lab.analysis.findings.scorecard_frames import Basis, drawn_seeds, rows_of_options
+from docmind_lab.analysis.latency.profile import QuantileTable
+from docmind_lab.analysis.tables import to_frame
+from docmind_lab.experiments.comparison.design import Comparison
+from docmind_lab.experiments.lint.findings import Evidence, Finding
+from docmind_lab.experiments.lint.verdict import Verdict
+from docmind_lab.experiments.load import LoadStudy
+from docmind_lab.experiments.load.tables import LoadColumns, QueryRows, ServingRecord, frames_of
+from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 
 SECRET = "sk-not-to-be-shown"
 MOST_LINES, MOST_CHARACTERS = 60, 8_000

@@ -22,15 +22,15 @@ from docmind_lab.alternatives import (
     Unguarded,
 )
 from docmind_lab.alternatives.hybrid import RETURN_SLACK_S
-from docmind_lab.comparison import Comparison
-from docmind_lab.measurement import MeasuredRun, RunOrder
-from docmind_lab.records import STOP_REASONS, RunOutcome
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.analysis.tables import STOP_REASONS, RunOutcome
+from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.system import handbook
+from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
+from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.server import ServiceOptions
-from docmind_lab.settings import Settings
-from docmind_lab.simulation import SimulatedSystem
-from docmind_lab.system import handbook
 
 TIMEOUT_S = 12.0
 OPTIONS = ServiceOptions(

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 from sample_runs import MANIFEST, sample_study
 
-from docmind_lab.errors import ConfigurationError, RecordError
-from docmind_lab.records import SCHEMA_VERSION, TABLES
-from docmind_lab.study import Study, prepare_folder
-from docmind_lab.whole_files import written_whole
+from docmind_lab.analysis.study import Study, prepare_folder
+from docmind_lab.analysis.tables import SCHEMA_VERSION, TABLES
+from docmind_lab.core.errors import ConfigurationError, RecordError
+from docmind_lab.core.whole_files import written_whole
 
 
 def test_a_study_comes_back_from_its_folder_as_it_was(tmp_path: Path) -> None:

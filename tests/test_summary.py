@@ -5,9 +5,9 @@ import math
 
 from sample_runs import LEVELS, MANIFEST, sample_run, study_of
 
-from docmind_lab.labels import label_of
-from docmind_lab.records import RunRecord
-from docmind_lab.summary import Summary, summarise
+from docmind_lab.analysis.summary import Summary, summarise
+from docmind_lab.analysis.tables import RunRecord
+from docmind_lab.core.labels import label_of
 
 
 def summary_of(*records: RunRecord) -> Summary:

@@ -20,16 +20,16 @@ import pytest
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative, AsyncCancellation, Cooperative, HardTimeout, StopFlag
 from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.clocks import VirtualClock
-from docmind_lab.comparison import Comparison
-from docmind_lab.errors import ConfigurationError, SimulationError
-from docmind_lab.measurement import MeasuredRun, RunOrder
-from docmind_lab.recorder import Recorder
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.errors import ConfigurationError, SimulationError
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
+from docmind_lab.experiments.measurement.simulation import SimulatedSystem, simulate
+from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.server import ServiceOptions
-from docmind_lab.settings import Settings
-from docmind_lab.simulation import SimulatedSystem, simulate
+from docmind_lab.virtual_time import VirtualClock
 
 EVERYONE = tuple(kind() for kind in ALTERNATIVES.values())
 # Question and seed of the first run: it takes 12.2 s when nothing goes wrong, and its synthesis is under way at 12.

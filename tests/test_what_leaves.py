@@ -22,15 +22,15 @@ from sample_runs import sample_run
 from stub_server import StubConnection, StubRequest, StubServer
 from urllib3.util import parse_url
 
-from docmind_lab.addresses import displayed, host_of, without_credentials
 from docmind_lab.alternatives.base import Outcome
-from docmind_lab.diagnosis import diagnose
-from docmind_lab.endpoints import endpoint_checks
-from docmind_lab.errors import ConfigurationError, EndpointRefused, ServiceError
-from docmind_lab.measurement import MeasuredRun
+from docmind_lab.core.addresses import displayed, host_of, without_credentials
+from docmind_lab.core.errors import ConfigurationError, EndpointRefused, ServiceError
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.interfaces.diagnosis import diagnose
+from docmind_lab.interfaces.telemetry.tracing import otlp_exporter, require_otlp, send_spans
+from docmind_lab.network.endpoints import endpoint_checks
 from docmind_lab.services.server import ServiceAddresses
-from docmind_lab.settings import Settings
-from docmind_lab.telemetry.tracing import otlp_exporter, require_otlp, send_spans
 
 PASSWORD, TOKEN = "swordfish", "opensesame"
 
@@ -138,8 +138,8 @@ def secret_settings(stub: Callable[..., StubServer]) -> Settings:
 def test_credentials_are_in_no_finding_of_doctor_and_in_no_log_line(
     secret_settings: Settings, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("docmind_lab.diagnosis._simulated_services", lambda: ())
-    monkeypatch.setattr("docmind_lab.diagnosis._timers", lambda: ())
+    monkeypatch.setattr("docmind_lab.interfaces.diagnosis._simulated_services", lambda: ())
+    monkeypatch.setattr("docmind_lab.interfaces.diagnosis._timers", lambda: ())
     monkeypatch.setenv("DOCMIND_LLM__BASE_URL", str(secret_settings.llm.base_url))
     with caplog.at_level(logging.DEBUG):
         findings = [repr(check) for check in diagnose(secret_settings)]

@@ -15,12 +15,12 @@ from langgraph.errors import GraphBubbleUp, GraphDrained, GraphRecursionError
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StreamMode
 
-from docmind_lab.budgets import STOP_REASON_OF, current_meter
-from docmind_lab.deadlines import Deadline
-from docmind_lab.errors import BudgetError, RunCut
-from docmind_lab.graphs.bound import seen_from_outside
-from docmind_lab.recorder import Recorder
-from docmind_lab.records import SPENDING_REASONS, RunOutcome
+from docmind_lab.alternatives.bound import seen_from_outside
+from docmind_lab.core.budgets import STOP_REASON_OF, current_meter
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.errors import BudgetError, RunCut
+from docmind_lab.core.outcomes import SPENDING_REASONS, RunOutcome
+from docmind_lab.network.recorder import Recorder
 
 INTERRUPT = "__interrupt__"
 """Key of a LangGraph state under which a graph that waits for a person puts its interrupts."""

@@ -13,7 +13,7 @@ from collections.abc import Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from docmind_lab.clocks.virtual import VirtualClock, current_clock
+from docmind_lab.virtual_time import VirtualClock, current_clock
 
 Result = TypeVar("Result")
 

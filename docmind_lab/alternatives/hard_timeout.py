@@ -14,8 +14,8 @@ from langgraph.runtime import RunControl
 
 from docmind_lab.alternatives.base import STREAM_MODES, Inputs, NodeColour, Outcome, Progress, Runnable, run_to_outcome
 from docmind_lab.alternatives.propagation import Propagation
-from docmind_lab.deadlines import Deadline, PropagationPolicy
-from docmind_lab.recorder import Recorder
+from docmind_lab.core.deadlines import Deadline, PropagationPolicy
+from docmind_lab.network.recorder import Recorder
 
 _REASON = "hard_timeout"
 

@@ -17,12 +17,12 @@ from docmind_lab.alternatives.base import (
     Runnable,
     run_to_outcome_async,
 )
+from docmind_lab.alternatives.bound import bound
 from docmind_lab.alternatives.event_loop import shared_loop
+from docmind_lab.alternatives.fence import Fence, fenced
 from docmind_lab.alternatives.propagation import Propagation
-from docmind_lab.deadlines import Deadline, PropagationPolicy
-from docmind_lab.graphs.bound import bound
-from docmind_lab.graphs.fence import Fence, fenced
-from docmind_lab.recorder import Recorder
+from docmind_lab.core.deadlines import Deadline, PropagationPolicy
+from docmind_lab.network.recorder import Recorder
 
 # A call that is cut at the deadline unwinds through its graph within this on a busy machine; only what has no cap of
 # its own (a node that waits without a client) is still there afterwards, and its step is cancelled.

@@ -7,7 +7,6 @@ import difflib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from docmind_lab.allocation import Equal, ReserveFirst
 from docmind_lab.alternatives import (
     ALTERNATIVES,
     Alternative,
@@ -18,10 +17,11 @@ from docmind_lab.alternatives import (
     Native,
     StopFlag,
 )
+from docmind_lab.alternatives.allocation import Equal, ReserveFirst
 from docmind_lab.alternatives.fake_timeout import FakeTimeout
 from docmind_lab.alternatives.propagation import Propagation
-from docmind_lab.deadlines import PropagationPolicy
-from docmind_lab.errors import ConfigurationError
+from docmind_lab.core.deadlines import PropagationPolicy
+from docmind_lab.core.errors import ConfigurationError
 
 VARIANTS: dict[tuple[str, str], Callable[[], Alternative]] = {
     ("cooperative", "per_read"): lambda: Cooperative(PropagationPolicy(cap="per_read")),

@@ -23,8 +23,8 @@ from docmind_lab.alternatives.base import (
 )
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.alternatives.propagation import Propagation
-from docmind_lab.deadlines import Deadline, PropagationPolicy
-from docmind_lab.recorder import Recorder
+from docmind_lab.core.deadlines import Deadline, PropagationPolicy
+from docmind_lab.network.recorder import Recorder
 
 _NODE = "system"
 

@@ -9,7 +9,7 @@ from typing import Any
 from langgraph.types import Command
 
 from docmind_lab.alternatives.base import Inputs, Runnable
-from docmind_lab.deadlines import DEADLINE_KEY, Deadline, PropagationPolicy, policy_scope
+from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, PropagationPolicy, policy_scope
 
 
 def seeded(inputs: Inputs, deadline: Deadline) -> Mapping[str, Any] | Command[Any]:

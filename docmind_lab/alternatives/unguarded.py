@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from docmind_lab.alternatives.base import STREAM_MODES, Inputs, NodeColour, Outcome, Progress, Runnable, run_to_outcome
-from docmind_lab.deadlines import Deadline
-from docmind_lab.recorder import Recorder
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.network.recorder import Recorder
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import httpx
 import httpx2
 from qdrant_client import AsyncQdrantClient, QdrantClient
 
-from docmind_lab.addresses import hide_credentials_in_logs
+from docmind_lab.core.addresses import hide_credentials_in_logs
 from docmind_lab.network.exchange import Admission, admit_all
 from docmind_lab.network.transports import (
     MAX_CONNECTIONS,

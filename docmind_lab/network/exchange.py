@@ -14,10 +14,10 @@ import httpcore2
 import httpx
 import httpx2
 
-from docmind_lab.deadlines import Deadline, current_deadline, deadline_scope
+from docmind_lab.core.deadlines import Deadline, current_deadline, deadline_scope
+from docmind_lab.core.settings import is_loopback
 from docmind_lab.network.attempts import HEADER_PREFIX, Attempt, AttemptOutcome, attempt_scope, current_call
 from docmind_lab.network.taps import Tapping
-from docmind_lab.settings import is_loopback
 
 _TIMEOUT_NAMES = ("connect", "read", "write", "pool")
 _SSE_END = b"data: [DONE]"

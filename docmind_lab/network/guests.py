@@ -26,7 +26,7 @@ import httpcore2
 import httpx
 import httpx2
 
-from docmind_lab.deadlines import Deadline, deadline_scope
+from docmind_lab.core.deadlines import Deadline, deadline_scope
 from docmind_lab.network.attempts import Attempt, LogicalCall, call_scope
 from docmind_lab.network.exchange import Exchange, admit_all
 from docmind_lab.network.streams import AsyncBackend, AsyncBackend2, SyncBackend, SyncBackend2

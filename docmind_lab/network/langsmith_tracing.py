@@ -17,9 +17,9 @@ from contextlib import AbstractContextManager
 import langsmith
 from langsmith.utils import LangSmithError, tracing_is_enabled
 
-from docmind_lab.errors import EndpointRefused
+from docmind_lab.core.errors import EndpointRefused
+from docmind_lab.core.settings import Settings
 from docmind_lab.network.direct_session import direct_session
-from docmind_lab.settings import Settings
 
 _log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from typing import Any
 import httpcore
 import httpcore2
 
-from docmind_lab.deadlines import Deadline, current_deadline
+from docmind_lab.core.deadlines import Deadline, current_deadline
 from docmind_lab.network.attempts import current_attempt
 
 # A write loops over sends that may each block for the whole timeout; smaller pieces meet the deadline more often.

@@ -28,8 +28,8 @@ from typing import Any
 import httpcore
 import httpcore2
 
-from docmind_lab.clocks.virtual import VirtualClock
 from docmind_lab.network.virtual_wire import Listener, Wire
+from docmind_lab.virtual_time import VirtualClock
 
 _NOT_NOW = f"[Errno {errno.EAGAIN}] {os.strerror(errno.EAGAIN)}"
 _NO_TLS = "there is no TLS in virtual time; use http://"

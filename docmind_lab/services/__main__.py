@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 
-from docmind_lab.errors import ConfigurationError
+from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.services.server import ServiceOptions, serve
 
 

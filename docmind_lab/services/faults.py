@@ -44,8 +44,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.randomness import DrawKey
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.randomness import DrawKey
 from docmind_lab.services.plan import ServiceKind
 
 FaultKind = Literal[

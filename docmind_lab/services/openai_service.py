@@ -19,11 +19,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from docmind_lab.analysis.latency.profile import LatencyProfile, LlmLatency
+from docmind_lab.core.randomness import DrawKey
 from docmind_lab.network.attempts import HEADER_PREFIX
-from docmind_lab.randomness import DrawKey
 from docmind_lab.services.fault_plans import under_fault
 from docmind_lab.services.faults import Fault, first_that_strikes, load_limit_of
-from docmind_lab.services.latency import LatencyProfile, LlmLatency
 from docmind_lab.services.plan import ODD_REQUEST, Chunk, Headers, Limit, Plan, ServiceRequest, Step, Wait, json_steps
 from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
 from docmind_lab.services.scripted_model.conversation import message_text

@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol
 
+from docmind_lab.core.randomness import DrawKey
 from docmind_lab.network.attempts import HEADER_PREFIX
-from docmind_lab.randomness import DrawKey
 
 ServiceKind = Literal["llm", "retrieval", "peer"]
 

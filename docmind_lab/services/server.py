@@ -23,12 +23,12 @@ import httpx
 import typer
 import uvicorn
 
-from docmind_lab.addresses import displayed
-from docmind_lab.clocks.charges import CpuCharge
-from docmind_lab.errors import ConfigurationError, ServiceError
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.addresses import displayed
+from docmind_lab.core.charges import CpuCharge
+from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.services.connections import BoundedConnection
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.log import RequestRow, rows_from_json
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.peers import DEFAULT_HABITS, PeerBehaviour, PeerHabits

@@ -17,7 +17,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from docmind_lab.errors import ConfigurationError
+from docmind_lab.core.errors import ConfigurationError
 
 RequestT = TypeVar("RequestT", bound=Hashable)
 

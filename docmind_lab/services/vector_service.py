@@ -18,9 +18,9 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from qdrant_client import QdrantClient, models
 
+from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.services.fault_plans import under_fault
 from docmind_lab.services.faults import Fault, first_that_strikes
-from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.plan import ODD_REQUEST, Plan, ServiceRequest, Wait, json_steps
 
 _COLLECTION = re.compile(r"^/collections/(?P<name>[^/]+)(?P<rest>/.*)?$")

@@ -21,9 +21,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from docmind_lab.clocks.charges import CpuCharge
-from docmind_lab.clocks.virtual import VirtualClock
-from docmind_lab.errors import SimulationError
+from docmind_lab.core.charges import CpuCharge
+from docmind_lab.core.errors import SimulationError
 from docmind_lab.network.virtual_network import Address, virtual_network
 from docmind_lab.network.virtual_wire import Wire
 from docmind_lab.services.log import RequestRow, ServiceLog
@@ -33,6 +32,7 @@ from docmind_lab.services.plan import RUN_IS_OVER, Service, ServiceRequest
 from docmind_lab.services.slots import SlotQueue, Turn
 from docmind_lab.services.virtual_http import HttpConnection
 from docmind_lab.services.virtual_playing import Playing
+from docmind_lab.virtual_time import VirtualClock
 
 if TYPE_CHECKING:
     from docmind_lab.services.peers.virtual import VirtualPeers

@@ -9,10 +9,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from docmind_lab.clocks.virtual import Alarm, VirtualClock
 from docmind_lab.services.log import RequestRow, RowOutcome
 from docmind_lab.services.plan import RUN_IS_OVER, Chunk, Disconnect, Headers, Plan, Step, Wait
 from docmind_lab.services.virtual_http import HttpConnection
+from docmind_lab.virtual_time import Alarm, VirtualClock
 
 
 @dataclass(eq=False)

@@ -20,16 +20,16 @@ from typing import Any
 
 import pandas as pd
 
-from docmind_lab.clocks import ClockName
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.graphs.colours import Colour
-from docmind_lab.libraries import LibraryPlace
-from docmind_lab.measurement import Workload
-from docmind_lab.records import Column
-from docmind_lab.retrieval import Question
+from docmind_lab.analysis.tables import Column
+from docmind_lab.core.clock import ClockName
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.documents import LibraryPlace
+from docmind_lab.docmind.graphs.colours import Colour
+from docmind_lab.docmind.retrieval import Question
+from docmind_lab.docmind.system import Corpus, named_corpus
+from docmind_lab.experiments.measurement.run import Workload
 from docmind_lab.services.server import ServiceAddresses
-from docmind_lab.settings import Settings
-from docmind_lab.system import Corpus, named_corpus
 from docmind_lab.workloads.retries import RetriesOf, of_alternative
 
 # Imported when they are asked for: some need packages that only they use.

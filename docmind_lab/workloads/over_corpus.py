@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from docmind_lab.alternatives.base import Outcome, Runnable
-from docmind_lab.graphs.colours import Colour, checked_colour
-from docmind_lab.retrieval import Question, RetrievedDocument, answer_score
-from docmind_lab.retrieval import source_recall as share_of_gold_topics
+from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.graphs.colours import Colour, checked_colour
+from docmind_lab.docmind.retrieval import Question, RetrievedDocument, answer_score
+from docmind_lab.docmind.retrieval import source_recall as share_of_gold_topics
+from docmind_lab.docmind.system import Corpus
 from docmind_lab.services.server import ServiceAddresses
-from docmind_lab.settings import Settings
-from docmind_lab.system import Corpus
 from docmind_lab.workloads.kinds import Surroundings
 
 _OF_A_DOCUMENT: Sequence[str] = ("id", "content", "metadata", "score")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from docmind_lab.alternatives.base import Alternative
-from docmind_lab.deadlines import PropagationPolicy
+from docmind_lab.core.deadlines import PropagationPolicy
 
 # What the openai client does when nobody says otherwise; kept for every alternative that leaves retries to it.
 SDK_RETRIES = 2

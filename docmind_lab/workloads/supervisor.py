@@ -8,11 +8,11 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 
 from docmind_lab.alternatives.base import Runnable
-from docmind_lab.graphs.colours import Colour
-from docmind_lab.graphs.observer import ObservedSaver
-from docmind_lab.recorder import Recorder
-from docmind_lab.retrieval import Question, load_questions
-from docmind_lab.system import DocmindSystem, language_reference
+from docmind_lab.docmind.graphs.colours import Colour
+from docmind_lab.docmind.graphs.observer import ObservedSaver
+from docmind_lab.docmind.retrieval import Question, load_questions
+from docmind_lab.docmind.system import DocmindSystem, language_reference
+from docmind_lab.network.recorder import Recorder
 from docmind_lab.workloads.kinds import Defaults, WorkloadKind
 from docmind_lab.workloads.over_corpus import CorpusWorkload
 

@@ -7,13 +7,13 @@ import json
 import pytest
 from virtual_runs import VirtualRuns
 
-from docmind_lab.allocation import Equal, LearnedPercentile, Proportional, ReserveFirst, learn
 from docmind_lab.alternatives import Alternative, Cooperative, HardTimeout, Hybrid, Unguarded
-from docmind_lab.comparison import Comparison
-from docmind_lab.deadlines import Allocation, PropagationPolicy
-from docmind_lab.measurement import MeasuredRun
-from docmind_lab.records import to_frame
-from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.alternatives.allocation import Equal, LearnedPercentile, Proportional, ReserveFirst, learn
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.analysis.tables import to_frame
+from docmind_lab.core.deadlines import Allocation, PropagationPolicy
+from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.services.server import ServiceOptions
 
 # All of the first question takes 9.6 s; under equal shares of 8 s the router may work until 1.56 s, and needs longer.

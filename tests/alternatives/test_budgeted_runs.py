@@ -13,8 +13,8 @@ from virtual_runs import VirtualRuns
 
 from docmind_lab.alternatives.base import Progress
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.budgets import Budget, Meter, Price, metering
-from docmind_lab.measurement import MeasuredRun
+from docmind_lab.core.budgets import Budget, Meter, Price, metering
+from docmind_lab.experiments.measurement.run import MeasuredRun
 
 # Without a second budget the first question takes 9 calls, 5,719 tokens and 9.6 s. Documents come with the fourth.
 AMPLE_S, CALLS, TOKENS = 30.0, 9, 5719

@@ -20,8 +20,8 @@ from docmind_lab.alternatives import (
     Unguarded,
 )
 from docmind_lab.alternatives.base import Alternative
-from docmind_lab.deadlines import PropagationPolicy
-from docmind_lab.measurement import MeasuredRun
+from docmind_lab.core.deadlines import PropagationPolicy
+from docmind_lab.experiments.measurement.run import MeasuredRun
 
 pytestmark = pytest.mark.wall
 

@@ -9,8 +9,8 @@ import pytest
 from laboratories import laboratory
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative, Cooperative, HardTimeout, Hybrid, Native, StopFlag
-from docmind_lab.measurement import MeasuredRun
-from docmind_lab.records import STOP_REASONS, RunOutcome
+from docmind_lab.analysis.tables import STOP_REASONS, RunOutcome
+from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.services.faults import FAULT_KINDS
 
 pytestmark = pytest.mark.wall

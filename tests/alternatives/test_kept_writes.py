@@ -17,11 +17,11 @@ from virtual_runs import VirtualRuns
 
 from docmind_lab.alternatives.base import STREAM_MODES, Progress
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.comparison import Comparison
-from docmind_lab.deadlines import Deadline, PropagationPolicy, policy_scope
-from docmind_lab.graphs.agent_node import AgentNode
-from docmind_lab.graphs.build_params import SupervisorBuildParams
-from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.deadlines import Deadline, PropagationPolicy, policy_scope
+from docmind_lab.docmind.graphs.agent_node import AgentNode
+from docmind_lab.docmind.graphs.build_params import SupervisorBuildParams
+from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.services.server import ServiceOptions
 
 # Of forty repeats at 8 s, those that are cut in the middle of a fan-out of which one branch has finished.

@@ -16,13 +16,13 @@ from langchain_core.tools import StructuredTool
 from virtual_runs import ALL_ENDS_S, CALL_ENDS_S, TIMEOUT_S, VirtualRuns
 
 from docmind_lab.alternatives import ALTERNATIVES, AsyncCancellation
-from docmind_lab.batch import Simulated
-from docmind_lab.batch.cells import Cell
-from docmind_lab.batch.worker import run_cell
-from docmind_lab.comparison.levels import node_colour_of
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.graphs.colours import COLOURS, MODELS, Colour, coloured_tool
-from docmind_lab.settings import Settings
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.graphs.colours import COLOURS, MODELS, Colour, coloured_tool
+from docmind_lab.experiments.batch import Simulated
+from docmind_lab.experiments.batch.cells import Cell
+from docmind_lab.experiments.batch.worker import run_cell
+from docmind_lab.experiments.comparison.levels import node_colour_of
 
 
 def at(instant_s: float) -> object:

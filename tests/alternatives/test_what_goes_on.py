@@ -16,14 +16,14 @@ from docmind_lab.alternatives import (
     StopFlag,
     Unguarded,
 )
-from docmind_lab.comparison import Comparison
-from docmind_lab.measurement import MeasuredRun
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.system import handbook
+from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.server import ServiceOptions
-from docmind_lab.settings import Settings
-from docmind_lab.simulation import SimulatedSystem
-from docmind_lab.system import handbook
 
 # A run takes 8 to 14 s; the deadline falls in the middle of it.
 TIMEOUT_S, RUNS = 5.0, 3

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.comparison import Comparison
-from docmind_lab.graphs.colours import Colour
-from docmind_lab.measurement import MeasuredRun, RunOrder
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.graphs.colours import Colour
+from docmind_lab.docmind.system import named_corpus
+from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
+from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.server import ServiceOptions
-from docmind_lab.settings import Settings
-from docmind_lab.simulation import SimulatedSystem
-from docmind_lab.system import named_corpus
 
 # The first question takes 10.1 s when nothing goes wrong. At 8 s validation is under way until 8.966.
 TIMEOUT_S, CALL_ENDS_S, ALL_ENDS_S = 8.0, 8.966, 10.117

@@ -7,13 +7,13 @@ import json
 import sys
 
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.comparison import Comparison, run_comparison
-from docmind_lab.comparison.virtual import runs_in_virtual_time
-from docmind_lab.records import TABLES
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.analysis.study import Study
+from docmind_lab.analysis.tables import TABLES
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.comparison import Comparison, run_comparison
+from docmind_lab.experiments.comparison.virtual import runs_in_virtual_time
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.latency import LatencyProfile
-from docmind_lab.settings import Settings
-from docmind_lab.study import Study
 from docmind_lab.workloads import workload_kind
 
 ALTERNATIVES = "unguarded,A,B,C,D,E,F,A:per_read,B:drain,D:interrupt,F:per_step"

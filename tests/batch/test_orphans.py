@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from docmind_lab.batch import Workers, orphans, processes
-from docmind_lab.errors import ConfigurationError
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.experiments.batch import Workers, orphans, processes
 
 # Loads the one file, since the package takes seconds to import.
 WORKER = f"""
@@ -57,7 +57,9 @@ def test_a_worker_ends_within_seconds_of_its_parent_that_was_killed() -> None:
 
 def test_every_pool_of_processes_has_its_workers_watch_their_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[dict[str, Any]] = []
-    monkeypatch.setattr("docmind_lab.batch.workers.ProcessPoolExecutor", lambda **options: seen.append(options))
+    monkeypatch.setattr(
+        "docmind_lab.experiments.batch.workers.ProcessPoolExecutor", lambda **options: seen.append(options)
+    )
     processes(1)()
     assert [(options["initializer"], options["initargs"]) for options in seen] == [
         (orphans.begin_worker, (os.getpid(),))

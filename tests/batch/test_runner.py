@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from loky.process_executor import ShutdownExecutorError
 
-from docmind_lab.batch import Cell, CellResult, Simulated, Workers, in_this_process, run_cells
-from docmind_lab.batch.cells import cells_of
-from docmind_lab.errors import ConfigurationError, SimulationError, SimulationStalled
+from docmind_lab.core.errors import ConfigurationError, SimulationError, SimulationStalled
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.batch import Cell, CellResult, Simulated, Workers, in_this_process, run_cells
+from docmind_lab.experiments.batch.cells import cells_of
 from docmind_lab.services.server import ServiceOptions
-from docmind_lab.settings import Settings
 
 SYSTEM = Simulated(Settings(), ServiceOptions())
 CELLS = [Cell(f"{number:03}", (), SYSTEM) for number in range(5)]
@@ -262,7 +262,7 @@ def test_an_executor_without_processes_gives_results_and_errors_as_any_does() ->
 
 
 def test_a_number_of_workers_below_one_is_refused() -> None:
-    from docmind_lab.batch import processes
+    from docmind_lab.experiments.batch import processes
 
     with pytest.raises(ConfigurationError, match="workers must be 1 or more, not 0"):
         processes(0)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from same_tables_program import digest, other_study, study
 
-from docmind_lab.study import Study
+from docmind_lab.analysis.study import Study
 from docmind_lab.workloads import WORKLOADS
 
 PROGRAM = Path(__file__).with_name("same_tables_program.py")

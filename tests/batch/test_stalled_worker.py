@@ -12,11 +12,11 @@ import pytest
 
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.alternatives.base import NodeColour, Outcome
-from docmind_lab.batch import Cell, Simulated, Workers, processes, run_cells
-from docmind_lab.comparison import Comparison
-from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.batch import Cell, Simulated, Workers, processes, run_cells
+from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.services.server import ServiceOptions
-from docmind_lab.settings import Settings
 
 
 @dataclass(frozen=True)

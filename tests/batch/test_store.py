@@ -14,10 +14,10 @@ import pytest
 from sample_runs import sample_run
 
 from docmind_lab.alternatives.base import Outcome
-from docmind_lab.batch import CellStore
-from docmind_lab.errors import RecordError
-from docmind_lab.measurement import MeasuredRun
-from docmind_lab.records import TABLES, CallRecord, EventRecord, to_frame
+from docmind_lab.analysis.cell_store import CellStore
+from docmind_lab.analysis.tables import TABLES, CallRecord, EventRecord, to_frame
+from docmind_lab.core.errors import RecordError
+from docmind_lab.experiments.measurement.run import MeasuredRun
 
 
 def call(run_id: str, **changes: Any) -> CallRecord:
@@ -122,7 +122,7 @@ def test_a_flipped_bit_is_an_error_or_changes_no_value(tmp_path: Path) -> None:
 
 def test_a_cell_of_a_newer_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = CellStore(tmp_path)
-    monkeypatch.setattr("docmind_lab.batch.store.SCHEMA_VERSION", 99)
+    monkeypatch.setattr("docmind_lab.analysis.cell_store.SCHEMA_VERSION", 99)
     store.write("000", [measured("cooperative", 1)])
     monkeypatch.undo()
     with pytest.raises(RecordError, match="schema version 99"):

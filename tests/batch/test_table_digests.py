@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from same_tables_program import digest, study
 
-from docmind_lab.study import Study
+from docmind_lab.analysis.study import Study
 
 DIGESTS = Path(__file__).with_name("table_digests.json")
 ALTERNATIVES = "unguarded,A,B,C,D,E,F"

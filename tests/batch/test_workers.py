@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from docmind_lab.batch.workers import kept_warm, workers_for
+from docmind_lab.experiments.batch.workers import kept_warm, workers_for
 
 MANY_RUNS = 1_000
 

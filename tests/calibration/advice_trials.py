@@ -18,12 +18,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from docmind_lab.conditions import with_arms
-from docmind_lab.findings.choice import CRITERIA, Choice, Criterion, choose
-from docmind_lab.findings.enough import enough_of
-from docmind_lab.findings.recommendation import recommend
-from docmind_lab.studies.diff import diff
-from docmind_lab.study import Study
+from docmind_lab.analysis.conditions import with_arms
+from docmind_lab.analysis.diff import diff
+from docmind_lab.analysis.findings.choice import CRITERIA, Choice, Criterion, choose
+from docmind_lab.analysis.findings.enough import enough_of
+from docmind_lab.analysis.findings.recommendation import recommend
+from docmind_lab.analysis.study import Study
 
 POOLS = Path(__file__).parent
 MANIFEST = {"schema_version": 3, "study_id": "pool", "design": {"seed": 0}}
@@ -74,7 +74,7 @@ HEADER = (
 
 def pool(name: str = "pool") -> pd.DataFrame:
     """The runs of a pool."""
-    from docmind_lab.records import typed
+    from docmind_lab.analysis.tables import typed
 
     return typed("runs", pd.read_parquet(POOLS / f"{name}.parquet"))
 
@@ -260,7 +260,7 @@ def _faults(runs: pd.DataFrame) -> str:
 
 
 def _study(runs: pd.DataFrame) -> Study:
-    from docmind_lab.records import concatenated, to_frame
+    from docmind_lab.analysis.tables import concatenated, to_frame
 
     return Study(concatenated("runs", [runs]), to_frame("calls", []), to_frame("events", []), MANIFEST)
 

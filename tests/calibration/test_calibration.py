@@ -9,7 +9,7 @@ import pytest
 from advice_trials import HEADER, TRIALS, Trial, calibrated, drawn, means_of, pool, truly_worse_by
 
 import docmind_lab as dl
-from docmind_lab.findings.choice import choose
+from docmind_lab.analysis.findings.choice import choose
 
 DOCS = Path(__file__).parents[2] / "docs" / "studies.md"
 

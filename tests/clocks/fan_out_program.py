@@ -26,7 +26,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.prebuilt import ToolNode
 
-from docmind_lab.clocks.virtual import VirtualClock
+from docmind_lab.virtual_time import VirtualClock
 
 BUDGET_S = 12.0
 

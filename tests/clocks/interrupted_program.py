@@ -17,17 +17,17 @@ from typing import Any
 from tqdm.std import tqdm
 
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.batch import Workers, cells, in_this_process
-from docmind_lab.batch.worker import run_cell
-from docmind_lab.cli import main as command_line
-from docmind_lab.comparison import Comparison
-from docmind_lab.comparison import virtual as comparison_virtual
-from docmind_lab.comparison.virtual import simulated
-from docmind_lab.services.latency import LatencyProfile
-from docmind_lab.settings import Settings
-from docmind_lab.simulation import SimulatedSystem
-from docmind_lab.studies import cells as study_cells
-from docmind_lab.studies import runner
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.batch import Workers, cells, in_this_process
+from docmind_lab.experiments.batch.worker import run_cell
+from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.comparison import virtual as comparison_virtual
+from docmind_lab.experiments.comparison.virtual import simulated
+from docmind_lab.experiments.measurement.simulation import SimulatedSystem
+from docmind_lab.experiments.sweeps import cells as study_cells
+from docmind_lab.experiments.sweeps import runner
+from docmind_lab.interfaces.cli import main as command_line
 
 STUDY = """
 name = "interrupted"

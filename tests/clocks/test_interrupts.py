@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from job_program import PATIENCE_S, TESTS, JobProgram, eventually, job_program
 
-from docmind_lab.clocks.virtual import VirtualClock
-from docmind_lab.errors import SimulationError
-from docmind_lab.studies.folder import load
-from docmind_lab.study import Study
+from docmind_lab.analysis.study import Study
+from docmind_lab.analysis.study_folder import load
+from docmind_lab.core.errors import SimulationError
+from docmind_lab.virtual_time import VirtualClock
 
 INTERRUPTED, RUNS = 130, 9
 
@@ -140,7 +140,7 @@ def test_a_handler_that_raises_no_interrupt_ends_no_run() -> None:
 
 
 def test_a_run_without_result_and_error_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    from docmind_lab.clocks.virtual import clock, ending
+    from docmind_lab.virtual_time import clock, ending
 
     def gone(self: Any) -> None:
         self.has_ended = True

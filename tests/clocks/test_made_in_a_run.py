@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from docmind_lab.clocks.virtual import VirtualClock
-from docmind_lab.errors import SimulationError
+from docmind_lab.core.errors import SimulationError
+from docmind_lab.virtual_time import VirtualClock
 
 
 def napped(seconds: float) -> float:

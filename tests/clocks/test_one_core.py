@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from docmind_lab.clocks.virtual import VirtualClock, one_core, outside_simulation
-from docmind_lab.clocks.virtual.one_core import OneCore
+from docmind_lab.virtual_time import VirtualClock, one_core, outside_simulation
+from docmind_lab.virtual_time.one_core import OneCore
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2, reason="needs Linux and two cores"

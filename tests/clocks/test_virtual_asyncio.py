@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from docmind_lab.clocks.virtual import VirtualClock
-from docmind_lab.clocks.virtual.event_loop import VirtualEventLoop
+from docmind_lab.virtual_time import VirtualClock
+from docmind_lab.virtual_time.event_loop import VirtualEventLoop
 
 
 def test_timeouts_and_executors_share_one_time() -> None:

@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from docmind_lab.clocks import WALL, Clock
-from docmind_lab.clocks.virtual import VirtualClock, current_clock
-from docmind_lab.clocks.virtual.clock import require_supported_python
-from docmind_lab.deadlines import Deadline
-from docmind_lab.errors import ConfigurationError, SimulationError
+from docmind_lab.core.clock import Clock
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.errors import ConfigurationError, SimulationError
+from docmind_lab.core.wall_clock import WALL
+from docmind_lab.virtual_time import VirtualClock, current_clock
+from docmind_lab.virtual_time.clock import require_supported_python
 
 # ---- a clock
 
@@ -112,7 +113,7 @@ def test_a_run_inside_a_run_is_refused_by_name() -> None:
 
 def test_a_second_run_of_a_clock_is_refused_by_name() -> None:
     clock, refused = VirtualClock(), []
-    from docmind_lab.clocks.virtual import outside_simulation
+    from docmind_lab.virtual_time import outside_simulation
 
     def other_thread() -> None:
         try:

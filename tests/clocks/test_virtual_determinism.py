@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from fan_out_program import table
 
-from docmind_lab.clocks.virtual import VirtualClock
-from docmind_lab.errors import SimulatedDeadlock
+from docmind_lab.core.errors import SimulatedDeadlock
+from docmind_lab.virtual_time import VirtualClock
 
 
 def test_twenty_repeats_give_one_table() -> None:

@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 import pytest
 
-from docmind_lab.clocks.virtual import VirtualClock, outside_simulation
-from docmind_lab.errors import SimulatedDeadlock, SimulationError, SimulationStalled
+from docmind_lab.core.errors import SimulatedDeadlock, SimulationError, SimulationStalled
+from docmind_lab.virtual_time import VirtualClock, outside_simulation
 
 
 def abba() -> None:

@@ -14,8 +14,8 @@ from types import ModuleType
 
 import pytest
 
-from docmind_lab.clocks.virtual import VirtualClock, patches
-from docmind_lab.clocks.virtual.patches import primitives_in_place
+from docmind_lab.virtual_time import VirtualClock, patches
+from docmind_lab.virtual_time.patches import primitives_in_place
 
 
 @pytest.mark.wall
@@ -157,9 +157,9 @@ def test_overlapping_blocks_put_the_names_back_when_the_last_one_ends() -> None:
 
 def test_no_module_holds_a_replacement_after_a_run() -> None:
     VirtualClock().run(time.sleep, 1)
-    from docmind_lab.clocks.virtual import patches
+    from docmind_lab.virtual_time import patches
 
-    own = "docmind_lab.clocks.virtual"
+    own = "docmind_lab.virtual_time"
     held = [
         (name, key)
         for name, module in list(sys.modules.items())
@@ -173,7 +173,7 @@ def test_no_module_holds_a_replacement_after_a_run() -> None:
 def test_importing_patches_nothing() -> None:
     code = (
         "import time, threading; before = time.sleep, threading.Lock, threading.Thread.start\n"
-        "import docmind_lab.clocks.virtual\n"
+        "import docmind_lab.virtual_time\n"
         "print(before == (time.sleep, threading.Lock, threading.Thread.start))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -20,7 +20,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import RetryPolicy, TimeoutPolicy
 from qdrant_client import AsyncQdrantClient, QdrantClient
 
-from docmind_lab.clocks.virtual import VirtualClock
+from docmind_lab.virtual_time import VirtualClock
 
 EXPECTED_STREAM = [("n1.0", 1), ("n2.0", 2), ("n3.0", 3), ("ask", 3), ("tools", 9)]
 

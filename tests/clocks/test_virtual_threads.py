@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from docmind_lab.clocks.virtual import VirtualClock
+from docmind_lab.virtual_time import VirtualClock
 
 
 def in_threads(*functions: Callable[[], object]) -> None:

@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from docmind_lab.clocks.charges import parse_charge
-from docmind_lab.comparison import compare
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.studies.design import StudyDesign
-from docmind_lab.study import Study
+from docmind_lab.analysis.study import Study
+from docmind_lab.core.charges import parse_charge
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.experiments.comparison import compare
+from docmind_lab.experiments.sweeps.design import StudyDesign
 
 
 def studied(**options: object) -> Study:

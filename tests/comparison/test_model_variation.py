@@ -8,14 +8,14 @@ import pandas as pd
 import pytest
 
 from docmind_lab.alternatives import Unguarded
-from docmind_lab.comparison import Comparison, compare
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.records import to_frame
-from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.analysis.tables import to_frame
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.system import handbook
+from docmind_lab.experiments.comparison import Comparison, compare
+from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.server import ServiceOptions
-from docmind_lab.settings import Settings
-from docmind_lab.simulation import SimulatedSystem
-from docmind_lab.system import handbook
 
 QUALITY = ["source_recall", "answer_score", "llm_calls"]
 PROFILE = LatencyProfile.named("typical")

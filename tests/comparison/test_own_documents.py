@@ -14,26 +14,26 @@ import pytest
 import docmind_lab as dl
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.batch.cells import cells_of
-from docmind_lab.batch.worker import run_cell
-from docmind_lab.comparison import Comparison, run_comparison
-from docmind_lab.comparison.asked import Asked
-from docmind_lab.comparison.documents import Documents, documents_of
-from docmind_lab.comparison.replays import replayed_comparison
-from docmind_lab.comparison.virtual import simulated
-from docmind_lab.errors import ConfigurationError, RecordError
-from docmind_lab.libraries import LibraryPlace, index_folder
-from docmind_lab.recordings.recording import Recording
-from docmind_lab.records import TABLES
-from docmind_lab.reports.asked import asked as section_on_what_was_asked
-from docmind_lab.reports.parts import Facts
-from docmind_lab.retrieval import Question
-from docmind_lab.services.latency import LatencyProfile
-from docmind_lab.settings import Settings
-from docmind_lab.studies import design as studies_design
-from docmind_lab.studies import replayed as studies_replayed
-from docmind_lab.studies.design import StudyDesign
-from docmind_lab.study import Study
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.analysis.study import Study
+from docmind_lab.analysis.tables import TABLES
+from docmind_lab.core.errors import ConfigurationError, RecordError
+from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.documents import LibraryPlace, index_folder
+from docmind_lab.docmind.retrieval import Question
+from docmind_lab.experiments.batch.cells import cells_of
+from docmind_lab.experiments.batch.worker import run_cell
+from docmind_lab.experiments.comparison import Comparison, run_comparison
+from docmind_lab.experiments.comparison.asked import Asked
+from docmind_lab.experiments.comparison.documents import Documents, documents_of
+from docmind_lab.experiments.comparison.replays import replayed_comparison
+from docmind_lab.experiments.comparison.virtual import simulated
+from docmind_lab.experiments.recordings.recording import Recording
+from docmind_lab.experiments.sweeps import design as studies_design
+from docmind_lab.experiments.sweeps import replayed as studies_replayed
+from docmind_lab.experiments.sweeps.design import StudyDesign
+from docmind_lab.interfaces.reports.asked import asked as section_on_what_was_asked
+from docmind_lab.interfaces.reports.parts import Facts
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 QUESTIONS = EXAMPLES / "harbour-questions.jsonl"

@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from docmind_lab.agreement import agreement
 from docmind_lab.alternatives import Unguarded
-from docmind_lab.comparison import Comparison, compare, run_comparison
-from docmind_lab.comparison.asked import Asked
-from docmind_lab.comparison.asking import comparison_of
-from docmind_lab.comparison.design import SIDE_BY_SIDE
-from docmind_lab.manifest import MachineUse
-from docmind_lab.recordings.choices import NOTHING_KEPT
-from docmind_lab.services.latency import LatencyProfile
-from docmind_lab.settings import Settings
-from docmind_lab.studies.design import StudyDesign
-from docmind_lab.summary import summarise
+from docmind_lab.analysis.agreement import agreement
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.analysis.manifest import MachineUse
+from docmind_lab.analysis.summary import summarise
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.comparison import Comparison, compare, run_comparison
+from docmind_lab.experiments.comparison.asked import Asked
+from docmind_lab.experiments.comparison.asking import comparison_of
+from docmind_lab.experiments.comparison.design import SIDE_BY_SIDE
+from docmind_lab.experiments.recordings.choices import NOTHING_KEPT
+from docmind_lab.experiments.sweeps.design import StudyDesign
 
 # One slot of one run: waits of tenths of a second, long beside the CPU time of Python (0.1 s a run) and short enough
 # for a test.

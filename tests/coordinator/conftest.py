@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from docmind_lab.coordinator import MultiAgentCoordinator
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.coordinator import MultiAgentCoordinator
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions, ServiceProcess
-from docmind_lab.settings import Settings
 
 QUESTION = "What does a with statement do with its context manager?"
 

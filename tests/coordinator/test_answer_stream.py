@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from docmind_lab.coordinator import AgentResponse, AnswerStream, MultiAgentCoordinator
-from docmind_lab.coordinator.answer_stream import chunks_of
+from docmind_lab.docmind.coordinator import AgentResponse, AnswerStream, MultiAgentCoordinator
+from docmind_lab.docmind.coordinator.answer_stream import chunks_of
 
 QUESTION = "What does a with statement do with its context manager?"
 Made = Callable[..., MultiAgentCoordinator]

@@ -10,9 +10,9 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from docmind_lab.alternatives import ALTERNATIVES, StopFlag
-from docmind_lab.coordinator import MultiAgentCoordinator
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.settings import Settings
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.coordinator import MultiAgentCoordinator
 
 pytestmark = pytest.mark.wall
 

@@ -8,8 +8,8 @@ import pytest
 from stub_server import StubConnection, StubRequest, StubServer
 from typer.testing import CliRunner
 
-from docmind_lab.cli.app import app
-from docmind_lab.coordinator import MultiAgentCoordinator
+from docmind_lab.docmind.coordinator import MultiAgentCoordinator
+from docmind_lab.interfaces.cli.app import app
 from docmind_lab.services.server import ServiceAddresses
 
 pytestmark = pytest.mark.wall

@@ -13,14 +13,14 @@ from prometheus_client import generate_latest
 
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.alternatives.base import Outcome
-from docmind_lab.comparison import Comparison
-from docmind_lab.coordinator.queries import Closing, EndedQuery
-from docmind_lab.deadlines import Deadline
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.recorder import Recorder
-from docmind_lab.settings import Settings
-from docmind_lab.telemetry import RunMetrics, Telemetry
-from docmind_lab.telemetry.queries import measured_query
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.coordinator.queries import Closing, EndedQuery
+from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.interfaces.telemetry import RunMetrics, Telemetry
+from docmind_lab.interfaces.telemetry.queries import measured_query
+from docmind_lab.network.recorder import Recorder
 
 pytest.importorskip("opentelemetry.sdk.trace")
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -107,7 +107,7 @@ def test_queries_that_nobody_was_told_of_are_counted_at_the_end(
     def broken(*arguments: Any) -> None:
         raise RuntimeError("no run can be made of it")
 
-    monkeypatch.setattr("docmind_lab.telemetry.telling.measured_query", broken)
+    monkeypatch.setattr("docmind_lab.interfaces.telemetry.telling.measured_query", broken)
     asked = coordinator(timeout_s=0.001, telemetry=Telemetry(metrics=RunMetrics()))
     asked.process_query(QUESTION)
     asked.close()

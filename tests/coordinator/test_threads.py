@@ -6,9 +6,9 @@ from itertools import combinations
 
 from manual_clock import ManualClock
 
-from docmind_lab.coordinator.coordinator import _thread_key
-from docmind_lab.coordinator.threads import ConversationThreads
-from docmind_lab.deadlines import Deadline
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.docmind.coordinator.coordinator import _thread_key
+from docmind_lab.docmind.coordinator.threads import ConversationThreads
 
 OVER = Deadline(at_s=99.0, limit_s=1.0, clock=ManualClock(100.0))
 

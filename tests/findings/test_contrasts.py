@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from sample_runs import sample_run
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.findings.contrasts import MEASURES, contrasts
-from docmind_lab.records import RunRecord, to_frame
+from docmind_lab.analysis.findings.contrasts import MEASURES, contrasts
+from docmind_lab.analysis.tables import RunRecord, to_frame
+from docmind_lab.core.errors import ConfigurationError
 
 
 def runs_of(*records: RunRecord) -> pd.DataFrame:

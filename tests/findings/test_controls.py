@@ -9,9 +9,9 @@ from made_up_findings import late, left_alone, table
 from sample_runs import sample_run
 from scipy import stats
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.findings import aa, enforcement
-from docmind_lab.findings.controls import AA_MEASURES
+from docmind_lab.analysis.findings import aa, enforcement
+from docmind_lab.analysis.findings.controls import AA_MEASURES
+from docmind_lab.core.errors import ConfigurationError
 
 
 def verdict(*records) -> str:

@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.findings import decision_table
+from docmind_lab.analysis.findings import decision_table
+from docmind_lab.core.errors import ConfigurationError
 
 
 def test_every_total_of_adr_056_follows_from_its_scores() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 import docmind_lab as dl
 from docmind_lab.alternatives.fake_timeout import FakeTimeout
-from docmind_lab.findings import aa, enforcement, recommend, scorecard
-from docmind_lab.records import concatenated
+from docmind_lab.analysis.findings import aa, enforcement, recommend, scorecard
+from docmind_lab.analysis.tables import concatenated
 
 EVERY = ("unguarded", "A", "B", "C", "D", "E", "F", "B:naive", FakeTimeout())
 BUDGET_S = 10.0

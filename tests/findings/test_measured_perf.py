@@ -7,10 +7,10 @@ import pytest
 from made_up_findings import four_options, late, left_alone, table
 from sample_runs import sample_run
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.findings import PerfMap
-from docmind_lab.findings.measured_perf import COMPONENTS, measures_of
-from docmind_lab.records import concatenated
+from docmind_lab.analysis.findings import PerfMap
+from docmind_lab.analysis.findings.measured_perf import COMPONENTS, measures_of
+from docmind_lab.analysis.tables import concatenated
+from docmind_lab.core.errors import ConfigurationError
 
 
 def means_of(runs):

@@ -11,11 +11,11 @@ from sample_calls import call
 from sample_runs import sample_run
 
 from docmind_lab.alternatives.fake_timeout import FakeTimeout
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.findings import recommend
-from docmind_lab.findings.recommendation import missing_runs
-from docmind_lab.records import to_frame
-from docmind_lab.statistics import wilson_lower
+from docmind_lab.analysis.findings import recommend
+from docmind_lab.analysis.findings.recommendation import missing_runs
+from docmind_lab.analysis.statistics import wilson_lower
+from docmind_lab.analysis.tables import to_frame
+from docmind_lab.core.errors import ConfigurationError
 
 
 def arm_runs(budget_s: float, in_time: int, runs: int, alternative: str = "cooperative", **changes) -> list:

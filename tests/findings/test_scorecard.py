@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from made_up_findings import LETTERS, four_options
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.findings import PerfMap, Scorecard, scorecard
-from docmind_lab.findings.measured_perf import COMPONENTS
-from docmind_lab.records import concatenated
+from docmind_lab.analysis.findings import PerfMap, Scorecard, scorecard
+from docmind_lab.analysis.findings.measured_perf import COMPONENTS
+from docmind_lab.analysis.tables import concatenated
+from docmind_lab.core.errors import ConfigurationError
 
 # What A would be like if its deadline hardly held and much went on afterwards.
 BAD_A = {"caller_overrun_s": 3.0, "busy_after_deadline_s": 5.0, "source_recall": 0.0, "outcome": "timed_out"}

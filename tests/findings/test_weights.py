@@ -8,9 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.findings import decision_table, one_at_a_time
-from docmind_lab.findings.weights import leaders, nearest_changes, shares_of_simplex, simplex_percent, winner_of
+from docmind_lab.analysis.findings import decision_table, one_at_a_time
+from docmind_lab.analysis.findings.weights import (
+    leaders,
+    nearest_changes,
+    shares_of_simplex,
+    simplex_percent,
+    winner_of,
+)
+from docmind_lab.core.errors import ConfigurationError
 
 SCORES = st.lists(st.lists(st.integers(0, 100), min_size=3, max_size=3), min_size=2, max_size=4)
 

@@ -17,8 +17,8 @@ from langgraph.graph.state import CompiledStateGraph
 from pydantic import Field, PrivateAttr
 from qdrant_client import AsyncQdrantClient, QdrantClient
 
-from docmind_lab.deadlines import Deadline
-from docmind_lab.graphs import (
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.docmind.graphs import (
     SUPERVISOR_PROMPT,
     MultiAgentGraphState,
     SupervisorBuildParams,
@@ -26,9 +26,9 @@ from docmind_lab.graphs import (
     build_role_agents,
     create_forward_message_tool,
 )
-from docmind_lab.recorder import Recorder
-from docmind_lab.retrieval import Chunk, SearchIndex
-from docmind_lab.retrieval.tool import RetrievalResources
+from docmind_lab.docmind.retrieval import Chunk, SearchIndex
+from docmind_lab.docmind.retrieval.tool import RetrievalResources
+from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.scripted_model import Conversation, reply_to
 
 Say = Callable[[list[BaseMessage], Mapping[str, Any]], AIMessage]

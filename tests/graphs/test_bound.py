@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableLambda
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import get_runtime
 
-from docmind_lab.graphs.bound import bound
+from docmind_lab.alternatives.bound import bound
 
 
 class State(TypedDict):

@@ -9,10 +9,10 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 
-from docmind_lab.clocks import WALL
-from docmind_lab.deadlines import Deadline
-from docmind_lab.graphs.fence import Fence, FencedSaver, fenced
-from docmind_lab.recorder import Recorder
+from docmind_lab.alternatives.fence import Fence, FencedSaver, fenced
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.wall_clock import WALL
+from docmind_lab.network.recorder import Recorder
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 

@@ -16,11 +16,11 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_openai import ChatOpenAI
 from manual_clock import ManualClock
 
-from docmind_lab.budgets import Budget, Meter, metering
-from docmind_lab.deadlines import Deadline
-from docmind_lab.errors import CallsSpent, SpendingRefused, TokensSpent
-from docmind_lab.graphs.model_calls import ModelCalls
-from docmind_lab.recorder import Recorder, recording
+from docmind_lab.core.budgets import Budget, Meter, metering
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.errors import CallsSpent, SpendingRefused, TokensSpent
+from docmind_lab.docmind.graphs.model_calls import ModelCalls
+from docmind_lab.network.recorder import Recorder, recording
 
 REQUEST = httpx2.Request("POST", "http://127.0.0.1/v1")
 

@@ -6,7 +6,7 @@ import pytest
 from langgraph.channels import BinaryOperatorAggregate
 from langgraph.graph import StateGraph
 
-from docmind_lab.graphs.state import Merged, MultiAgentGraphState, merge_visits
+from docmind_lab.docmind.graphs.state import Merged, MultiAgentGraphState, merge_visits
 
 
 def test_a_copy_has_the_value_and_goes_its_own_way():

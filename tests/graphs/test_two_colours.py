@@ -11,9 +11,9 @@ import pytest
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
-from docmind_lab.clocks import VirtualClock
-from docmind_lab.deadlines import Deadline, current_deadline, deadline_scope
-from docmind_lab.graphs.two_colours import Steps, StepsNode, Waiting, afinish, finish, pause, together
+from docmind_lab.core.deadlines import Deadline, current_deadline, deadline_scope
+from docmind_lab.docmind.graphs.two_colours import Steps, StepsNode, Waiting, afinish, finish, pause, together
+from docmind_lab.virtual_time import VirtualClock
 
 Drive = Callable[[Steps[Any]], Any]
 DRIVERS: list[Drive] = [finish, lambda steps: asyncio.run(afinish(steps))]

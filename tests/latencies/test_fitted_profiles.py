@@ -14,16 +14,17 @@ import typer
 from sample_calls import call
 from sample_runs import sample_run
 
-from docmind_lab import plots
-from docmind_lab.cli.profile import profile as profile_command
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.latencies import read_calls, save_profile
-from docmind_lab.latencies.parts import split_calls
-from docmind_lab.plots.latency_fits import latency_fit, latency_fit_frame, save_latency_fit
-from docmind_lab.randomness import DrawKey
-from docmind_lab.records import EventRecord, to_frame
-from docmind_lab.services.latency import LatencyProfile
-from docmind_lab.study import Study
+from docmind_lab.analysis import plots
+from docmind_lab.analysis.latency.files import save_profile
+from docmind_lab.analysis.latency.parts import split_calls
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.analysis.latency.sources import read_calls
+from docmind_lab.analysis.plots.latency_fits import latency_fit, latency_fit_frame, save_latency_fit
+from docmind_lab.analysis.study import Study
+from docmind_lab.analysis.tables import EventRecord, to_frame
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.randomness import DrawKey
+from docmind_lab.interfaces.cli.profile import profile as profile_command
 
 MAPPED = {"latency_s": "duration_ms:ms", "output_tokens": "tokens", "outcome": "status"}
 

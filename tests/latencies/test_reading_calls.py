@@ -9,11 +9,11 @@ import pytest
 from sample_calls import call
 from sample_runs import sample_run
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.latencies.parts import split_calls
-from docmind_lab.latencies.sources import read_calls
-from docmind_lab.records import EventRecord, to_frame
-from docmind_lab.study import Study
+from docmind_lab.analysis.latency.parts import split_calls
+from docmind_lab.analysis.latency.sources import read_calls
+from docmind_lab.analysis.study import Study
+from docmind_lab.analysis.tables import EventRecord, to_frame
+from docmind_lab.core.errors import ConfigurationError
 
 ROWS = [
     {"duration_ms": 900.0, "ttft_ms": 400.0, "tokens": 25, "status": "ok", "type": "llm"},

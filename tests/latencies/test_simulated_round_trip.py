@@ -3,16 +3,16 @@
 import pytest
 
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.comparison import Comparison
-from docmind_lab.latencies import read_calls
-from docmind_lab.latencies.parts import split_calls
-from docmind_lab.randomness import DrawKey
-from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.analysis.latency.parts import split_calls
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.analysis.latency.sources import read_calls
+from docmind_lab.analysis.study import Study
+from docmind_lab.core.randomness import DrawKey
+from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.system import named_corpus
+from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.server import ServiceOptions
-from docmind_lab.settings import Settings
-from docmind_lab.simulation import SimulatedSystem
-from docmind_lab.study import Study
-from docmind_lab.system import named_corpus
 
 TRUTH = LatencyProfile.named("typical")
 RUNS = 60

@@ -18,8 +18,8 @@ from typing import Any
 
 from library_folders import contents, write
 
-from docmind_lab.errors import RecordError
-from docmind_lab.libraries import index_folder, open_library
+from docmind_lab.core.errors import RecordError
+from docmind_lab.docmind.documents import index_folder, open_library
 
 OLD = {"a.md": "# A\n\nOf pumps.\n", "b.txt": "Of valves.", "c.html": "<p>Of pipes.</p>", "d.txt": "Of dams."}
 NEW = {

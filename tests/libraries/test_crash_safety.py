@@ -12,8 +12,8 @@ import killed_runs
 import pytest
 from library_folders import contents, write
 
-from docmind_lab.errors import RecordError
-from docmind_lab.libraries import index_folder, open_library, store
+from docmind_lab.core.errors import RecordError
+from docmind_lab.docmind.documents import index_folder, open_library, store
 
 FILES = {"a.md": "# A\n\nOf pumps.\n", "b.txt": "Of valves.", "c.html": "<p>Of pipes.</p>"}
 

@@ -8,9 +8,9 @@ import re
 import pytest
 from qdrant_client import QdrantClient
 
-from docmind_lab.libraries import load_project_docs
-from docmind_lab.retrieval import Question, RetrievedDocument, SearchIndex, answer_score, load_questions, search
-from docmind_lab.retrieval.questions import contains_fact, normalise
+from docmind_lab.docmind.documents import load_project_docs
+from docmind_lab.docmind.retrieval import Question, RetrievedDocument, SearchIndex, answer_score, load_questions, search
+from docmind_lab.docmind.retrieval.questions import contains_fact, normalise
 
 LIBRARY = load_project_docs()
 QUESTIONS = load_questions("handbook")
@@ -24,7 +24,7 @@ def test_the_handbook_is_the_same_in_every_version():
 
 def test_it_has_a_page_for_each_word_and_each_page_fits_the_corpus():
     assert len(LIBRARY.topics) == 12
-    folder = importlib.resources.files("docmind_lab.data").joinpath("handbook")
+    folder = importlib.resources.files("docmind_lab.core.data").joinpath("handbook")
     for topic in LIBRARY.topics:
         assert 150 <= len(folder.joinpath(topic).read_text(encoding="utf-8").split()) <= 400
 

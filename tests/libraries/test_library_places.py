@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from library_folders import write
 
-from docmind_lab.errors import RecordError
-from docmind_lab.libraries import LibraryPlace, index_folder, store
-from docmind_lab.libraries.store import Manifest
-from docmind_lab.system import named_corpus
+from docmind_lab.core.errors import RecordError
+from docmind_lab.docmind.documents import LibraryPlace, index_folder, store
+from docmind_lab.docmind.documents.store import Manifest
+from docmind_lab.docmind.system import named_corpus
 
 
 def indexed(folder: Path, **texts: str) -> Path:

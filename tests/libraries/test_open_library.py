@@ -9,9 +9,9 @@ import pytest
 from library_folders import write
 from qdrant_client import QdrantClient
 
-from docmind_lab.errors import RecordError
-from docmind_lab.libraries import index_folder, open_library
-from docmind_lab.retrieval import SearchIndex, search
+from docmind_lab.core.errors import RecordError
+from docmind_lab.docmind.documents import index_folder, open_library
+from docmind_lab.docmind.retrieval import SearchIndex, search
 
 FILES = {
     "a.md": "# A\n\nOf pumps. See [b](sub/b.html), [again](sub/b.html#x), [gone](gone.md), [me](a.md), [c](c).\n",

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docmind_lab.libraries.documents import UnreadableDocument, clean_text
-from docmind_lab.libraries.readers import SUFFIXES, read_document, reader_name
-from docmind_lab.libraries.text_files import decode
-from docmind_lab.retrieval.corpus import CHUNK_CHARACTERS
+from docmind_lab.docmind.documents.documents import UnreadableDocument, clean_text
+from docmind_lab.docmind.documents.readers import SUFFIXES, read_document, reader_name
+from docmind_lab.docmind.documents.text_files import decode
+from docmind_lab.docmind.retrieval.corpus import CHUNK_CHARACTERS
 
 
 def passages(name: str, text: str | bytes) -> list[tuple[str, str]]:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docmind_lab.libraries.topics import linked_topics, resolved, topic_of
-from docmind_lab.retrieval import Question, RetrievedDocument, answer_score, clean_metadata
+from docmind_lab.docmind.documents.topics import linked_topics, resolved, topic_of
+from docmind_lab.docmind.retrieval import Question, RetrievedDocument, answer_score, clean_metadata
 
 # What POSIX allows in a name, undecodable bytes included, which Python shows as lone surrogates.
 NAMES = st.one_of(st.text(min_size=1, max_size=12), st.binary(min_size=1, max_size=12).map(os.fsdecode)).filter(

@@ -16,10 +16,10 @@ from langchain.agents import create_agent
 from langchain_openai import ChatOpenAI
 from langgraph.graph import END, START, StateGraph
 
-from docmind_lab.cli import main
-from docmind_lab.errors import ConfigurationError, GraphError, NotSimulated
-from docmind_lab.lint import lint_graph
-from docmind_lab.testing import assert_keeps_deadline
+from docmind_lab.core.errors import ConfigurationError, GraphError, NotSimulated
+from docmind_lab.experiments.lint import lint_graph
+from docmind_lab.experiments.testing import assert_keeps_deadline
+from docmind_lab.interfaces.cli import main
 
 INPUT = {"question": "What is yield?"}
 

@@ -15,8 +15,8 @@ from langchain.agents import AgentState
 from langchain_core.tools import StructuredTool
 from langchain_openai import ChatOpenAI
 
-from docmind_lab.lint import LintReport, lint_graph
-from docmind_lab.lint.facts import NodeFacts
+from docmind_lab.experiments.lint import LintReport, lint_graph
+from docmind_lab.experiments.lint.facts import NodeFacts
 
 sys.path.append(str(Path(__file__).parents[1] / "own"))
 import graphs_agent

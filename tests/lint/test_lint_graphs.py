@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.comparison import compare
-from docmind_lab.lint import LintReport, lint_graph
+from docmind_lab.experiments.comparison import compare
+from docmind_lab.experiments.lint import LintReport, lint_graph
 
 QUESTION = "What does a with statement do?"
 GRAPHS: dict[str, Any] = {

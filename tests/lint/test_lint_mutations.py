@@ -17,7 +17,7 @@ from langchain.agents import create_agent
 from langchain_openai import ChatOpenAI
 from langgraph.graph import END, START, StateGraph
 
-from docmind_lab.lint import LintReport, lint_graph
+from docmind_lab.experiments.lint import LintReport, lint_graph
 
 INPUT = {"question": "What is yield?"}
 

@@ -14,11 +14,11 @@ import openai
 import pytest
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
-from docmind_lab.deadlines import Deadline, deadline_scope
-from docmind_lab.errors import EndpointRefused
+from docmind_lab.core.deadlines import Deadline, deadline_scope
+from docmind_lab.core.errors import EndpointRefused
+from docmind_lab.core.settings import Settings
 from docmind_lab.network import Attempt, HttpClients, LogicalCall, call_scope, current_call
 from docmind_lab.network.attempts import HEADER_PREFIX
-from docmind_lab.settings import Settings
 
 MESSAGES: Any = [{"role": "user", "content": "Why?"}]
 BODY = json.dumps(

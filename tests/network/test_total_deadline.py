@@ -20,7 +20,7 @@ import httpx2
 import openai
 import pytest
 
-from docmind_lab.deadlines import Deadline, deadline_scope
+from docmind_lab.core.deadlines import Deadline, deadline_scope
 from docmind_lab.network import (
     AsyncHttpx2Transport,
     AsyncHttpxTransport,

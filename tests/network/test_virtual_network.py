@@ -15,11 +15,11 @@ import httpcore
 import httpcore2
 import pytest
 
-from docmind_lab.clocks import VirtualClock
-from docmind_lab.deadlines import Deadline, deadline_scope
+from docmind_lab.core.deadlines import Deadline, deadline_scope
 from docmind_lab.network.streams import SyncBackend, SyncBackend2
 from docmind_lab.network.virtual_network import Address, virtual_network
 from docmind_lab.network.virtual_wire import Wire
+from docmind_lab.virtual_time import VirtualClock
 
 REPLY = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello"
 HEAD, BODY = REPLY[:-5], REPLY[-5:]

@@ -51,10 +51,10 @@ def main() -> None:
     from langsmith import Client
     from langsmith.run_trees import get_cached_client
 
-    from docmind_lab.deadlines import Deadline
+    from docmind_lab.core.deadlines import Deadline
+    from docmind_lab.core.settings import Settings
     from docmind_lab.network import langsmith_tracing
-    from docmind_lab.recorder import Recorder, recording
-    from docmind_lab.settings import Settings
+    from docmind_lab.network.recorder import Recorder, recording
 
     what, allowed = sys.argv[1], sys.argv[2:]
     settings = Settings(security={"allow_remote_endpoints": bool(allowed), "endpoint_allowlist": allowed})
@@ -76,7 +76,7 @@ def main() -> None:
         count("query", langsmith_tracing._direct_client() if allowed else None)
     else:
         from docmind_lab import compare
-        from docmind_lab.coordinator import MultiAgentCoordinator
+        from docmind_lab.docmind.coordinator import MultiAgentCoordinator
 
         with MultiAgentCoordinator(settings) as coordinator:
             response = coordinator.process_query("What does a with statement do?")

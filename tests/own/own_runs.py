@@ -6,13 +6,13 @@ import warnings
 from typing import Any
 
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.comparison import Comparison
-from docmind_lab.measurement import MeasuredRun
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.server import ServiceOptions
-from docmind_lab.settings import Settings
-from docmind_lab.simulation import SimulatedSystem
 from docmind_lab.workloads.own import own_graph
 
 with warnings.catch_warnings():

@@ -13,8 +13,8 @@ import httpx
 import httpx2
 import pytest
 
-from docmind_lab.deadlines import Deadline
-from docmind_lab.errors import RunCut
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.errors import RunCut
 from docmind_lab.network.attempts import Attempt, LogicalCall
 from docmind_lab.network.guests import GuestHooks, Passage
 from docmind_lab.network.taps import tapped

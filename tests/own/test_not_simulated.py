@@ -18,7 +18,7 @@ from langgraph.graph import START, StateGraph
 from own_runs import simulated
 from typing_extensions import TypedDict
 
-from docmind_lab.errors import NotSimulated
+from docmind_lab.core.errors import NotSimulated
 
 
 class State(TypedDict, total=False):

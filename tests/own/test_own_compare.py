@@ -13,8 +13,8 @@ import pytest
 from own_runs import QUESTION
 
 import docmind_lab as dl
-from docmind_lab.cli.app import main
-from docmind_lab.study import Study
+from docmind_lab.analysis.study import Study
+from docmind_lab.interfaces.cli.app import main
 
 HERE = Path(__file__).parent
 

@@ -11,11 +11,11 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
 from langgraph.types import Command
 
-from docmind_lab.addresses import displayed
 from docmind_lab.alternatives.base import FreeState, Progress, run_to_outcome, run_to_outcome_async
-from docmind_lab.deadlines import DEADLINE_KEY, Deadline
-from docmind_lab.errors import NotSimulated, RunCut
-from docmind_lab.recorder import Recorder
+from docmind_lab.core.addresses import displayed
+from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
+from docmind_lab.core.errors import NotSimulated, RunCut
+from docmind_lab.network.recorder import Recorder
 from docmind_lab.workloads.own.destinations import Own, Simulated, kind_of
 from docmind_lab.workloads.own.doorway import RunDoorway, free_state
 from docmind_lab.workloads.own.nodes import NOWHERE, RunTree

@@ -13,8 +13,8 @@ from langchain.agents import create_agent
 from langchain_openai import ChatOpenAI
 from own_runs import EVERY, GRAPHS, simulated
 
-from docmind_lab.measurement import MeasuredRun
-from docmind_lab.records import CallRecord
+from docmind_lab.analysis.tables import CallRecord
+from docmind_lab.experiments.measurement.run import MeasuredRun
 
 PROPAGATING = "A,B:propagate,C:propagate,D:propagate,E,F:propagate"
 NAMES = ("unguarded", "cooperative", "hard_timeout", "async_cancellation", "stop_flag", "hybrid", "native")

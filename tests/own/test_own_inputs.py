@@ -13,7 +13,7 @@ from own_runs import QUESTION
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from docmind_lab.errors import ConfigurationError
+from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.workloads.own import read_inputs
 from docmind_lab.workloads.own.inputs import fingerprint
 

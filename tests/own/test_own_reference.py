@@ -12,9 +12,9 @@ import pytest
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.pregel import Pregel
 
-from docmind_lab.comparison import compare
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.settings import Settings
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.comparison import compare
 from docmind_lab.workloads import workload_kind
 from docmind_lab.workloads.own import load_graph, own_graph
 

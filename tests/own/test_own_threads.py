@@ -10,7 +10,7 @@ from graphs_asleep import NAP_S
 from own_runs import simulated
 from test_own_wall import measured_on_the_wall, services
 
-from docmind_lab.measurement import MeasuredRun
+from docmind_lab.experiments.measurement.run import MeasuredRun
 
 GIVEN = {"question": "?"}
 BUDGET_S = 0.2

@@ -16,12 +16,12 @@ from own_runs import EVERY, GRAPHS, QUESTION
 from served_here import Here
 
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.comparison import Comparison
-from docmind_lab.measurement import MeasuredRun, measure
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.measurement.run import MeasuredRun, measure
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.server import ServiceOptions
-from docmind_lab.settings import Settings
 from docmind_lab.workloads import Surroundings, workload_kind
 from docmind_lab.workloads.own import own_graph
 

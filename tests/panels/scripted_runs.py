@@ -11,10 +11,10 @@ from sample_calls import call
 from sample_runs import sample_run
 
 from docmind_lab.alternatives.base import Outcome
-from docmind_lab.batch import Cell, CellResult, Workers
-from docmind_lab.measurement import MeasuredRun, RunOrder
-from docmind_lab.panels.choice import Choice
-from docmind_lab.records import EventRecord, RunRecord
+from docmind_lab.analysis.tables import EventRecord, RunRecord
+from docmind_lab.experiments.batch import Cell, CellResult, Workers
+from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
+from docmind_lab.interfaces.panels.choice import Choice
 
 # Far more than a made-up run takes on any machine; only a defect makes anybody wait so long.
 PATIENCE_S = 60.0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from docmind_lab.comparison import keywords
-from docmind_lab.comparison.design import Comparison
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.panels.choice import Choice
-from docmind_lab.settings import Settings
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.comparison import keywords
+from docmind_lab.experiments.comparison.design import Comparison
+from docmind_lab.interfaces.panels.choice import Choice
 
 CHOICES = (
     Choice(),

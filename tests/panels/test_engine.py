@@ -7,11 +7,11 @@ import threading
 from loky.process_executor import ShutdownExecutorError
 from scripted_runs import PATIENCE_S, SMALL, Scripted
 
-from docmind_lab.batch import Workers
-from docmind_lab.panels.engine import Engine
-from docmind_lab.panels.sweep import Sweep
-from docmind_lab.randomness import run_seed
-from docmind_lab.settings import Settings
+from docmind_lab.core.randomness import run_seed
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.batch import Workers
+from docmind_lab.interfaces.panels.engine import Engine
+from docmind_lab.interfaces.panels.sweep import Sweep
 
 
 def _engine(executor: Scripted) -> tuple[Engine, list[Sweep]]:

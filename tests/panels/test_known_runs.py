@@ -6,12 +6,12 @@ import dataclasses
 
 from scripted_runs import SMALL, measured_of
 
-from docmind_lab.batch import Simulated
-from docmind_lab.comparison.virtual import simulated
-from docmind_lab.measurement import RunOrder
-from docmind_lab.panels.choice import Choice
-from docmind_lab.panels.known_runs import KnownRuns
-from docmind_lab.settings import Settings
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.batch import Simulated
+from docmind_lab.experiments.comparison.virtual import simulated
+from docmind_lab.experiments.measurement.run import RunOrder
+from docmind_lab.interfaces.panels.choice import Choice
+from docmind_lab.interfaces.panels.known_runs import KnownRuns
 
 
 def _orders(choice: Choice) -> tuple[list[RunOrder], Simulated]:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from docmind_lab.cli import lab as lab_module
-from docmind_lab.cli.lab import lab
-from docmind_lab.errors import ConfigurationError
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.interfaces.cli import lab as lab_module
+from docmind_lab.interfaces.cli.lab import lab
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 from scripted_runs import PATIENCE_S
 
-from docmind_lab.panels.newest import Newest
+from docmind_lab.interfaces.panels.newest import Newest
 
 
 def test_only_the_newest_of_what_was_asked_meanwhile_is_done() -> None:

@@ -6,13 +6,13 @@ import pandas as pd
 import pytest
 from scripted_runs import SMALL, measured_of
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.panels import browse, show
-from docmind_lab.panels.choice import Choice
-from docmind_lab.panels.rows import call_rows, event_rows, run_rows
-from docmind_lab.randomness import run_seed
-from docmind_lab.settings import Settings
-from docmind_lab.study import Study
+from docmind_lab.analysis.study import Study
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.randomness import run_seed
+from docmind_lab.core.settings import Settings
+from docmind_lab.interfaces.panels import browse, show
+from docmind_lab.interfaces.panels.choice import Choice
+from docmind_lab.interfaces.panels.rows import call_rows, event_rows, run_rows
 
 
 def _study(*choices: Choice) -> Study:

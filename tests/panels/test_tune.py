@@ -13,16 +13,16 @@ import traitlets
 from ipywidgets.widgets.widget import _instances
 from scripted_runs import PATIENCE_S, SMALL, Scripted, measured_of
 
-from docmind_lab.errors import ConfigurationError, ServiceError
-from docmind_lab.panels import engine as engine_module
-from docmind_lab.panels.choice import Choice
-from docmind_lab.panels.pictures import timeline_picture
-from docmind_lab.panels.study_tabs import VIEWS, StudyTabs
-from docmind_lab.panels.sweep import SweepTables
-from docmind_lab.panels.tune_panel import TunePanel, tune
-from docmind_lab.randomness import run_seed
-from docmind_lab.settings import Settings
-from docmind_lab.study import Study
+from docmind_lab.analysis.study import Study
+from docmind_lab.core.errors import ConfigurationError, ServiceError
+from docmind_lab.core.randomness import run_seed
+from docmind_lab.core.settings import Settings
+from docmind_lab.interfaces.panels import engine as engine_module
+from docmind_lab.interfaces.panels.choice import Choice
+from docmind_lab.interfaces.panels.pictures import timeline_picture
+from docmind_lab.interfaces.panels.study_tabs import VIEWS, StudyTabs
+from docmind_lab.interfaces.panels.sweep import SweepTables
+from docmind_lab.interfaces.panels.tune_panel import TunePanel, tune
 from docmind_lab.workloads import workload_kind
 
 

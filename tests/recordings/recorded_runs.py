@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from docmind_lab.randomness import run_seed
-from docmind_lab.recordings.recording import RecordedCall, RecordedRun, Recording
+from docmind_lab.core.randomness import run_seed
+from docmind_lab.experiments.recordings.recording import RecordedCall, RecordedRun, Recording
 
 
 def recorded_call(call_id: str, started_at_s: float, ended_at_s: float, **changes: Any) -> RecordedCall:

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import docmind_lab as dl
-from docmind_lab import tiny_server
-from docmind_lab.errors import ConfigurationError, ServiceError
-from docmind_lab.recordings.fidelity import fidelity, promise
-from docmind_lab.tiny_server import TinyServer
+from docmind_lab.core.errors import ConfigurationError, ServiceError
+from docmind_lab.experiments.recordings.fidelity import fidelity, promise
+from docmind_lab.services import tiny_server
+from docmind_lab.services.tiny_server import TinyServer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -12,10 +12,10 @@ from recorded_runs import written
 from stub_server import StubServer
 
 import docmind_lab as dl
-from docmind_lab.cli import sending
-from docmind_lab.errors import ConfigurationError, RecordError
-from docmind_lab.recordings.pilot import RequestEstimate
-from docmind_lab.settings import Settings
+from docmind_lab.core.errors import ConfigurationError, RecordError
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.recordings.pilot import RequestEstimate
+from docmind_lab.interfaces.cli import sending
 
 
 class Declined(Exception):

@@ -8,12 +8,12 @@ import threading
 
 import pytest
 
-from docmind_lab.errors import ConfigurationError, RunCut
+from docmind_lab.core.errors import ConfigurationError, RunCut
+from docmind_lab.experiments.recordings import Caps
+from docmind_lab.experiments.recordings.caps import CapReached, Meter
+from docmind_lab.experiments.recordings.usage import Usage, usage_of
 from docmind_lab.network.attempts import Attempt, CallKind, LogicalCall
 from docmind_lab.network.taps import Traffic
-from docmind_lab.recordings import Caps
-from docmind_lab.recordings.caps import CapReached, Meter
-from docmind_lab.recordings.usage import Usage, usage_of
 
 REPLY = json.dumps(
     {"choices": [], "usage": {"prompt_tokens": 90, "completion_tokens": 10, "total_tokens": 100}}

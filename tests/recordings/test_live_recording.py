@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 import docmind_lab as dl
-from docmind_lab.batch import CellStore
-from docmind_lab.recordings import Recording
-from docmind_lab.recordings.account import account_of
-from docmind_lab.recordings.fidelity import fidelity, fidelity_frame, fidelity_plot
-from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.analysis.cell_store import CellStore
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.analysis.study import Study
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.recordings import Recording
+from docmind_lab.experiments.recordings.account import account_of
+from docmind_lab.experiments.recordings.fidelity import fidelity, fidelity_frame, fidelity_plot
 from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceOptions, ServiceProcess
-from docmind_lab.settings import Settings
-from docmind_lab.study import Study
 
 pytestmark = pytest.mark.wall
 
@@ -183,7 +183,7 @@ def test_an_interrupted_live_study_keeps_its_finished_runs(live: ServiceAddresse
 LIVE_STUDY = """
 import sys
 import docmind_lab as dl
-from docmind_lab.settings import Settings
+from docmind_lab.core.settings import Settings
 dl.compare(9.0, 40, alternatives="A,C", documents="handbook", settings=Settings(llm={"base_url": sys.argv[1]}),
            out=sys.argv[2], record=sys.argv[3], progress=lambda done, total: print(done, flush=True))
 """

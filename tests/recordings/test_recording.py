@@ -10,13 +10,13 @@ from recorded_runs import recorded_call, recorded_run, written
 from sample_runs import sample_run
 
 from docmind_lab.alternatives.base import Outcome
-from docmind_lab.errors import ConfigurationError, RecordError
-from docmind_lab.measurement import MeasuredRun
+from docmind_lab.core.errors import ConfigurationError, RecordError
+from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.recordings import Recording
+from docmind_lab.experiments.recordings.recording import RecordedRun
+from docmind_lab.experiments.recordings.writing import RecordingWriter, Tape
 from docmind_lab.network.attempts import Attempt, LogicalCall
 from docmind_lab.network.taps import Traffic
-from docmind_lab.recordings import Recording
-from docmind_lab.recordings.recording import RecordedRun
-from docmind_lab.recordings.writing import RecordingWriter, Tape
 
 RUN = recorded_run(
     recorded_call("llm/planner/0.0.1", 0.01, 0.5, input_tokens=90, output_tokens=12),

@@ -10,12 +10,12 @@ import pytest
 from recorded_runs import recorded_call, recorded_run, recording_of
 
 from docmind_lab.alternatives import Cooperative
-from docmind_lab.comparison import Comparison
-from docmind_lab.randomness import run_seed
-from docmind_lab.recordings import RecordedRun
-from docmind_lab.recordings.replay import ReplayedService, request_digest, retimed
-from docmind_lab.recordings.timings import Timing
-from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.randomness import run_seed
+from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.recordings import RecordedRun
+from docmind_lab.experiments.recordings.replay import ReplayedService, request_digest, retimed
+from docmind_lab.experiments.recordings.timings import Timing
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Chunk, Disconnect, Headers, Plan, ServiceRequest, Wait
 

@@ -12,20 +12,20 @@ import pytest
 from recorded_runs import recorded_call, recorded_run, written
 
 import docmind_lab as dl
-from docmind_lab.batch import in_this_process
-from docmind_lab.budgets import Budget, Price
-from docmind_lab.comparison.asked import Asked
-from docmind_lab.comparison.replays import replayed_comparison
-from docmind_lab.errors import ConfigurationError, RecordError
-from docmind_lab.randomness import run_seed
-from docmind_lab.recordings import Recording
-from docmind_lab.settings import Settings
-from docmind_lab.studies.cells import benches_of
-from docmind_lab.studies.design import StudyDesign
-from docmind_lab.studies.estimate import estimate
-from docmind_lab.studies.replayed import SETTLED_FACTORS
-from docmind_lab.studies.runner import sweep
-from docmind_lab.study import Study
+from docmind_lab.analysis.study import Study
+from docmind_lab.core.budgets import Budget, Price
+from docmind_lab.core.errors import ConfigurationError, RecordError
+from docmind_lab.core.randomness import run_seed
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.batch import in_this_process
+from docmind_lab.experiments.comparison.asked import Asked
+from docmind_lab.experiments.comparison.replays import replayed_comparison
+from docmind_lab.experiments.recordings import Recording
+from docmind_lab.experiments.sweeps.cells import benches_of
+from docmind_lab.experiments.sweeps.design import StudyDesign
+from docmind_lab.experiments.sweeps.estimate import estimate
+from docmind_lab.experiments.sweeps.replayed import SETTLED_FACTORS
+from docmind_lab.experiments.sweeps.runner import sweep
 
 SETTLED_FIELDS = ("seed", "horizon_factor", "side_by_side", "documents", "questions")
 SLOWER = 3.0

@@ -10,17 +10,17 @@ from chained_runs import recorded_under, replayed_length_s, true_length_s
 
 import docmind_lab as dl
 from docmind_lab.alternatives import Cooperative
-from docmind_lab.batch import in_this_process
-from docmind_lab.comparison import Comparison
-from docmind_lab.comparison.run import comparison_manifest
-from docmind_lab.comparison.virtual import runs_in_virtual_time
-from docmind_lab.findings.recommendation import recommend
-from docmind_lab.recordings.writing import RecordingWriter
-from docmind_lab.services.latency import LatencyProfile
-from docmind_lab.settings import Settings
-from docmind_lab.statistics import share_interval
-from docmind_lab.studies.design import StudyDesign
-from docmind_lab.studies.runner import sweep
+from docmind_lab.analysis.findings.recommendation import recommend
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.analysis.statistics import share_interval
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.batch import in_this_process
+from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.comparison.run import comparison_manifest
+from docmind_lab.experiments.comparison.virtual import runs_in_virtual_time
+from docmind_lab.experiments.recordings.writing import RecordingWriter
+from docmind_lab.experiments.sweeps.design import StudyDesign
+from docmind_lab.experiments.sweeps.runner import sweep
 
 RUNS = 40
 

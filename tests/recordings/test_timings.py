@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recorded_runs import recorded_call, recorded_run, recording_of
 
-from docmind_lab.recordings.timings import Waits, timings_of_run
+from docmind_lab.experiments.recordings.timings import Waits, timings_of_run
 
 DURATIONS = st.lists(st.floats(0.0, 100.0), min_size=1, max_size=20)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from markdown_it import MarkdownIt
 
-from docmind_lab.reports.markdown import as_markdown
-from docmind_lab.reports.parts import Facts, Report, Section, Words
+from docmind_lab.interfaces.reports.markdown import as_markdown
+from docmind_lab.interfaces.reports.parts import Facts, Report, Section, Words
 
 EVIL = "<script>alert(1)</script> <img src=x onerror=alert(1)> & [a](javascript:b) ``` </code>"
 

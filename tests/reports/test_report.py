@@ -16,16 +16,16 @@ from bs4 import BeautifulSoup
 from matplotlib.axes import Axes
 from sample_runs import LEVELS, MANIFEST, sample_run, study_of
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.records import CallRecord, to_frame
-from docmind_lab.reports import Report, build_report, figures, save_study, write_report
-from docmind_lab.reports.as_json import as_json
-from docmind_lab.reports.build import _advice
-from docmind_lab.reports.html import as_html
-from docmind_lab.reports.markdown import as_markdown
-from docmind_lab.reports.parts import Figure, Table
-from docmind_lab.reports.pictures import PNG, SVG, drawn
-from docmind_lab.study import Study
+from docmind_lab.analysis.study import Study
+from docmind_lab.analysis.tables import CallRecord, to_frame
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.interfaces.reports import Report, build_report, figures, save_study, write_report
+from docmind_lab.interfaces.reports.as_json import as_json
+from docmind_lab.interfaces.reports.build import _advice
+from docmind_lab.interfaces.reports.html import as_html
+from docmind_lab.interfaces.reports.markdown import as_markdown
+from docmind_lab.interfaces.reports.parts import Figure, Table
+from docmind_lab.interfaces.reports.pictures import PNG, SVG, drawn
 
 matplotlib.use("Agg")
 

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docmind_lab.retrieval.corpus import (
+from docmind_lab.docmind.retrieval.corpus import (
     CHUNK_CHARACTERS,
     chunk_pages,
     language_references,

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.retrieval import load_language_reference
-from docmind_lab.retrieval.encoders import MAXIMUM_DIMENSION, DenseEncoder, SparseEncoder, token_id, tokenise
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.docmind.retrieval import load_language_reference
+from docmind_lab.docmind.retrieval.encoders import MAXIMUM_DIMENSION, DenseEncoder, SparseEncoder, token_id, tokenise
 
 TEXTS = (
     "A generator yields values lazily",

@@ -9,8 +9,8 @@ from unittest.mock import patch
 import pytest
 from qdrant_client import QdrantClient, models
 
-from docmind_lab.errors import ConfigurationError, ServiceError
-from docmind_lab.retrieval import Chunk, SearchIndex, search
+from docmind_lab.core.errors import ConfigurationError, ServiceError
+from docmind_lab.docmind.retrieval import Chunk, SearchIndex, search
 
 CHUNKS = (
     Chunk("lock#1", "lock", "Locks", "A lock is released by the context manager."),

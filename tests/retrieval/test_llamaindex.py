@@ -12,12 +12,12 @@ import pytest
 from langchain.tools import ToolRuntime
 from qdrant_client import AsyncQdrantClient, QdrantClient
 
-from docmind_lab.deadlines import Deadline
-from docmind_lab.errors import ConfigurationError
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.docmind.retrieval import Chunk, SearchIndex, llamaindex_retriever, search
+from docmind_lab.docmind.retrieval.tool import RetrievalResources, create_retrieve_documents
 from docmind_lab.network import HttpClients
-from docmind_lab.recorder import Recorder, recording
-from docmind_lab.retrieval import Chunk, SearchIndex, llamaindex_retriever, search
-from docmind_lab.retrieval.tool import RetrievalResources, create_retrieve_documents
+from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.services.server import ServiceProcess
 
 pytest.importorskip("llama_index.core", reason="llama-index-core is an optional extra: docmind_lab[llamaindex]")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docmind_lab.retrieval import (
+from docmind_lab.docmind.retrieval import (
     Question,
     RetrievedDocument,
     answer_score,
@@ -16,7 +16,7 @@ from docmind_lab.retrieval import (
     load_questions,
     source_recall,
 )
-from docmind_lab.retrieval.questions import contains_fact, normalise, split_sentences
+from docmind_lab.docmind.retrieval.questions import contains_fact, normalise, split_sentences
 
 QUESTIONS = load_questions()
 QUESTION = Question("q", "?", ("with", "try"), ("the suite is executed", "an exception is suppressed"))

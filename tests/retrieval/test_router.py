@@ -15,19 +15,17 @@ from langchain_openai import ChatOpenAI
 from pydantic import Field
 from qdrant_client import QdrantClient
 
-from docmind_lab.deadlines import Deadline
-from docmind_lab.errors import BudgetRefused, ConfigurationError, ServiceError
-from docmind_lab.graphs import (
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.errors import BudgetRefused, ConfigurationError, ServiceError
+from docmind_lab.docmind.graphs import (
     MultiAgentGraphState,
     build_multi_agent_supervisor_graph,
     build_role_agents,
     create_forward_message_tool,
 )
-from docmind_lab.graphs.model_calls import ModelCalls
-from docmind_lab.graphs.observer import ObservedSaver
-from docmind_lab.network import HttpClients
-from docmind_lab.recorder import Recorder, recording
-from docmind_lab.retrieval import (
+from docmind_lab.docmind.graphs.model_calls import ModelCalls
+from docmind_lab.docmind.graphs.observer import ObservedSaver
+from docmind_lab.docmind.retrieval import (
     Chunk,
     ModelSelector,
     RetrievalResources,
@@ -36,8 +34,10 @@ from docmind_lab.retrieval import (
     SearchIndex,
     search,
 )
-from docmind_lab.retrieval.injection import RouterCall
-from docmind_lab.retrieval.router import ROUTED_STRATEGIES
+from docmind_lab.docmind.retrieval.injection import RouterCall
+from docmind_lab.docmind.retrieval.router import ROUTED_STRATEGIES
+from docmind_lab.network import HttpClients
+from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.services.server import ServiceProcess
 
 CHUNKS = (

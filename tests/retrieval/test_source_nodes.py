@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from docmind_lab.errors import ServiceError
-from docmind_lab.retrieval import RetrievedDocument
-from docmind_lab.retrieval.source_nodes import read_source_nodes
+from docmind_lab.core.errors import ServiceError
+from docmind_lab.docmind.retrieval import RetrievedDocument
+from docmind_lab.docmind.retrieval.source_nodes import read_source_nodes
 
 
 def node(name: Any = "a#1", text: Any = "Some text.", **more: Any) -> SimpleNamespace:

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from qdrant_client import AsyncQdrantClient, QdrantClient, models
 
-from docmind_lab.errors import ConfigurationError, ServiceError
-from docmind_lab.retrieval import (
+from docmind_lab.core.errors import ConfigurationError, ServiceError
+from docmind_lab.docmind.retrieval import (
     STRATEGIES,
     Chunk,
     RetrievedDocument,
@@ -31,8 +31,8 @@ from docmind_lab.retrieval import (
     search_async,
     topic_references,
 )
-from docmind_lab.retrieval.results import read_documents
-from docmind_lab.retrieval.strategies import strategy_in_effect
+from docmind_lab.docmind.retrieval.results import read_documents
+from docmind_lab.docmind.retrieval.strategies import strategy_in_effect
 
 CHUNKS = (
     Chunk("lock#1", "lock", "Locks", "A lock is released by the context manager."),
@@ -161,7 +161,7 @@ def test_searching_changes_nothing(client: QdrantClient, index: SearchIndex, str
 
 def test_chunks_vectors_and_results_are_equal_in_every_process():
     code = (
-        "from docmind_lab.retrieval import *; from qdrant_client import QdrantClient;"
+        "from docmind_lab.docmind.retrieval import *; from qdrant_client import QdrantClient;"
         "client = QdrantClient(':memory:'); chunks = load_language_reference()[:80];"
         "index = SearchIndex.build(client, chunks);"
         "print(index.fingerprint, list(index.points(chunks[:3])));"

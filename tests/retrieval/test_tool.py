@@ -19,17 +19,17 @@ from manual_clock import ManualClock
 from qdrant_client import AsyncQdrantClient, QdrantClient
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
-from docmind_lab.deadlines import Deadline, PropagationPolicy, current_deadline, policy_scope
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.network import current_call
-from docmind_lab.recorder import Recorder, recording
-from docmind_lab.retrieval import STRATEGIES, Chunk, SearchIndex
-from docmind_lab.retrieval.tool import (
+from docmind_lab.core.deadlines import Deadline, PropagationPolicy, current_deadline, policy_scope
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.docmind.retrieval import STRATEGIES, Chunk, SearchIndex
+from docmind_lab.docmind.retrieval.tool import (
     RetrievalResources,
     create_retrieve_documents,
     optimised_query,
     retrieve_documents,
 )
+from docmind_lab.network import current_call
+from docmind_lab.network.recorder import Recorder, recording
 
 CHUNKS = (
     Chunk("lock#1", "lock", "Locks", "A lock is released by the context manager."),

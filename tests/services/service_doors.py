@@ -10,8 +10,8 @@ from typing import Any
 import openai
 from served_here import Here as Here
 
+from docmind_lab.analysis.latency.profile import LatencyProfile, QuantileTable
 from docmind_lab.network import Attempt
-from docmind_lab.services.latency import LatencyProfile, QuantileTable
 from docmind_lab.services.server import ServiceAddresses
 
 MODEL = "docmind-scripted"

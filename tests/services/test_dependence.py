@@ -11,17 +11,17 @@ import pytest
 from scipy import stats
 from service_doors import MODEL, QUESTION, always, openai_at, tags
 
-from docmind_lab.clocks import VirtualClock
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.randomness import DrawKey
-from docmind_lab.services.dependence import correlation_in, without_correlation
+from docmind_lab.analysis.latency.dependence import correlation_in, without_correlation
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.randomness import DrawKey
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Plan, Wait
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
+from docmind_lab.virtual_time import VirtualClock
 
 HEAVY = LatencyProfile.named("heavy_tail/3")
 RUNS, CALLS = 1500, 2

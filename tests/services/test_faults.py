@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.randomness import DrawKey
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.randomness import DrawKey
 from docmind_lab.services import faults as faults_module
 from docmind_lab.services.faults import DEFAULT_SECONDS, FAULT_KINDS, Fault, first_that_strikes
 

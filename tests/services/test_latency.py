@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.randomness import DrawKey
-from docmind_lab.services.latency import PROFILE_NAMES, LatencyProfile, LlmLatency, QuantileTable
+from docmind_lab.analysis.latency.profile import PROFILE_NAMES, LatencyProfile, LlmLatency, QuantileTable
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.randomness import DrawKey
 
 seconds = st.floats(min_value=0, max_value=1e4, allow_subnormal=False)
 levels = st.floats(min_value=0, max_value=1)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docmind_lab.randomness import DrawKey
-from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.randomness import DrawKey
 from docmind_lab.services.openai_service import OpenAIService, count_tokens
 from docmind_lab.services.plan import Chunk, Headers, Plan, ServiceRequest, Wait
 

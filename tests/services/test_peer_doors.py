@@ -12,8 +12,7 @@ import httpx
 import pytest
 from service_doors import Here, always, new_run, tags
 
-from docmind_lab.clocks import VirtualClock
-from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.peers import PeerBehaviour, PeerHabits
@@ -21,6 +20,7 @@ from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
 from docmind_lab.services.wall_door import WallDoor
+from docmind_lab.virtual_time import VirtualClock
 
 # Two steps of 0.2 s + 40 tokens × 0.01 s: every task takes 1.2 s.
 PROFILE = LatencyProfile("short", "Tasks of 1.2 s.", "a test", always(0.2), always(0.01), always(0.0))

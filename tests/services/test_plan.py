@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docmind_lab.randomness import DrawKey
+from docmind_lab.core.randomness import DrawKey
 from docmind_lab.services.plan import Chunk, Headers, Plan, ServiceRequest, Wait, json_steps
 
 waits = st.builds(Wait, seconds=st.floats(min_value=1e-6, max_value=1e4), tokens=st.integers(0, 5000))

@@ -10,12 +10,12 @@ from types import ModuleType
 
 import pytest
 
-from docmind_lab.services.latency import PROFILE_NAMES, LatencyProfile, reference_token_quantiles
+from docmind_lab.analysis.latency.profile import PROFILE_NAMES, LatencyProfile, reference_token_quantiles
 
 ROOT = Path(__file__).resolve().parents[2]
 MEASURED = ("fast", "typical", "heavy_tail", "local_gpu")
 README = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
-SHIPPED = resources.files("docmind_lab.data").joinpath("latency_profiles.json").read_text(encoding="utf-8")
+SHIPPED = resources.files("docmind_lab.core.data").joinpath("latency_profiles.json").read_text(encoding="utf-8")
 DATA = json.loads(SHIPPED)
 
 

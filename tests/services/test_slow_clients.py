@@ -11,8 +11,8 @@ import httpx
 import pytest
 from served_here import Here
 
+from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.services.connections import BoundedConnection
-from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Plan, ServiceRequest, json_steps
 from docmind_lab.services.vector_service import VectorService

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from docmind_lab.randomness import DrawKey
-from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.randomness import DrawKey
 from docmind_lab.services.plan import Chunk, Headers, Plan, ServiceRequest, Wait
 from docmind_lab.services.vector_service import VectorService
 

@@ -33,18 +33,18 @@ from service_doors import (
     tags,
 )
 
-from docmind_lab.clocks import VirtualClock
-from docmind_lab.deadlines import Deadline, deadline_scope
-from docmind_lab.errors import SimulationError
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.deadlines import Deadline, deadline_scope
+from docmind_lab.core.errors import SimulationError
 from docmind_lab.network import HttpClients, LogicalCall, call_scope
 from docmind_lab.services.faults import FAULT_KINDS, Fault
-from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Chunk, Disconnect, Headers, Plan, ServiceRequest, Wait
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
+from docmind_lab.virtual_time import VirtualClock
 
 ANSWER = "The documents found do not answer this question."
 HERE = ServiceAddresses.at_port(PORT)

@@ -35,10 +35,10 @@ from service_doors import (
     tags,
 )
 
-from docmind_lab.errors import ConfigurationError, ServiceError
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.network import Attempt, HttpClients, LogicalCall, call_scope
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Plan, ServiceRequest, Wait, json_steps
 from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceOptions, ServiceProcess, bind

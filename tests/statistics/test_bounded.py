@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.statistics import bounded_mean_interval
+from docmind_lab.analysis.statistics import bounded_mean_interval
+from docmind_lab.core.errors import ConfigurationError
 
 MOST = 0.55
 HEALTHY, COLLAPSED = 0.44, 0.02

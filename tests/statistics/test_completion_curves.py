@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up_arms import arm, study_runs
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.statistics import answer_times, completion_curve, completion_curves, kaplan_meier
-from docmind_lab.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes
-from docmind_lab.statistics.incidence import aalen_johansen
+from docmind_lab.analysis.statistics import answer_times, completion_curve, completion_curves, kaplan_meier
+from docmind_lab.analysis.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes
+from docmind_lab.analysis.statistics.incidence import aalen_johansen
+from docmind_lab.core.errors import ConfigurationError
 
 # The 6-mercaptopurine arm of Freireich et al. (1963), as in Klein and Moeschberger (2003), table 1.2: weeks.
 RELAPSES = (6, 6, 6, 7, 10, 13, 16, 22, 23)

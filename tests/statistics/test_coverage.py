@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from docmind_lab.statistics import (
+from docmind_lab.analysis.statistics import (
     completion_curve,
     difference_of,
     log_rank,
@@ -18,10 +18,10 @@ from docmind_lab.statistics import (
     share_difference,
     share_interval,
 )
-from docmind_lab.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes
-from docmind_lab.statistics.bootstrap import studentised_interval
-from docmind_lab.statistics.differences import mean_difference, mean_p_value
-from docmind_lab.statistics.shares import paired_share_difference
+from docmind_lab.analysis.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes
+from docmind_lab.analysis.statistics.bootstrap import studentised_interval
+from docmind_lab.analysis.statistics.differences import mean_difference, mean_p_value
+from docmind_lab.analysis.statistics.shares import paired_share_difference
 
 REPEATS = 500
 # As many runs as a recommendation at 0.95 asks for at least. With 20 runs and skewed differences no interval that was

@@ -7,8 +7,7 @@ import pytest
 from made_up_arms import arm, study_runs
 from scipy import stats
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.statistics import (
+from docmind_lab.analysis.statistics import (
     column_values,
     log_rank,
     log_rank_table,
@@ -19,7 +18,8 @@ from docmind_lab.statistics import (
     values_of,
     variance_ratio,
 )
-from docmind_lab.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes
+from docmind_lab.analysis.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes
+from docmind_lab.core.errors import ConfigurationError
 
 RNG = np.random.default_rng(4)
 LATENCY_S = RNG.lognormal(2.0, 0.8, 40)

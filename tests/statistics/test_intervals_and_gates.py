@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.statistics import (
+from docmind_lab.analysis.statistics import (
     Interval,
     TooFewRuns,
     benjamini_hochberg,
@@ -22,6 +21,7 @@ from docmind_lab.statistics import (
     tarone,
     wilson_lower,
 )
+from docmind_lab.core.errors import ConfigurationError
 
 
 def test_an_interval_is_text_with_its_estimate_and_bounds():

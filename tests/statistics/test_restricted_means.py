@@ -7,8 +7,7 @@ import pytest
 from made_up_arms import arm, study_runs
 from test_completion_curves import LEUKAEMIA, WORKED
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.statistics import (
+from docmind_lab.analysis.statistics import (
     answer_times,
     paired_restricted_mean_difference,
     pseudo_values,
@@ -16,8 +15,9 @@ from docmind_lab.statistics import (
     restricted_mean_difference,
     restricted_means,
 )
-from docmind_lab.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes
-from docmind_lab.statistics.incidence import aalen_johansen
+from docmind_lab.analysis.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes
+from docmind_lab.analysis.statistics.incidence import aalen_johansen
+from docmind_lab.core.errors import ConfigurationError
 
 
 def test_a_restricted_mean_is_the_textbooks():

@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 
-from docmind_lab.studies.load import Constant, run_load
+from docmind_lab.experiments.load import Constant, run_load
 
 if __name__ == "__main__":
     try:

@@ -12,11 +12,11 @@ import pandas as pd
 from sample_runs import sample_run
 
 from docmind_lab.alternatives.base import Outcome
-from docmind_lab.batch import Cell, CellResult
-from docmind_lab.batch.cells import cells_of
-from docmind_lab.measurement import MeasuredRun, RunOrder
-from docmind_lab.records import TABLES, EventRecord
-from docmind_lab.study import Study
+from docmind_lab.analysis.study import Study
+from docmind_lab.analysis.tables import TABLES, EventRecord
+from docmind_lab.experiments.batch import Cell, CellResult
+from docmind_lab.experiments.batch.cells import cells_of
+from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 
 # Budgets that cut some runs and not others, so that tables hold every kind of row.
 DESIGN: dict[str, Any] = {
@@ -36,7 +36,7 @@ def small_cells(runs_per_cell: int = 2) -> Iterator[None]:
         orders, system, _ = args
         return cells_of(orders, system, runs_per_cell, **kwargs)
 
-    with patch("docmind_lab.studies.cells.cells_of", cells):
+    with patch("docmind_lab.experiments.sweeps.cells.cells_of", cells):
         yield
 
 

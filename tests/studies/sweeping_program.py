@@ -21,14 +21,14 @@ from typing import Any
 from small_studies import DESIGN, small_cells
 from tqdm.std import tqdm
 
-from docmind_lab.batch import in_this_process
-from docmind_lab.batch.worker import run_cell
-from docmind_lab.errors import DocmindLabError
-from docmind_lab.settings import Settings
-from docmind_lab.studies.cells import benches_of
-from docmind_lab.studies.design import StudyDesign
-from docmind_lab.studies.folder import StudyFolder
-from docmind_lab.studies.runner import sweep
+from docmind_lab.analysis.study_folder import StudyFolder
+from docmind_lab.core.errors import DocmindLabError
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.batch import in_this_process
+from docmind_lab.experiments.batch.worker import run_cell
+from docmind_lab.experiments.sweeps.cells import benches_of
+from docmind_lab.experiments.sweeps.design import StudyDesign
+from docmind_lab.experiments.sweeps.runner import sweep
 
 INTERRUPTED, REFUSED, BROKEN = 130, 1, 70
 _FILE_STEPS = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod"}

@@ -11,20 +11,20 @@ import pytest
 from sample_runs import MANIFEST, sample_run
 from small_studies import DESIGN
 
-from docmind_lab.batch import in_this_process
-from docmind_lab.budgets import Budget, Price
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.findings.enough import enough_of
-from docmind_lab.findings.second_budgets import levels_in_words
-from docmind_lab.findings.tables import joined
-from docmind_lab.records import to_frame
-from docmind_lab.settings import Settings
-from docmind_lab.studies.cells import benches_of
-from docmind_lab.studies.design import StudyDesign
-from docmind_lab.studies.estimate import estimate
-from docmind_lab.studies.runner import sweep
-from docmind_lab.study import Study
-from docmind_lab.summary import summarise
+from docmind_lab.analysis.findings.enough import enough_of
+from docmind_lab.analysis.findings.second_budgets import levels_in_words
+from docmind_lab.analysis.findings.tables import joined
+from docmind_lab.analysis.study import Study
+from docmind_lab.analysis.summary import summarise
+from docmind_lab.analysis.tables import to_frame
+from docmind_lab.core.budgets import Budget, Price
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.batch import in_this_process
+from docmind_lab.experiments.sweeps.cells import benches_of
+from docmind_lab.experiments.sweeps.design import StudyDesign
+from docmind_lab.experiments.sweeps.estimate import estimate
+from docmind_lab.experiments.sweeps.runner import sweep
 
 
 def design(price: str | None = None, repeats: int = 1, **factors: Any) -> StudyDesign:

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from sample_runs import MANIFEST, sample_run, study_of
 
-from docmind_lab.records import NAN, RunRecord
-from docmind_lab.studies.diff import diff
-from docmind_lab.study import Study
+from docmind_lab.analysis.diff import diff
+from docmind_lab.analysis.study import Study
+from docmind_lab.analysis.tables import NAN, RunRecord
 
 Change = Callable[[int], dict[str, Any]]
 LATE = {"outcome": "timed_out", "answered_in_time": False, "returned_at_s": 2.0}
@@ -161,7 +161,7 @@ def run_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
     import typer
     from typer.testing import CliRunner
 
-    from docmind_lab.cli.diff import diff as command
+    from docmind_lab.interfaces.cli.diff import diff as command
 
     app = typer.Typer()
     app.command()(command)

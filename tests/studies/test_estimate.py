@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.settings import Settings
-from docmind_lab.studies.cells import benches_of
-from docmind_lab.studies.design import StudyDesign
-from docmind_lab.studies.estimate import _chosen, estimate
-from docmind_lab.studies.runner import sweep
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.sweeps.cells import benches_of
+from docmind_lab.experiments.sweeps.design import StudyDesign
+from docmind_lab.experiments.sweeps.estimate import _chosen, estimate
+from docmind_lab.experiments.sweeps.runner import sweep
 
 SMALL = {"documents": "handbook", "repeats": 30, "factors": {"alternative": "A,B", "decision_timeout_s": [5, 20]}}
 
@@ -88,7 +88,7 @@ def test_an_estimate_is_within_a_factor_of_two_of_a_small_study(tmp_path: Path) 
     found = estimate(StudyDesign.of(SMALL), Settings(), workers=1)
     begun, sizes = time.process_time(), []
     # The same work in this process; on a shared machine only CPU time tells what it took.
-    from docmind_lab.batch.workers import InThisProcess
+    from docmind_lab.experiments.batch.workers import InThisProcess
 
     def look(done: int, total: int) -> None:
         sizes.append(sum(path.stat().st_size for path in (tmp_path / "cells").glob("*.parquet")))

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 from sample_runs import MANIFEST, sample_run, study_of
 
-from docmind_lab.errors import ConfigurationError, RecordError
-from docmind_lab.records import NAN, TABLES, CallRecord, EventRecord, to_frame
-from docmind_lab.studies.export import export_csv, export_duckdb, flattened, read_csv, read_duckdb
-from docmind_lab.study import Study
+from docmind_lab.analysis.export import export_csv, export_duckdb, flattened, read_csv, read_duckdb
+from docmind_lab.analysis.study import Study
+from docmind_lab.analysis.tables import NAN, TABLES, CallRecord, EventRecord, to_frame
+from docmind_lab.core.errors import ConfigurationError, RecordError
 
 # What a careless reader would change: text that looks like a number or like nothing, commas, quotes, umlauts, digits.
 CALL = CallRecord(
@@ -93,7 +93,7 @@ def test_what_is_there_is_not_overwritten(tmp_path: Path) -> None:
 
 def test_a_failed_export_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("duckdb")
-    monkeypatch.setattr("docmind_lab.studies.export._create_manifest", _fail)
+    monkeypatch.setattr("docmind_lab.analysis.export._create_manifest", _fail)
     with pytest.raises(RuntimeError):
         export_duckdb(study(), tmp_path / "study.duckdb")
     assert os.listdir(tmp_path) == []

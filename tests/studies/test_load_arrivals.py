@@ -3,8 +3,8 @@ from itertools import pairwise
 
 import pytest
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.studies.load.arrivals import Constant, Poisson, Trace, as_json
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.experiments.load.arrivals import Constant, Poisson, Trace, as_json
 
 
 def test_poisson_gaps_have_the_mean_and_the_spread_of_an_exponential():

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 from docmind_lab.alternatives import AsyncCancellation, Cooperative, HardTimeout
-from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.system import handbook
+from docmind_lab.experiments.load.arrivals import Constant
+from docmind_lab.experiments.load.crowd import Attended, run_crowd, run_crowd_on_the_wall
+from docmind_lab.experiments.load.design import LoadDesign
+from docmind_lab.experiments.load.run import run_load_design
+from docmind_lab.experiments.load.tables import frames_of, rows_of_query
+from docmind_lab.experiments.measurement.simulation import SimulatedSystem, simulate
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.services.virtual_door import VirtualDoor
-from docmind_lab.settings import Settings
-from docmind_lab.simulation import SimulatedSystem, simulate
-from docmind_lab.studies.load.arrivals import Constant
-from docmind_lab.studies.load.crowd import Attended, run_crowd, run_crowd_on_the_wall
-from docmind_lab.studies.load.design import LoadDesign
-from docmind_lab.studies.load.run import run_load_design
-from docmind_lab.studies.load.tables import frames_of, rows_of_query
-from docmind_lab.system import handbook
 
 GPU = LatencyProfile.named("local_gpu")
 # Alone, a query of the handbook takes some 7 s with these latencies.

@@ -15,13 +15,13 @@ import psutil
 import pytest
 from loky.process_executor import ShutdownExecutorError
 
-from docmind_lab.budgets import Budget, Price
-from docmind_lab.errors import ConfigurationError, SimulationError, SimulationStalled
-from docmind_lab.settings import Settings
-from docmind_lab.studies.load import LoadStudy, Poisson, Trace, load_options, run, run_load
-from docmind_lab.studies.load.arrivals import Constant
-from docmind_lab.studies.load.cell import LoadCellResult
-from docmind_lab.studies.load.design import LoadDesign
+from docmind_lab.core.budgets import Budget, Price
+from docmind_lab.core.errors import ConfigurationError, SimulationError, SimulationStalled
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.load import LoadStudy, Poisson, Trace, load_options, run, run_load
+from docmind_lab.experiments.load.arrivals import Constant
+from docmind_lab.experiments.load.cell import LoadCellResult
+from docmind_lab.experiments.load.design import LoadDesign
 
 SMALL = {"alternatives": "B,C", "queries": 3, "replicates": 1, "slots": 1, "warm_up_s": 0.0, "decision_timeout_s": 6.0}
 

@@ -11,11 +11,11 @@ import pytest
 from sample_runs import sample_study
 from small_studies import DESIGN, Scripted
 
-from docmind_lab.batch import CellStore
-from docmind_lab.cli import main
-from docmind_lab.comparison.design import Comparison
-from docmind_lab.studies.design import StudyDesign
-from docmind_lab.studies.runner import sweep
+from docmind_lab.analysis.cell_store import CellStore
+from docmind_lab.experiments.comparison.design import Comparison
+from docmind_lab.experiments.sweeps.design import StudyDesign
+from docmind_lab.experiments.sweeps.runner import sweep
+from docmind_lab.interfaces.cli import main
 
 FAILED, USAGE = 1, 2
 READERS = ("show", "report", "export", "recommend", "diff", "diff, second")

@@ -13,14 +13,14 @@ import pytest
 from small_studies import DESIGN, small_cells
 
 from docmind_lab.alternatives import Cooperative, HardTimeout
-from docmind_lab.batch import in_this_process
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.services.latency import LatencyProfile
-from docmind_lab.settings import Settings
-from docmind_lab.studies import design as design_module
-from docmind_lab.studies.cells import benches_of
-from docmind_lab.studies.design import StudyDesign
-from docmind_lab.studies.runner import sweep
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.batch import in_this_process
+from docmind_lab.experiments.sweeps import design as design_module
+from docmind_lab.experiments.sweeps.cells import benches_of
+from docmind_lab.experiments.sweeps.design import StudyDesign
+from docmind_lab.experiments.sweeps.runner import sweep
 
 
 def design(repeats: int = 2, **factors: Any) -> StudyDesign:
@@ -243,7 +243,7 @@ def test_studies_that_differ_in_anything_have_different_ids(changed: dict[str, A
 @pytest.mark.full
 def test_the_id_of_a_study_is_the_same_in_every_process() -> None:
     program = (
-        "import json, sys; from docmind_lab.studies.design import StudyDesign; "
+        "import json, sys; from docmind_lab.experiments.sweeps.design import StudyDesign; "
         "print(StudyDesign.of(json.loads(sys.argv[1])).study_id)"
     )
     done = subprocess.run(

@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 from small_studies import DESIGN, RUNS, Scripted, assert_same_tables, made_up_cell, small_cells
 
-from docmind_lab.batch import Cell, CellResult, CellStore
-from docmind_lab.errors import ConfigurationError, RecordError
-from docmind_lab.settings import Settings
-from docmind_lab.studies.cells import benches_of
-from docmind_lab.studies.design import StudyDesign
-from docmind_lab.studies.folder import StudyFolder, load
-from docmind_lab.studies.load import LoadStudy
-from docmind_lab.studies.runner import sweep
-from docmind_lab.study import Study, prepare_folder
-from docmind_lab.whole_files import written_whole
+from docmind_lab.analysis.cell_store import CellStore
+from docmind_lab.analysis.study import Study, prepare_folder
+from docmind_lab.analysis.study_folder import StudyFolder, load
+from docmind_lab.core.errors import ConfigurationError, RecordError
+from docmind_lab.core.settings import Settings
+from docmind_lab.core.whole_files import written_whole
+from docmind_lab.experiments.batch import Cell, CellResult
+from docmind_lab.experiments.load import LoadStudy
+from docmind_lab.experiments.sweeps.cells import benches_of
+from docmind_lab.experiments.sweeps.design import StudyDesign
+from docmind_lab.experiments.sweeps.runner import sweep
 
 STUDY = StudyDesign.of(DESIGN)
 
@@ -242,7 +243,7 @@ def test_the_manifest_is_the_last_to_be_written(tmp_path: Path, monkeypatch: pyt
         written.append(path.name)
         return written_whole(path, write)
 
-    monkeypatch.setattr("docmind_lab.studies.folder.written_whole", noted)
+    monkeypatch.setattr("docmind_lab.analysis.study_folder.written_whole", noted)
     finished(tmp_path)
     assert (written[0], written[-1]) == ("design.json", "manifest.json")
     assert set(written[1:-1]) == {"runs.parquet", "calls.parquet", "events.parquet"}

@@ -17,13 +17,14 @@ from small_studies import CELLS, DESIGN, RUNS, Scripted, assert_same_tables, mad
 
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.alternatives.base import NodeColour, Outcome
-from docmind_lab.batch import Cell, CellResult, CellStore, in_this_process
-from docmind_lab.errors import RecordError
-from docmind_lab.randomness import run_seed
-from docmind_lab.records import SCHEMA_VERSION
-from docmind_lab.studies.folder import load
-from docmind_lab.studies.runner import sweep
-from docmind_lab.study import Study
+from docmind_lab.analysis.cell_store import CellStore
+from docmind_lab.analysis.study import Study
+from docmind_lab.analysis.study_folder import load
+from docmind_lab.analysis.tables import SCHEMA_VERSION
+from docmind_lab.core.errors import RecordError
+from docmind_lab.core.randomness import run_seed
+from docmind_lab.experiments.batch import Cell, CellResult, in_this_process
+from docmind_lab.experiments.sweeps.runner import sweep
 
 
 def swept(executor: Scripted, out: Path | None = None, **options: Any) -> Study:

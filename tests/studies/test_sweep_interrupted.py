@@ -15,11 +15,11 @@ from job_program import PATIENCE_S, JobProgram, eventually, job_program
 from small_studies import CELLS, DESIGN, RUNS, assert_same_tables, small_cells
 from sweeping_program import INTERRUPTED, REFUSED
 
-from docmind_lab.batch import in_this_process
-from docmind_lab.records import TABLES
-from docmind_lab.studies.folder import load
-from docmind_lab.studies.runner import sweep
-from docmind_lab.study import Study
+from docmind_lab.analysis.study import Study
+from docmind_lab.analysis.study_folder import load
+from docmind_lab.analysis.tables import TABLES
+from docmind_lab.experiments.batch import in_this_process
+from docmind_lab.experiments.sweeps.runner import sweep
 
 
 @pytest.fixture(scope="module")

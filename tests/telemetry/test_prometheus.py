@@ -10,8 +10,8 @@ from sample_calls import call
 from sample_runs import sample_run
 
 from docmind_lab.alternatives.base import Outcome
-from docmind_lab.measurement import MeasuredRun
-from docmind_lab.telemetry import RunMetrics
+from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.interfaces.telemetry import RunMetrics
 
 ARM = {"workload": "supervisor", "alternative": "cooperative", "clock": "wall"}
 

@@ -10,10 +10,10 @@ from prometheus_client import generate_latest
 from typer.testing import CliRunner
 
 import docmind_lab as dl
-from docmind_lab.cli import app
-from docmind_lab.errors import ConfigurationError, ServiceError
-from docmind_lab.settings import Settings
-from docmind_lab.telemetry import RunMetrics, Telemetry
+from docmind_lab.core.errors import ConfigurationError, ServiceError
+from docmind_lab.core.settings import Settings
+from docmind_lab.interfaces.cli import app
+from docmind_lab.interfaces.telemetry import RunMetrics, Telemetry
 
 pytest.importorskip("opentelemetry.sdk.trace")
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter

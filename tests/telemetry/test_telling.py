@@ -15,10 +15,10 @@ import pytest
 from prometheus_client import REGISTRY
 
 import docmind_lab as dl
-from docmind_lab.errors import ConfigurationError, EndpointRefused
-from docmind_lab.measurement import MeasuredRun
-from docmind_lab.settings import Settings
-from docmind_lab.telemetry import RunMetrics, Telemetry
+from docmind_lab.core.errors import ConfigurationError, EndpointRefused
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.interfaces.telemetry import RunMetrics, Telemetry
 
 pytest.importorskip("opentelemetry.sdk.trace")
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from sample_runs import MANIFEST, sample_run
 
-from docmind_lab.comparison import Comparison
-from docmind_lab.comparison.asked import Asked
-from docmind_lab.comparison.replays import replayed_comparison
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.recordings.recording import Recording
-from docmind_lab.records import to_frame
-from docmind_lab.reports.build import build_report
-from docmind_lab.settings import Settings
-from docmind_lab.studies.design import StudyDesign
-from docmind_lab.studies.folder import load
-from docmind_lab.study import Study
+from docmind_lab.analysis.study import Study
+from docmind_lab.analysis.study_folder import load
+from docmind_lab.analysis.tables import to_frame
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.comparison.asked import Asked
+from docmind_lab.experiments.comparison.replays import replayed_comparison
+from docmind_lab.experiments.recordings.recording import Recording
+from docmind_lab.experiments.sweeps.design import StudyDesign
+from docmind_lab.interfaces.reports.build import build_report
 
 NAME = "made_up_elsewhere:KIND"
 MODULE = """

@@ -7,9 +7,9 @@ import types
 
 import pytest
 
-from docmind_lab.comparison import Comparison
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.studies.design import StudyDesign
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.workloads import WORKLOADS, WorkloadKind, systems_said, workload_kind
 from docmind_lab.workloads.supervisor import KIND
 
@@ -51,8 +51,8 @@ def test_a_fifth_workload_is_one_module_with_a_kind(monkeypatch: pytest.MonkeyPa
     [
         ("reserch", "unknown workload 'reserch'; the workloads are supervisor"),
         ("no_such_module_anywhere:KIND", "no module no_such_module_anywhere can be imported"),
-        ("docmind_lab.errors:KIND", "module docmind_lab.errors has no KIND"),
-        ("docmind_lab.errors:ConfigurationError", "not a WorkloadKind"),
+        ("docmind_lab.core.errors:KIND", "module docmind_lab.core.errors has no KIND"),
+        ("docmind_lab.core.errors:ConfigurationError", "not a WorkloadKind"),
     ],
 )
 def test_a_workload_that_cannot_be_found_is_named_with_the_remedy(name: str, said: str) -> None:

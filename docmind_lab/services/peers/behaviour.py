@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.randomness import DrawKey
-from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.randomness import DrawKey
 
 PEERS_PATH = "/a2a/"
 """Where the peers of a service are: `/a2a/<peer>`."""

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from docmind_lab.clocks import Clock
-from docmind_lab.randomness import DrawKey
+from docmind_lab.core.clock import Clock
+from docmind_lab.core.randomness import DrawKey
 from docmind_lab.services.log import RequestRow, RowOutcome
 
 

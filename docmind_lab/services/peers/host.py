@@ -19,7 +19,7 @@ from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from docmind_lab.clocks import Clock
+from docmind_lab.core.clock import Clock
 from docmind_lab.services.log import ServiceLog
 from docmind_lab.services.peers.behaviour import PEERS_PATH, PeerBehaviour
 from docmind_lab.services.peers.exchange import CURRENT_EXCHANGE, PeerExchange

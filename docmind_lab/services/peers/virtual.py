@@ -12,13 +12,13 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-from docmind_lab.clocks.virtual import VirtualClock
 from docmind_lab.services.log import ServiceLog
 from docmind_lab.services.peers.behaviour import PeerBehaviour
 from docmind_lab.services.peers.exchange import PeerExchange
 from docmind_lab.services.peers.host import Message, PeerHost, Send
 from docmind_lab.services.plan import Chunk, Headers, ServiceRequest
 from docmind_lab.services.virtual_http import HttpConnection
+from docmind_lab.virtual_time import VirtualClock
 
 
 class VirtualPeers:

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import snowballstemmer
 
-from docmind_lab.keyword_terms import keyword_terms
+from docmind_lab.core.keyword_terms import keyword_terms
 from docmind_lab.services.scripted_model.conversation import Document
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*|\d+")

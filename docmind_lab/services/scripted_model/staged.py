@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from docmind_lab.randomness import keyed_uniform
+from docmind_lab.core.randomness import keyed_uniform
 from docmind_lab.services.scripted_model.conversation import Conversation, Reply, ToolCall
 from docmind_lab.services.scripted_model.extraction import sentences
 

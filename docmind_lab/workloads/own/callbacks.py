@@ -13,8 +13,8 @@ from uuid import UUID
 
 from langchain_core.outputs import LLMResult
 
-from docmind_lab.errors import RunCut
-from docmind_lab.graphs.observer import RunCallbacks
+from docmind_lab.core.errors import RunCut
+from docmind_lab.docmind.graphs.observer import RunCallbacks
 from docmind_lab.network.attempts import CallKind, call_scope
 from docmind_lab.workloads.own.calls import RunCalls
 

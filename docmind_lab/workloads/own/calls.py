@@ -16,10 +16,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from uuid import UUID
 
-from docmind_lab.deadlines import Deadline, PropagationPolicy
-from docmind_lab.errors import RunCut
+from docmind_lab.core.deadlines import Deadline, PropagationPolicy
+from docmind_lab.core.errors import RunCut
 from docmind_lab.network.attempts import Attempt, AttemptOutcome, CallKind, LogicalCall
-from docmind_lab.recorder import Recorder
+from docmind_lab.network.recorder import Recorder
 from docmind_lab.workloads.own.nodes import Place, RunTree
 
 

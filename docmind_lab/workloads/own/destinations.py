@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
-from docmind_lab.addresses import displayed
-from docmind_lab.errors import NotSimulated
+from docmind_lab.core.addresses import displayed
+from docmind_lab.core.errors import NotSimulated
 from docmind_lab.network.attempts import CallKind
 
 Services = Literal["simulated", "own"]

@@ -16,7 +16,7 @@ from langchain_core.messages import convert_to_messages
 from langgraph.types import Command
 
 from docmind_lab.alternatives.base import INTERRUPT, FreeState
-from docmind_lab.deadlines import DEADLINE_KEY, Deadline, current_policy, deadline_scope
+from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, current_policy, deadline_scope
 from docmind_lab.workloads.own.watch import RunWatch
 
 

@@ -21,8 +21,8 @@ from langchain_core.messages import HumanMessage
 from langgraph.pregel import Pregel
 from pydantic import BaseModel, ValidationError
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.retrieval import Question
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.docmind.retrieval import Question
 
 Inputs = str | os.PathLike[str] | Iterable[Any]
 """A file, or the items themselves."""

@@ -17,10 +17,10 @@ from urllib.parse import parse_qs, urlencode
 from langgraph.graph import START
 from langgraph.pregel import Pregel
 
-from docmind_lab.clocks import ClockName
-from docmind_lab.deadlines import DEADLINE_KEY
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.graphs.observer import role_of
+from docmind_lab.core.clock import ClockName
+from docmind_lab.core.deadlines import DEADLINE_KEY
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.docmind.graphs.observer import role_of
 from docmind_lab.workloads.kinds import OWN_PREFIX, Defaults, Surroundings, WorkloadKind
 from docmind_lab.workloads.own.destinations import Own, Services, Simulated
 from docmind_lab.workloads.own.inputs import GraphInput, Inputs, fingerprint, read_inputs

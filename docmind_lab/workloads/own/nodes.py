@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from docmind_lab.graphs.observer import is_node, role_of
+from docmind_lab.docmind.graphs.observer import is_node, role_of
 
 _PUSHED = "__pregel_push"
 

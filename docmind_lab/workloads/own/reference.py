@@ -12,7 +12,7 @@ from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
 
 from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.errors import ConfigurationError, DocmindLabError
+from docmind_lab.core.errors import ConfigurationError, DocmindLabError
 
 
 def load_graph(reference: str) -> Pregel[Any, Any, Any, Any]:

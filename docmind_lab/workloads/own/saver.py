@@ -7,8 +7,8 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, CheckpointMetadata
 
-from docmind_lab.graphs.passing_saver import PassingSaver
-from docmind_lab.recorder import Recorder
+from docmind_lab.alternatives.passing_saver import PassingSaver
+from docmind_lab.network.recorder import Recorder
 
 
 class NotingSaver(PassingSaver):

@@ -18,13 +18,13 @@ from typing import Any
 from langchain_core.runnables.config import var_child_runnable_config
 
 from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.clocks.virtual import VirtualClock, current_clock
-from docmind_lab.deadlines import Deadline
-from docmind_lab.errors import NotSimulated, RunCut
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.errors import NotSimulated, RunCut
 from docmind_lab.network.attempts import Attempt, CallKind
 from docmind_lab.network.guests import GuestHooks, Passage
-from docmind_lab.recorder import Recorder, current_recorder
+from docmind_lab.network.recorder import Recorder, current_recorder
 from docmind_lab.services.openai_service import ANY_MODEL_HEADER
+from docmind_lab.virtual_time import VirtualClock, current_clock
 from docmind_lab.workloads.own.calls import OpenCall, RunCalls, innermost_call
 from docmind_lab.workloads.own.destinations import REMEDY, Destinations, kind_of
 from docmind_lab.workloads.own.nodes import NOWHERE, Place

@@ -10,15 +10,15 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.pregel import Pregel
 
 from docmind_lab.alternatives.base import Outcome, Runnable
+from docmind_lab.alternatives.bound import bound
 from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.clocks.virtual import current_clock
-from docmind_lab.deadlines import DEADLINE_KEY
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.graphs.bound import bound
-from docmind_lab.graphs.colours import Colour
-from docmind_lab.recorder import Recorder
-from docmind_lab.records import NAN
-from docmind_lab.retrieval import Question
+from docmind_lab.core.deadlines import DEADLINE_KEY
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.outcomes import NAN
+from docmind_lab.docmind.graphs.colours import Colour
+from docmind_lab.docmind.retrieval import Question
+from docmind_lab.network.recorder import Recorder
+from docmind_lab.virtual_time import current_clock
 from docmind_lab.workloads.own.callbacks import GraphCallbacks
 from docmind_lab.workloads.own.destinations import Destinations
 from docmind_lab.workloads.own.doorway import RunDoorway

@@ -19,7 +19,7 @@ The peers themselves are in docmind_lab/services/peers. The package needs a2a-sd
 
 import logging
 
-from docmind_lab.retrieval import load_questions
+from docmind_lab.docmind.retrieval import load_questions
 from docmind_lab.workloads.kinds import Defaults, WorkloadKind
 from docmind_lab.workloads.peers.noting import EVENTS
 from docmind_lab.workloads.peers.tables import PEER_TASKS

@@ -18,16 +18,16 @@ from typing import Any
 
 import pandas as pd
 
-from docmind_lab.clocks.virtual import VirtualClock
-from docmind_lab.deadlines import Deadline
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.deadlines import Deadline
 from docmind_lab.network import HttpClients
-from docmind_lab.recorder import Recorder, recording
-from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.network.recorder import Recorder, recording
+from docmind_lab.network.snapshots import RawEvent
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.peers import PeerBehaviour, PeerHabits
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
-from docmind_lab.snapshots import RawEvent
+from docmind_lab.virtual_time import VirtualClock
 from docmind_lab.workloads.peers.caller import PeerCall, PeerCaller
 from docmind_lab.workloads.peers.client import PeerClients
 from docmind_lab.workloads.peers.timeouts import PeerTimeouts

@@ -26,17 +26,18 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 
 from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.clocks import WALL, Clock
-from docmind_lab.deadlines import Deadline, current_policy, deadline_scope
-from docmind_lab.graphs.asking import Asking
-from docmind_lab.graphs.colours import Colour
-from docmind_lab.graphs.observer import as_thread_work
-from docmind_lab.graphs.state import Merged, merge_documents
-from docmind_lab.graphs.two_colours import Steps, StepsNode, Waiting
+from docmind_lab.core.clock import Clock
+from docmind_lab.core.deadlines import Deadline, current_policy, deadline_scope
+from docmind_lab.core.wall_clock import WALL
+from docmind_lab.docmind.graphs.asking import Asking
+from docmind_lab.docmind.graphs.colours import Colour
+from docmind_lab.docmind.graphs.observer import as_thread_work
+from docmind_lab.docmind.graphs.state import Merged, merge_documents
+from docmind_lab.docmind.graphs.two_colours import Steps, StepsNode, Waiting
+from docmind_lab.docmind.system import Runnable
 from docmind_lab.network import HttpClients
-from docmind_lab.recorder import current_recorder
+from docmind_lab.network.recorder import current_recorder
 from docmind_lab.services.scripted_model.peers import PEER_TOOL_PREFIX
-from docmind_lab.system import Runnable
 from docmind_lab.workloads.peers.caller import PeerCall, PeerCaller
 from docmind_lab.workloads.peers.client import PeerClients
 from docmind_lab.workloads.peers.correlation import PeerResult

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from docmind_lab.network import LogicalCall
-from docmind_lab.recorder import Recorder, recording
+from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.workloads.peers.correlation import PEER_OUTCOMES, PeerResult
 from docmind_lab.workloads.peers.correlator import TooLate
 

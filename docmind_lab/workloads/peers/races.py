@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 
 import pandas as pd
 
-from docmind_lab.clocks.virtual import VirtualClock
+from docmind_lab.virtual_time import VirtualClock
 from docmind_lab.workloads.peers.correlation import CorrelationEntry, PeerResult
 from docmind_lab.workloads.peers.correlator import Correlator, TooLate
 from docmind_lab.workloads.peers.stores import CorrelationStore, InProcessStore

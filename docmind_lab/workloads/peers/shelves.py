@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.retrieval import Chunk
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.docmind.retrieval import Chunk
 from docmind_lab.services.scripted_model.extraction import content_words
 
 PASSAGES = 5  # as many as a search of the supervisor gives

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, Protocol, TypeVar
 
-from docmind_lab.errors import ConfigurationError, StoreError
+from docmind_lab.core.errors import ConfigurationError, StoreError
 from docmind_lab.workloads.peers.correlation import CorrelationEntry
 
 _Reply = TypeVar("_Reply")

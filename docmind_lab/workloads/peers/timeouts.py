@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from docmind_lab.errors import ConfigurationError
+from docmind_lab.core.errors import ConfigurationError
 
 Limit = Literal["peer_timeout", "hard_cap", "deadline"]
 LIMITS: tuple[Limit, ...] = ("peer_timeout", "hard_cap", "deadline")

@@ -16,15 +16,15 @@ from langchain_core.messages import HumanMessage
 
 from docmind_lab.alternatives.base import Outcome
 from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.graphs.asking import Asking
-from docmind_lab.graphs.colours import MODELS, Colour, checked_colour
-from docmind_lab.graphs.model_calls import ModelCalls
-from docmind_lab.graphs.observer import ObservedSaver, RunCallbacks
+from docmind_lab.docmind.graphs.asking import Asking
+from docmind_lab.docmind.graphs.colours import MODELS, Colour, checked_colour
+from docmind_lab.docmind.graphs.model_calls import ModelCalls
+from docmind_lab.docmind.graphs.observer import ObservedSaver, RunCallbacks
+from docmind_lab.docmind.retrieval import Question, RetrievedDocument, answer_score
+from docmind_lab.docmind.retrieval import source_recall as share_of_gold_topics
+from docmind_lab.docmind.system import Runnable
 from docmind_lab.network import HttpClients
-from docmind_lab.recorder import Recorder
-from docmind_lab.retrieval import Question, RetrievedDocument, answer_score
-from docmind_lab.retrieval import source_recall as share_of_gold_topics
-from docmind_lab.system import Runnable
+from docmind_lab.network.recorder import Recorder
 from docmind_lab.workloads.kinds import Surroundings
 from docmind_lab.workloads.peers.caller import PeerCaller
 from docmind_lab.workloads.peers.client import PeerClients

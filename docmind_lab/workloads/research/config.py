@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from docmind_lab.errors import ConfigurationError
+from docmind_lab.core.errors import ConfigurationError
 
 DEFAULT_MAX_QUERIES = 5
 """Of a source that a mapping of `max_queries_per_source` does not name: what the architecture gives a web search."""

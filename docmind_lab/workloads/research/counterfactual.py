@@ -14,9 +14,9 @@ from typing import Any
 
 import pandas as pd
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.graphs.two_colours import Steps, finish
-from docmind_lab.recorder import recording
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.docmind.graphs.two_colours import Steps, finish
+from docmind_lab.network.recorder import recording
 from docmind_lab.workloads.research.exits import Completion, ExitReason
 from docmind_lab.workloads.research.graph import Compiled, config_of, worked_through
 from docmind_lab.workloads.research.ledger import Ledger

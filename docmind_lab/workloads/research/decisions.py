@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from docmind_lab.errors import DocmindLabError
+from docmind_lab.core.errors import DocmindLabError
 
 _FENCED = re.compile(r"^\s*```(?:json)?\s*\n(?P<inside>.*?)\n?```\s*$", re.DOTALL)
 _DECISIONS = ("SATURATED", "CONTINUE")

@@ -23,11 +23,11 @@ from langgraph.graph.message import add_messages
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Send
 
-from docmind_lab.deadlines import DEADLINE_KEY, Deadline
-from docmind_lab.errors import BudgetError, GraphError
-from docmind_lab.graphs.state import Merged, keep_reason
-from docmind_lab.graphs.two_colours import Steps, StepsNode, Waiting
-from docmind_lab.recorder import current_recorder
+from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
+from docmind_lab.core.errors import BudgetError, GraphError
+from docmind_lab.docmind.graphs.state import Merged, keep_reason
+from docmind_lab.docmind.graphs.two_colours import Steps, StepsNode, Waiting
+from docmind_lab.network.recorder import current_recorder
 from docmind_lab.workloads.research import prompts
 from docmind_lab.workloads.research.exits import Completion
 from docmind_lab.workloads.research.ledger import Ledger

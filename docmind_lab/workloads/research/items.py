@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from docmind_lab.retrieval.questions import normalise
-from docmind_lab.retrieval.results import clean_metadata
+from docmind_lab.docmind.retrieval.questions import normalise
+from docmind_lab.docmind.retrieval.results import clean_metadata
 
 # A score carries seven digits of a 32-bit float, the last of which depend on where arrays lie in memory.
 _SCORE_DIGITS = 4

@@ -19,9 +19,9 @@ from langgraph.channels import UntrackedValue
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from docmind_lab.errors import BudgetError
-from docmind_lab.graphs.asking import Asking
-from docmind_lab.graphs.two_colours import Steps, StepsNode
+from docmind_lab.core.errors import BudgetError
+from docmind_lab.docmind.graphs.asking import Asking
+from docmind_lab.docmind.graphs.two_colours import Steps, StepsNode
 from docmind_lab.workloads.research import prompts
 from docmind_lab.workloads.research.decisions import MalformedDecision, accepted, next_query, saturation
 from docmind_lab.workloads.research.model_asking import MODEL_FAILURES, decided

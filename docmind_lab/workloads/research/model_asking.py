@@ -15,10 +15,10 @@ import httpx2
 import openai
 from langchain_core.messages import HumanMessage
 
-from docmind_lab.deadlines import Deadline, current_policy
-from docmind_lab.graphs.asking import Asking
-from docmind_lab.graphs.two_colours import Steps, pause
-from docmind_lab.recorder import current_recorder
+from docmind_lab.core.deadlines import Deadline, current_policy
+from docmind_lab.docmind.graphs.asking import Asking
+from docmind_lab.docmind.graphs.two_colours import Steps, pause
+from docmind_lab.network.recorder import current_recorder
 from docmind_lab.workloads.research.decisions import MalformedDecision
 from docmind_lab.workloads.research.ledger import Ledger
 from docmind_lab.workloads.research.prompts import PROMPTS

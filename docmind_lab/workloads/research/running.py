@@ -18,18 +18,18 @@ from typing import Self, TypeVar
 import pandas as pd
 from langchain_core.messages import HumanMessage
 
-from docmind_lab.clocks.virtual import VirtualClock
-from docmind_lab.graphs.two_colours import Steps, Waiting, afinish, finish
-from docmind_lab.recorder import recording
-from docmind_lab.retrieval import Question
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.graphs.two_colours import Steps, Waiting, afinish, finish
+from docmind_lab.docmind.retrieval import Question
+from docmind_lab.docmind.system import Corpus
+from docmind_lab.network.recorder import recording
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
-from docmind_lab.settings import Settings
-from docmind_lab.system import Corpus
+from docmind_lab.virtual_time import VirtualClock
 from docmind_lab.workloads.research.config import ResearchLimits
 from docmind_lab.workloads.research.counterfactual import past_the_stop
 from docmind_lab.workloads.research.report import ResearchReport, report_of

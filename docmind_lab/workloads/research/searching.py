@@ -15,12 +15,12 @@ from langchain_core.runnables.config import run_in_executor
 from qdrant_client import AsyncQdrantClient, QdrantClient
 from qdrant_client.http.exceptions import ApiException
 
-from docmind_lab.deadlines import Deadline, current_policy, deadline_scope
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.graphs.colours import Colour
-from docmind_lab.graphs.observer import as_thread_work
-from docmind_lab.graphs.two_colours import Waiting
-from docmind_lab.recorder import current_recorder, position_of
+from docmind_lab.core.deadlines import Deadline, current_policy, deadline_scope
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.docmind.graphs.colours import Colour
+from docmind_lab.docmind.graphs.observer import as_thread_work
+from docmind_lab.docmind.graphs.two_colours import Waiting
+from docmind_lab.network.recorder import current_recorder, position_of
 from docmind_lab.workloads.research.items import Item, items_of
 from docmind_lab.workloads.research.sources import Source
 

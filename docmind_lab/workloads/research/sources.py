@@ -21,12 +21,12 @@ from typing import Any
 
 from qdrant_client import QdrantClient, models
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.randomness import keyed_random, keyed_uniform
-from docmind_lab.retrieval.corpus import Chunk
-from docmind_lab.retrieval.encoders import SparseEncoder
-from docmind_lab.retrieval.index import BATCH_SIZE
-from docmind_lab.retrieval.questions import split_sentences
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.randomness import keyed_random, keyed_uniform
+from docmind_lab.docmind.retrieval.corpus import Chunk
+from docmind_lab.docmind.retrieval.encoders import SparseEncoder
+from docmind_lab.docmind.retrieval.index import BATCH_SIZE
+from docmind_lab.docmind.retrieval.questions import split_sentences
 
 _NOISE_SENTENCES = 3
 
@@ -77,7 +77,7 @@ class SourceSpec:
 @functools.cache
 def load_sources() -> tuple[SourceSpec, ...]:
     """The three sources that come with the lab."""
-    file = importlib.resources.files("docmind_lab.data").joinpath("research_sources.json")
+    file = importlib.resources.files("docmind_lab.core.data").joinpath("research_sources.json")
     return tuple(SourceSpec(**entry) for entry in json.loads(file.read_text(encoding="utf-8")))
 
 

@@ -18,17 +18,17 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from qdrant_client.http.exceptions import ApiException
 
 from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.deadlines import Deadline
-from docmind_lab.endpoints import reason_of
-from docmind_lab.errors import ConfigurationError, ServiceError
-from docmind_lab.graphs.asking import Asking
-from docmind_lab.graphs.colours import MODELS, Colour
-from docmind_lab.graphs.model_calls import ModelCalls
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.errors import ConfigurationError, ServiceError
+from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.graphs.asking import Asking
+from docmind_lab.docmind.graphs.colours import MODELS, Colour
+from docmind_lab.docmind.graphs.model_calls import ModelCalls
+from docmind_lab.docmind.system import Corpus, language_reference
 from docmind_lab.network import HttpClients
-from docmind_lab.recorder import Recorder
+from docmind_lab.network.endpoints import reason_of
+from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.server import ServiceAddresses
-from docmind_lab.settings import Settings
-from docmind_lab.system import Corpus, language_reference
 from docmind_lab.workloads.research import prompts
 from docmind_lab.workloads.research.config import ResearchLimits
 from docmind_lab.workloads.research.graph import Compiled, ResearchGraph, config_of

@@ -15,8 +15,8 @@ import importlib.resources
 import json
 from dataclasses import dataclass
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.retrieval import Question, load_questions
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.docmind.retrieval import Question, load_questions
 
 DEFAULT_SOURCES = ("manual", "archive", "forum")
 """Sources of a task that names none."""
@@ -58,7 +58,7 @@ def as_task(question: Question) -> ResearchTask:
 @functools.cache
 def load_tasks(corpus: str = "language_reference") -> tuple[ResearchTask, ...]:
     """The tasks that come with a corpus, in file order. Raises: ConfigurationError for a corpus without any."""
-    file = importlib.resources.files("docmind_lab.data").joinpath("research_tasks.json")
+    file = importlib.resources.files("docmind_lab.core.data").joinpath("research_tasks.json")
     shipped = json.loads(file.read_text(encoding="utf-8"))
     if corpus not in shipped:
         raise ConfigurationError(f"corpus must be one of {', '.join(shipped)}, not {corpus!r}")

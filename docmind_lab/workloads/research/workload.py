@@ -19,10 +19,10 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 
 from docmind_lab.alternatives.base import Runnable
-from docmind_lab.graphs.colours import Colour
-from docmind_lab.graphs.observer import ObservedSaver, RunCallbacks
-from docmind_lab.recorder import Recorder
-from docmind_lab.retrieval import Question
+from docmind_lab.docmind.graphs.colours import Colour
+from docmind_lab.docmind.graphs.observer import ObservedSaver, RunCallbacks
+from docmind_lab.docmind.retrieval import Question
+from docmind_lab.network.recorder import Recorder
 from docmind_lab.workloads.kinds import Defaults, WorkloadKind
 from docmind_lab.workloads.over_corpus import CorpusWorkload
 from docmind_lab.workloads.research import prompts, searching

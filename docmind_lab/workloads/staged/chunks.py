@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from docmind_lab.libraries import load_project_docs
-from docmind_lab.records import NAN
-from docmind_lab.retrieval import Question
+from docmind_lab.core.outcomes import NAN
+from docmind_lab.docmind.documents import load_project_docs
+from docmind_lab.docmind.retrieval import Question
 from docmind_lab.workloads.staged.calls import gold_entity, gold_relation
 from docmind_lab.workloads.staged.telling import digest
 
@@ -42,7 +42,7 @@ def staged_chunks(corpus: str = "handbook") -> tuple[StagedChunk, ...]:
 
 @functools.cache
 def _shipped() -> tuple[StagedChunk, ...]:
-    file = importlib.resources.files("docmind_lab.data").joinpath("staged_chunks.json")
+    file = importlib.resources.files("docmind_lab.core.data").joinpath("staged_chunks.json")
     passages = {chunk.id: chunk for chunk in load_project_docs().chunks}
     made = []
     for entry in json.loads(file.read_text(encoding="utf-8")):

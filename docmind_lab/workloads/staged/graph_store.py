@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from docmind_lab.errors import ConfigurationError
+from docmind_lab.core.errors import ConfigurationError
 
 Origin = Literal["agent", "suggested", "generated", "forced"]
 ORIGINS: tuple[Origin, ...] = ("agent", "suggested", "generated", "forced")

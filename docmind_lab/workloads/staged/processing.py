@@ -15,7 +15,7 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 
-from docmind_lab.deadlines import DEADLINE_KEY, Deadline
+from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.workloads.staged.graph import Compiled
 from docmind_lab.workloads.staged.graph_store import GraphWriter
 from docmind_lab.workloads.staged.ledger import Ledger

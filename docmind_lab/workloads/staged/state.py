@@ -11,8 +11,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.channels import UntrackedValue
 from langgraph.graph.message import add_messages
 
-from docmind_lab.errors import ConfigurationError, DocmindLabError
-from docmind_lab.graphs.state import Merged, keep_reason, merge_documents, newest
+from docmind_lab.core.errors import ConfigurationError, DocmindLabError
+from docmind_lab.docmind.graphs.state import Merged, keep_reason, merge_documents, newest
 from docmind_lab.workloads.staged.calls import CallOrder
 from docmind_lab.workloads.staged.graph_store import GraphWriter
 from docmind_lab.workloads.staged.ledger import Desk

@@ -16,18 +16,18 @@ from typing import Any
 import pandas as pd
 
 from docmind_lab.alternatives import Unguarded
-from docmind_lab.derive import RunFacts
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.measurement import MeasuredRun, RunOrder
-from docmind_lab.randomness import keyed_uniform
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.randomness import keyed_uniform
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.measurement.derive import RunFacts
+from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
+from docmind_lab.experiments.measurement.simulation import simulate
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
-from docmind_lab.settings import Settings
-from docmind_lab.simulation import simulate
 from docmind_lab.workloads.kinds import Surroundings
 from docmind_lab.workloads.retries import within_own_limits
 from docmind_lab.workloads.staged.chunks import StagedChunk, staged_chunks

@@ -16,8 +16,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
-from docmind_lab.deadlines import require_seconds
-from docmind_lab.errors import ConfigurationError
+from docmind_lab.core.deadlines import require_seconds
+from docmind_lab.core.errors import ConfigurationError
 
 
 class PrimaryTimeout(Protocol):

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import redis
 
-from docmind_lab.errors import ConfigurationError, StoreError
+from docmind_lab.core.errors import ConfigurationError, StoreError
 from docmind_lab.workloads.peers.caller import PeerCall, PeerCaller
 from docmind_lab.workloads.peers.client import PeerNews
 from docmind_lab.workloads.peers.correlation import CorrelationEntry, PeerResult

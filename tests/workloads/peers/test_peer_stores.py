@@ -12,7 +12,7 @@ from pathlib import Path
 import fakeredis
 import pytest
 
-from docmind_lab.errors import ConfigurationError
+from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.workloads.peers.correlation import CorrelationEntry
 from docmind_lab.workloads.peers.stores import CorrelationStore, InProcessStore, RedisStore, SqliteStore
 

@@ -12,15 +12,15 @@ import pandas as pd
 import pytest
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative, AsyncCancellation, Cooperative, HardTimeout, Unguarded
-from docmind_lab.comparison import Comparison
-from docmind_lab.measurement import MeasuredRun
-from docmind_lab.records import to_frame
-from docmind_lab.records.columns import DTYPES
-from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.analysis.tables import to_frame
+from docmind_lab.analysis.tables.columns import DTYPES
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.measurement.simulation import SimulatedSystem, simulate
 from docmind_lab.services.peers import PeerHabits
 from docmind_lab.services.server import ServiceOptions
-from docmind_lab.settings import Settings
-from docmind_lab.simulation import SimulatedSystem, simulate
 from docmind_lab.workloads import workload_kind
 from docmind_lab.workloads.peers import KIND
 from docmind_lab.workloads.peers.tables import PEER_TASKS

@@ -15,9 +15,9 @@ from typing import Any
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.runtime import RunControl
 
-from docmind_lab.clocks import VirtualClock
-from docmind_lab.graphs.two_colours import Waiting
-from docmind_lab.retrieval.encoders import SparseEncoder
+from docmind_lab.docmind.graphs.two_colours import Waiting
+from docmind_lab.docmind.retrieval.encoders import SparseEncoder
+from docmind_lab.virtual_time import VirtualClock
 from docmind_lab.workloads.research.config import ResearchLimits
 from docmind_lab.workloads.research.graph import ResearchGraph, config_of
 from docmind_lab.workloads.research.items import Item

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from research_fakes import CONTINUE, FakeSearching, fake_model, run, source, task, two_items
 
-from docmind_lab.graphs.two_colours import finish
+from docmind_lab.docmind.graphs.two_colours import finish
 from docmind_lab.workloads.research import ledger as ledger_module
 from docmind_lab.workloads.research.config import ResearchLimits
 from docmind_lab.workloads.research.exits import COMPLETE, EXIT_REASONS

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from docmind_lab.errors import ConfigurationError
+from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.workloads.research.config import DEFAULT_MAX_QUERIES, ResearchLimits
 from docmind_lab.workloads.research.decisions import MalformedDecision, accepted, next_query, saturation
 from docmind_lab.workloads.research.exits import CUT_SHORT, EXIT_REASONS, exit_after_attempt

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from qdrant_client import models
 
-from docmind_lab.errors import ConfigurationError
-from docmind_lab.libraries import load_project_docs
-from docmind_lab.retrieval import load_language_reference, load_questions
-from docmind_lab.services.latency import LatencyProfile
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.docmind.documents import load_project_docs
+from docmind_lab.docmind.retrieval import load_language_reference, load_questions
 from docmind_lab.services.plan import ServiceRequest
 from docmind_lab.services.scripted_model import Conversation, reply_to
 from docmind_lab.services.scripted_model.research import ROLES

@@ -11,15 +11,15 @@ import pandas as pd
 import pytest
 
 from docmind_lab.alternatives import ALTERNATIVES, AsyncCancellation
-from docmind_lab.comparison import Comparison
-from docmind_lab.measurement import MeasuredRun, RunOrder, measure
-from docmind_lab.records import to_frame
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.analysis.tables import to_frame
+from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.system import handbook
+from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
+from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
-from docmind_lab.settings import Settings
-from docmind_lab.simulation import SimulatedSystem
-from docmind_lab.system import handbook
 from docmind_lab.workloads.kinds import Surroundings
 from docmind_lab.workloads.research import (
     KIND,

@@ -10,8 +10,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 from staged_fakes import TEXT, FailingStore, SaidModel, calling, climbed, entity, in_text, relation
 
-from docmind_lab.deadlines import Deadline
-from docmind_lab.errors import ConfigurationError
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.workloads.staged import (
     GraphStore,
     LadderFailed,

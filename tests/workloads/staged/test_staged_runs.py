@@ -12,15 +12,15 @@ import pandas as pd
 import pytest
 
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.comparison import Comparison
-from docmind_lab.measurement import MeasuredRun, RunOrder
-from docmind_lab.records import to_frame
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.analysis.tables import to_frame
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
+from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.latency import LatencyProfile
 from docmind_lab.services.scripted_model.staged import MANNERS, manner_of
 from docmind_lab.services.server import ServiceOptions
-from docmind_lab.settings import Settings
-from docmind_lab.simulation import SimulatedSystem
 from docmind_lab.workloads.kinds import workload_kind
 from docmind_lab.workloads.staged import AdaptiveTimeout, FixedTimeout, staged_chunks
 from docmind_lab.workloads.staged.chunks import recall_and_f1

@@ -7,7 +7,7 @@ import sqlite3
 
 import pytest
 
-from docmind_lab.errors import ConfigurationError
+from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.workloads.staged import GraphStore, Written, is_confirmed
 
 AGENT = Written("agent", "notes", "3")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from docmind_lab.errors import ConfigurationError
+from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.workloads.staged import AdaptiveTimeout, FixedTimeout
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 
-from docmind_lab.graphs.two_colours import Steps, StepsNode
+from docmind_lab.docmind.graphs.two_colours import Steps, StepsNode
 from docmind_lab.workloads.staged.calls import Evidence, Relation
 from docmind_lab.workloads.staged.graph_store import Origin, Written, is_confirmed, key_of
 from docmind_lab.workloads.staged.ledger import Desk, Ledger, tried

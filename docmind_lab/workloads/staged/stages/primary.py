@@ -17,10 +17,10 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
-from docmind_lab.deadlines import DEADLINE_KEY, Deadline, current_policy
-from docmind_lab.errors import BudgetError
-from docmind_lab.graphs.asking import Asking
-from docmind_lab.graphs.two_colours import Steps, StepsNode, Waiting
+from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, current_policy
+from docmind_lab.core.errors import BudgetError
+from docmind_lab.docmind.graphs.asking import Asking
+from docmind_lab.docmind.graphs.two_colours import Steps, StepsNode, Waiting
 from docmind_lab.workloads.staged.calls import TOOLS
 from docmind_lab.workloads.staged.ledger import Ledger
 from docmind_lab.workloads.staged.parsing import parse_message

@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from docmind_lab.graphs.two_colours import Steps, StepsNode
+from docmind_lab.docmind.graphs.two_colours import Steps, StepsNode
 from docmind_lab.workloads.staged.graph_store import Origin
 from docmind_lab.workloads.staged.ledger import Desk, Ledger
 from docmind_lab.workloads.staged.parsing import ToolCall

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from docmind_lab.graphs.two_colours import StepsNode
+from docmind_lab.docmind.graphs.two_colours import StepsNode
 from docmind_lab.workloads.staged.ledger import Ledger
 from docmind_lab.workloads.staged.parsing import ToolCall, parse_text
 from docmind_lab.workloads.staged.stages.rung import rung

@@ -1,0 +1,232 @@
+"""How a decision timeout is divided over the roles of a run, and what the division is learned from.
+
+    Cooperative(PropagationPolicy(allocation=Equal()))               # "A:equal"
+    Cooperative(PropagationPolicy(allocation=ReserveFirst()))        # "A:reserve_first"
+    times = learn(training.calls, training.runs)                     # of a study with other seeds
+    times.require_other_seeds(range(7, 47))
+    Cooperative(PropagationPolicy(allocation=LearnedPercentile(90, times.percentile_s(90))))
+
+Shares follow each other in the order of work, so that each ends at an instant of its own: what a role does not use is
+there for those after it, and what it lacks it does not take from them. A role that comes again works against the same
+instant. The supervisor is held by the run's own deadline only, since without it nobody decides what comes next; its
+share is what the others must leave it, in equal turns: one before each role and one after the last.
+
+A role whose allotment is spent is cut, and the run goes on without it; see `graphs/agent_node.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+
+from docmind_lab.analysis.visits import order_of_work, visits_of
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.docmind.graphs.roles import ROLES, SUPERVISOR_ROLE
+
+Seconds = Mapping[str, float] | tuple[tuple[str, float], ...]
+"""Seconds of each role, as a mapping or as pairs.
+
+A table of roles of DocMind's is put in their order of work, and those that it leaves out have no share of their own,
+only what others left them. Any other table has to be in the order of work; the supervisor stands anywhere in it.
+"""
+
+
+@dataclass(frozen=True)
+class Equal:
+    """The same share for each role and for the supervisor. roles: in the order of work, without the supervisor."""
+
+    roles: tuple[str, ...] = ROLES
+
+    name: ClassVar[str] = "equal"
+
+    def until_s(self, role: str, budget_s: float) -> float:
+        """Seconds after the run's start at which the role's allotment ends."""
+        share_s = budget_s / (len(self.roles) + 1)
+        return _end_s(role, {**dict.fromkeys(self.roles, share_s), SUPERVISOR_ROLE: share_s}, budget_s)
+
+
+@dataclass(frozen=True)
+class Proportional:
+    """Shares of the whole budget in proportion to the mean seconds of each role.
+
+    Raises: ConfigurationError for seconds that are negative, not finite, or 0 for all.
+    """
+
+    mean_s: Seconds
+
+    name: ClassVar[str] = "proportional"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mean_s", _checked("mean_s", self.mean_s))
+
+    def until_s(self, role: str, budget_s: float) -> float:
+        """Seconds after the run's start at which the role's allotment ends."""
+        return _end_s(role, _scaled(self.mean_s, budget_s), budget_s)
+
+
+@dataclass(frozen=True)
+class LearnedPercentile:
+    """Each role's learned percentile, scaled to the budget if they come to more.
+
+    If they come to less, the rest is nobody's share: roles are cut where they are later than they nearly always are,
+    also when there is time. percentile: in (0, 100), of which `seconds` are.
+    Raises: ConfigurationError for a percentile out of range, and for seconds as `Proportional`.
+    """
+
+    percentile: float
+    seconds: Seconds
+
+    name: ClassVar[str] = "learned_percentile"
+
+    def __post_init__(self) -> None:
+        _check_percentile(self.percentile)
+        object.__setattr__(self, "seconds", _checked("seconds", self.seconds))
+
+    def until_s(self, role: str, budget_s: float) -> float:
+        """Seconds after the run's start at which the role's allotment ends."""
+        return _end_s(role, _within(self.seconds, budget_s), budget_s)
+
+
+@dataclass(frozen=True)
+class ReserveFirst:
+    """A role may use everything but what is reserved for those after it and for the supervisor's turns between them.
+
+    reserve_s: seconds for each role, scaled to the budget if they come to more. Left out, the shares of `Equal` (a
+    sixth of the budget each) are reserved for synthesis, validation and the supervisor, and nothing for the others:
+    an answer needs the last three, and whatever the first three leave out makes it a poorer one.
+    Raises: ConfigurationError for seconds as `Proportional`.
+    """
+
+    reserve_s: Seconds | None = None
+
+    name: ClassVar[str] = "reserve_first"
+
+    def __post_init__(self) -> None:
+        if self.reserve_s is not None:
+            object.__setattr__(self, "reserve_s", _checked("reserve_s", self.reserve_s))
+
+    def until_s(self, role: str, budget_s: float) -> float:
+        """Seconds after the run's start at which the role's allotment ends."""
+        if self.reserve_s is None:
+            answering = ("synthesis", "validation", SUPERVISOR_ROLE)
+            reserves = dict.fromkeys(ROLES, 0.0) | dict.fromkeys(answering, budget_s / (len(ROLES) + 1))
+        else:
+            reserves = _within(self.reserve_s, budget_s)
+        # As if the reserves stood at the end of the budget, one after the other.
+        free_s = budget_s - math.fsum(reserves.values())
+        return min(budget_s, free_s + _end_s(role, reserves, budget_s))
+
+
+def _end_s(role: str, shares: Mapping[str, float], budget_s: float) -> float:
+    """Where the role's share ends when shares follow each other; the end of the budget for one that has none."""
+    working = [name for name in shares if name != SUPERVISOR_ROLE]
+    if role not in working:
+        return budget_s
+    turn_s = shares.get(SUPERVISOR_ROLE, 0.0) / (len(working) + 1)
+    so_far = working[: working.index(role) + 1]
+    return min(budget_s, math.fsum(turn_s + shares[name] for name in so_far))
+
+
+def _scaled(seconds: Seconds, budget_s: float) -> dict[str, float]:
+    table = dict(seconds)
+    total_s = math.fsum(table.values())
+    return {role: budget_s * value / total_s for role, value in table.items()}
+
+
+def _within(seconds: Seconds, budget_s: float) -> dict[str, float]:
+    table = dict(seconds)
+    return _scaled(seconds, budget_s) if math.fsum(table.values()) > budget_s else table
+
+
+def _checked(field: str, seconds: Seconds) -> tuple[tuple[str, float], ...]:
+    """The table as pairs, which can be hashed."""
+    table = {str(role): float(value) for role, value in dict(seconds).items()}
+    for role, value in table.items():
+        if not (value >= 0 and math.isfinite(value)):
+            raise ConfigurationError(f"{field}[{role!r}] must be 0 or more finite seconds, not {value!r}")
+    if not any(table.values()):
+        raise ConfigurationError(f"{field} must have seconds above 0 for a role; learn them with `allocation.learn`")
+    if table.keys() <= {*ROLES, SUPERVISOR_ROLE}:
+        table = {role: table.get(role, 0.0) for role in (SUPERVISOR_ROLE, *ROLES)}
+    return tuple(table.items())
+
+
+def _check_percentile(percentile: float) -> None:
+    if not 0 < percentile < 100:
+        raise ConfigurationError(f"percentile must be above 0 and below 100, not {percentile!r}; try 90")
+
+
+@dataclass(frozen=True)
+class RoleTimes:
+    """How long each role took in the runs that taught it.
+
+    seconds: of each run in which the role was called, all its visits together; roles in the order of work.
+    seeds: of the runs. Runs that are to judge an allocation have other ones, or it has seen their latencies before.
+    """
+
+    seconds: Mapping[str, tuple[float, ...]]
+    seeds: frozenset[int]
+
+    def __repr__(self) -> str:
+        return f"RoleTimes: {self._described()}\n{self._shown().to_string(index=False)}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>RoleTimes: {escape(self._described())}</p>{self._shown().to_html(index=False, border=0)}"
+
+    def _described(self) -> str:
+        seeds = f"seed {min(self.seeds)}" if len(self.seeds) == 1 else f"{len(self.seeds)} seeds"
+        between = f", {min(self.seeds)} to {max(self.seeds)}" if len(self.seeds) > 1 else ""
+        return f"learned from {seeds}{between}"
+
+    def _shown(self) -> pd.DataFrame:
+        """A row for each role: in how many runs it was called, and how long it took."""
+        columns = {"mean (s)": self.mean_s(), "median (s)": self.percentile_s(50), "p90 (s)": self.percentile_s(90)}
+        shown = {name: [f"{of_role[role]:.3f}" for role in self.seconds] for name, of_role in columns.items()}
+        runs = [len(values) for values in self.seconds.values()]
+        return pd.DataFrame({"role": list(self.seconds), "runs": runs, **shown})
+
+    def mean_s(self) -> dict[str, float]:
+        """Mean seconds of each role."""
+        return {role: float(np.mean(values)) for role, values in self.seconds.items()}
+
+    def percentile_s(self, percentile: float) -> dict[str, float]:
+        """This percentile of each role's seconds. Raises: ConfigurationError for one out of (0, 100)."""
+        _check_percentile(percentile)
+        return {role: float(np.percentile(values, percentile)) for role, values in self.seconds.items()}
+
+    def require_other_seeds(self, judged: Iterable[int]) -> None:
+        """Return if none of these seeds taught the times. Raises: ConfigurationError naming some that did."""
+        known = sorted(self.seeds.intersection(int(seed) for seed in judged))
+        if known:
+            shown = ", ".join(str(seed) for seed in known[:5])
+            raise ConfigurationError(
+                f"seeds {shown} are among those the times were learned from, so these runs cannot judge them; "
+                f"choose a study seed above {max(self.seeds)}"
+            )
+
+
+def learn(calls: pd.DataFrame, runs: pd.DataFrame) -> RoleTimes:
+    """What the unguarded runs of a training study say about its roles; its seeds must not be those that judge.
+
+    calls, runs: its tables; only runs of the control count, since every other alternative cuts what it would teach. A
+    call that had not ended by the horizon counts with the time until then, so that a hang is long and not left out;
+    roles after it were not called. What a visit is: see `visits_of`.
+
+    Raises: ConfigurationError without runs of the control.
+    """
+    taught = runs[runs["alternative"] == "unguarded"]
+    visits = visits_of(calls, taught)
+    if visits.empty:
+        raise ConfigurationError("there is nothing to learn from: the study needs runs of the alternative 'unguarded'")
+    visits["seconds"] = visits["ended_at_s"] - visits["started_at_s"]
+    of_runs = visits.groupby(["role", "run_id"])["seconds"].sum()
+    return RoleTimes(
+        seconds={role: tuple(sorted(of_runs[role].tolist())) for role in order_of_work(visits)},
+        seeds=frozenset(int(seed) for seed in taught["seed"]),
+    )

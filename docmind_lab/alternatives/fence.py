@@ -1,0 +1,91 @@
+"""A fence around a checkpointed thread: once it is closed, nothing of an old run gets into the thread any more.
+
+    fence = Fence()
+    runnable = fenced(compiled, fence, recorder)
+    …                      # run it under any alternative
+    fence.close()          # the caller has its answer; whatever still runs puts its checkpoints nowhere
+
+A run that was abandoned is not stopped by it: it goes on, and believes that its checkpoints were written.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, CheckpointMetadata
+from langgraph.graph.state import CompiledStateGraph
+
+from docmind_lab.alternatives.passing_saver import PassingSaver
+from docmind_lab.network.recorder import Recorder
+
+
+class Fence:
+    """Open until it is closed, for good. Any thread may ask or close."""
+
+    def __init__(self) -> None:
+        self._closed = threading.Event()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether writes are kept out."""
+        return self._closed.is_set()
+
+    def close(self) -> None:
+        """Keep out every write that has not begun yet."""
+        self._closed.set()
+
+
+class FencedSaver(PassingSaver):
+    """A checkpointer in front of another one, for one run: it reads through, and writes until the fence is closed.
+
+    A blocked put is an event of the run (`checkpoint_blocked`); the run is told the id it wanted, so that it ends as
+    it would have ended.
+    """
+
+    def __init__(self, inner: BaseCheckpointSaver[Any], fence: Fence, recorder: Recorder | None = None) -> None:
+        super().__init__(inner)
+        self.fence, self.recorder = fence, recorder
+
+    def instead_of_put(
+        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata
+    ) -> RunnableConfig | None:
+        """None until the fence is closed; then the checkpoint as if it had been put."""
+        if not self.fence.is_closed:
+            return None
+        if self.recorder is not None:
+            self.recorder.event("checkpoint_blocked", step=metadata.get("step", 0))
+        configurable = config["configurable"]
+        return {
+            "configurable": {
+                "thread_id": configurable["thread_id"],
+                "checkpoint_ns": configurable.get("checkpoint_ns", ""),
+                "checkpoint_id": checkpoint["id"],
+            }
+        }
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Put a task's writes, unless the fence is closed."""
+        if not self.fence.is_closed:
+            super().put_writes(config, writes, task_id, task_path)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Put a task's writes, unless the fence is closed."""
+        if not self.fence.is_closed:
+            await super().aput_writes(config, writes, task_id, task_path)
+
+
+def fenced(
+    runnable: CompiledStateGraph[Any, Any, Any, Any], fence: Fence, recorder: Recorder | None = None
+) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """A copy of the graph whose checkpointer stands behind the fence; the graph itself if it has none."""
+    inner = runnable.checkpointer
+    if not isinstance(inner, BaseCheckpointSaver):
+        return runnable
+    return runnable.copy({"checkpointer": FencedSaver(inner, fence, recorder)})

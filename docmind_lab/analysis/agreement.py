@@ -1,0 +1,261 @@
+"""Whether two clocks tell the same story: the runs of a study in virtual time beside the same runs on the wall clock.
+
+    found = agreement(virtual, wall)
+    found                       # the three criteria and a table, a row for each alternative
+    found.pairs                 # DataFrame, one row for each pair of runs
+
+Virtual time leaves out what Python computes, so a real run is later by the CPU time on its path to the answer. Make
+both studies at real scale: divided by a hundred, waits are no longer long beside that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import pandas as pd
+
+from docmind_lab.analysis.statistics.shares import share_interval
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.labels import label_of, order_of
+
+# The three criteria were set before anything was compared, and no constant of the simulation is fitted to them.
+MEAN_ERROR: Final = 0.01
+"""Greatest mean of |wall − virtual| / wall over the completions of all pairs."""
+SAME_OUTCOME: Final = 0.98
+"""Least share of pairs with the same outcome on both clocks."""
+MISSES_WITHIN_S: Final = 0.25
+"""How far from the deadline, seconds, a run may be whose outcome is another on the other clock."""
+
+_KEY: Final = ["alternative", "alternative_options", "seed"]
+_SAME: Final = (
+    "question_id",
+    "workload",
+    "decision_timeout_s",
+    "horizon_s",
+    "latency_profile",
+    "fault",
+    "retries",
+    "router_injection",
+    "stops_on_disconnect",
+)
+
+
+class HasRuns(Protocol):
+    """A study, or anything else with its table of runs."""
+
+    @property
+    def runs(self) -> pd.DataFrame:
+        """One row per run."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """What `agreement` found.
+
+    pairs: one row for each run that both studies have, ordered by alternative and seed. Columns: alternative,
+    alternative_options, label, seed, question_id, decision_timeout_s; virtual_returned_at_s and wall_returned_at_s
+    (when the caller was back; the horizon if only this clock saw no return by it, NaN if neither did); later_s
+    (wall − virtual), error (|later_s| / wall); virtual_outcome, wall_outcome, same_outcome; from_deadline_s (of the two
+    returns, the distance of the farther one from the deadline).
+    unpaired: runs that only one of the studies has.
+    """
+
+    pairs: pd.DataFrame
+    unpaired: int
+
+    @property
+    def mean_error(self) -> float:
+        """Mean relative error of the completions; NaN when no run returned."""
+        return float(self.pairs["error"].mean())
+
+    @property
+    def same_outcome(self) -> float:
+        """Share of pairs with one outcome."""
+        return float(self.pairs["same_outcome"].mean())
+
+    @property
+    def misses(self) -> pd.DataFrame:
+        """The pairs with two outcomes, the farthest from the deadline first."""
+        missed = self.pairs[~self.pairs["same_outcome"]]
+        return missed.sort_values("from_deadline_s", ascending=False, ignore_index=True)
+
+    @property
+    def farthest_miss_s(self) -> float:
+        """Distance of the farthest miss from the deadline, seconds; 0 without a miss."""
+        return float(self.misses["from_deadline_s"].max()) if len(self.misses) else 0.0
+
+    def criteria(self) -> pd.DataFrame:
+        """The three criteria, a row for each: columns found, at_least, at_most (NaN where there is no such bound), met.
+
+        The index says what, with its unit.
+        """
+        nan = float("nan")
+        rows = {
+            "mean completion error (share)": (self.mean_error, nan, MEAN_ERROR),
+            "pairs with the same outcome (share)": (self.same_outcome, SAME_OUTCOME, nan),
+            "farthest miss from the deadline (s)": (self.farthest_miss_s, nan, MISSES_WITHIN_S),
+        }
+        table = pd.DataFrame.from_dict(rows, orient="index", columns=["found", "at_least", "at_most"])
+        # Written so that a NaN among what was found fails its criterion.
+        reaches = table["at_least"].isna() | (table["found"] >= table["at_least"])
+        keeps = table["at_most"].isna() | (table["found"] <= table["at_most"])
+        return table.assign(met=reaches & keeps)
+
+    def by_alternative(self) -> pd.DataFrame:
+        """One row for each alternative, indexed by label: pairs, mean_error (share), later_median_s and later_worst_s
+        (wall − virtual; the worst is the one farthest from 0), misses.
+        """
+        rows = []
+        for label, pairs in self.pairs.groupby("label", sort=False):
+            later_s = pairs["later_s"].dropna()
+            rows.append(
+                {
+                    "label": label,
+                    "pairs": len(pairs),
+                    "mean_error": float(pairs["error"].mean()),
+                    "later_median_s": float(later_s.median()),
+                    "later_worst_s": float(max(later_s, key=abs, default=float("nan"))),
+                    "misses": int((~pairs["same_outcome"]).sum()),
+                }
+            )
+        return pd.DataFrame(rows).set_index("label")
+
+    def by_outcome(self) -> pd.DataFrame:
+        """One row for each outcome in virtual time, with the seed as the unit: its runs meet the same latencies.
+
+        Returns:
+            Indexed by virtual_outcome: pairs; seeds (with such a run); same_outcome (share of the pairs); same_seeds
+            (share of the seeds of which every such pair has the same outcome on the wall clock), same_seeds_low and
+            same_seeds_high (its 95 % Wilson interval); later_median_s.
+        """
+        rows = []
+        for outcome, pairs in self.pairs.groupby("virtual_outcome", sort=True):
+            whole = pairs.groupby("seed")["same_outcome"].all()
+            interval = share_interval(int(whole.sum()), len(whole))
+            rows.append(
+                {
+                    "virtual_outcome": outcome,
+                    "pairs": len(pairs),
+                    "seeds": len(whole),
+                    "same_outcome": float(pairs["same_outcome"].mean()),
+                    "same_seeds": float(whole.mean()),
+                    "same_seeds_low": interval.low,
+                    "same_seeds_high": interval.high,
+                    "later_median_s": float(pairs["later_s"].median()),
+                }
+            )
+        return pd.DataFrame(rows).set_index("virtual_outcome")
+
+    def __repr__(self) -> str:
+        tables = (self._shown_criteria(), self._shown_alternatives(), self._shown_outcomes())
+        return f"{self._title()}\n" + "\n\n".join(table.to_string() for table in tables)
+
+    def _repr_html_(self) -> str:
+        tables = (self._shown_criteria(), self._shown_alternatives(), self._shown_outcomes())
+        return f"<p><b>{self._title()}</b></p>" + "".join(table.to_html(border=0) for table in tables)
+
+    def _title(self) -> str:
+        left_out = f", {self.unpaired} without a partner" if self.unpaired else ""
+        return f"{len(self.pairs)} pairs of runs, in virtual time and on the wall clock{left_out}"
+
+    def _shown_criteria(self) -> pd.DataFrame:
+        table = self.criteria()
+        targets = [
+            f"≤ {at_most:g}" if at_least != at_least else f"≥ {at_least:g}"
+            for at_least, at_most in zip(table["at_least"], table["at_most"], strict=True)
+        ]
+        met = ["met" if met else "not met" for met in table["met"]]
+        return pd.DataFrame({"found": table["found"].round(4), "target": targets, "": met}, index=table.index)
+
+    def _shown_alternatives(self) -> pd.DataFrame:
+        table = self.by_alternative()
+        return pd.DataFrame(
+            {
+                "pairs": table["pairs"],
+                "mean error (%)": (100 * table["mean_error"]).round(2),
+                "wall later, median (ms)": (1000 * table["later_median_s"]).round(),
+                "wall later, worst (ms)": (1000 * table["later_worst_s"]).round(),
+                "other outcome": table["misses"],
+            }
+        )
+
+    def _shown_outcomes(self) -> pd.DataFrame:
+        table = self.by_outcome()
+        ends = zip(table["same_seeds"], table["same_seeds_low"], table["same_seeds_high"], strict=True)
+        return pd.DataFrame(
+            {
+                "pairs": table["pairs"],
+                "seeds": table["seeds"],
+                "same outcome (%)": (100 * table["same_outcome"]).round(1),
+                "seeds that agree (%)": [f"{100 * a:.0f} [{100 * low:.0f}, {100 * high:.0f}]" for a, low, high in ends],
+                "wall later, median (ms)": (1000 * table["later_median_s"]).round(),
+            },
+            index=table.index.rename("in virtual time"),
+        )
+
+
+def agreement(virtual: HasRuns, wall: HasRuns) -> Agreement:
+    """What the two clocks say of the same runs: same alternative, options and seed.
+
+    virtual, wall: studies on the clock each is named for, otherwise made alike.
+    Raises: ConfigurationError for a study on another clock, for runs that are there twice or were made under other
+    conditions, naming the column, and for studies that share no run.
+    """
+    sides = {name: _side(study.runs, name) for name, study in (("virtual", virtual), ("wall", wall))}
+    both = sides["virtual"].merge(sides["wall"], on=_KEY, suffixes=("_virtual", "_wall"))
+    if both.empty:
+        raise ConfigurationError("the studies share no run: make both with the same seed and alternatives")
+    for column in _SAME:
+        one, other = both[f"{column}_virtual"], both[f"{column}_wall"]
+        if (one != other).any():
+            first = both[one != other].iloc[0]
+            raise ConfigurationError(
+                f"{column} differs between the clocks ({first[f'{column}_virtual']} and {first[f'{column}_wall']}): "
+                "make both studies with the same options"
+            )
+    unpaired = len(sides["virtual"]) + len(sides["wall"]) - 2 * len(both)
+    return Agreement(_pairs(both), unpaired)
+
+
+def _side(runs: pd.DataFrame, clock: str) -> pd.DataFrame:
+    """The columns of a study's runs that matter here, levels as plain text."""
+    clocks = sorted(set(runs["clock"].astype("str")))
+    if clocks != [clock]:
+        raise ConfigurationError(f"{clock}: its runs must be on the {clock} clock, not {', '.join(clocks) or 'none'}")
+    levels = {name: "str" for name in runs.columns if isinstance(runs[name].dtype, pd.CategoricalDtype)}
+    side = runs.astype(levels)[[*_KEY, *_SAME, "returned_at_s", "outcome"]]
+    if side.duplicated(_KEY).any():
+        raise ConfigurationError(f"{clock}: a run is there twice; pass one study, each seed asked once")
+    return side
+
+
+def _pairs(both: pd.DataFrame) -> pd.DataFrame:
+    virtual_s, wall_s = both["returned_at_s_virtual"], both["returned_at_s_wall"]
+    horizon_s, deadline_s = both["horizon_s_wall"], both["decision_timeout_s_wall"]
+    # A return that never came on one clock was not before the horizon: the error is then a lower bound, but no gap.
+    virtual_s = virtual_s.where(virtual_s.notna() | wall_s.isna(), horizon_s)
+    wall_s = wall_s.where(wall_s.notna() | virtual_s.isna(), horizon_s)
+    farther_s = pd.concat([(virtual_s - deadline_s).abs(), (wall_s - deadline_s).abs()], axis=1).max(axis=1)
+    names = list(zip(both["alternative"], both["alternative_options"], strict=True))
+    pairs = pd.DataFrame(
+        {
+            "alternative": both["alternative"],
+            "alternative_options": both["alternative_options"],
+            "label": [label_of(*name) for name in names],
+            "seed": both["seed"],
+            "question_id": both["question_id_wall"],
+            "decision_timeout_s": deadline_s,
+            "virtual_returned_at_s": virtual_s,
+            "wall_returned_at_s": wall_s,
+            "later_s": wall_s - virtual_s,
+            "error": (wall_s - virtual_s).abs() / wall_s,
+            "virtual_outcome": both["outcome_virtual"],
+            "wall_outcome": both["outcome_wall"],
+            "same_outcome": both["outcome_virtual"] == both["outcome_wall"],
+            "from_deadline_s": farther_s,
+        }
+    )
+    places = pd.Series([(order_of(*name), seed) for name, seed in zip(names, pairs["seed"], strict=True)])
+    return pairs.loc[places.sort_values().index].reset_index(drop=True)

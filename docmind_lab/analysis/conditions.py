@@ -1,0 +1,77 @@
+"""What a run was made under, and which arm it belongs to: the keys that every comparison of runs goes by.
+
+A *condition* is everything that is the same for all alternatives of one comparison: budgets, latencies, fault, clock.
+An *arm* is what is compared within a condition: an alternative with its options, its retries and the colour of the
+nodes it ran. Runs of two arms in one condition with one seed met the same latencies (common random numbers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pandas as pd
+
+from docmind_lab.core.budgets import order_of_level
+from docmind_lab.core.labels import label_of, order_of
+
+CONDITION: Final = (
+    "decision_timeout_s",
+    "horizon_s",
+    "workload",
+    "latency_profile",
+    "fault",
+    "clock",
+    "router_injection",
+    "stops_on_disconnect",
+    "second_budgets",
+)
+"""Columns of `runs` that make up a condition."""
+
+_APART: Final = ("retries", "node_colour")
+
+
+def with_arms(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs with a column `arm`, an ordered categorical in the order of every figure.
+
+    An arm is called as its alternative is ("A  cooperative"); who retries and the colour of the nodes are said only
+    where one alternative of the study has several of them.
+    """
+    plain = runs.astype(dict.fromkeys(("alternative", "alternative_options", *_APART), "str"))
+    keys = plain[["alternative", "alternative_options", *_APART]].drop_duplicates()
+    names: dict[tuple[str, ...], str] = {}
+    for (alternative, options), group in keys.groupby(["alternative", "alternative_options"], sort=False):
+        several = [column for column in _APART if group[column].nunique() > 1]
+        for row in group.to_dict("records"):
+            said = [f"{column.replace('_', ' ')} {row[column]}" for column in several]
+            names[tuple(row.values())] = ", ".join([label_of(str(alternative), str(options)), *said])
+    ordered = sorted(names, key=lambda key: (*order_of(key[0], key[1]), *key[2:]))
+    arms = [names[key] for key in plain[list(keys.columns)].itertuples(index=False, name=None)]
+    labels = list(dict.fromkeys(names[key] for key in ordered))
+    return runs.assign(arm=pd.Categorical(arms, categories=labels, ordered=True))
+
+
+def by_condition(runs: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """Each condition, as a mapping of `CONDITION`, with its runs: by budget, and those without a fault first.
+
+    Of several second budgets the tightest comes first, and none last.
+    """
+    groups = [
+        (dict(zip(CONDITION, values, strict=True)), group)
+        for values, group in runs.groupby(list(CONDITION), observed=True, sort=True)
+    ]
+    yield from sorted(groups, key=_place)
+
+
+def _place(item: tuple[dict[str, Any], pd.DataFrame]) -> tuple[Any, ...]:
+    condition, _ = item
+    spent = order_of_level(str(condition["second_budgets"]))
+    return condition["decision_timeout_s"], condition["fault"] != "none", spent
+
+
+def varying(runs: pd.DataFrame) -> list[str]:
+    """Columns of `CONDITION` with more than one value, the horizon left out where it only follows the budget."""
+    several = [column for column in CONDITION if runs[column].nunique() > 1]
+    if "horizon_s" in several and (runs["horizon_s"] / runs["decision_timeout_s"]).round(9).nunique() == 1:
+        several.remove("horizon_s")
+    return several

@@ -1,0 +1,338 @@
+"""What changed between two studies: what they were made of, and what their arms did.
+
+found = diff(Study.load("before"), Study.load("after"))
+found.fields         # design, settings, versions, machine: what differs, field by field
+found.effects        # each arm and condition that both have: after − before, with intervals
+found.sentences      # what differs, in words
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+import pandas as pd
+
+from docmind_lab.analysis.conditions import CONDITION, varying, with_arms
+from docmind_lab.analysis.export import flattened
+from docmind_lab.analysis.findings.tables import counted, joined, one_line
+from docmind_lab.analysis.statistics import (
+    Difference,
+    column_values,
+    mean_difference,
+    paired_mean_difference,
+    paired_share_difference,
+    share_difference,
+    tarone,
+)
+from docmind_lab.analysis.study import Study
+
+# A corrected p value is at best (resamples + 1)⁻¹ × the number of comparisons.
+_RESAMPLES: Final = 9999
+_LEVEL: Final = 0.05
+# Half of the level is the primary measure's, half all others'.
+_FAMILY_LEVEL: Final = _LEVEL / 2
+_SECTIONS: Final = ("design", "settings", "versions", "machine")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is compared. better: 1 if more of it is better, −1 if less is. digits: of a value as people read it."""
+
+    words: str
+    better: int
+    digits: int
+    unit: str = ""
+
+
+MEASURES: Final[Mapping[str, Measure]] = {
+    "answered_in_time": Measure("answered in time", 1, 2),
+    "caller_overrun_s": Measure("caller overrun", -1, 3, " s"),
+    "busy_after_deadline_s": Measure("late server seconds per run", -1, 2, " s"),
+    "source_recall": Measure("source recall", 1, 2),
+}
+"""Column of `runs` → how it is compared. An unfinished run's caller overrun counts with its horizon."""
+PRIMARY: Final = "answered_in_time"
+"""The measure that has a half of the level to itself: what a deadline is for."""
+
+Verdict = Literal["regressed", "cannot tell", "no regression shown", "nothing to compare"]
+
+
+@dataclass(frozen=True, eq=False)
+class StudyDiff:
+    """What differs between two studies.
+
+    fields: one row per field that differs: section (runs, design, settings, versions, machine), field, before, after
+    (as text; "" where there is none).
+    effects: one row per condition, arm and measure that both studies have: the columns that tell conditions apart, arm,
+    measure, before, after (means, or shares), difference (after − before), low, high (95 %), method, runs_before,
+    runs_after, paired (over the seeds that both met with the same question), p_value (two-sided), test, p_corrected
+    (one-sided for a change for the worse, two-sided for one for the better; corrected for all rows, see `diff`),
+    differs (p_corrected < 0.05), worse (it differs, and for the worse), runs_missing (how many more runs the test needs
+    before it could show that every run got worse; 0 where it could).
+    only_before, only_after: arms and conditions that one study alone has, in words. not_compared: those that both have,
+    and why they could not be compared.
+    """
+
+    fields: pd.DataFrame
+    effects: pd.DataFrame
+    only_before: tuple[str, ...]
+    only_after: tuple[str, ...]
+    not_compared: tuple[str, ...]
+    apart: tuple[str, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing differs: no field, no effect, nothing that one study alone has."""
+        alone = self.only_before or self.only_after or self.not_compared
+        return self.fields.empty and not self.effects["difference"].any() and not alone
+
+    @property
+    def regressed(self) -> bool:
+        """Whether anything is worse, corrected for all that was compared."""
+        return bool(self.effects["worse"].any())
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the runs say of a regression; "cannot tell" where the primary measure has too few runs to show one."""
+        if self.effects.empty:
+            return "nothing to compare"
+        if self.regressed:
+            return "regressed"
+        # The same seeds with the same results, however few, are no sign of a change.
+        unchanged = self.effects["paired"].all() and not self.effects["difference"].any()
+        return "cannot tell" if self._primary["runs_missing"].any() and not unchanged else "no regression shown"
+
+    @property
+    def _primary(self) -> pd.DataFrame:
+        return self.effects[self.effects["measure"] == PRIMARY]
+
+    @property
+    def verdict_text(self) -> str:
+        """The verdict as a sentence."""
+        if self.verdict == "cannot tell":
+            more = counted(int(self._primary["runs_missing"].max()), "more run")
+            return f"Cannot tell whether anything got worse: {more} of each arm would be needed to show it."
+        if self.verdict == "no regression shown":
+            bound = ""
+            for row in self._primary.nsmallest(1, "low").to_dict("records"):
+                bound = (
+                    f" By its 95 % interval, answered in time fell by at most {max(0.0, -row['low']):.2f} "
+                    f"({one_line(str(row['arm']))})."
+                )
+            return f"No regression shown.{bound}"
+        return {"regressed": "Regressed.", "nothing to compare": "There is nothing to compare."}[self.verdict]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What is worse, then what else differs, then how many comparisons did not."""
+        rows = self.effects.sort_values("worse", ascending=False, kind="stable").to_dict("records")
+        lines = [_sentence(row, self.apart) for row in rows if row["differs"]]
+        if not rows:
+            return ("No arm and condition is in both studies: there is no effect to compare.",)
+        rest = len(rows) - len(lines)
+        if self.effects["difference"].eq(0).all():
+            return (f"No difference in any of {counted(len(rows), 'comparison')}.",)
+        if rest:
+            lines.append(
+                f"In {counted(rest, 'comparison')} of {len(rows)} no difference was shown (corrected for all, at "
+                f"{_LEVEL:.0%}); the intervals say how large one may be."
+            )
+        return tuple(lines)
+
+
+def diff(before: Study, after: Study) -> StudyDiff:
+    """What changed from one study to the other.
+
+    Arms are matched by name, conditions by the factors that vary within a study. What has one value in each study, and
+    another in the other (a profile, a version, a single decision timeout), is what the studies differ in: it is among
+    the fields, and the arms are compared across it. Over the seeds that both met with the same question runs are
+    paired; with other seeds they are independent.
+
+    Half of the 5 % is the primary measure's, answered in time; half is the other measures'. Within each half, tests
+    that no data could have made significant do not count (`statistics.tarone`). Tests for the worse are one-sided where
+    pairs are compared, which doubles their power. So ten pairs of seven arms can show a regression.
+    """
+    apart = [column for column in CONDITION if column in {*varying(before.runs), *varying(after.runs)}]
+    apart = [column for column in apart if column != "horizon_s"]
+    sides = [_arms(study.runs, apart) for study in (before, after)]
+    both = [key for key in sides[0] if key in sides[1]]
+    rows: list[dict[str, Any]] = []
+    not_compared: list[str] = []
+    for key in both:
+        for measure in MEASURES:
+            row = _effect(sides[0][key], sides[1][key], measure)
+            if isinstance(row, str):
+                not_compared.append(f"{_named(key, apart)}: {MEASURES[measure].words}: {row}")
+            else:
+                rows.append(dict(zip([*apart, "arm"], key, strict=True)) | {"measure": measure} | row)
+    effects = pd.DataFrame(rows, columns=[*apart, "arm", "measure", *_EFFECT])
+    effects = _judged(effects)
+    return StudyDiff(
+        fields=_fields(before, after),
+        effects=effects,
+        only_before=tuple(_named(key, apart) for key in sides[0] if key not in sides[1]),
+        only_after=tuple(_named(key, apart) for key in sides[1] if key not in sides[0]),
+        not_compared=tuple(not_compared),
+        apart=tuple(apart),
+    )
+
+
+def _judged(effects: pd.DataFrame) -> pd.DataFrame:
+    """The effects with their corrected p values and what follows from them."""
+    better = effects["measure"].map(lambda name: MEASURES[name].better).astype("float64")
+    is_worse = effects["difference"] * better < 0
+    paired = effects["paired"].astype("bool")
+    # The null distribution of a paired test is symmetric, so that one side of it is half of both.
+    p_value = effects["p_value"].where(~(is_worse & paired), effects["p_value"] / 2).astype("float64")
+    corrected = pd.Series(1.0, index=effects.index)
+    for family in (effects["measure"] == PRIMARY, effects["measure"] != PRIMARY):
+        if family.any():
+            adjusted = tarone(p_value[family], effects.loc[family, "least_p"], _FAMILY_LEVEL)
+            corrected[family] = np.minimum(1.0, adjusted * (_LEVEL / _FAMILY_LEVEL))
+    differs = corrected < _LEVEL
+    return effects.drop(columns="least_p").assign(
+        p_corrected=corrected, differs=differs, worse=differs & is_worse, runs_missing=_missing(effects)
+    )
+
+
+def _missing(effects: pd.DataFrame) -> pd.Series[int]:
+    """How many more runs of each arm a test needs before it could show that every run got worse."""
+    tests = effects["measure"].map(effects["measure"].value_counts()).to_numpy(dtype="float64")
+    # Independent arms need about as many runs each as pairs: the permutations of 2n runs outnumber the 2ⁿ signs.
+    have = effects[["runs_before", "runs_after"]].min(axis=1).to_numpy(dtype="float64")
+    missing = np.maximum(0.0, np.ceil(np.log2(tests / _FAMILY_LEVEL)) - have)
+    return pd.Series(missing.astype("int64"), index=effects.index)
+
+
+_EFFECT: Final = (
+    *("before", "after", "difference", "low", "high", "method"),
+    *("runs_before", "runs_after", "paired", "p_value", "test", "least_p"),
+)
+
+
+def _arms(runs: pd.DataFrame, apart: Sequence[str]) -> dict[tuple[Any, ...], pd.DataFrame]:
+    """The runs by condition and arm, in the order of every figure."""
+    named = with_arms(runs)
+    keys = [*apart, "arm"]
+    groups = named.groupby(keys, observed=True, sort=True)
+    return {(*key[:-1], str(key[-1])): group for key, group in groups}
+
+
+def _effect(before: pd.DataFrame, after: pd.DataFrame, measure: str) -> dict[str, Any] | str:
+    """A row of the effects, or why there is none."""
+    # An unfinished run has an overrun all the same: its whole horizon.
+    if measure != "caller_overrun_s" and (before[measure].isna().any() or after[measure].isna().any()):
+        return "not known for every run"
+    pairs = _pairs(before, after)
+    first, second = (before, after) if pairs is None else (before.loc[pairs[0]], after.loc[pairs[1]])
+    old, new = column_values(first, measure), column_values(second, measure)
+    if min(len(old), len(new)) < 2:
+        return "there are fewer than two runs"
+    found = _difference(old, new, measure, paired=pairs is not None)
+    interval = found.interval
+    return {
+        "before": float(old.mean()),
+        "after": float(new.mean()),
+        "difference": interval.estimate,
+        "low": interval.low,
+        "high": interval.high,
+        "method": interval.method,
+        "runs_before": len(old),
+        "runs_after": len(new),
+        "paired": pairs is not None,
+        "p_value": found.p_value,
+        "test": found.test,
+        "least_p": _least_p(old, new, paired=pairs is not None),
+    }
+
+
+def _least_p(old: Any, new: Any, *, paired: bool) -> float:
+    """The least p value that the test can have with these values: one-sided if paired, as it is used."""
+    if paired:
+        return float(0.5 ** int((old != new).sum()))
+    # Every exchange of runs between the arms, of which the test draws so many at most.
+    return max(1.0 / math.comb(len(old) + len(new), len(old)), 1.0 / (_RESAMPLES + 1))
+
+
+def _difference(old: Any, new: Any, measure: str, *, paired: bool) -> Difference:
+    if measure == "answered_in_time":
+        return (paired_share_difference if paired else share_difference)(new > 0, old > 0)
+    return (paired_mean_difference if paired else mean_difference)(new, old, resamples=_RESAMPLES)
+
+
+def _pairs(before: pd.DataFrame, after: pd.DataFrame) -> tuple[list[Any], list[Any]] | None:
+    """The rows of both over the questions and seeds that both met, in one order; None unless one side's are all shared.
+
+    A study with more repeats of the same seed holds the shorter one's runs; others share seeds by chance at the most.
+    """
+    sides = []
+    for runs in (before, after):
+        keys = pd.MultiIndex.from_arrays([runs["seed"], runs["question_id"].astype("str")])
+        if keys.has_duplicates:
+            return None
+        sides.append(pd.Series(runs.index, index=keys).sort_index())
+    both = sides[0].index.intersection(sides[1].index)
+    if len(both) < 2 or len(both) < min(len(sides[0]), len(sides[1])):
+        return None
+    return list(sides[0].loc[both]), list(sides[1].loc[both])
+
+
+def _fields(before: Study, after: Study) -> pd.DataFrame:
+    rows: list[dict[str, str]] = []
+    sections = [("runs", _levels(before.runs), _levels(after.runs))]
+    for name in _SECTIONS:
+        old, new = (study.manifest.get(name, {}) for study in (before, after))
+        # A comparison and a sweep say what they are in other words; their runs are set beside each other above.
+        if name != "design" or ("factors" in old) == ("factors" in new):
+            sections.append((name, flattened(old), flattened(new)))
+    for section, one, other in sections:
+        for field in dict.fromkeys([*one, *other]):
+            if one.get(field) != other.get(field):
+                said = [str(values[field]) if field in values else "" for values in (one, other)]
+                rows.append({"section": section, "field": field, "before": said[0], "after": said[1]})
+    return pd.DataFrame(rows, columns=["section", "field", "before", "after"], dtype="str")
+
+
+def _levels(runs: pd.DataFrame) -> dict[str, str]:
+    """What the runs were made under, in words."""
+    columns = [*CONDITION, "retries", "node_colour"]
+    found = {name: joined([_level(value) for value in sorted(set(runs[name].tolist()))]) for name in columns}
+    found["arms"] = joined([one_line(arm) for arm in with_arms(runs)["arm"].cat.categories])
+    seeds = sorted(runs["seed"].unique())
+    found["seeds"] = f"{len(seeds)}, from {seeds[0]} to {seeds[-1]}" if seeds else "none"
+    return found
+
+
+def _level(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _named(key: tuple[Any, ...], apart: Sequence[str]) -> str:
+    where = list(_where(dict(zip(apart, key, strict=False)), apart))
+    return " ".join([one_line(str(key[-1])), *where])
+
+
+def _where(row: Mapping[str, Any], apart: Sequence[str]) -> Iterator[str]:
+    """ "at 10 s", then the other columns by their names."""
+    if "decision_timeout_s" in apart:
+        yield f"at {row['decision_timeout_s']:g} s"
+    others = [f"{name.replace('_', ' ')} {row[name]}" for name in apart if name != "decision_timeout_s"]
+    if others:
+        yield f"({', '.join(others)})"
+
+
+def _sentence(row: Mapping[Any, Any], apart: Sequence[str]) -> str:
+    measure = MEASURES[row["measure"]]
+    name = " ".join([one_line(row["arm"]), *_where(row, apart)])
+    before, after = (f"{row[side]:.{measure.digits}f}" for side in ("before", "after"))
+    change, low, high = (f"{row[side]:+.{measure.digits}f}".replace("-", "−") for side in ("difference", "low", "high"))
+    judged = "worse" if row["worse"] else "better"
+    p_value = "< 0.001" if row["p_corrected"] < 0.001 else f"{row['p_corrected']:.3f}"
+    return (
+        f"{name}: {measure.words} {before} → {after}{measure.unit}, {change} [{low}, {high}], {judged} "
+        f"(corrected p {p_value})."
+    )

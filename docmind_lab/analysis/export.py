@@ -1,0 +1,169 @@
+"""A study for other tools: three CSV files, or one DuckDB file, each with what its columns mean.
+
+export_csv(study, "tables/")         runs.csv, calls.csv, events.csv, manifest.json, data-dictionary.md
+export_duckdb(study, "study.duckdb") tables runs, calls, events and manifest, columns with comments
+
+CSV: UTF-8, a comma, one line of headings, no index. A number that is not known, or did not happen, is `NaN`; a text
+that is empty is empty. Numbers have all their digits. In DuckDB what is not known is NULL: its means are of what is.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pandas as pd
+import pyarrow as pa
+
+from docmind_lab.analysis.study import MANIFEST, Study, require_writable
+from docmind_lab.analysis.tables import TABLES, typed
+from docmind_lab.core.errors import ConfigurationError, RecordError
+from docmind_lab.core.whole_files import as_json, as_text, written_whole
+from docmind_lab.interfaces.data_dictionary import common_dictionary
+
+if TYPE_CHECKING:
+    import duckdb
+
+DUCKDB_SUFFIX: Final = ".duckdb"
+_DICTIONARY: Final = "data-dictionary.md"
+_MISSING: Final = "NaN"
+_ABOUT: Final = (
+    "\n## These files\n\nUTF-8, comma-separated, one line of headings. `NaN` is a number that is not known or did not "
+    "happen; an empty field is an empty text. Read text columns as text: a `step` is no number.\n"
+)
+_READ_AS: Final[Mapping[str, str]] = {
+    "text": "str",
+    "level": "str",
+    "float": "float64",
+    "int": "int64",
+    "bool": "bool",
+    "maybe_bool": "boolean",
+}
+
+
+def export_csv(study: Study, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
+    """The files, written: the three tables, the manifest, and what the columns mean; each appears whole or not at all.
+
+    Raises: ConfigurationError when the folder cannot be written, or holds one of the tables already.
+    """
+    target = require_writable(folder, "--to")
+    taken = [name for name in TABLES if (target / f"{name}.csv").exists()]
+    if taken:
+        raise ConfigurationError(f"--to {target} holds {taken[0]}.csv already; choose another folder or remove it")
+    written = []
+    for name in TABLES:
+        frame: pd.DataFrame = getattr(study, name)
+        write = functools.partial(frame.to_csv, index=False, na_rep=_MISSING, encoding="utf-8")
+        written.append(written_whole(target / f"{name}.csv", write))
+    written.append(written_whole(target / MANIFEST, as_json(study.manifest)))
+    return (*written, written_whole(target / _DICTIONARY, as_text(common_dictionary() + _ABOUT)))
+
+
+def read_csv(folder: str | os.PathLike[str], table: str) -> pd.DataFrame:
+    """A table that `export_csv` wrote, with its documented dtypes. Raises: RecordError when it is not one."""
+    _, columns = TABLES[table]
+    path = Path(folder) / f"{table}.csv"
+    numbers = [column.name for column in columns if column.kind in ("float", "maybe_bool")]
+    try:
+        frame = pd.read_csv(
+            path,
+            dtype={column.name: _READ_AS[column.kind] for column in columns},
+            keep_default_na=False,
+            na_values={name: [_MISSING] for name in numbers},
+        )
+    except (OSError, ValueError) as error:
+        raise RecordError(f"{path} cannot be read ({error}); export the study again") from error
+    return typed(table, frame)
+
+
+def export_duckdb(study: Study, path: str | os.PathLike[str]) -> Path:
+    """The file, written whole: tables runs, calls, events, with comments; and manifest (field, value as JSON).
+
+    Raises: ConfigurationError when the file is there already or cannot be written, or duckdb is not installed.
+    """
+    connect = _duckdb()
+    target = Path(path)
+    if target.exists():
+        raise ConfigurationError(f"--to {target} is there already; choose another file or remove it")
+    require_writable(target.parent, "--to")
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as beside:
+        temporary = Path(beside) / target.name
+        with connect(str(temporary)) as connection:
+            for name in TABLES:
+                _create(connection, name, _arrow(name, getattr(study, name)))
+            _create_manifest(connection, study.manifest)
+        os.replace(temporary, target)
+    return target
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb  # noqa: PLC0415 - an optional extra
+    except ImportError as error:
+        raise ConfigurationError(
+            "duckdb is not installed: pip install 'docmind_lab[duckdb]', or export as CSV"
+        ) from error
+    return duckdb.connect
+
+
+def _arrow(name: str, frame: pd.DataFrame) -> pa.Table:
+    _, columns = TABLES[name]
+    plain = frame.astype({column.name: "str" for column in columns if column.kind in ("text", "level")})
+    return pa.Table.from_pandas(plain, preserve_index=False)
+
+
+def _create(connection: duckdb.DuckDBPyConnection, name: str, table: pa.Table) -> None:
+    record_type, columns = TABLES[name]
+    connection.register("incoming", table)
+    connection.execute(f'CREATE TABLE "{name}" AS SELECT * FROM incoming')
+    connection.unregister("incoming")
+    connection.execute(f'COMMENT ON TABLE "{name}" IS {_quoted((record_type.__doc__ or "").splitlines()[0])}')
+    for column in columns:
+        connection.execute(f'COMMENT ON COLUMN "{name}"."{column.name}" IS {_quoted(column.meaning)}')
+
+
+def _create_manifest(connection: duckdb.DuckDBPyConnection, manifest: Mapping[str, Any]) -> None:
+    flat = flattened(manifest)
+    table = pa.table({"field": list(flat), "value": [json.dumps(value) for value in flat.values()]}, schema=_FIELDS)
+    connection.register("incoming", table)
+    connection.execute('CREATE TABLE "manifest" AS SELECT * FROM incoming')
+    connection.unregister("incoming")
+    said = "What determined the runs, and on what they ran: a row for each field, its value as JSON."
+    connection.execute(f'COMMENT ON TABLE "manifest" IS {_quoted(said)}')
+
+
+_FIELDS: Final = pa.schema([("field", pa.string()), ("value", pa.string())])
+
+
+def _quoted(text: str) -> str:
+    """A literal of SQL: COMMENT ON takes no parameters."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def read_duckdb(path: str | os.PathLike[str], table: str) -> pd.DataFrame:
+    """A table that `export_duckdb` wrote, with its documented dtypes.
+
+    Raises: RecordError when it is not one; ConfigurationError when duckdb is not installed.
+    """
+    connect = _duckdb()
+    if not Path(path).is_file():
+        raise RecordError(f"{path} is no DuckDB file; export the study again")
+    with connect(str(path), read_only=True) as connection:
+        frame: pd.DataFrame = connection.execute(f'SELECT * FROM "{table}"').df()
+    return typed(table, frame)
+
+
+def flattened(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Every leaf of nested mappings by its path, "agents.decision_timeout"; lists are leaves, empty mappings too."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping) and value:
+            found |= flattened(value, f"{prefix}{name}.")
+        else:
+            found[f"{prefix}{name}"] = value
+    return found

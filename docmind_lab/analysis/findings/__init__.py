@@ -1,0 +1,39 @@
+"""What the tables of a study say, beyond a summary: frames in, frames and sentences out.
+
+decision_tables.py   decision tables as their records print them, and whether they add up
+weights.py           which option wins under which weights
+measured_perf.py     Perf measured: its components, and the map to a score
+scorecard.py         ADR-056's table with measured Perf; scorecard_frames.py its frames, scorecard_words.py its words
+recommendation.py    the smallest decision timeout that keeps a promise; recommendation_words.py says it
+assumptions.py       what a recommended decision timeout assumes of the latencies of its runs
+contrasts.py         every arm against one, seed by seed
+controls.py          negative controls: who enforces nothing is caught, who is the same is not told apart
+second_budgets.py    what budgets of tokens, calls and cost did: whom they ended, who went past, what a run needs
+enough.py            how much of a second budget is enough, of the limits that a study went through
+advice.py            what to choose of the arms of one condition, in sentences
+held.py              when a caller counts as kept to the deadline
+prices.py            what an alternative asks for
+tables.py            numbers and frames as text
+"""
+
+from docmind_lab.analysis.findings.contrasts import contrasts
+from docmind_lab.analysis.findings.controls import aa, enforcement
+from docmind_lab.analysis.findings.decision_tables import DecisionTable, decision_table
+from docmind_lab.analysis.findings.measured_perf import PerfMap
+from docmind_lab.analysis.findings.recommendation import Recommendation, recommend
+from docmind_lab.analysis.findings.scorecard import Scorecard, scorecard
+from docmind_lab.analysis.findings.weights import one_at_a_time
+
+__all__ = [
+    "DecisionTable",
+    "PerfMap",
+    "Recommendation",
+    "Scorecard",
+    "aa",
+    "contrasts",
+    "decision_table",
+    "enforcement",
+    "one_at_a_time",
+    "recommend",
+    "scorecard",
+]

@@ -1,0 +1,296 @@
+"""What to choose of the arms of one condition, in sentences: the rows of a summary in, lines out.
+
+`findings.choice` decides; here it is put into words, with the settings to paste and what the runs cannot say.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import pandas as pd
+
+from docmind_lab.analysis.findings.choice import FEWEST_PAIRS, Beaten, Choice, Undecided, choose
+from docmind_lab.analysis.findings.held import HELD_WITHIN_S
+from docmind_lab.analysis.findings.measured_perf import CONTROL
+from docmind_lab.analysis.findings.prices import settings_to_paste
+from docmind_lab.analysis.findings.second_budgets import is_budgeted, needs_of
+from docmind_lab.analysis.findings.tables import counted, joined, one_line, percent
+from docmind_lab.analysis.tables import SPENDING_REASONS
+
+Row = Mapping[str, Any]
+
+_HELD: Final = f"within {HELD_WITHIN_S * 1000:.0f} ms of the deadline"
+# Systems that read the lab's settings; a graph of the user's does not.
+_OWN_SYSTEMS: Final = ("supervisor", "research", "staged", "peers")
+# More runs than this are not proposed: whoever would need them is told that no practical number settles it.
+_MOST_MORE: Final = 100_000
+
+
+def advice_of(rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None = None) -> Iterator[str]:
+    """What to choose, why, what these runs do not settle, and the settings; the choice is the first line.
+
+    Args:
+        rows: Of `summary.Summary.table`, one for each arm, with their `label`.
+        runs: The runs that the rows are of, of one condition.
+        cpu_s_per_run: CPU seconds that a run took, as the manifest has them; None if it has none.
+    """
+    found = choose(runs)
+    by_label = {str(row["label"]): row for row in rows}
+    enforcing = [row for row in rows if row["alternative"] != CONTROL]
+    if not enforcing:
+        yield "Nothing to choose from: no alternative that enforces the deadline was run."
+    elif not found.chosen:
+        yield _nothing(found, by_label, runs)
+    else:
+        yield from _choice(found, by_label, runs)
+    yield from _of_failures(rows, runs)
+    if (
+        not any(str(fault) == "none" for fault in runs["fault"].unique())
+        and runs["faulted_calls"].sum(skipna=False) == 0
+    ):
+        yield f"The fault {runs['fault'].iloc[0]} struck no call of any run: nothing here shows what it does."
+    yield from _of_budgets(rows, runs)
+    control = next((row for row in rows if row["alternative"] == CONTROL), None)
+    if control is not None:
+        yield _timeout_advice(control, float(runs["horizon_s"].iloc[0]))
+    yield _limits(rows, runs, cpu_s_per_run)
+
+
+def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame) -> Iterator[str]:
+    names = _names(found.chosen, "or")
+    if len(rows) - ("unguarded" in {row["alternative"] for row in rows.values()}) == 1:
+        yield f"Only {names} was run: {_facts(found.chosen, rows, runs)}"
+    elif found.too_few:
+        yield (
+            f"Too few runs to choose among {_names(found.chosen)}: {found.runs} of each are compared seed by seed, and "
+            f"nothing is told apart below {FEWEST_PAIRS}. Add --runs {2 * FEWEST_PAIRS} or more."
+        )
+    elif len(found.chosen) > 1 and found.undecided:
+        yield f"Choose {names}: these runs do not tell them apart; {_facts(found.chosen, rows, runs)}"
+    else:
+        yield f"Choose {names}: {_facts(found.chosen, rows, runs)}"
+    yield from _evidence(found)
+    yield from (_open(item) for item in found.undecided)
+    if len(found.chosen) > 1:
+        same = [f"{_names(group)} gave the same result in every run." for group in found.same]
+        yield " ".join([*same, "Choose among them by what each asks of your code: --verbose lists it."])
+    first = rows[found.chosen[0]]
+    if not any(rows[arm]["answered_in_time"] for arm in found.chosen):
+        timeout = f"{runs['decision_timeout_s'].iloc[0]:g} s"
+        yield f"Nobody was answered in time: this says who stops best, not that {timeout} are enough."
+    if not found.too_few and str(runs["workload"].iloc[0]) in _OWN_SYSTEMS:
+        timeout_s = float(runs["decision_timeout_s"].iloc[0])
+        yield f"Settings: {settings_to_paste(str(first['alternative']), timeout_s)}"
+
+
+def _facts(chosen: Sequence[str], rows: Mapping[str, Row], runs: pd.DataFrame) -> str:
+    """What is true of every chosen arm, from its rows."""
+    members = [rows[arm] for arm in chosen]
+    each = "each of them" if len(members) > 1 else "it"
+    late = [row for row in members if row["overran"]]
+    parts = []
+    if late:
+        waited = [f"{_name(row)} in {row['overran']} of {row['runs']} runs" for row in late]
+        parts.append(f"the caller waited too long under {joined(waited)}")
+    else:
+        parts.append(f"under {each} every caller was back {_HELD}")
+    answered = _range([row["answered_in_time"] for row in members])
+    parts.append(f"{answered} of {members[0]['runs']} runs were answered in time")
+    busy = [row["busy_after_deadline_s"] for row in members]
+    if any(math.isnan(value) for value in busy):
+        parts.append("what servers did after the deadline is not known without their log, and decided nothing")
+    else:
+        least = "at least " if any(row["work_censored"] for row in members) else ""
+        parts.append(f"servers worked {least}{_range(busy, 2)} s a run after the deadline")
+    went_on: dict[str, list[str]] = {}
+    for row in members:
+        if row["worked_on"]:
+            least = "at least " if row["work_censored"] else ""
+            until = f"{least}{row['work_overrun_worst_s']:.1f} s"
+            text = f"work went on in {counted(row['worked_on'], 'run')}, for up to {until}"
+            went_on.setdefault(text, []).append(_name(row))
+    parts += [f"under {joined(names)} {text}" for text, names in went_on.items()]
+    if is_budgeted(runs):
+        parts.append(f"no call was begun beyond the second budget ({runs['second_budgets'].iloc[0]})")
+        blind = [_name(row) for row in members if not row["deadline_propagation"]]
+        if blind:
+            parts.append(f"{joined(blind)} did not look at it, and no run came that far")
+    return f"{'; '.join(parts)}."
+
+
+def _evidence(found: Choice) -> Iterator[str]:
+    """Why the others are not chosen, with intervals."""
+    worse = [f"{one_line(arm)} ({_worse(by)})" for arm, by in found.beaten.items()]
+    if worse:
+        yield f"Not chosen, by paired differences with intervals (95 % for all pairs together): {'; '.join(worse)}."
+    mistakes = [one_line(arm) for arm, why in found.refused.items() if why == "mistake" and "unguarded" not in arm]
+    if mistakes:
+        yield f"Never recommended, as documented mistakes: {joined(mistakes)}."
+    failed = [one_line(arm) for arm, why in found.refused.items() if why == "failed" and "unguarded" not in arm]
+    if failed:
+        yield f"Not chosen, because every run failed: {joined(failed)}."
+    late = [one_line(arm) for arm, why in found.refused.items() if why == "late"]
+    if late:
+        yield f"Not chosen, because callers were not back {_HELD}: {joined(late)}."
+
+
+def _worse(by: Beaten) -> str:
+    criterion, interval = by.criterion, by.worse_by
+    digits = criterion.digits
+    direction = "more" if criterion.better < 0 else "less"
+    return (
+        f"{criterion.words}: {interval.estimate:.{digits}f}{criterion.unit} {direction} than {one_line(by.by)} "
+        f"[{interval.low:.{digits}f}, {interval.high:.{digits}f}]"
+    )
+
+
+def _open(item: Undecided) -> str:
+    """A difference that these runs do not settle, and how many more would."""
+    digits, by = item.criterion.digits, item.better_by
+    if item.more_runs > _MOST_MORE:
+        more = "No practical number of runs would settle it at this difference."
+    else:
+        more = f"About {counted(int(item.more_runs), 'more run')} of each would settle it if the difference stays."
+    margin = (
+        f" A difference up to {item.criterion.margin:g}{item.criterion.unit} would not matter."
+        if item.criterion.margin
+        else ""
+    )
+    return (
+        f"Not told apart: {item.criterion.words}, better under {one_line(item.first)} than under "
+        f"{one_line(item.second)} by {by.estimate:.{digits}f}{item.criterion.unit} "
+        f"[{by.low:.{digits}f}, {by.high:.{digits}f}].{margin} {more}"
+    )
+
+
+def _range(values: Sequence[float], digits: int = 0) -> str:
+    """The value that all have, or the least and the most: "20", "18 to 20"."""
+    shown = list(dict.fromkeys(f"{value:.{digits}f}" for value in sorted(values)))
+    return shown[0] if len(shown) == 1 else f"{shown[0]} to {shown[-1]}"
+
+
+def _nothing(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame) -> str:
+    """Why no arm can be chosen."""
+    why = {arm: reason for arm, reason in found.refused.items() if rows[arm]["alternative"] != CONTROL}
+    budgets = [rows[arm] for arm, reason in why.items() if "budget" in reason]
+    if budgets:
+        return _none_able(budgets, runs)
+    failed = [arm for arm, reason in why.items() if reason == "failed"]
+    if len(failed) == len(why):
+        return f"Nothing to choose: every run under {_names(failed)} failed."
+    late = [rows[arm] for arm, reason in why.items() if reason == "late"]
+    others = f" Every run under {_names(failed)} failed." if failed else ""
+    if not late:
+        return f"Nothing to choose: only documented mistakes were run, which are never recommended.{others}"
+    best = min(late, key=lambda row: (row["overran"], row["caller_overrun_worst_s"]))
+    return (
+        f"Nothing to choose: no alternative had its callers back {_HELD}. {_name(best)} came closest: late in "
+        f"{best['overran']} of {best['runs']} runs, at worst by {best['caller_overrun_worst_s']:.2f} s.{others}"
+    )
+
+
+def _of_failures(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
+    """Which errors ended runs, once each, with the node and the count."""
+    by_budget = runs["stop_reason"].astype("str").isin(SPENDING_REASONS)
+    failed = runs[(runs["outcome"].astype("str") == "failed") & ~by_budget]
+    if failed.empty:
+        return
+    counts = failed.groupby(["error_type", "error_node"], sort=False).size().sort_values(ascending=False, kind="stable")
+    said = [
+        f"{error or 'an error without a name'}{f' in node {node}' if node else ''} ({counted(int(count), 'run')})"
+        for (error, node), count in zip(counts.index.tolist(), counts, strict=True)
+    ]
+    yield f"Failed: {len(failed)} of {len(runs)} runs, with {joined(said[:4])}{' and others' if len(said) > 4 else ''}."
+    if "GraphInterrupt" in set(failed["error_type"]):
+        yield "A run that stops at an interrupt waits for a person. Give inputs that the graph answers without one."
+
+
+def _keeps(row: Row) -> bool:
+    """Whether it keeps to the second budgets: it looks at them, or no run of it went past one."""
+    return bool(row["deadline_propagation"]) or not row["past_budget"]
+
+
+def _none_able(held: Sequence[Row], runs: pd.DataFrame) -> str:
+    """Why nobody is chosen: nobody kept to the budgets, or nobody who did had an answer."""
+    level = str(runs["second_budgets"].iloc[0])
+    keeping = [row for row in held if _keeps(row)]
+    past = [row for row in held if not _keeps(row)]
+    beyond = [f"{_name(row)} in {row['past_budget']} of {row['runs']} runs" for row in past]
+    if not keeping:
+        return (
+            f"Nothing to choose under {level}: none that was run keeps to it, and it was passed by {joined(beyond)}. A "
+            "and E look at it, and B, C, D and F with :propagate: run one of them."
+        )
+    said = [
+        f"{_name(row)} answered {row['answered_in_time']} of {row['runs']} in time, and a second budget ended "
+        f"{row['ended_by_budget']}"
+        for row in keeping
+    ]
+    others = f" The others that held the deadline went past it: {joined(beyond)}." if past else ""
+    return f"Nothing to choose under {level}: {'; '.join(said)}.{others}"
+
+
+def _of_budgets(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
+    """What a run needs that is not held to the second budgets, where they ended some or nobody looked at them."""
+    if not is_budgeted(runs):
+        return
+    ended = sum(row["ended_by_budget"] for row in rows)
+    needs = list(needs_of(runs))
+    if ended and not needs:
+        yield (
+            f"Second budgets ended {counted(ended, 'run')}, and no run was answered that was not held to them, so what "
+            "a run needs is not known: run the control beside them (unguarded), under a longer horizon."
+        )
+    short = [need for need in needs if need.beyond]
+    yield from (need.text() for need in short or (needs if ended else []))
+
+
+def _timeout_advice(control: Row, horizon_s: float) -> str:
+    """What the control says of a timeout. A run that was watched no longer might have answered after all."""
+    said = []
+    if control["unfinished"]:
+        said.append(
+            f"{control['unfinished']} of {counted(control['runs'], 'run')} had not ended after {horizon_s:g} s, when "
+            "observation stopped. No timeout up to then would have had them answered"
+        )
+    if control["failed"]:
+        said.append(f"{control['failed']} of {counted(control['runs'], 'run')} failed, which no timeout changes")
+    if said:
+        return f"Without a deadline, {'; '.join(said)}."
+    return (
+        f"Without a deadline, half of the runs took up to {control['returned_median_s']:.2f} s and the longest "
+        f"{control['returned_worst_s']:.2f} s: that is what a timeout must exceed to have these questions answered."
+    )
+
+
+def _limits(rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None) -> str:
+    """What these runs cannot say, and what to run next."""
+    fewest = min(row["runs"] for row in rows)
+    # The upper end of the interval of none in so many runs.
+    rare = percent(1 - 0.05 ** (1 / fewest))
+    text = f"Limits: an event that no run of {fewest} showed may still occur in up to {rare} of runs."
+    if "wall" in {str(clock) for clock in runs["clock"]}:
+        text += " Differences of a few milliseconds are noise of this machine."
+    else:
+        text += " In virtual time the work of Python itself takes no time; --clock wall includes it."
+        if cpu_s_per_run is not None:
+            text += (
+                f" A run took {cpu_s_per_run:.2g} s of it on this machine, and a real run is later by up to as much."
+            )
+    control = next((row for row in rows if row["alternative"] == CONTROL and not row["unfinished"]), None)
+    ceiling = float("nan") if control is None else control["source_recall"]
+    if 0 < ceiling < 1 and all(not row["source_recall"] > ceiling for row in rows):
+        text += f" Source recall ends at {ceiling:.2f}: without any limit, the control's retrieval finds no more."
+    if all(str(fault) == "none" for fault in runs["fault"].unique()):
+        text += " No server failed here: --fault hang and --fault trickle show what happens then."
+    return text
+
+
+def _names(arms: Sequence[str], last: str = "and") -> str:
+    return joined([one_line(arm) for arm in arms], last)
+
+
+def _name(row: Row) -> str:
+    return one_line(row["label"])

@@ -1,0 +1,145 @@
+"""Every arm against one: what it changed, seed by seed, and how sure that is.
+
+contrasts(study.runs, "A")                 all measures, in every condition
+contrasts(study.runs, "B:naive", measures=("answered_in_time",))
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import pandas as pd
+
+from docmind_lab.analysis.conditions import by_condition, varying, with_arms
+from docmind_lab.analysis.findings.tables import one_line
+from docmind_lab.analysis.statistics import (
+    Difference,
+    Pairs,
+    answer_times,
+    holm,
+    paired_by_seed,
+    paired_mean_difference,
+    paired_restricted_mean_difference,
+    paired_share_difference,
+    values_of,
+)
+from docmind_lab.core.errors import ConfigurationError
+
+# A corrected p value is at best (resamples + 1)⁻¹ × the number of comparisons: enough for a hundred at the 5 % level.
+_RESAMPLES: Final = 4999
+
+Contrast = Callable[[Pairs, float], Difference]
+
+
+def _share(pairs: Pairs, confidence: float) -> Difference:
+    first, second = (side["answered_in_time"].to_numpy(dtype="bool") for side in (pairs.first, pairs.second))
+    return paired_share_difference(first, second, confidence)
+
+
+def _time(pairs: Pairs, confidence: float) -> Difference:
+    tau_s = float(pairs.first["decision_timeout_s"].iloc[0])
+    times = [answer_times(side, "no_answer") for side in (pairs.first, pairs.second)]
+    return paired_restricted_mean_difference(times[0], times[1], tau_s, confidence, resamples=_RESAMPLES)
+
+
+def _mean(column: str) -> Contrast:
+    def difference(pairs: Pairs, confidence: float) -> Difference:
+        return paired_mean_difference(*values_of(pairs, column), confidence, resamples=_RESAMPLES)
+
+    return difference
+
+
+MEASURES: Final[Mapping[str, Contrast]] = {
+    "answered_in_time": _share,
+    "time_to_answer_s": _time,
+    "caller_overrun_s": _mean("caller_overrun_s"),
+    "busy_after_deadline_s": _mean("busy_after_deadline_s"),
+    "source_recall": _mean("source_recall"),
+}
+"""What is compared, and how. time_to_answer_s: the restricted mean up to the deadline, as the caller saw it."""
+
+
+def contrasts(
+    runs: pd.DataFrame, reference: str, *, measures: Sequence[str] = tuple(MEASURES), confidence: float = 0.95
+) -> pd.DataFrame:
+    """Each arm minus the reference, over the seeds that both met: a row for each condition, arm and measure.
+
+    reference: a letter, level or variant ("A", "hard_timeout", "B:naive"), or an arm by its label (`with_arms`).
+    Columns: those of the condition that vary, arm, reference, measure, pairs, difference, low, high (in the measure's
+    unit; shares as shares of 1), method, p_value, test, p_corrected (Holm, over all arms and conditions of a measure),
+    differs (p_corrected < 1 − confidence). A measure that is not known for some run (a live server's) is left out.
+
+    Raises: ConfigurationError for an unknown measure, or a reference that is in no condition.
+    """
+    unknown = [name for name in measures if name not in MEASURES]
+    if unknown:
+        raise ConfigurationError(f"no measure is named {unknown[0]!r}; there are {', '.join(MEASURES)}")
+    named = with_arms(runs)
+    arm = _reference_arm(named, reference)
+    rows = [row for measure in measures for row in _rows(named, arm, measure, confidence)]
+    columns = ["arm", "reference", "measure", "pairs", "difference", "low", "high", "method", "p_value", "test"]
+    frame = pd.DataFrame(rows, columns=[*_apart(runs), *columns])
+    frame["p_corrected"] = frame.groupby("measure", sort=False)["p_value"].transform(lambda values: holm(values))
+    frame["differs"] = frame["p_corrected"] < 1.0 - confidence
+    return frame
+
+
+def _apart(runs: pd.DataFrame) -> list[str]:
+    return [column for column in varying(runs) if column != "horizon_s"]
+
+
+def _reference_arm(named: pd.DataFrame, reference: str) -> str:
+    arms = list(named["arm"].cat.categories)
+    if reference in arms:
+        return reference
+    # Function-level: the stack takes seconds to import, and tables need none of it.
+    from docmind_lab.alternatives.base import options_json  # noqa: PLC0415
+    from docmind_lab.alternatives.names import parse_alternatives  # noqa: PLC0415
+
+    known = " or ".join(repr(one_line(arm)) for arm in arms)
+    try:
+        (alternative,) = parse_alternatives([reference])
+    except ConfigurationError as error:
+        raise ConfigurationError(f"reference: {error}") from error
+    fits = (named["alternative"].astype("str") == alternative.name) & (
+        named["alternative_options"].astype("str") == options_json(alternative)
+    )
+    found = list(dict.fromkeys(named.loc[fits, "arm"].astype("str")))
+    if len(found) != 1:
+        how_many = "no arm is" if not found else f"{len(found)} arms are"
+        raise ConfigurationError(f"reference: {how_many} called {reference!r}; name one of {known}")
+    return found[0]
+
+
+def _rows(named: pd.DataFrame, reference: str, measure: str, confidence: float) -> Iterator[dict[str, Any]]:
+    apart = _apart(named)
+    for condition, group in by_condition(named):
+        present = [str(arm) for arm in group["arm"].cat.categories if (group["arm"] == arm).any()]
+        if reference not in present:
+            continue
+        for arm in present:
+            if arm == reference or not _is_known(group, measure, (arm, reference)):
+                continue
+            found = MEASURES[measure](paired_by_seed(group, arm, reference), confidence)
+            yield {name: condition[name] for name in apart} | {
+                "arm": arm,
+                "reference": reference,
+                "measure": measure,
+                "pairs": found.interval.n,
+                "difference": found.interval.estimate,
+                "low": found.interval.low,
+                "high": found.interval.high,
+                "method": found.interval.method,
+                "p_value": found.p_value,
+                "test": found.test,
+            }
+
+
+def _is_known(group: pd.DataFrame, measure: str, arms: Sequence[str]) -> bool:
+    # An unfinished run has an overrun all the same: its whole horizon.
+    if measure in ("answered_in_time", "time_to_answer_s", "caller_overrun_s"):
+        return True
+    values = group.loc[group["arm"].isin(arms), measure]
+    return not any(math.isnan(value) for value in values)

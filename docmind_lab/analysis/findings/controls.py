@@ -1,0 +1,175 @@
+"""Negative controls: does a study see who enforces nothing, and does it see a difference where there is none?
+
+enforcement(study.runs)         per arm: how often the deadline mattered, how often the caller was back by then
+aa(first.runs, second.runs)     the same alternative twice, with other seeds: what would be called a difference
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from docmind_lab.analysis.conditions import CONDITION, by_condition, with_arms
+from docmind_lab.analysis.findings.held import HELD_WITHIN_S
+from docmind_lab.analysis.findings.measured_perf import CONTROL
+from docmind_lab.analysis.statistics import Difference, column_values, mean_difference, share_difference
+from docmind_lab.analysis.tables import SPENDING_REASONS, TIMEOUT_REASONS
+from docmind_lab.core.errors import ConfigurationError
+
+VERDICTS: Final = ("enforces", "late", "does not enforce", "undecided", "not tested")
+AA_MEASURES: Final = (
+    "answered_in_time",
+    "caller_overrun_s",
+    "work_overrun_s",
+    "busy_after_deadline_s",
+    "source_recall",
+    "recall_at_deadline",
+)
+
+
+def enforcement(runs: pd.DataFrame, *, slack_s: float = HELD_WITHIN_S, confidence: float = 0.95) -> pd.DataFrame:
+    """Which arms enforce their deadline, by what was measured and not by what they say of themselves.
+
+    One row per condition and arm, the control apart: the columns of `conditions.CONDITION`, arm, alternative, runs,
+    tested (runs that would have gone on past the deadline by more than `slack_s`: the control of the same seed did, or
+    the arm itself), held (back by then), cut_short (late, but stopped by the budget and back before the control by more
+    than `slack_s`), went_on (late, not cut short, and new requests reached a server after the deadline while the caller
+    waited), held_low and held_high (Clopper and Pearson's exact interval of held / tested), verdict:
+
+    - enforces: every tested run was held;
+    - late: the deadline did something, but not always by then: D ends with the step under way, for one;
+    - does not enforce: no tested run was held or cut short, and the work simply went on;
+    - undecided: none was held or cut short, and in none did new work begin, so that an enforcer that waits for the step
+      under way would look the same (a call that hangs across the deadline, or the deadline in the last step);
+    - not tested: no run reached its deadline. More or shorter budgets are needed to say anything.
+
+    A run that came to its own end is no evidence of enforcement, however soon after the deadline it did; neither is one
+    that a second budget ended. Source of the interval: Clopper and Pearson (1934), Biometrika 26:404, as
+    `scipy.stats.binomtest`.
+
+    Raises: ConfigurationError for a condition without the control: it alone tells what would have gone on.
+    """
+    rows = []
+    for condition, group in by_condition(with_arms(runs)):
+        levels = group["alternative"].astype("str")
+        control = group[levels == CONTROL].drop_duplicates("seed").set_index("seed")
+        if control.empty:
+            raise ConfigurationError(
+                f"no run of {CONTROL} at decision_timeout_s {condition['decision_timeout_s']:g}, fault "
+                f"{condition['fault']}: without the control nothing tells which runs reached their deadline; measure it"
+            )
+        for arm, of_arm in group[levels != CONTROL].groupby("arm", observed=True):
+            found = _enforced(of_arm, control, slack_s, confidence)
+            rows.append({**condition, "arm": str(arm), "alternative": str(of_arm["alternative"].iloc[0]), **found})
+    columns = [*CONDITION, "arm", "alternative", "runs", *_FOUND]
+    return pd.DataFrame(rows, columns=columns)
+
+
+_FOUND: Final = ("tested", "held", "cut_short", "went_on", "held_low", "held_high", "verdict")
+
+
+def _enforced(of_arm: pd.DataFrame, control: pd.DataFrame, slack_s: float, confidence: float) -> dict[str, Any]:
+    limit_s = of_arm["decision_timeout_s"] + slack_s
+    # Unfinished by the horizon is later than any instant that can be told.
+    returned_s = of_arm["returned_at_s"].fillna(np.inf)
+    left_alone_s = of_arm["seed"].map(control["returned_at_s"].fillna(np.inf))
+    by_budget = of_arm["stop_reason"].astype("str").isin(TIMEOUT_REASONS)
+    answered = of_arm["outcome"].astype("str") == "answered"
+    late = returned_s > limit_s
+    # A run that stopped for another reason by then (an answer, an error, a second budget) was not the deadline's to
+    # stop.
+    spent = of_arm["stop_reason"].astype("str").isin(SPENDING_REASONS)
+    stopped = by_budget | (~answered & ~spent & (of_arm["outcome"].astype("str") != "failed"))
+    tested = late | ((left_alone_s > limit_s) & stopped)
+    held = tested & ~late
+    cut_short = late & by_budget & (returned_s < left_alone_s - slack_s)
+    went_on = late & ~cut_short & (of_arm["calls_after_deadline"] > 0)
+    counts = {name: int(column.sum()) for name, column in _named(tested, held, cut_short, went_on).items()}
+    low, high = _exact_bounds(counts["held"], counts["tested"], confidence)
+    return {"runs": len(of_arm), **counts, "held_low": low, "held_high": high, "verdict": _verdict(**counts)}
+
+
+def _named(*columns: pd.Series[bool]) -> dict[str, pd.Series[bool]]:
+    return dict(zip(("tested", "held", "cut_short", "went_on"), columns, strict=True))
+
+
+def _verdict(tested: int, held: int, cut_short: int, went_on: int) -> str:
+    if not tested:
+        return "not tested"
+    if held == tested:
+        return "enforces"
+    if held or cut_short:
+        return "late"
+    return "does not enforce" if went_on else "undecided"
+
+
+def _exact_bounds(successes: int, runs: int, confidence: float) -> tuple[float, float]:
+    if not runs:
+        return 0.0, 1.0
+    found = stats.binomtest(successes, runs).proportion_ci(confidence, "exact")
+    return float(found.low), float(found.high)
+
+
+def aa(
+    first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0.05, resamples: int = 9999, seed: int = 0
+) -> pd.DataFrame:
+    """What would be called a difference between an arm and itself: one row per measure.
+
+    first, second: runs of one arm in one condition, with other seeds. Columns: measure, first, second (means, or
+    shares), difference, low, high (95 %), p_value, test, flagged (p_value < level). A measure that was not had in every
+    run is left out. Chance alone flags a measure with a probability of `level` at most, so that one flag of six is no
+    wonder. What counts is how many of many A/As are flagged: at 5 %, up to 41 of 500 are within chance (the binomial
+    probability of more is below 1 in 1,000).
+
+    Under common random numbers an A/A is vacuous: two runs of one alternative with one seed are the same run, every
+    difference is 0, and a test that never finds anything passes. Hence other seeds, and unpaired tests.
+
+    Raises: ConfigurationError for several arms, other conditions, or a seed in both.
+    """
+    _require_aa(first, second)
+    rows = []
+    for measure in AA_MEASURES:
+        unknown = first[measure].isna().any() or second[measure].isna().any()
+        if unknown and measure != "caller_overrun_s":  # which counts an unfinished run with its horizon
+            continue
+        one, other = column_values(first, measure), column_values(second, measure)
+        if measure == "answered_in_time":
+            found = share_difference(one > 0, other > 0)
+        else:
+            found = mean_difference(one, other, seed=seed, resamples=resamples)
+        rows.append(_aa_row(measure, float(one.mean()), float(other.mean()), found, level))
+    return pd.DataFrame(rows)
+
+
+def _aa_row(measure: str, first: float, second: float, found: Difference, level: float) -> dict[str, Any]:
+    interval = found.interval
+    return {
+        "measure": measure,
+        "first": first,
+        "second": second,
+        "difference": interval.estimate,
+        "low": interval.low,
+        "high": interval.high,
+        "p_value": found.p_value,
+        "test": found.test,
+        "flagged": found.p_value < level,
+    }
+
+
+def _require_aa(first: pd.DataFrame, second: pd.DataFrame) -> None:
+    both = with_arms(pd.concat([first, second], ignore_index=True))
+    arms = sorted(set(both["arm"].astype("str")))
+    if len(arms) != 1:
+        raise ConfigurationError(f"an A/A is of one arm, not of {', '.join(arms) or 'none'}: keep the runs of one")
+    several = [column for column in CONDITION if both[column].astype("str").nunique() > 1]
+    if several:
+        raise ConfigurationError(f"an A/A is of one condition: the runs have several values of {', '.join(several)}")
+    shared = set(first["seed"]) & set(second["seed"])
+    if shared:
+        raise ConfigurationError(
+            f"{len(shared)} seeds are in both: with common random numbers an arm equals itself by construction; "
+            "measure the second with another seed"
+        )

@@ -1,0 +1,182 @@
+"""Decision tables as their records print them, and whether their totals add up.
+
+    table = decision_table("ADR-056")
+    table.recomputed()          # option, printed, recomputed, difference, agrees
+
+The numbers are in docmind_lab/data/decision_tables.json, with where they stand. Sums are made with decimals: a total
+that does not agree disagrees on paper, and not in the last bit of a float.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from html import escape
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from docmind_lab.core.errors import ConfigurationError
+
+_FILE = "decision_tables.json"
+
+
+@dataclass(frozen=True)
+class DecisionOption:
+    """One row of a table: scores of 0 to 10, one for each criterion, and what is printed beside them.
+
+    alternative: the level of the tables of a study that is this option; empty when a study has none.
+    """
+
+    name: str
+    alternative: str
+    scores: tuple[Decimal, ...]
+    printed_total: Decimal
+    printed_decision: str
+
+
+@dataclass(frozen=True)
+class DecisionTable:
+    """Options judged by weighted criteria. weights: shares of 1, one for each criterion.
+
+    measurable: the criterion that a study of deadlines can measure; empty when there is none. threshold: the total that
+    the record asks of an option, None when it asks for none.
+    """
+
+    name: str
+    title: str
+    citation: str
+    criteria: tuple[str, ...]
+    weights: tuple[Decimal, ...]
+    options: tuple[DecisionOption, ...]
+    measurable: str
+    threshold: Decimal | None
+
+    def recomputed(self, weights_percent: Mapping[str, float] | None = None) -> pd.DataFrame:
+        """One row per option, in the order printed: does its total follow from its scores?
+
+        Columns: option, printed, recomputed, difference (printed − recomputed), agrees (within half a unit of the last
+        printed digit, which is all that rounding can explain), printed_rank, recomputed_rank (1 is the highest total).
+        weights_percent: other weights than those of the table, by criterion.
+
+        Raises: ConfigurationError for weights of other criteria, or that do not add up to 100.
+        """
+        weights = self.weights if weights_percent is None else self._shares(weights_percent)
+        totals = [sum(w * s for w, s in zip(weights, o.scores, strict=True)) for o in self.options]
+        printed = [option.printed_total for option in self.options]
+        apart = [Decimal(p) - Decimal(t) for p, t in zip(printed, totals, strict=True)]
+        frame = pd.DataFrame(
+            {
+                "option": [option.name for option in self.options],
+                "printed": [float(value) for value in printed],
+                "recomputed": [float(value) for value in totals],
+                "difference": [float(value) for value in apart],
+                "agrees": [abs(a) <= _half_a_unit(p) for a, p in zip(apart, printed, strict=True)],
+            }
+        )
+        for name in ("printed", "recomputed"):
+            frame[f"{name}_rank"] = frame[name].rank(ascending=False, method="min").astype("int64")
+        return frame
+
+    def sentences(self) -> tuple[str, ...]:
+        """What `recomputed` found, in words: each total that disagrees, and whether the order of the options does."""
+        frame = self.recomputed()
+        wrong = frame[~frame["agrees"]]
+        lines = [
+            f"{self.name} prints {row['printed']:g} for {row['option']}; its scores and weights give "
+            f"{row['recomputed']:g}, {abs(row['difference']):g} {'less' if row['difference'] > 0 else 'more'}."
+            for _, row in wrong.iterrows()
+        ]
+        if wrong.empty:
+            return (f"All {len(frame)} printed totals of {self.name} follow from their scores and weights.",)
+        same = (frame["printed_rank"] == frame["recomputed_rank"]).all()
+        lines.append(f"The order of its options is {'the same' if same else 'another one'} with the totals recomputed.")
+        return tuple(lines)
+
+    def __repr__(self) -> str:
+        lines = "\n".join(f"- {line}" for line in self.sentences())
+        return f"{self._heading()}\n{self._shown().to_string(index=False)}\n{lines}"
+
+    def _repr_html_(self) -> str:
+        lines = "".join(f"<li>{escape(line)}</li>" for line in self.sentences())
+        table = self._shown().to_html(index=False, border=0)
+        return f"<p><b>{escape(self._heading())}</b></p>{table}<ul>{lines}</ul>"
+
+    def _heading(self) -> str:
+        return f"{self.name}: {self.title}"
+
+    def _shown(self) -> pd.DataFrame:
+        """Scores, printed and recomputed totals, with the weights in the headings."""
+        scores = {
+            f"{name} ({float(100 * weight):g} %)": [f"{option.scores[place]}" for option in self.options]
+            for place, (name, weight) in enumerate(zip(self.criteria, self.weights, strict=True))
+        }
+        frame = self.recomputed()
+        totals = {"printed": [f"{option.printed_total}" for option in self.options]}
+        recomputed = {"recomputed": [f"{value:g}" for value in frame["recomputed"]]}
+        return pd.DataFrame({"option": frame["option"], **scores, **totals, **recomputed})
+
+    def matrix(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """The scores as floats, a row for each option and a column for each criterion."""
+        return np.array([[float(score) for score in option.scores] for option in self.options])
+
+    @property
+    def selected(self) -> str:
+        """The name of the option that the record selects."""
+        return next(option.name for option in self.options if option.printed_decision == "Selected")
+
+    def _shares(self, weights_percent: Mapping[str, float]) -> tuple[Decimal, ...]:
+        given = {name: Decimal(str(value)) for name, value in weights_percent.items()}
+        if set(given) != set(self.criteria) or sum(given.values()) != 100:
+            raise ConfigurationError(
+                f"weights_percent must name {', '.join(self.criteria)} and add up to 100, not {dict(weights_percent)}"
+            )
+        return tuple(given[name] / 100 for name in self.criteria)
+
+
+def decision_table(name: str) -> DecisionTable:
+    """The table of a record: "ADR-056" or "ADR-011". Raises: ConfigurationError for another name."""
+    tables = _tables()
+    if name not in tables:
+        raise ConfigurationError(f"table must be one of {', '.join(tables)}, not {name!r}")
+    return tables[name]
+
+
+@functools.cache
+def _tables() -> Mapping[str, DecisionTable]:
+    file = importlib.resources.files("docmind_lab.core.data").joinpath(_FILE)
+    content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return {name: _parsed(name, entry) for name, entry in content.items()}
+
+
+def _parsed(name: str, entry: Mapping[str, Any]) -> DecisionTable:
+    return DecisionTable(
+        name=name,
+        title=entry["title"],
+        citation=entry["citation"],
+        criteria=tuple(entry["weights_percent"]),
+        weights=tuple(Decimal(percent) / 100 for percent in entry["weights_percent"].values()),
+        options=tuple(
+            DecisionOption(
+                name=option["name"],
+                alternative=option["alternative"] or "",
+                scores=tuple(Decimal(score) for score in option["scores"]),
+                printed_total=Decimal(option["printed_total"]),
+                printed_decision=option["printed_decision"],
+            )
+            for option in entry["options"]
+        ),
+        measurable=entry["measurable"] or "",
+        threshold=None if entry["threshold"] is None else Decimal(entry["threshold"]),
+    )
+
+
+def _half_a_unit(printed: Decimal) -> Decimal:
+    exponent = printed.as_tuple().exponent
+    assert isinstance(exponent, int)  # only NaN and infinity have another
+    return Decimal(5).scaleb(exponent - 1)

@@ -1,0 +1,197 @@
+"""How long the decision timeout should be: the smallest that keeps a promise, with what it costs.
+
+    found = recommend(study.runs, target=0.95)
+    found                       # a sentence for each arm, and the settings to paste
+    found.frame, found.steps    # what was decided for each arm; every decision timeout that was looked at
+
+The budgets of an arm are tested from the largest down, each at the full level, until one fails. No correction for many
+tests is needed, since their order was fixed before anything was seen and the first failure ends it: W. Maurer,
+L. A. Hothorn and W. Lehmacher, *Multiple comparisons in drug clinical trials and preclinical assays: a-priori ordered
+hypotheses* (1995); P. H. Westfall and A. Krishen, *Optimally weighted, fixed sequence and gatekeeper multiple testing
+procedures*, Journal of Statistical Planning and Inference 99 (2001).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from docmind_lab.analysis.conditions import varying, with_arms
+from docmind_lab.analysis.findings.assumptions import is_replay
+from docmind_lab.analysis.findings.choice import is_mistake
+from docmind_lab.analysis.findings.recommendation_words import Words, words_of
+from docmind_lab.analysis.findings.second_budgets import ordered_levels, spending_of
+from docmind_lab.analysis.statistics import (
+    TooFewRuns,
+    gated_quantile,
+    quantile_name,
+    runs_needed_for_share,
+    share_interval,
+)
+from docmind_lab.core.errors import ConfigurationError
+
+VERDICTS: Final = ("reached", "too few runs", "not shown", "not known", "below")
+_QUANTILES: Final = (0.99, 0.95, 0.9)
+
+
+@dataclass(frozen=True, eq=False)
+class Recommendation:
+    """What was recommended, and why.
+
+    frame: one row per arm and condition (its decision timeouts apart): arm, alternative, the columns of the condition
+    that vary; verdict (reached; too few runs: more of them at the observed share would reach it; not shown: the share
+    observed is not above the target, and not surely below; below: surely below; not known: as below, in a replay,
+    whose shares are lower bounds), decision_timeout_s (the smallest that
+    reached it, else the largest there was), runs, answered_in_time, share, low, high (Wilson, two-sided), runs_missing
+    (0 when reached, NaN when no number of them would do at the observed share); what it costs there, means per run
+    late_server_s and late_tokens (NaN without a server's log); runs that a second budget ended and that went past one
+    (ended_by_budget, past_budget) and what that was (spending, in words; empty without), and whether the arm keeps to
+    them (keeps_budgets: it looks at them, or no run went past); caller_overrun_name (the highest quantile that the runs
+    are enough for, or "worst") and caller_overrun_s (inf: not back by the horizon).
+    steps: one row per arm, condition and decision timeout, in the order tested: the same share and bounds, tested
+    (False below the first failure), reached.
+    """
+
+    target: float
+    confidence: float
+    frame: pd.DataFrame
+    steps: pd.DataFrame
+    words: Words
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """One for each row of `frame`, then what they rest on."""
+        return self.words.sentences
+
+    @property
+    def settings(self) -> str:
+        """The environment variables of the choice; empty when nothing was chosen, or in several conditions."""
+        return self.words.settings
+
+    def text(self) -> str:
+        """Sentences and settings as plain text."""
+        return self.words.text()
+
+    def markdown(self) -> str:
+        """Sentences and settings as Markdown."""
+        return self.words.markdown()
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        return self.words.html()
+
+
+def recommend(
+    runs: pd.DataFrame, target: float = 0.95, confidence: float = 0.95, calls: pd.DataFrame | None = None
+) -> Recommendation:
+    """For each arm and condition, the smallest decision timeout that is sure to have the target answered in time.
+
+    runs: the `runs` table of a study with one or several decision timeouts; negative controls and documented
+    mistakes are left out: a deadline that nobody enforces keeps no promise, however early the answers came. target:
+    share of runs answered in time. Sure: the lower bound of the two-sided Wilson interval at this confidence reaches
+    the target, so that at 0.95 with no failure 73 runs are needed (n / (n + 1.96²)). All runs count, whatever became of
+    them. calls: the `calls` table, to say whether the calls of a run at a live endpoint are slow together.
+
+    Raises: ConfigurationError for a target or confidence outside of 0 to 1, or no arm that enforces a deadline.
+    """
+    fewest = runs_needed_for_share(target, confidence)
+    named = zip(runs["alternative"].astype("str"), runs["alternative_options"].astype("str"), strict=True)
+    enforcing = ~pd.Series([is_mistake(*each) for each in named], index=runs.index, dtype="bool")
+    if not enforcing.any():
+        raise ConfigurationError("runs has no arm that enforces a deadline: measure some alternative first")
+    apart = [column for column in varying(runs) if column not in ("decision_timeout_s", "horizon_s")]
+    frame = ordered_levels(with_arms(runs[enforcing]))
+    rows: list[dict[str, Any]] = []
+    steps: list[dict[str, Any]] = []
+    for values, group in frame.groupby([*apart, "arm"], observed=True, sort=True):
+        where = dict(zip([*apart, "arm"], values, strict=True)) | {"alternative": str(group["alternative"].iloc[0])}
+        tested = _steps(group, target, confidence)
+        steps += [where | step for step in tested]
+        rows.append(where | _decided(group, tested, target, confidence, fewest))
+    decided = pd.DataFrame(rows)
+    words = words_of(decided, runs, apart, target=target, confidence=confidence, fewest=fewest, calls=calls)
+    return Recommendation(target, confidence, decided, pd.DataFrame(steps), words)
+
+
+def _steps(group: pd.DataFrame, target: float, confidence: float) -> list[dict[str, Any]]:
+    """The decision timeouts of an arm from the largest down; `tested` until the first failure."""
+    steps: list[dict[str, Any]] = []
+    going_on = True
+    for budget_s in sorted(group["decision_timeout_s"].unique(), reverse=True):
+        of_budget = group[group["decision_timeout_s"] == budget_s]
+        found = share_interval(int(of_budget["answered_in_time"].sum()), len(of_budget), confidence)
+        reached = found.low >= target
+        steps.append(
+            {
+                "decision_timeout_s": float(budget_s),
+                "runs": len(of_budget),
+                "answered_in_time": int(of_budget["answered_in_time"].sum()),
+                "share": found.estimate,
+                "low": found.low,
+                "high": found.high,
+                "tested": going_on,
+                "reached": going_on and reached,
+            }
+        )
+        going_on = going_on and reached
+    return steps
+
+
+def _decided(
+    group: pd.DataFrame, steps: Sequence[Mapping[str, Any]], target: float, confidence: float, fewest: int
+) -> dict[str, Any]:
+    reached = [step for step in steps if step["reached"]]
+    step = reached[-1] if reached else steps[0]
+    missing = 0.0 if reached else missing_runs(step["answered_in_time"], step["runs"], target, confidence)
+    if reached:
+        verdict = "reached"
+    elif step["high"] < target:
+        verdict = "not known" if is_replay(group) else "below"
+    else:
+        verdict = "not shown" if math.isnan(missing) else "too few runs"
+    kept = ("decision_timeout_s", "runs", "answered_in_time", "share", "low", "high")
+    at_step = group[group["decision_timeout_s"] == step["decision_timeout_s"]]
+    return {"verdict": verdict, **{name: step[name] for name in kept}, "runs_missing": missing, **_costs(at_step)}
+
+
+def missing_runs(successes: int, runs: int, target: float, confidence: float = 0.95) -> float:
+    """How many more runs would show the target if the observed share held; NaN when it is not above the target.
+
+    Wilson's lower bound is where a score test of the share just fails, so it reaches the target when
+    n = z² t (1 − t) / (p − t)², with p the observed share and t the target.
+    """
+    share = successes / runs
+    if share <= target:
+        return math.nan
+    z = float(stats.norm.ppf(0.5 + confidence / 2))
+    needed = math.ceil(z * z * target * (1 - target) / (share - target) ** 2 - 1e-9)
+    return float(max(0, needed - runs))
+
+
+def _costs(runs: pd.DataFrame) -> dict[str, Any]:
+    overrun_s = runs["caller_overrun_s"].fillna(np.inf).to_numpy(dtype=np.float64)
+    name, value = "worst", float(overrun_s.max())
+    for quantile in _QUANTILES:
+        found = gated_quantile(overrun_s, quantile)
+        if not isinstance(found, TooFewRuns):
+            name, value = quantile_name(quantile), found.estimate
+            break
+    spending = spending_of(runs)
+    return {
+        "ended_by_budget": 0 if spending is None else spending.any_ended,
+        "past_budget": 0 if spending is None else spending.any_passed,
+        "keeps_budgets": spending is None or spending.keeps,
+        "spending": "" if spending is None else spending.text(),
+        "late_server_s": float(runs["busy_after_deadline_s"].mean(skipna=False)),
+        "late_tokens": float(runs["tokens_after_deadline"].mean(skipna=False)),
+        "caller_overrun_name": name,
+        "caller_overrun_s": value,
+    }

@@ -1,0 +1,189 @@
+"""A recommendation as people read it: a sentence for each arm, the choice, and the settings to paste."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import pandas as pd
+
+from docmind_lab.analysis.conditions import with_arms
+from docmind_lab.analysis.findings.assumptions import assumptions_of
+from docmind_lab.analysis.findings.choice import Choice, choose
+from docmind_lab.analysis.findings.prices import PRICES, settings_to_paste
+from docmind_lab.analysis.findings.second_budgets import second_budget_in_words
+from docmind_lab.analysis.findings.tables import counted, duration, joined, one_line, percent
+
+
+@dataclass(frozen=True)
+class Words:
+    """sentences: one for each arm and condition. choice: what to choose, one for each condition; settings: of it."""
+
+    title: str
+    sentences: tuple[str, ...]
+    choice: tuple[str, ...]
+    settings: str
+
+    def text(self) -> str:
+        """All of it as plain text."""
+        lines = [self.title, *(f"- {line}" for line in self.sentences), *self.choice]
+        return "\n".join([*lines, *([f"Settings: {self.settings}"] if self.settings else [])])
+
+    def markdown(self) -> str:
+        """All of it as Markdown."""
+        lines = "\n".join(f"- {line}" for line in self.sentences)
+        parts = [f"## {self.title}", lines, *self.choice]
+        return "\n\n".join([*parts, *([f"```\n{self.settings}\n```"] if self.settings else [])]) + "\n"
+
+    def html(self) -> str:
+        """All of it as HTML."""
+        lines = "".join(f"<li>{escape(line)}</li>" for line in self.sentences)
+        choice = "".join(f"<p>{escape(line)}</p>" for line in self.choice)
+        settings = f"<pre>{escape(self.settings)}</pre>" if self.settings else ""
+        return f"<p><b>{escape(self.title)}</b></p><ul>{lines}</ul>{choice}{settings}"
+
+
+def words_of(
+    frame: pd.DataFrame,
+    runs: pd.DataFrame,
+    apart: Sequence[str],
+    *,
+    target: float,
+    confidence: float,
+    fewest: int,
+    calls: pd.DataFrame | None = None,
+) -> Words:
+    """The words of a `Recommendation.frame`. apart: the columns that tell its conditions apart."""
+    budgets = joined([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())], "or")
+    title = f"The smallest decision timeout that has {percent(target)} answered in time, of {budgets} s"
+    arms: dict[tuple[str, str], list[str]] = {}
+    for row in frame.to_dict("records"):
+        arms.setdefault((_condition(row, apart), _sentence(row, target, fewest)), []).append(one_line(row["arm"]))
+    # Arms of which the same is to be said share a sentence.
+    sentences = [f"{joined(names)}{condition}: {said}" for (condition, said), names in arms.items()]
+    sentences.append(
+        f"Reached: the lower bound of the {percent(confidence)} Wilson interval is at least {percent(target)}, tested "
+        "from the largest decision timeout down to the first failure; all runs count, whatever became of them."
+    )
+    sentences += assumptions_of(runs, frame, apart, calls)
+    chosen = list(_choices(frame, runs, apart))
+    settings = chosen[0][1] if len(chosen) == 1 else ""
+    return Words(title, tuple(sentences), tuple(line for line, _ in chosen), settings)
+
+
+def _sentence(row: Any, target: float, fewest: int) -> str:
+    of_runs = f"{row['answered_in_time']} of {row['runs']} in time, at least {percent(row['low'], 1)}"
+    if row["verdict"] == "reached":
+        return f"{row['decision_timeout_s']:g} s ({of_runs}); {_spent(row)}{_costs(row)}."
+    at = f"not shown. At its largest decision timeout, {row['decision_timeout_s']:g} s, {of_runs}"
+    if row["ended_by_budget"]:
+        return (
+            f"{at}: {row['spending']}, which no decision timeout changes. Give it more, or none, before a longer "
+            "decision timeout."
+        )
+    if row["verdict"] == "not known":
+        return f"{at}: in a replay a lower bound. Record with a longer decision timeout to know more."
+    if row["verdict"] == "below":
+        return (
+            f"{at} and at most {percent(row['high'], 1)}: the share is really below {percent(target)}, and a longer "
+            "decision timeout is needed."
+        )
+    if row["verdict"] == "too few runs":
+        more = counted(int(row["runs_missing"]), "more run")
+        hint = f" (with no failure {fewest} are needed)" if row["answered_in_time"] == row["runs"] else ""
+        return f"{at}: {more} would show {percent(target)} if the share held{hint}."
+    return (
+        f"{at}: no number of runs shows {percent(target)} at a share of {percent(row['share'], 1)}; it may still be "
+        f"above (up to {percent(row['high'], 1)}). Try a longer decision timeout."
+    )
+
+
+def _spent(row: Any) -> str:
+    return f"{row['spending']}; " if row["spending"] else ""
+
+
+def _costs(row: Any) -> str:
+    parts = [_overrun(row)]
+    if math.isnan(row["late_server_s"]):
+        parts.append("what the servers did afterwards cannot be known without their log")
+    else:
+        tokens = f" and {row['late_tokens']:.0f} tokens" if row["late_tokens"] >= 0.5 else ""
+        parts.append(f"after the deadline servers were busy for {row['late_server_s']:.2f} s{tokens} a run")
+    if row["alternative"] in PRICES:
+        parts.append(f"the price: {PRICES[row['alternative']]}")
+    return "; ".join(parts)
+
+
+def _overrun(row: Any) -> str:
+    worst = row["caller_overrun_name"] == "worst"
+    which = "at worst" if worst else f"at {row['caller_overrun_name']}"
+    if not row["caller_overrun_s"]:
+        return "no caller waited too long" if worst else f"the caller did not wait too long {which}"
+    if math.isinf(row["caller_overrun_s"]):
+        return f"the caller was not back by the horizon {which}"
+    return f"the caller waited {duration(row['caller_overrun_s'])} too long {which}"
+
+
+def _choices(frame: pd.DataFrame, runs: pd.DataFrame, apart: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """What to choose in each condition, and its settings."""
+    groups = frame.groupby(list(apart), observed=True, sort=False) if apart else [((), frame)]
+    named = with_arms(runs)
+    for values, group in groups:
+        reached = [row for row in group.to_dict("records") if row["verdict"] == "reached"]
+        where = _condition(group.iloc[0], apart)
+        if not reached:
+            yield f"Nothing to choose{where}: no arm was shown to reach the target.", ""
+            continue
+        past = [one_line(row["arm"]) for row in reached if not row["keeps_budgets"]]
+        reached = [row for row in reached if row["keeps_budgets"]]
+        beyond = f" {joined(past)} reached it, but went past the second budget." if past else ""
+        if not reached:
+            yield f"Nothing to choose{where}: no arm that keeps to the second budget reached the target.{beyond}", ""
+            continue
+        timeout_s = min(row["decision_timeout_s"] for row in reached)
+        members = {
+            str(row["arm"]): str(row["alternative"]) for row in reached if row["decision_timeout_s"] == timeout_s
+        }
+        chosen_from = named[(named["decision_timeout_s"] == timeout_s) & named["arm"].astype("str").isin(members)]
+        for column, value in zip(apart, values, strict=True):
+            chosen_from = chosen_from[chosen_from[column].astype("str") == str(value)]
+        found = choose(chosen_from)
+        if not found.chosen:
+            late = joined([one_line(arm) for arm in found.refused])
+            yield f"Nothing to choose{where}: {late} reached the target, but callers were not back in time.{beyond}", ""
+            continue
+        line = (
+            f"Choose {joined([one_line(arm) for arm in found.chosen], 'or')}{where}, with {timeout_s:g} s: the "
+            f"smallest decision timeout that was shown to reach the target.{_reasons(found)}{beyond}"
+        )
+        yield line, settings_to_paste(members[found.chosen[0]], timeout_s)
+
+
+def _reasons(found: Choice) -> str:
+    """Why some arms that reached the target are not chosen, and why several are."""
+    worse = [
+        f"{one_line(arm)} ({by.criterion.words}: {by.worse_by.estimate:.2f}{by.criterion.unit} worse "
+        f"[{by.worse_by.low:.2f}, {by.worse_by.high:.2f}])"
+        for arm, by in found.beaten.items()
+    ]
+    late = [one_line(arm) for arm, why in found.refused.items() if why == "late"]
+    said = [f" Not {joined(worse, 'or')}."] if worse else []
+    said += [f" Not {joined(late, 'or')}: callers waited too long."] if late else []
+    said += (
+        [" These runs do not tell them apart: choose by what each asks of your code."] if len(found.chosen) > 1 else []
+    )
+    return "".join(said)
+
+
+def _condition(row: Any, apart: Sequence[str]) -> str:
+    said = ", ".join(_level(column, row[column]) for column in apart)
+    return f" ({said})" if said else ""
+
+
+def _level(column: str, value: object) -> str:
+    if column == "second_budgets":
+        return second_budget_in_words(str(value))
+    return f"{column.replace('_', ' ')} {value}"

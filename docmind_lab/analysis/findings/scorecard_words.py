@@ -1,0 +1,150 @@
+"""A scorecard as people read it: its table, its findings, its Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from docmind_lab.analysis.findings.measured_perf import CONTROL
+from docmind_lab.analysis.findings.scorecard_frames import PERFS
+from docmind_lab.analysis.findings.tables import bracketed, joined, markdown_table, number, one_line, percent
+
+if TYPE_CHECKING:
+    from docmind_lab.analysis.findings.scorecard import Scorecard
+
+# Below this many seeds a percentile bootstrap interval is known to be too narrow (Efron and Tibshirani, An
+# Introduction to the Bootstrap, 1993, chapter 13: it inherits the plug-in variance, short by 1/n).
+_FEW_SEEDS = 20
+
+
+def display_table(card: Scorecard) -> pd.DataFrame:
+    """The totals, rounded, with what is judged and what is measured in the headings."""
+    totals = card.totals
+    columns = {f"{name} (judged)": [number(v, 1) for v in totals[name]] for name in card.table.criteria}
+    measured = f"{card.table.measurable} (measured)"
+    columns[measured] = _intervals(totals, "perf_measured", "perf", 1)
+    columns["total (judged)"] = [number(v, 2) for v in totals["total_judged"]]
+    columns["total (measured)"] = _intervals(totals, "total_measured", "total", 2)
+    columns["first in"] = [percent(v) for v in totals["first_share"]]
+    return pd.DataFrame(columns, index=pd.Index(totals["option"], name=None))
+
+
+def markdown_of(card: Scorecard) -> str:
+    """Title, table, components, map and findings."""
+    parts = [f"## {card.title}", markdown_table(display_table(card)), markdown_table(_components(card))]
+    parts += [card.perf_map.text(), "\n".join(f"- {line}" for line in sentences_of(card))]
+    return "\n\n".join(parts) + "\n"
+
+
+def sentences_of(card: Scorecard) -> tuple[str, ...]:
+    """What the scorecard says, one finding each."""
+    return (*card.table.sentences(), *_totals(card), *_weights(card), *_maps(card), *_limits(card))
+
+
+def _totals(card: Scorecard) -> Iterator[str]:
+    known = card.totals[card.totals["total_judged"].notna()]
+    moved = [
+        f"{one_line(row['option'])} {number(row[card.table.measurable], 1)} judged, {number(row['perf_measured'], 1)} "
+        "measured"
+        for _, row in known.iterrows()
+    ]
+    yield f"{card.table.measurable}: {'; '.join(moved)}."
+    judged, measured = (one_line(card.decision[perf]) for perf in PERFS)
+    if not measured:
+        yield "With measured Perf several options share the lead."
+        return
+    row = known[known["option"] == card.decision["measured"]].iloc[0]
+    was = "as it did as judged" if judged == measured else f"where {judged or 'several'} led as judged"
+    total = bracketed(row["total_measured"], row["total_low"], row["total_high"], 2)
+    yield (
+        f"With measured {card.table.measurable} {measured} leads, {was}, with {total} of 10 (95 % bootstrap interval); "
+        f"it led alone in {percent(row['first_share'])} of the resamples."
+    )
+    orders = [known.sort_values(f"total_{perf}", ascending=False, kind="stable")["option"] for perf in PERFS]
+    before, after = (", ".join(one_line(name) for name in order) for order in orders)
+    if before != after:
+        yield f"The order of the options was {before} as judged; it is {after} as measured."
+
+
+def _weights(card: Scorecard) -> Iterator[str]:
+    for perf, frame in card.simplex.groupby("perf", sort=False):
+        winning = frame[frame["wins_share"] > 0].sort_values("wins_share", ascending=False, kind="stable")
+        said = [f"{one_line(row['option'])} leads under {_nearly(row['wins_share'])}" for _, row in winning.iterrows()]
+        leads = joined(said) if said else "no option leads alone"
+        yield f"Of all weights, with {perf} {card.table.measurable}, {leads}. {_nearest(card, str(perf))}"
+
+
+def _nearly(share: float) -> str:
+    """A share that is not all or nothing does not round to it."""
+    if 0 < share < 0.0005:
+        return "less than 0.1%"
+    return "more than 99.9%" if 0.9995 <= share < 1 else percent(share, 1 if 0 < share < 1 else 0)
+
+
+def _nearest(card: Scorecard, perf: str) -> str:
+    rivals = card.nearest[card.nearest["perf"] == perf]
+    first = rivals.iloc[0]
+    if np.isinf(first["moved_percent"]):
+        return "No weights put another option ahead of it."
+    at = ", ".join(f"{name} {number(first[name], 1)} %" for name in card.table.criteria)
+    return (
+        f"The nearest weights that change the decision move {number(first['moved_percent'], 1)} points: beyond {at} "
+        f"{one_line(first['rival'])} leads."
+    )
+
+
+def _maps(card: Scorecard) -> Iterator[str]:
+    sensitivity = card.map_sensitivity()
+    everything = sensitivity.iloc[0]
+    line = (
+        f"Under {int(everything['maps']):,} other maps from measures to scores the decision changes in "
+        f"{percent(everything['changed_share'], 1)}"
+    )
+    if not everything["changed_share"]:
+        yield f"{line} of them."
+        return
+    changed = card.maps.loc[card.maps["winner"] != card.decision["measured"], "winner"].value_counts()
+    who = [f"{one_line(str(name)) or 'a tie'} in {count:,}" for name, count in changed.items()]
+    worst = sensitivity.iloc[1:].sort_values("changed_share").iloc[-1]
+    where = f"{worst['parameter']} {worst['value']:g}"
+    yield f"{line} ({joined(who)}), most often ({percent(worst['changed_share'])}) at {where}."
+
+
+def _limits(card: Scorecard) -> Iterator[str]:
+    unknown = card.totals[card.totals["total_judged"].isna()]
+    if len(unknown):
+        names = joined([one_line(name) for name in unknown["option"]])
+        yield f"{names}: measured {card.table.measurable} and {unknown['note'].iloc[0]}."
+    control = card.totals[card.totals["alternative"] == CONTROL].iloc[0]
+    yield (
+        f"The control, which enforces nothing, has {number(control['perf_measured'], 1)} on this map: read every other "
+        f"{card.table.measurable} against that."
+    )
+    if card.beyond:
+        yield (
+            f"Past the second budget, which they do not look at, went {joined(list(card.beyond))}: their "
+            f"{card.table.measurable} is of work that the budget does not allow, and says nothing of what they would "
+            "have within it."
+        )
+    unmeasured = sorted(set(card.components.loc[card.components["measured"].isna(), "component"]))
+    if unmeasured:
+        yield f"Not measured here, its weight left to the others: {joined(unmeasured)}."
+    if card.seeds < _FEW_SEEDS:
+        yield f"{card.seeds} seeds are few for a bootstrap: its intervals are too narrow below {_FEW_SEEDS}."
+
+
+def _components(card: Scorecard) -> pd.DataFrame:
+    """Measured → score, a row for each arm."""
+    text: dict[str, dict[str, Any]] = {}
+    for _, row in card.components.iterrows():
+        cell = f"{number(row['measured'], 3)} → {number(row['score'], 1)}"
+        text.setdefault(row["component"], {})[row["option"]] = cell
+    return pd.DataFrame(text)
+
+
+def _intervals(totals: pd.DataFrame, value: str, bounds: str, digits: int) -> list[str]:
+    columns = (totals[value], totals[f"{bounds}_low"], totals[f"{bounds}_high"])
+    return [bracketed(*row, digits) for row in zip(*columns, strict=True)]

@@ -1,0 +1,219 @@
+"""What second budgets did to runs: whom they ended, who went past them, and what a run needs that is left alone.
+
+    found = spending_of(of_arm)         # of the runs of one arm under one budget; None where there is no limit
+    for need in needs_of(runs):         # of each limit: what answered runs used where nobody held them to it
+        print(need.text())
+
+A budget of tokens, calls or cost is enforced where the deadline is propagated into calls, and only measured elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pandas as pd
+
+from docmind_lab.analysis.findings.measured_perf import CONTROL
+from docmind_lab.analysis.findings.tables import counted, joined
+from docmind_lab.core.budgets import NO_BUDGETS, STOP_REASON_OF, Kind, order_of_level
+
+KINDS: Final[tuple[Kind, ...]] = ("tokens", "calls", "cost")
+# A price times some thousand tokens has many digits, of which nobody sets more than these.
+_COST_DIGITS: Final = 3
+
+
+@dataclass(frozen=True)
+class Passed:
+    """How far runs went past a limit. runs: that did; median, most: beyond it, of those, in the limit's unit."""
+
+    kind: Kind
+    limit: float
+    runs: int
+    median: float
+    most: float
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What the second budgets did to the runs of one arm.
+
+    is_enforced: the arm looks at them. ended: runs that a budget ended, by kind, of those with a limit. passed: of each
+    limit, also where nobody went past it. any_passed: runs that went past any of them.
+    """
+
+    runs: int
+    is_enforced: bool
+    ended: Mapping[Kind, int]
+    passed: tuple[Passed, ...]
+    any_passed: int
+
+    @property
+    def any_ended(self) -> int:
+        """Runs that some second budget ended."""
+        return sum(self.ended.values())
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the arm can be relied on to keep to them, or has kept to them by chance."""
+        return self.is_enforced or not self.any_passed
+
+    def ended_text(self) -> str:
+        """Which budget ended how many runs: "the call budget ended 3 of 3 runs"."""
+        said = [f"the {_name(kind)} ended {n} of {self.runs} runs" for kind, n in self.ended.items() if n]
+        return joined(said) if said else f"no second budget ended any of {self.runs} runs"
+
+    def text(self) -> str:
+        """What an arm's sentence says of it."""
+        past = [item for item in self.passed if item.runs]
+        if self.is_enforced:
+            beyond = [f"what was under way passed the {_name(item.kind)} {self._how_far(item)}" for item in past]
+            return "; ".join([self.ended_text(), *beyond])
+        limits = joined([amount(item.kind, item.limit) for item in self.passed])
+        if not past:
+            return f"the second budget of {limits} is measured only, and no run went past it"
+        beyond = [
+            f"{f'the {_name(item.kind)} was passed ' if len(self.passed) > 1 else 'passed '}{self._how_far(item)}"
+            for item in past
+        ]
+        return f"the second budget of {limits} is measured only: {joined(beyond)}"
+
+    def _how_far(self, item: Passed) -> str:
+        by = amount(item.kind, item.median)
+        if item.median != item.most:
+            by = f"{by} at the median and {number(item.kind, item.most)} at most"
+        return f"in {item.runs} of {self.runs} runs, by {by}"
+
+
+@dataclass(frozen=True)
+class Need:
+    """What runs used that nobody held to a limit, and that were answered.
+
+    whose: "the control", or "arms that do not enforce it". beyond: of these runs, how many used more than the limit.
+    """
+
+    kind: Kind
+    limit: float
+    whose: str
+    runs: int
+    least: float
+    median: float
+    most: float
+    beyond: int
+
+    def text(self) -> str:
+        """The cause and the remedy, for a limit that ended runs."""
+        used = amount(self.kind, self.median)
+        if self.least != self.most:
+            # The unit once: "9 to 12 calls", "a cost of 0.001 to 0.002".
+            span = f"{number(self.kind, self.least)} to {number(self.kind, self.most)}"
+            used = f"a cost of {span}" if self.kind == "cost" else f"{span} {self.kind}"
+            used += f" ({number(self.kind, self.median)} at the median)"
+        of_them = "none of them can finish" if self.beyond == self.runs else f"{self.beyond} of them cannot finish"
+        limit = amount(self.kind, self.limit)
+        if not self.beyond:
+            return (
+                f"Not held to it, {self.whose} used {used} in {counted(self.runs, 'answered run')}: {limit} would have "
+                "been enough for those."
+            )
+        return (
+            f"Not held to it, {self.whose} used {used} in {counted(self.runs, 'answered run')}; with {limit} "
+            f"{of_them}. Give --budget-{self.kind} {_rounded_up(self.kind, self.most)} or more, or no such limit."
+        )
+
+
+def is_budgeted(runs: pd.DataFrame) -> bool:
+    """Whether any of the runs had a second budget."""
+    return bool((runs["second_budgets"].astype("str") != NO_BUDGETS).any())
+
+
+def second_budget_in_words(level: str) -> str:
+    """A level of `second_budgets` within a sentence: "second budget 6 calls"."""
+    return "no second budget" if level == NO_BUDGETS else f"second budget {level}"
+
+
+def levels_in_words(levels: Iterable[str]) -> list[str]:
+    """The levels from the tightest on, each in a form that can stand in a list: "6 calls and 0.02 cost"."""
+    return [joined(level.split(", ")) for level in sorted(set(levels), key=order_of_level)]
+
+
+def past_a_budget(runs: pd.DataFrame) -> pd.Series[bool]:
+    """Whether a run went past any of its second budgets."""
+    return (runs[[f"{kind}_overspent" for kind in KINDS]] > 0).any(axis=1)
+
+
+def ordered_levels(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs, their second budgets an ordered categorical: the tightest first, and none last."""
+    levels = runs["second_budgets"].astype("str")
+    return runs.assign(
+        second_budgets=pd.Categorical(levels, categories=sorted(set(levels), key=order_of_level), ordered=True)
+    )
+
+
+def spending_of(of_arm: pd.DataFrame) -> Spending | None:
+    """What the second budgets did to these runs of one arm, which have one budget; None where they have none."""
+    if not is_budgeted(of_arm):
+        return None
+    limits = _limits(of_arm)
+    reasons = of_arm["stop_reason"].astype("str")
+    beyond = {kind: of_arm[f"{kind}_overspent"] for kind in limits}
+    return Spending(
+        runs=len(of_arm),
+        is_enforced=bool(of_arm["deadline_propagation"].all()),
+        ended={kind: int((reasons == STOP_REASON_OF[kind]).sum()) for kind in limits},
+        passed=tuple(_passed(kind, limit, beyond[kind]) for kind, limit in limits.items()),
+        any_passed=int(past_a_budget(of_arm).sum()),
+    )
+
+
+def needs_of(runs: pd.DataFrame) -> Iterator[Need]:
+    """Of each limit of runs under one budget, what a run needs; nothing where no run was answered without it."""
+    free = runs[(runs["outcome"].astype("str") == "answered") & ~runs["deadline_propagation"].astype("bool")]
+    control = free[free["alternative"].astype("str") == CONTROL]
+    whose, known = ("the control", control) if len(control) else ("the arms that do not enforce it", free)
+    if known.empty:
+        return
+    for kind, limit in _limits(runs).items():
+        used = known[f"{kind}_spent"]
+        beyond = int((known[f"{kind}_overspent"] > 0).sum())
+        yield Need(kind, limit, whose, len(known), float(used.min()), float(used.median()), float(used.max()), beyond)
+
+
+def amount(kind: Kind, value: float) -> str:
+    """So much of it, with its unit: "6 calls", "1 call", "a cost of 0.02"."""
+    if kind == "cost":
+        return f"a cost of {number(kind, value)}"
+    return f"{number(kind, value)} {kind.removesuffix('s') if value == 1 else kind}"
+
+
+def number(kind: Kind, value: float) -> str:
+    """The number alone, with as many digits as it has a meaning in."""
+    if kind == "cost":
+        return f"{value:.{_COST_DIGITS}g}"
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
+
+
+def _limits(runs: pd.DataFrame) -> dict[Kind, float]:
+    # A limit's column is called as the stop reason of a run that it ended.
+    found = {kind: runs[STOP_REASON_OF[kind]].dropna() for kind in KINDS}
+    return {kind: float(values.iloc[0]) for kind, values in found.items() if len(values)}
+
+
+def _passed(kind: Kind, limit: float, beyond: pd.Series[float]) -> Passed:
+    past = beyond[beyond > 0]
+    median, most = (float(past.median()), float(past.max())) if len(past) else (0.0, 0.0)
+    return Passed(kind, limit, len(past), median, most)
+
+
+def _name(kind: Kind) -> str:
+    """ "call budget", as the stop reason has it."""
+    return STOP_REASON_OF[kind].replace("_", " ")
+
+
+def _rounded_up(kind: Kind, value: float) -> str:
+    if kind != "cost" or value == 0:
+        return f"{math.ceil(value)}"
+    unit = 10.0 ** (math.floor(math.log10(value)) + 1 - _COST_DIGITS)
+    return f"{math.ceil(value / unit) * unit:.12g}"

@@ -1,0 +1,135 @@
+"""Which option wins under which weights: the whole simplex of them, and the nearest that change a decision.
+
+Every function takes scores as a matrix, a row for each option and a column for each criterion, and nothing of where
+they come from. The sensitivity of a weighted sum to its weights: E. Triantaphyllou and A. Sánchez, *A sensitivity
+analysis approach for some deterministic multi-criteria decision-making methods*, Decision Sciences 28 (1997), which
+changes one weight at a time; here all of them are changed together too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from docmind_lab.core.errors import ConfigurationError
+
+Matrix = np.ndarray[Any, np.dtype[np.float64]]
+
+# Totals of scores with one decimal and weights in percent differ by 0.001 at least; a float's last bits are no tie.
+SAME_TOTAL = 1e-9
+
+
+@dataclass(frozen=True)
+class NearestChange:
+    """The weights nearest to those of a table under which a rival draws level with the winner.
+
+    weights: shares of 1, in the order of the criteria; beyond them the rival leads. distance: how much of the weight
+    must be given to other criteria, as a share of 1 (half of the sum of the changes, L1). None, and infinity, when the
+    rival leads under no weights.
+    """
+
+    rival: int
+    weights: tuple[float, ...] | None
+    distance: float
+
+
+def simplex_percent(criteria: int, step_percent: int = 1) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """All weights in whole steps that add up to 100 %: one row each, a column for each criterion, in percent.
+
+    Raises: ConfigurationError for a step that does not divide 100.
+    """
+    if step_percent < 1 or 100 % step_percent:
+        raise ConfigurationError(f"step_percent must divide 100, not {step_percent}")
+    steps = 100 // step_percent
+    rows = np.zeros((1, 0), dtype=np.int64)
+    for _ in range(criteria - 1):
+        left = steps - rows.sum(axis=1)
+        rows = np.concatenate(
+            [np.repeat(rows, left + 1, axis=0), np.concatenate([np.arange(n + 1) for n in left])[:, None]], axis=1
+        )
+    return np.concatenate([rows, steps - rows.sum(axis=1, keepdims=True)], axis=1) * step_percent
+
+
+def leaders(totals: Matrix) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Whether an option has the highest total, ties included. totals: the last axis is that of the options."""
+    return np.asarray(totals >= totals.max(axis=-1, keepdims=True) - SAME_TOTAL)
+
+
+def winner_of(totals: Matrix) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The option with the highest total, −1 where several share it. totals: the last axis is that of the options."""
+    first = leaders(totals)
+    return np.where(first.sum(axis=-1) == 1, first.argmax(axis=-1), -1)
+
+
+def shares_of_simplex(scores: Matrix, options: Sequence[str], step_percent: int = 1) -> pd.DataFrame:
+    """How much of all possible weights is each option's: one row per option.
+
+    Columns: option, wins_share (weights under which it leads alone), ties_share (under which it shares the lead); of
+    the grid with the given step.
+    """
+    first = leaders(simplex_percent(scores.shape[1], step_percent) / 100 @ scores.T)
+    alone = first.sum(axis=1) == 1
+    return pd.DataFrame(
+        {
+            "option": list(options),
+            "wins_share": (first & alone[:, None]).mean(axis=0),
+            "ties_share": (first & ~alone[:, None]).mean(axis=0),
+        }
+    )
+
+
+def nearest_changes(scores: Matrix, weights: Sequence[float]) -> list[NearestChange]:
+    """For each rival of the winner under `weights`, the nearest weights that would put it level; nearest first.
+
+    Exact: the gap between two options is linear in the weights, so weight moves from the criterion where the rival is
+    furthest behind to the one where it is furthest ahead, until the gap is closed or there is no more to move.
+    """
+    now = np.asarray(weights, dtype=np.float64)
+    winner = int(np.argmax(scores @ now))
+    found = [_nearest(scores[rival] - scores[winner], now, rival) for rival in range(len(scores)) if rival != winner]
+    return sorted(found, key=lambda change: change.distance)
+
+
+def _nearest(ahead: Matrix, weights: Matrix, rival: int) -> NearestChange:
+    best = int(np.argmax(ahead))
+    if ahead[best] <= SAME_TOTAL:
+        return NearestChange(rival, None, float("inf"))
+    moved, gap, distance = weights.copy(), -float(ahead @ weights), 0.0
+    for worst in np.argsort(ahead):
+        if gap <= SAME_TOTAL or worst == best:
+            break
+        step = min(float(moved[worst]), gap / float(ahead[best] - ahead[worst]))
+        moved[worst] -= step
+        moved[best] += step
+        gap -= step * float(ahead[best] - ahead[worst])
+        distance += step
+    return NearestChange(rival, tuple(float(w) for w in moved), distance)
+
+
+def one_at_a_time(
+    scores: Matrix, weights: Sequence[float], criteria: Sequence[str], options: Sequence[str]
+) -> pd.DataFrame:
+    """The winner as one weight goes from 0 to 100 % and the others keep their proportions.
+
+    One row per criterion and percent: criterion, weight_percent, winner ("" where several share the lead), and a column
+    for each option with its total.
+    """
+    now = np.asarray(weights, dtype=np.float64)
+    frames = []
+    for place, criterion in enumerate(criteria):
+        share = np.arange(101) / 100
+        others = np.delete(now, place)
+        # A criterion that has all of the weight leaves none to keep a proportion of.
+        rest = others / others.sum() if others.sum() > 0 else np.full(len(others), 1 / len(others))
+        varied = np.insert(np.outer(1 - share, rest), place, share, axis=1)
+        totals = varied @ scores.T
+        names = np.array([*options, ""])[winner_of(totals)]
+        columns = {option: totals[:, column] for column, option in enumerate(options)}
+        frames.append(
+            pd.DataFrame({"criterion": criterion, "weight_percent": np.arange(101), "winner": names} | columns)
+        )
+    return pd.concat(frames, ignore_index=True)

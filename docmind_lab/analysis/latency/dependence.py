@@ -1,0 +1,127 @@
+"""How calls of one run are slow together: the options of a latency profile that are off by default, and their draws.
+
+    heavy_tail/3?correlation=0.5            half of a call's slowness is its run's
+    typical?brownout=0.1&brownout_factor=4  one run in ten is four times as slow
+    local_gpu?slowdown=0.2                  each other call under way adds a fifth to the time per token
+
+Correlation is a Gaussian copula: the normal score of a call's level is √ρ × that of its run + √(1 − ρ) × its own. So ρ
+is the correlation of the scores of two calls of a run, and every call's distribution stays what it is. Runs of one seed
+share their part, whatever alternative they are under. Hangs are drawn for each call alone.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from statistics import NormalDist
+from typing import Final
+
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.randomness import DrawKey, keyed_uniform
+
+OPTIONS: Final[Mapping[str, float]] = {"correlation": 0.0, "brownout": 0.0, "brownout_factor": 3.0, "slowdown": 0.0}
+"""The options by name, with the values that a profile has where nothing is said."""
+
+# A key's uniform number can be 0.0, and can round to 1.0; the normal quantile is infinite at both.
+_SMALLEST_LEVEL = 2.0**-53
+_NORMAL = NormalDist()
+_SUFFIX = re.compile(rf"\?(?:{'|'.join(OPTIONS)})=.*\Z", re.DOTALL)
+
+
+def checked_options(values: Mapping[str, float]) -> None:
+    """Return if the options can be used. Raises: ConfigurationError naming the one that cannot."""
+    for name in ("correlation", "brownout"):
+        if not 0 <= values[name] <= 1:
+            raise ConfigurationError(f"{name} must lie in [0, 1]: got {values[name]}")
+    if not 0 < values["brownout_factor"] < math.inf:
+        raise ConfigurationError(f"brownout_factor must be positive and finite: got {values['brownout_factor']}")
+    if not 0 <= values["slowdown"] < math.inf:
+        raise ConfigurationError(f"slowdown must be 0 or more: got {values['slowdown']}")
+
+
+def parsed_options(text: str, name: str) -> dict[str, float]:
+    """The options written after the question mark of a profile's name.
+
+    Args:
+        text: As "correlation=0.5&slowdown=0.2".
+        name: The whole name, for messages.
+
+    Raises:
+        ConfigurationError: An option is unknown, named twice or no number.
+    """
+    found: dict[str, float] = {}
+    for part in text.split("&"):
+        option, _, value = part.partition("=")
+        if option not in OPTIONS or option in found:
+            raise ConfigurationError(
+                f"latency profile {name!r}: {part!r} is no option; write each of {', '.join(OPTIONS)} once, as in "
+                "typical?correlation=0.5"
+            )
+        try:
+            found[option] = float(value)
+        except ValueError as error:
+            raise ConfigurationError(f"latency profile {name!r}: {option} {value!r} is not a number") from error
+    return found
+
+
+def named_with(name: str, values: Mapping[str, float]) -> str:
+    """The name of a profile with the options that differ from the defaults, in place of those it says."""
+    said = [f"{option}={values[option]:g}" for option, default in OPTIONS.items() if values[option] != default]
+    if not values["brownout"]:
+        said = [part for part in said if not part.startswith("brownout_factor")]
+    base = base_name(name)
+    return f"{base}?{'&'.join(said)}" if said else base
+
+
+def base_name(name: str) -> str:
+    """The name of a profile without its options."""
+    return _SUFFIX.sub("", name)
+
+
+def correlation_in(name: str) -> float:
+    """The correlation that the name of a profile says; 0 where it says none."""
+    found = re.search(r"[?&]correlation=([^&]+)", name.removeprefix(base_name(name)))
+    return float(found[1]) if found else 0.0
+
+
+def without_correlation(name: str) -> str:
+    """The name of a profile without the correlation that it says, its other options kept."""
+    base = base_name(name)
+    kept = [part for part in name.removeprefix(base)[1:].split("&") if part and not part.startswith("correlation=")]
+    return f"{base}?{'&'.join(kept)}" if kept else base
+
+
+def normal_score(level: float) -> float:
+    """The standard normal quantile at a level in [0, 1], finite at its ends."""
+    return _NORMAL.inv_cdf(min(max(level, _SMALLEST_LEVEL), 1 - _SMALLEST_LEVEL))
+
+
+def level_in_run(key: DrawKey, what: str, correlation: float) -> float:
+    """The uniform level of a call, of which a part is its run's.
+
+    Args:
+        key: The call's key; the run is its seed.
+        what: What is drawn.
+        correlation: Of the normal scores of two calls of a run.
+    """
+    level = key.uniform(what)
+    if not correlation:
+        return level
+    of_run = normal_score(keyed_uniform(key.seed, "run", what))
+    return _NORMAL.cdf(math.sqrt(correlation) * of_run + math.sqrt(1 - correlation) * normal_score(level))
+
+
+def with_rank_correlation(first_level: float, own_level: float, rank_correlation: float) -> float:
+    """A uniform level that has the given Spearman's rho with `first_level`: a Gaussian copula.
+
+    Pearson's r of the normals behind it is 2 sin(pi rho / 6) (Pearson 1907).
+    """
+    r = 2 * math.sin(math.pi * rank_correlation / 6)
+    first, own = normal_score(first_level), normal_score(own_level)
+    return _NORMAL.cdf(r * first + math.sqrt(max(0.0, 1 - r * r)) * own)
+
+
+def is_in_brownout(key: DrawKey, share: float) -> bool:
+    """Whether the run of a call is one of the share of runs in which everything is slow."""
+    return keyed_uniform(key.seed, "run", "brownout") < share

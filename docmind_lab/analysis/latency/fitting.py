@@ -1,0 +1,135 @@
+"""A latency profile of observed calls, with the evidence for each of its tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from docmind_lab.analysis.latency.calls import ObservedCalls
+from docmind_lab.analysis.latency.durations import DurationFit, Tables, fit_durations
+from docmind_lab.analysis.latency.parts import split_calls
+from docmind_lab.analysis.latency.profile import LatencyProfile, QuantileTable
+from docmind_lab.analysis.latency.sessions import fit_correlation
+from docmind_lab.analysis.latency.sources import Source, read_calls
+from docmind_lab.core.errors import ConfigurationError
+
+_NO_SESSIONS: Final = (
+    "No ten sessions of several calls are known, so whether calls of a session are slow together cannot be told: they "
+    "count as independent; map a column to session to know."
+)
+_NO_TIME: Final = QuantileTable((0.0, 1.0), (0.0, 0.0))
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """What the data cannot say, and how they are taken.
+
+    name: of the profile, in tables and figures; None for that of the source. model: only its calls. hang_probability:
+    share of model calls that never answer, in [0, 1); it is never guessed from timeouts, which may be slow calls.
+    slots: model calls that the server works on at once. retrieval: the profile, or its name, that gives the time of a
+    search where the source has none. tables: "auto" takes a family where it fits and observed quantiles where it does
+    not; "fitted" and "empirical" insist.
+    """
+
+    name: str | None = None
+    model: str | None = None
+    hang_probability: float = 0.0
+    slots: int | None = None
+    retrieval: str | LatencyProfile = "typical"
+    tables: Tables = "auto"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.hang_probability < 1:
+            raise ConfigurationError(f"hang_probability must lie in [0, 1): got {self.hang_probability}")
+
+
+@dataclass(frozen=True)
+class LatencyEvidence:
+    """What a fitted profile rests on: a `DurationFit` by table name; tables that were not fitted are not in it."""
+
+    fits: Mapping[str, DurationFit] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return "\n".join(["LatencyEvidence", *(f"  {name}: {fit.in_words()}" for name, fit in self.fits.items())])
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON types."""
+        return {name: fit.to_dict() for name, fit in self.fits.items()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> LatencyEvidence:
+        """What `to_dict` wrote. Raises: ConfigurationError when it did not."""
+        return cls({name: DurationFit.from_dict(fit) for name, fit in data.items()})
+
+
+def fit_profile(
+    source: Source,
+    columns: Mapping[str, str] | None = None,
+    *,
+    ok: Sequence[str] = (),
+    options: FitOptions | None = None,
+) -> LatencyProfile:
+    """The profile of a source's calls: `LatencyProfile.fit`, with the options in one object.
+
+    Raises: ConfigurationError naming the file, the column and the remedy.
+    """
+    options = options or FitOptions()
+    calls = read_calls(source, columns, ok).of_model(options.model)
+    return profile_of_calls(calls, options)
+
+
+def profile_of_calls(calls: ObservedCalls, options: FitOptions | None = None) -> LatencyProfile:
+    """The profile of observed calls. Raises: ConfigurationError as `fit_profile`."""
+    options = options or FitOptions()
+    hangs = _hangs_in(calls, options.hang_probability)
+    parts = split_calls(calls, hangs)
+    said = [*calls.notes, *parts.assumptions]
+    fits = {"first_token_s": fit_durations(parts.first_token, "first_token_s", options.tables, hangs)}
+    if parts.inter_token is not None:
+        # A call that hangs never sends its first token, so it is among the first tokens only. Where only whole
+        # latencies are known, both parts are factors of one sample, and the hangs are in both.
+        within = hangs if len(parts.inter_token.cut_s) else 0.0
+        fits["inter_token_s"] = fit_durations(parts.inter_token, "inter_token_s", options.tables, within)
+    if parts.retrieval is not None:
+        fits["retrieval_s"] = fit_durations(parts.retrieval, "retrieval_s", options.tables)
+        retrieval_s = fits["retrieval_s"].table
+    else:
+        other = options.retrieval
+        other = LatencyProfile.named(other) if isinstance(other, str) else other
+        retrieval_s = other.retrieval_s
+        said.append(f"No search was observed: retrieval_s is that of the profile {other.name!r}.")
+    sessions = fit_correlation(parts.slowness)
+    said += [f"{name}: {fit.in_words()}" for name, fit in fits.items()]
+    said.append(_NO_SESSIONS if sessions is None else sessions.in_words())
+    if any(fit.cut for fit in fits.values()):
+        said.append("Cut calls count as longer than they were when cut (right-censored).")
+    share = options.hang_probability
+    given = f"{share:g}, as given" if share else "0: timeouts do not tell hangs from slow calls"
+    said.append(f"hang_probability is {given}.")
+    if share and not hangs:
+        said.append("Far fewer calls were cut than hang, so the hung ones are taken to be missing from the data.")
+    return LatencyProfile(
+        name=options.name or re.sub(r"\.(csv|jsonl?|ndjson|parquet)\b", "", calls.source.removeprefix("the ")),
+        description=" ".join(said),
+        source=f"Fitted to {len(calls.frame)} calls of {calls.source}",
+        first_token_s=fits["first_token_s"].table,
+        inter_token_s=fits["inter_token_s"].table if "inter_token_s" in fits else _NO_TIME,
+        retrieval_s=retrieval_s,
+        hang_probability=share,
+        slots=options.slots,
+        rank_correlation=parts.rank_correlation,
+        correlation=0.0 if sessions is None else sessions.correlation,
+        evidence=LatencyEvidence(fits),
+    )
+
+
+def _hangs_in(calls: ObservedCalls, hang_probability: float) -> float:
+    """The share of hung calls among the rows: what was given, or 0 where they were never written down.
+
+    Each hung call in the data was cut. Where not even half as many were cut, only calls that ended were logged.
+    """
+    llm = calls.of_kind("llm")
+    cut = int((~llm["complete"].astype("bool")).sum())
+    return hang_probability if cut >= 0.5 * hang_probability * len(llm) else 0.0

@@ -1,0 +1,156 @@
+"""What a call's latency is made of: the time to the first token, the time for each token, a search.
+
+With the first token recorded the two parts are known. With the latency alone they are not, and one of two assumptions
+takes their place; both keep the whole latency as it was observed, and `Parts.assumptions` says which was made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from docmind_lab.analysis.latency.calls import ObservedCalls
+from docmind_lab.analysis.latency.durations import Sample
+from docmind_lab.analysis.latency.families import Floats
+from docmind_lab.analysis.latency.pace import fit_pace
+from docmind_lab.core.errors import ConfigurationError
+
+_FEWEST_FOR_SLOPE: Final = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Samples of each part, seconds; inter_token is None where tokens count as taking no time, retrieval
+    without a search. rank_correlation: Spearman's rho of the two
+    parts of a model call. assumptions: what is not measured, in sentences. slowness: of complete calls, for
+    `sessions.fit_correlation`.
+    """
+
+    first_token: Sample
+    inter_token: Sample | None
+    retrieval: Sample | None
+    rank_correlation: float
+    assumptions: tuple[str, ...]
+    slowness: pd.DataFrame
+
+
+def split_calls(calls: ObservedCalls, hang_probability: float = 0.0) -> Parts:
+    """The parts of observed calls. Raises: ConfigurationError without a model call, or when all of a kind were cut."""
+    llm, searches = calls.of_kind("llm"), calls.of_kind("retrieval")
+    if llm.empty:
+        raise ConfigurationError(
+            f"{calls.source} has no model call (kind llm): a profile needs the latencies of the model"
+        )
+    for kind, rows in (("llm", llm), ("retrieval", searches)):
+        if len(rows) and not rows["complete"].any():
+            raise ConfigurationError(
+                f"{calls.source}: all {len(rows)} calls of kind {kind} were cut, so no latency was observed; measure "
+                "with a longer timeout, or say with ok which outcomes mean a complete answer"
+            )
+    retrieval = _sample(searches["latency_s"], searches["complete"]) if len(searches) else None
+    whole = llm[llm["complete"]]
+    # An answer that came in one piece has its first byte at its end, which says nothing of its first token.
+    in_one_piece = (
+        llm["complete"] & (llm["first_token_s"] >= llm["latency_s"] * (1 - 1e-6)) & (llm["output_tokens"] != 1)
+    )
+    llm = llm.assign(first_token_s=llm["first_token_s"].mask(in_one_piece))
+    if llm.loc[whole.index, "first_token_s"].notna().mean() >= 0.5:
+        return _recorded(llm, retrieval)
+    factors = _factors(llm, hang_probability)
+    if factors is None:
+        first = _sample(llm["latency_s"], llm["complete"])
+        said = (
+            "No first tokens are recorded, and latencies do not tell how they grow with the output tokens: the whole "
+        )
+        said += "latency counts as the time to the first token, and the tokens after it as taking no time."
+        return Parts(first, None, retrieval, 0.0, (said,), _slowness("whole", whole, whole["latency_s"]))
+    first_s, token_s, sample, said = factors
+    slowness = _slowness("factor", llm[_in_factors(llm)], sample.observed_s)
+    return Parts(_times(sample, first_s), _times(sample, token_s), retrieval, 1.0, (said,), slowness)
+
+
+def _slowness(part: str, calls: pd.DataFrame, seconds: pd.Series[float] | Floats) -> pd.DataFrame:
+    return pd.DataFrame({"session": calls["session"].to_numpy(), "part": part, "seconds": np.asarray(seconds)})
+
+
+def _sample(values: pd.Series[float], complete: pd.Series[bool]) -> Sample:
+    done = complete.to_numpy(dtype="bool")
+    seconds = np.asarray(values, dtype="float64")
+    return Sample(seconds[done], seconds[~done])
+
+
+def _times(sample: Sample, factor: float) -> Sample:
+    return Sample(sample.observed_s * factor, sample.cut_s * factor)
+
+
+def _recorded(llm: pd.DataFrame, retrieval: Sample | None) -> Parts:
+    """First tokens are recorded: a call cut before its first one had waited for so long."""
+    begun = llm["first_token_s"].notna()
+    waiting = ~llm["complete"] & ~begun
+    first = Sample(
+        llm.loc[begun, "first_token_s"].to_numpy(dtype="float64"),
+        llm.loc[waiting, "latency_s"].to_numpy(dtype="float64"),
+    )
+    slowness = _slowness("first_token_s", llm[begun], first.observed_s)
+    assumptions = []
+    told = begun & (llm["output_tokens"] > 0)
+    rest_s = (llm["latency_s"] - llm["first_token_s"]).clip(lower=0.0)
+    inter = np.asarray((rest_s / llm["output_tokens"])[told], dtype="float64")
+    if not len(inter):
+        assumptions.append("No call has both its first token and its output tokens: tokens count as taking no time.")
+        return Parts(first, None, retrieval, 0.0, tuple(assumptions), slowness)
+    unknown = int((~llm["complete"] & begun & ~told).sum())
+    if unknown:
+        assumptions.append(
+            f"{unknown} calls were cut after their first token and do not say how many had come; without them the time "
+            "per token leans towards fast calls."
+        )
+    in_pieces = int((llm["complete"] & ~begun).sum())
+    if in_pieces:
+        assumptions.append(f"{in_pieces} complete calls without a first token were left out.")
+    rho = _spearman(llm.loc[told, "first_token_s"].to_numpy(dtype="float64"), inter)
+    slowness = pd.concat([slowness, _slowness("inter_token_s", llm[told], inter)], ignore_index=True)
+    return Parts(first, Sample(inter, np.empty(0)), retrieval, rho, tuple(assumptions), slowness)
+
+
+def _spearman(first: Floats, inter: Floats) -> float:
+    """Spearman's rho; 0 where it cannot be told from chance."""
+    if len(first) < _FEWEST_FOR_SLOPE or np.ptp(first) == 0 or np.ptp(inter) == 0:
+        return 0.0
+    found = stats.spearmanr(first, inter)
+    return round(float(found.statistic), 3) if found.pvalue < 0.05 else 0.0
+
+
+def _in_factors(llm: pd.DataFrame) -> pd.Series[bool]:
+    return llm["complete"] & llm["output_tokens"].notna() & (llm["latency_s"] > 0)
+
+
+def _factors(llm: pd.DataFrame, hang_probability: float) -> tuple[float, float, Sample, str] | None:
+    """Seconds to the first token and for each one of a call of factor 1, and each call's factor; None if not told."""
+    known = _in_factors(llm)
+    cut = ~llm["complete"] & (llm["latency_s"] > 0)
+    tokens = llm.loc[known, "output_tokens"].to_numpy(dtype="float64")
+    if known.sum() < max(_FEWEST_FOR_SLOPE, 0.5 * llm["complete"].sum()) or np.ptp(tokens) == 0:
+        return None
+    whole_s, cut_s = (llm.loc[rows, "latency_s"].to_numpy(dtype="float64") for rows in (known, cut))
+    found = fit_pace(whole_s, tokens, cut_s, hang_probability)
+    if found is None:
+        return None
+    sample = Sample(whole_s / found.expected_s(tokens), cut_s / found.expected_s_of_cut)
+    said = (
+        "No first tokens are recorded. Latency is taken as (first token + output tokens × time per token) × a factor "
+    )
+    said += (
+        f"of each call, so both parts are slow together (rank correlation 1); a factor of 1 is {found.first_s:.3g} s "
+    )
+    said += f"and {found.token_s:.3g} s per token."
+    if len(cut_s):
+        said += (
+            " How many tokens the cut calls were to give is not known: it is taken from those of the complete ones, "
+        )
+        said += "longer answers being cut more often."
+    return found.first_s, found.token_s, sample, said

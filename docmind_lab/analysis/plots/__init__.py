@@ -1,0 +1,75 @@
+"""Frames in, axes out: what a study shows.
+
+    dl.plots.timeline(study, seed=7)     one question, every call, under each alternative
+    dl.plots.overrun(study)              how far past the deadline the caller waited, and the work went on
+    dl.plots.completion(study)           the share of runs answered by each instant, with bands
+    dl.plots.frontier(study)             what a longer budget buys; a study with several
+    dl.plots.budget_slack(study)         what each role was allowed, and what it left
+    dl.plots.scorecard_totals(card)      a decision record's totals, judged and measured; card: study.scorecard()
+    dl.plots.scorecard_weights(card)     which option wins under which weights
+    dl.plots.goodput(load)               queries answered in time against those offered; load: of `run_load`
+    dl.plots.abandoned_share(load)       what the provider spent on work that nobody waited for
+    dl.plots.fault_matrix(a, b, c)       what became of each fault under each alternative; one study for each fault
+    dl.plots.agreement(found)            how much later the same runs were on the wall clock than in virtual time
+    dl.plots.latency_fit(profile)        how well a profile fits what was measured; profile: of `LatencyProfile.fit`
+    dl.plots.save_figures(study, "out")  timeline.png and overrun.png
+
+look.py         one fixed colour for each alternative; paper and ink
+selection.py    which runs are drawn together, and how they are called
+lanes.py        what a timeline shows, as frames; timelines.py draws them
+overruns.py, completions.py, fault_matrices.py, agreements.py, frontiers.py, budgets.py, goodputs.py, scorecards.py,
+weight_maps.py, latency_fits.py  a frame that says what is drawn, and a function that draws it
+files.py        figures in files
+
+A study is any object with the DataFrames `runs`, `calls` and `events`; `found` is what
+`docmind_lab.analysis.agreement` makes of two. Every figure is dark ink on opaque white paper, whatever the style of the
+notebook, so that it reads the same on a dark theme.
+"""
+
+from docmind_lab.analysis.plots.agreements import agreement, agreement_frame
+from docmind_lab.analysis.plots.budgets import budget_slack, slack_frame, slack_summary
+from docmind_lab.analysis.plots.completions import completion, completion_frame
+from docmind_lab.analysis.plots.fault_matrices import fault_matrix, fault_matrix_frame
+from docmind_lab.analysis.plots.files import save_figures, save_load_figures
+from docmind_lab.analysis.plots.frontiers import frontier, frontier_frame
+from docmind_lab.analysis.plots.goodputs import abandoned_share, goodput, goodput_frame
+from docmind_lab.analysis.plots.lanes import lanes_frame, timeline_frame
+from docmind_lab.analysis.plots.latency_fits import latency_fit, latency_fit_frame, save_latency_fit
+from docmind_lab.analysis.plots.look import COLOURS
+from docmind_lab.analysis.plots.overruns import overrun, overrun_frame, overrun_summary
+from docmind_lab.analysis.plots.scorecards import scorecard_totals
+from docmind_lab.analysis.plots.selection import StudyTables
+from docmind_lab.analysis.plots.timelines import timeline
+from docmind_lab.analysis.plots.weight_maps import scorecard_weights
+
+__all__ = [
+    "COLOURS",
+    "StudyTables",
+    "abandoned_share",
+    "agreement",
+    "agreement_frame",
+    "budget_slack",
+    "completion",
+    "completion_frame",
+    "fault_matrix",
+    "fault_matrix_frame",
+    "frontier",
+    "frontier_frame",
+    "goodput",
+    "goodput_frame",
+    "lanes_frame",
+    "latency_fit",
+    "latency_fit_frame",
+    "overrun",
+    "overrun_frame",
+    "overrun_summary",
+    "save_figures",
+    "save_latency_fit",
+    "save_load_figures",
+    "scorecard_totals",
+    "scorecard_weights",
+    "slack_frame",
+    "slack_summary",
+    "timeline",
+    "timeline_frame",
+]

@@ -1,0 +1,82 @@
+"""Figures in files, drawn without pyplot: no display is looked for, and no figure is left open."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from docmind_lab.analysis.plots.frontiers import frontier
+from docmind_lab.analysis.plots.goodputs import LoadMeasures, abandoned_share, goodput
+from docmind_lab.analysis.plots.lanes import lanes_frame, timeline_frame
+from docmind_lab.analysis.plots.overruns import overrun, overrun_frame, overrun_size
+from docmind_lab.analysis.plots.selection import StudyTables
+from docmind_lab.analysis.plots.timelines import timeline, timeline_size
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.whole_files import as_bytes, written_whole
+
+_DOTS_PER_INCH = 150
+_LOAD_SIZE = (9.0, 5.0)
+_FRONTIER_SIZE = (10.0, 6.0)
+
+
+def save_load_figures(study: LoadMeasures, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
+    """The paths of goodput.png and abandoned.png of a load study, just written, each whole or not at all.
+
+    The latter is left out where the provider has no limit of slots. Raises: OSError when it cannot write.
+    """
+    pictures = {"goodput.png": goodput(study, ax=_axes(*_LOAD_SIZE))}
+    if not study.replicates()["abandoned_share"].isna().all():
+        pictures["abandoned.png"] = abandoned_share(study, ax=_axes(*_LOAD_SIZE))
+    return tuple(written_whole(Path(directory) / name, as_bytes(_png(ax))) for name, ax in pictures.items())
+
+
+def save_sweep_figures(study: StudyTables, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
+    """The paths of the figures of a sweep, just written: frontier.png of several timeouts, else as a comparison.
+
+    A sweep over other factors has no figure of all its runs, and none is written; the report has one of each condition.
+    Raises: OSError when it cannot write.
+    """
+    try:
+        if study.runs["decision_timeout_s"].nunique() < 2:
+            return save_figures(study, directory)
+        picture = _png(frontier(study, ax=_axes(*_FRONTIER_SIZE)))
+    except ConfigurationError:
+        return ()
+    return (written_whole(Path(directory) / "frontier.png", as_bytes(picture)),)
+
+
+def save_figures(study: StudyTables, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
+    """The paths of timeline.png (the question with the most work after its deadline) and overrun.png, just written.
+
+    Both are drawn before either is written, and each appears whole or not at all: a temporary file beside it is
+    renamed. The directory is made if need be.
+    Raises: ConfigurationError when the study has no runs or several decision timeouts; OSError when it cannot write.
+    """
+    roles = len(timeline_frame(study)["role"].cat.categories)
+    pictures = {
+        "timeline.png": timeline(study, ax=_axes(*timeline_size(len(lanes_frame(study)), roles))),
+        "overrun.png": overrun(study, ax=_axes(*overrun_size(overrun_frame(study)["group"].nunique()))),
+    }
+    images = {name: _png(ax) for name, ax in pictures.items()}
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    return tuple(written_whole(folder / name, as_bytes(image)) for name, image in images.items())
+
+
+def _axes(width_in: float, height_in: float) -> Axes:
+    figure = Figure(figsize=(width_in, height_in), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure.subplots()
+
+
+def _png(ax: Axes) -> bytes:
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=_DOTS_PER_INCH, facecolor=figure.get_facecolor())
+    return buffer.getvalue()

@@ -1,0 +1,183 @@
+"""What a longer decision timeout buys, or more of a second budget: answers in time and sources, one line per arm."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
+from scipy import stats
+
+from docmind_lab.analysis.conditions import varying, with_arms
+from docmind_lab.analysis.plots.look import PAPER, RULE, colour_of, dress, legend_below, new_axes, note, spread_of_seeds
+from docmind_lab.analysis.plots.selection import StudyTables, context_of, rows_of
+from docmind_lab.analysis.statistics import share_interval
+from docmind_lab.core.errors import ConfigurationError
+
+MEASURES: Final = {
+    "answered_in_time": "runs answered in time (% of all runs)",
+    "source_recall": "source recall returned to the caller (% of the gold topics)",
+    "recall_at_deadline": "source recall found by the deadline (% of the gold topics)",
+}
+"""What may be drawn against the decision timeout, and the label of its axis. Each is 0 to 1 for a run."""
+
+OVER: Final = {
+    "decision_timeout_s": ("What a longer decision timeout buys", "decision timeout (s, logarithmic)"),
+    "token_budget": ("What more tokens buy", "tokens that a run may use (logarithmic)"),
+    "call_budget": ("What more calls buy", "calls of the model that a run may make (logarithmic)"),
+    "cost_budget": ("What a higher cost buys", "what a run may cost (logarithmic)"),
+}
+"""Column of a budget → title, and label of its axis. Of a second budget runs without the limit are left out."""
+
+# Arms do much the same until a deadline cuts them, and their lines coincide: each stands a little aside of the next.
+_ASIDE: Final = 0.012
+_DASHES: Final = ("solid", "solid", (0, (6, 2)), (0, (4, 1.5, 1, 1.5)), (0, (2, 1.2)), (0, (1, 1)), (0, (8, 2, 2, 2)))
+
+
+def frontier_frame(
+    study: StudyTables, measure: str = "answered_in_time", over: str = "decision_timeout_s"
+) -> pd.DataFrame:
+    """The points of the lines: one row per arm and budget. over: the budget, a column of `OVER`.
+
+    Columns: group (0, 1, … of arms, in the order of every figure), arm, alternative, that of the budget, runs, mean,
+    low, high, method. The bounds are Wilson's at 95 %, of a share of runs. For recall they are conservative: a mean of
+    numbers from 0 to 1 varies no more than a share of the same size (Bhatia and Davis (2000), American Mathematical
+    Monthly 107:353), and an interval of runs that are all alike keeps its width.
+
+    Raises: ConfigurationError for another measure or budget, a single value of it, other conditions that vary (it names
+    the columns), or a measure that is not known for some run.
+    """
+    if measure not in MEASURES:
+        raise ConfigurationError(f"measure must be one of {', '.join(MEASURES)}, not {measure!r}")
+    runs = _swept(study.runs, over)
+    if runs[measure].isna().any():
+        raise ConfigurationError(
+            f"{measure} is not known for {int(runs[measure].isna().sum())} runs: draw another measure"
+        )
+    rows = []
+    for (arm, _), group in runs.groupby(["arm", over], observed=True, sort=True):
+        values = group[measure].to_numpy(dtype=np.float64)
+        row = {"arm": str(arm), "alternative": str(group["alternative"].iloc[0]), over: float(group[over].iloc[0])}
+        rows.append(row | {"runs": len(values), "mean": float(values.mean()), **_bounds(values, measure)})
+    frame = pd.DataFrame(rows)
+    frame.insert(0, "group", pd.factorize(frame["arm"])[0])
+    return frame
+
+
+def frontier(
+    study: StudyTables,
+    measure: str = "answered_in_time",
+    over: str = "decision_timeout_s",
+    *,
+    ax: Axes | None = None,
+) -> Axes:
+    """Axes with a measure against a budget: one line per arm through its means, bars for their intervals.
+
+    over: the budget, a column of `OVER`; the decision timeout unless another is named.
+
+    Small points are runs (of recall: each run's own; of answers: in time above, not in time below). The scale of
+    budgets is logarithmic, since it is ratios of budgets that matter; lines that coincide stand a little apart.
+    Raises: ConfigurationError as `frontier_frame`.
+    """
+    frame = frontier_frame(study, measure, over)
+    runs = _swept(study.runs, over)
+    if ax is None:
+        ax = new_axes(10.0, 5.6)
+    groups = int(frame["group"].nunique())
+    handles: list[Artist] = []
+    for group, of_arm in frame.groupby("group"):
+        place = int(str(group))
+        aside = (1 + _ASIDE) ** (place - (groups - 1) / 2)
+        first = next(rows_of(of_arm))
+        _draw_runs(ax, runs[runs["arm"] == first.arm], measure, over, place, aside)
+        handles.append(_draw_line(ax, of_arm, over, first, place, aside))
+    budgets = sorted(frame[over].unique())
+    title, label = OVER[over]
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(FixedLocator(budgets))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.yaxis.set_major_formatter(PercentFormatter(xmax=1.0))
+    ax.set_ylim(-0.06, 1.06)
+    ax.grid(axis="y", color=RULE, linewidth=0.5, alpha=0.5)
+    ax.set_axisbelow(True)
+    ax.set_xlabel(label)
+    ax.set_ylabel(MEASURES[measure])
+    legend_below(ax, handles, columns=3)
+    blind = over != "decision_timeout_s" and not runs["deadline_propagation"].all()
+    only = "; arms that do not propagate the deadline do not look at the limit" if blind else ""
+    note(ax, f"bars: {frame['method'].iloc[0]}{only}", (1.0, 1.0), (0.0, 3.0), ha="right", va="bottom")
+    dress(ax, title, _context(runs, budgets) if over == "decision_timeout_s" else context_of(runs))
+    return ax
+
+
+def _swept(runs: pd.DataFrame, over: str) -> pd.DataFrame:
+    if over not in OVER:
+        raise ConfigurationError(f"over must be one of {', '.join(OVER)}, not {over!r}")
+    limited = runs[runs[over].notna()]
+    if limited[over].nunique() < 2:
+        raise ConfigurationError(f"a frontier needs several values of {over}: measure a sweep of them")
+    others = [column for column in varying(limited) if column not in (over, "second_budgets")]
+    # What the level of second budgets is made of, one by one.
+    limits = [name for name in OVER if name != over and name.endswith("_budget")]
+    others += [name for name in limits if limited[name].nunique(dropna=False) > 1]
+    if others:
+        raise ConfigurationError(f"the runs have several values of {', '.join(others)}: keep those with one of each")
+    return with_arms(limited)
+
+
+def _bounds(values: np.ndarray[Any, Any], measure: str) -> dict[str, Any]:
+    if measure == "answered_in_time":
+        found = share_interval(int(values.sum()), len(values))
+        return {"low": found.low, "high": found.high, "method": "95 % Wilson interval"}
+    # Wilson's interval for a share that is no whole number of runs.
+    mean, runs, z = float(values.mean()), len(values), float(stats.norm.ppf(0.975))
+    centre = (mean + z * z / (2 * runs)) / (1 + z * z / runs)
+    half = z * np.sqrt(mean * (1 - mean) / runs + (z / (2 * runs)) ** 2) / (1 + z * z / runs)
+    return {"low": centre - half, "high": centre + half, "method": "95 % Wilson interval, conservative for a mean"}
+
+
+def _draw_runs(ax: Axes, runs: pd.DataFrame, measure: str, over: str, place: int, aside: float) -> None:
+    # Runs lie on few levels (a share of two or three topics): spread, so that one can see how many there are.
+    spread = 0.05 * spread_of_seeds(runs["seed"])
+    ax.plot(
+        runs[over] * aside,
+        runs[measure].astype("float64") + spread,
+        linestyle="none",
+        marker="o",
+        markersize=2.4,
+        markeredgewidth=0.0,
+        color=colour_of(str(runs["alternative"].iloc[0])),
+        alpha=0.45,
+        zorder=1.5,
+        gid=f"runs:{place}",
+    )
+
+
+def _draw_line(ax: Axes, of_arm: pd.DataFrame, over: str, first: Any, place: int, aside: float) -> Line2D:
+    at, colour = of_arm[over] * aside, colour_of(first.alternative)
+    ax.vlines(at, of_arm["low"], of_arm["high"], color=colour, linewidth=1.4, zorder=2, gid=f"intervals:{place}")
+    (line,) = ax.plot(
+        at,
+        of_arm["mean"],
+        color=colour,
+        linewidth=1.6,
+        linestyle=_DASHES[place % len(_DASHES)],
+        marker="o",
+        markersize=6.5,
+        markeredgecolor=PAPER,
+        zorder=3,
+        label=" ".join(first.arm.split()),
+        gid=f"frontier:{place}",
+    )
+    return line
+
+
+def _context(runs: pd.DataFrame, budgets: list[float]) -> str:
+    several = ", ".join(f"{value:g}" for value in budgets)
+    alone = f"{runs.iloc[0]['decision_timeout_s']:g} s decision timeout"
+    return context_of(runs).replace(alone, f"decision timeouts of {several} s")

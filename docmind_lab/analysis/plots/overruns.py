@@ -1,0 +1,216 @@
+"""How far past the deadline: the caller's wait and the work, side by side and never mixed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from docmind_lab.analysis.plots.look import (
+    BAND,
+    INK,
+    OTHER_COLOUR,
+    PAPER,
+    RULE,
+    colour_of,
+    dress,
+    legend_below,
+    new_axes,
+    note,
+    seconds_text,
+    spread_of_seeds,
+)
+from docmind_lab.analysis.plots.selection import StudyTables, comparable, context_of, rows_of
+
+_OVERRUNS: Final = ("caller", "work")
+# Overruns span 0 (in time) to the horizon. The scale is linear up to the power of ten below the least overrun, which
+# gives 0 a place, and logarithmic above, so that the runs that overran have the axis. Below a millisecond a wall clock
+# tells scheduling, not enforcement.
+_LEAST_S: Final = 0.001
+
+
+def overrun_frame(study: StudyTables) -> pd.DataFrame:
+    """The points of the plot: two rows per run, one for each overrun.
+
+    Columns: group (0, 1, … of alternative and options), label, alternative, run_id, seed, overrun (caller | work),
+    overrun_s (0 in time), lower_bound (caller: no answer by the horizon; work: still busy then; overrun_s is then that
+    of the horizon), jitter (−0.5 to 0.5, fixed by the rank of the seed, so that one question lies at one height).
+
+    Raises: ConfigurationError for no runs, or several decision timeouts or other conditions, naming the column.
+    """
+    runs = comparable(study.runs)
+    at_horizon_s = runs["horizon_s"] - runs["decision_timeout_s"]
+    unanswered = runs["returned_at_s"].isna()
+    caller = runs.assign(
+        overrun="caller", overrun_s=runs["caller_overrun_s"].where(~unanswered, at_horizon_s), lower_bound=unanswered
+    )
+    work = runs.assign(
+        overrun="work", overrun_s=runs["work_overrun_s"], lower_bound=runs["work_censored"].astype("bool")
+    )
+    frame = pd.concat([caller, work], ignore_index=True)
+    frame["overrun"] = pd.Categorical(frame["overrun"], categories=_OVERRUNS)
+    frame["jitter"] = spread_of_seeds(frame["seed"])
+    columns = ["group", "label", "alternative", "run_id", "seed", "overrun", "overrun_s", "lower_bound", "jitter"]
+    return frame.sort_values(["group", "overrun", "seed", "run_id"], ignore_index=True)[columns]
+
+
+def overrun_summary(frame: pd.DataFrame) -> pd.DataFrame:
+    """What is drawn over the points of `overrun_frame`: one row per alternative and overrun.
+
+    Columns: group, label, alternative, overrun, runs, past (how many of them went past the deadline), lower_bounds (how
+    many of those only show a lower bound), and of those past it median_s, low_s and high_s (least and greatest, not a
+    confidence interval; NaN for none) and median_is_lower_bound. Lower bounds count with the horizon, where they are
+    the greatest there can be, so a median is exact unless they are half of the runs past the deadline or more.
+    """
+    keys = ["group", "label", "alternative", "overrun"]
+    rows = []
+    for key, points in frame.groupby(keys, observed=True, sort=True):
+        past = points.loc[points["overrun_s"] > 0, "overrun_s"]
+        bounds = int(points["lower_bound"].sum())
+        measures = {
+            "runs": len(points),
+            "past": len(past),
+            "lower_bounds": bounds,
+            "median_s": float(past.median()),
+            "low_s": float(past.min()),
+            "high_s": float(past.max()),
+            "median_is_lower_bound": 0 < len(past) <= 2 * bounds,
+        }
+        rows.append({**dict(zip(keys, key, strict=True)), **measures})
+    return pd.DataFrame(rows)
+
+
+def overrun(study: StudyTables, *, ax: Axes | None = None) -> Axes:
+    """Axes with the caller overrun and the work overrun of every run, a pair of rows for each alternative.
+
+    Points are runs; the upright line is the median of those past the deadline, the whisker their range. Runs without
+    an answer by the horizon, and work that was still going on, are triangles at the horizon that point to where they
+    would be; a text counts them. The scale is linear up to the least overrun and logarithmic above.
+    Raises: ConfigurationError as `overrun_frame`.
+    """
+    points = overrun_frame(study)
+    summary = overrun_summary(points)
+    groups = summary["group"].nunique()
+    if ax is None:
+        ax = new_axes(*overrun_size(groups))
+    for group in range(0, groups, 2):
+        ax.axhspan(group - 0.5, group + 0.5, color=BAND, linewidth=0, zorder=0)
+    for row in rows_of(summary):
+        of_row = points[(points["group"] == row.group) & (points["overrun"] == row.overrun)]
+        _draw_row(ax, row, of_row)
+    _draw_scale(ax, points)
+    ax.set_ylim(groups - 0.5, -0.5)
+    ax.set_yticks([_middle(row.group, row.overrun) for row in rows_of(summary)], summary["overrun"])
+    for row in rows_of(summary.drop_duplicates("group")):
+        note(ax, row.label, (0.0, row.group), (-50.0, 0.0), y_in="data", ha="right", weight="bold")
+    ax.tick_params(axis="y", length=0)
+    linear = seconds_text(_linear_below(points))
+    ax.set_xlabel(f"overrun: time past the deadline (ms, s; linear up to {linear}, logarithmic above)")
+    handles = _legend(bool(points["lower_bound"].any()))
+    legend_below(ax, handles, columns=4 if len(handles) == 4 else 3)
+    note(ax, "past the deadline", (1.0, 1.0), (12.0, 3.0), va="bottom")
+    dress(ax, "How far past the deadline the caller waited, and the work went on", context_of(study.runs))
+    return ax
+
+
+def overrun_size(groups: int) -> tuple[float, float]:
+    """Width and height, inches, for so many alternatives."""
+    return 10.0, 1.9 + 0.8 * groups
+
+
+def _middle(group: int, overrun: str) -> float:
+    return group - 0.22 + 0.44 * _OVERRUNS.index(overrun)
+
+
+def _draw_row(ax: Axes, row: Any, points: pd.DataFrame) -> None:
+    middle, colour = _middle(row.group, row.overrun), colour_of(row.alternative)
+    style: dict[str, Any] = {"linestyle": "none", "clip_on": False, **_point_style(row.overrun, colour)}
+    for bound, subset in points.groupby("lower_bound"):
+        heights = middle + 0.32 * subset["jitter"]
+        shape = {"marker": ">", "markersize": 6.5, "markeredgecolor": colour} if bound else {}
+        gid = f"{'bounds' if bound else 'points'}:{row.group}:{row.overrun}"
+        ax.plot(subset["overrun_s"], heights, gid=gid, zorder=3, **{**style, **shape})
+    if row.past:
+        gid = f"range:{row.group}:{row.overrun}"
+        ax.plot([row.low_s, row.high_s], [middle, middle], color=INK, linewidth=1.0, zorder=2.5, gid=gid)
+        gid = f"median:{row.group}:{row.overrun}"
+        span = [middle - 0.2, middle + 0.2]
+        ax.plot([row.median_s] * 2, span, color=INK, linewidth=2.2, zorder=2.8, gid=gid, clip_on=False)
+    note(ax, _row_note(row), (1.0, middle), (12.0, 0.0), y_in="data")
+
+
+def _row_note(row: Any) -> str:
+    if not row.past:
+        return f"0 of {row.runs}"
+    bound = "> " if row.median_is_lower_bound else ""
+    text = f"{row.past} of {row.runs}, median {bound}{seconds_text(row.median_s)}"
+    if not row.lower_bounds:
+        return text
+    what = "not answered by the horizon" if row.overrun == "caller" else "still at work at the horizon"
+    return f"{text}\n{row.lower_bounds} {what}"
+
+
+def _point_style(overrun: str, colour: str) -> dict[str, Any]:
+    """The caller's points are full circles, those of the work hollow squares."""
+    if overrun == "caller":
+        return {"marker": "o", "markersize": 5, "markerfacecolor": colour, "markeredgecolor": PAPER, "alpha": 0.85}
+    return {"marker": "s", "markersize": 5, "markerfacecolor": PAPER, "markeredgecolor": colour, "markeredgewidth": 1.2}
+
+
+def _draw_scale(ax: Axes, points: pd.DataFrame) -> None:
+    linear_s = _linear_below(points)
+    ax.set_xscale("symlog", linthresh=linear_s)
+    greatest_s = max(float(points["overrun_s"].max()), 10 * linear_s)
+    powers = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+    ticks = [0.0, *(value for value in powers if linear_s <= value <= greatest_s * 1.3)]
+    ax.xaxis.set_major_locator(FixedLocator(ticks))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: seconds_text(value)))
+    ax.grid(axis="x", color=RULE, linewidth=0.5, alpha=0.5)
+    ax.set_axisbelow(True)
+    ax.set_xlim(-0.08 * linear_s, greatest_s * 1.5)
+    if points["lower_bound"].any():
+        at_s = float(points.loc[points["lower_bound"], "overrun_s"].max())
+        ax.axvline(at_s, color=INK, linewidth=0.9, linestyle=":", zorder=1.5, gid="horizon")
+        note(ax, "horizon", (at_s, 1.0), (0.0, 3.0), x_in="data", ha="center", va="bottom")
+    ax.axvline(0.0, color=INK, linewidth=1.2, linestyle=(0, (5, 2)), zorder=1.5, gid="deadline")
+    note(ax, "deadline", (0.0, 1.0), (0.0, 3.0), x_in="data", ha="left", va="bottom")
+
+
+def _linear_below(points: pd.DataFrame) -> float:
+    """The power of ten at or below the least overrun that is above 0, seconds; 1 ms at least."""
+    above = points.loc[points["overrun_s"] > 0, "overrun_s"]
+    return _LEAST_S if above.empty else max(_LEAST_S, 10.0 ** math.floor(math.log10(float(above.min()))))
+
+
+def _legend(bounds: bool) -> list[Artist]:
+    none: dict[str, Any] = {"linestyle": "none"}
+    handles: list[Artist] = [
+        Line2D([], [], label="a run: its caller's wait", **none, **_point_style("caller", OTHER_COLOUR)),
+        Line2D([], [], label="a run: its work", **none, **_point_style("work", OTHER_COLOUR)),
+        Line2D(
+            [],
+            [],
+            label="line: median of those past it",
+            color=INK,
+            marker="|",
+            markersize=11,
+            markeredgewidth=2.2,
+            **none,
+        ),
+        Line2D([], [], label="whisker: range", color=INK, linewidth=1.0),
+    ]
+    if bounds:
+        shape: dict[str, Any] = {
+            "marker": ">",
+            "markersize": 7,
+            "markerfacecolor": OTHER_COLOUR,
+            "markeredgecolor": OTHER_COLOUR,
+        }
+        handles.append(Line2D([], [], label="not over by the horizon: a lower bound", **none, **shape))
+    return handles

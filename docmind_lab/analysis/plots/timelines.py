@@ -1,0 +1,178 @@
+"""One question under each alternative: what every role did, and what went on after the caller had gone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+
+from docmind_lab.analysis.plots.lanes import lanes_frame, timeline_frame
+from docmind_lab.analysis.plots.look import (
+    BAND,
+    INK,
+    OTHER_COLOUR,
+    PAPER,
+    SMALL_PT,
+    colour_of,
+    deadline_line,
+    dress,
+    legend_below,
+    new_axes,
+    note,
+)
+from docmind_lab.analysis.plots.selection import StudyTables, context_of, rows_of
+
+_HATCHES: Final = {"late": "//////", "abandoned": "xxxxxx"}
+_HEADER, _FOOTER = 1.0, 0.9  # rows of a lane above and below its roles: for what the caller saw, and the end of work
+_LEAST_ROWS = 4.6  # of a lane: four lines of its note
+_LEGEND: Final = {
+    "llm": "LLM call (as the client saw it)",
+    "retrieval": "retrieval call",
+    "other": "tool or peer call",
+    "late": "server at work after the deadline, caller still waiting",
+    "abandoned": "server at work after the caller's return: abandoned work",
+    "refused": "call refused: no budget left",
+    "returned": "caller returned",
+    "quiescent": "all work ended",
+    "horizon": "observation ended: still waiting (above), still at work (below)",
+}
+
+
+def timeline(
+    study: StudyTables, *, seed: int | None = None, run_ids: Iterable[str] | None = None, ax: Axes | None = None
+) -> Axes:
+    """Axes with every call of one question: a lane for each alternative, a row for each role, seconds across.
+
+        timeline(study)                     the question with the most work after its deadline
+        timeline(study, seed=7)             another one
+        timeline(study, run_ids=[a, b])     some of its runs
+
+    Hatched: what a server still did after the deadline or after the caller's return. Without a server's log (a live
+    endpoint) there is nothing to hatch, and the lane says so.
+    Raises: ConfigurationError as `lanes_frame`.
+    """
+    kept = None if run_ids is None else list(run_ids)
+    lanes, bars = lanes_frame(study, seed, kept), timeline_frame(study, seed, kept)
+    roles = [str(role) for role in bars["role"].cat.categories]
+    if ax is None:
+        ax = new_axes(*timeline_size(len(lanes), len(roles)))
+    height = _lane_rows(len(roles))
+    for lane in rows_of(lanes):
+        _draw_lane(ax, lane, height)
+    for bar in rows_of(bars):
+        _draw_bar(ax, bar, bar.lane * height + _HEADER + roles.index(bar.role))
+    deadline_line(ax, float(lanes["deadline_s"].iloc[0]))
+    _label_rows(ax, lanes, roles, height)
+    ends = pd.concat([bars["ended_at_s"], lanes["deadline_s"], lanes["quiescent_at_s"], lanes["returned_at_s"]])
+    ax.set_xlim(0.0, float(ends.max()) * 1.02)
+    ax.set_ylim(len(lanes) * height, 0.0)
+    ax.set_xlabel("seconds since the run's start (s)")
+    legend_below(ax, _legend(lanes, bars), columns=2)
+    runs = study.runs[study.runs["run_id"].isin(lanes["run_id"])]
+    alone = f"One question: {' '.join(lanes['label'].iloc[0].split())}"
+    dress(ax, "One question under each way to enforce its deadline" if len(lanes) > 1 else alone, context_of(runs))
+    return ax
+
+
+def timeline_size(lanes: int, roles: int) -> tuple[float, float]:
+    """Width and height, inches, at which rows of 8 pt text do not touch."""
+    return 10.0, 1.9 + 0.145 * lanes * _lane_rows(roles)
+
+
+def _lane_rows(roles: int) -> float:
+    return max(_LEAST_ROWS, _HEADER + roles + _FOOTER)
+
+
+def _draw_lane(ax: Axes, lane: Any, height: float) -> None:
+    top = lane.lane * height
+    bottom = top + height
+    if lane.lane % 2 == 0:
+        ax.axhspan(top, bottom, color=BAND, linewidth=0, zorder=0)
+    unanswered = math.isnan(lane.returned_at_s)
+    caller_at_s = lane.horizon_s if unanswered else lane.returned_at_s
+    if not unanswered:
+        ax.plot([caller_at_s] * 2, [top + 0.5, bottom], color=INK, linewidth=0.8, zorder=2.4)
+    caller: dict[str, Any] = {"marker": ">" if unanswered else "v", "markerfacecolor": PAPER if unanswered else INK}
+    work: dict[str, Any] = {"marker": ">" if lane.work_censored else "^", "markerfacecolor": PAPER}
+    style: dict[str, Any] = {"markersize": 6, "markeredgecolor": INK, "linestyle": "none", "clip_on": False}
+    ax.plot([caller_at_s], [top + 0.5], gid=f"returned:{lane.run_id}", zorder=5, **caller, **style)
+    end = [lane.quiescent_at_s], [bottom - 0.5]
+    ax.plot(*end, gid=f"quiescent:{lane.run_id}", zorder=5, **work, **style)
+    note(ax, lane.note, (1.0, top + 0.15), (10.0, 0.0), y_in="data", va="top")
+
+
+def _draw_bar(ax: Axes, bar: Any, row_top: float) -> None:
+    colour, kind = colour_of(bar.alternative), _kind(bar.kind)
+    share = 0.84 / bar.sublanes
+    middle = row_top + 0.08 + share * (bar.sublane + 0.5)
+    gid = f"{bar.mark}:{bar.run_id}:{bar.call_id}:{bar.attempt}"
+    if bar.mark == "refused":
+        ax.plot([bar.begun_at_s], [middle], "x", color=INK, markersize=5, markeredgewidth=1.3, zorder=4, gid=gid)
+        return
+    thick = share if kind == "llm" else share * 0.6
+    corner = (bar.begun_at_s, middle - thick / 2)
+    style = {**_bar_style(kind, colour), "zorder": 2.0} if bar.mark == "call" else _late_style(bar.mark, colour)
+    ax.add_patch(Rectangle(corner, bar.ended_at_s - bar.begun_at_s, thick, gid=gid, **style))
+
+
+def _kind(kind: str) -> str:
+    return kind if kind in ("llm", "retrieval") else "other"
+
+
+def _bar_style(kind: str, colour: str) -> dict[str, Any]:
+    """LLM calls are full, others hollow and thinner, in ink: retrieval in a whole line, tools and peers in a dotted."""
+    face, edge = (colour, colour) if kind == "llm" else (PAPER, INK)
+    return {"facecolor": face, "edgecolor": edge, "linewidth": 0.9, "linestyle": ":" if kind == "other" else "-"}
+
+
+def _late_style(mark: str, colour: str) -> dict[str, Any]:
+    face = tuple(0.25 * channel + 0.75 for channel in to_rgb(colour))
+    # The hatch has the colour of the edge; a line of no width draws no edge, which would widen what took no time.
+    style = {"facecolor": face, "edgecolor": colour, "linewidth": 0.0, "hatch": _HATCHES[mark]}
+    return {**style, "hatch_linewidth": 0.8, "zorder": 3.0}
+
+
+def _label_rows(ax: Axes, lanes: pd.DataFrame, roles: Sequence[str], height: float) -> None:
+    places, texts = [], []
+    for lane, label in zip(lanes["lane"], lanes["label"], strict=True):
+        places += [lane * height + 0.5, *(lane * height + _HEADER + row + 0.5 for row in range(len(roles)))]
+        texts += [label, *(role.replace("_", " ") for role in roles)]
+    ax.set_yticks(places, texts)
+    ax.tick_params(axis="y", length=0)
+    for text in ax.get_yticklabels()[:: 1 + len(roles)]:
+        text.set_fontweight("bold")
+
+
+def _legend(lanes: pd.DataFrame, bars: pd.DataFrame) -> list[Artist]:
+    """Handles for what is there to be seen, in neutral grey: the colours belong to the alternatives."""
+    calls = bars[bars["mark"] == "call"]
+    handles: list[Artist] = [
+        Patch(label=_LEGEND[kind], **_bar_style(kind, OTHER_COLOUR))
+        for kind in ("llm", "retrieval", "other")
+        if kind in {_kind(name) for name in calls["kind"]}
+    ]
+    handles += [
+        Patch(label=_LEGEND[mark], **_late_style(mark, OTHER_COLOUR))
+        for mark in _HATCHES
+        if (bars["mark"] == mark).any()
+    ]
+    marks = {
+        "refused": ("x", INK, (bars["mark"] == "refused").any()),
+        "returned": ("v", INK, lanes["returned_at_s"].notna().any()),
+        "quiescent": ("^", PAPER, not lanes["work_censored"].all()),
+        "horizon": (">", PAPER, lanes["returned_at_s"].isna().any() or lanes["work_censored"].any()),
+    }
+    style: dict[str, Any] = {"linestyle": "none", "markeredgecolor": INK, "markersize": SMALL_PT - 2}
+    handles += [
+        Line2D([], [], marker=marker, markerfacecolor=face, label=_LEGEND[name], **style)
+        for name, (marker, face, seen) in marks.items()
+        if seen
+    ]
+    return handles

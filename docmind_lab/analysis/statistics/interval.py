@@ -1,0 +1,102 @@
+"""An estimate is never alone: the value, the interval around it, how the interval was made, and from how many runs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from html import escape
+
+from docmind_lab.core.errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its confidence interval, in the unit of what was estimated.
+
+    estimate, low, high: low ≤ estimate ≤ high; ±inf where a bound is not known, or lies beyond what was observed.
+    confidence: 0.95 for a 95 % interval. method: the name of the interval, as a figure or a table prints it.
+    n: how many runs are behind it; pairs of runs for a paired difference, the runs of both arms for an unpaired one.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    confidence: float
+    method: str
+    n: int
+
+    def text(self, digits: int = 2, unit: str = "") -> str:
+        """What people read: "0.93 [0.81, 0.98]", or "6.2 s [5.1, ∞]" with digits=1 and unit="s"."""
+        shown = f"{_number(self.estimate, digits)}{f' {unit}' if unit else ''}"
+        return f"{shown} [{_number(self.low, digits)}, {_number(self.high, digits)}]"
+
+    def excludes(self, value: float) -> bool:
+        """Whether the value lies outside of the interval."""
+        return not self.low <= value <= self.high
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return f"Interval: {self._described()}"
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(repr(self))}</code>"
+
+    def _described(self) -> str:
+        return f"{self.text(3)}, {100 * self.confidence:g} % {self.method}, n = {self.n}"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """first − second, with an interval and the p value of the test that is named (two-sided).
+
+    interval and p_value come by two ways and may disagree at the margin: the interval says how large, the test whether
+    anything. p_value is that of one comparison; see `corrections` for many.
+    """
+
+    interval: Interval
+    p_value: float
+    test: str
+
+    def __repr__(self) -> str:
+        return f"Difference: {self.interval._described()}; p = {self.p_value:.2g}, {self.test}"
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(repr(self))}</code>"
+
+
+def difference_of(first: Interval, second: Interval) -> Interval:
+    """The interval of first − second for two independent estimates, from their intervals ("square and add").
+
+    Each side of the difference is as far off as the two sides that lead there, taken together by Pythagoras; so the
+    intervals' asymmetry and bounds carry over. Source: Newcombe (1998), Statistics in Medicine 17:873, method 10, for
+    shares; Donner and Zou (2012), Statistical Methods in Medical Research 21:347, for any two intervals (MOVER).
+    Raises: ConfigurationError for two confidences.
+    """
+    if first.confidence != second.confidence:
+        raise ConfigurationError(
+            f"confidence differs ({first.confidence:g} and {second.confidence:g}): make both intervals with one"
+        )
+    estimate = first.estimate - second.estimate
+    return Interval(
+        estimate=estimate,
+        low=estimate - math.hypot(first.estimate - first.low, second.high - second.estimate),
+        high=estimate + math.hypot(first.high - first.estimate, second.estimate - second.low),
+        confidence=first.confidence,
+        method=f"square and add of: {first.method}",
+        n=first.n + second.n,
+    )
+
+
+def checked_confidence(confidence: float) -> float:
+    """The confidence. Raises: ConfigurationError unless it lies between 0 and 1."""
+    if not 0.0 < confidence < 1.0:
+        raise ConfigurationError(f"confidence is {confidence:g}: choose one between 0 and 1, as 0.95")
+    return confidence
+
+
+def _number(value: float, digits: int) -> str:
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return f"{value:.{digits}f}"

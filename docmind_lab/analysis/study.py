@@ -1,0 +1,276 @@
+"""A study: the three tables and the manifest that says how they came to be, kept in a folder."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pandas as pd
+
+from docmind_lab.analysis.findings.contrasts import contrasts
+from docmind_lab.analysis.findings.recommendation import Recommendation, recommend
+from docmind_lab.analysis.findings.scorecard import Scorecard, scorecard
+from docmind_lab.analysis.summary import Summary, summarise
+from docmind_lab.analysis.tables import SCHEMA_VERSION, TABLES, to_frame, typed
+from docmind_lab.analysis.tables.files import UNREADABLE, parquet, read_parquet, unreadable
+from docmind_lab.core.errors import ConfigurationError, NoSuchRecord, RecordError
+from docmind_lab.core.whole_files import Write, as_json, written_whole
+
+if TYPE_CHECKING:
+    from docmind_lab.experiments.measurement.run import MeasuredRun
+    from docmind_lab.interfaces.panels import StudyPanel
+
+_DAMAGED = "; take the folder from a copy, or measure the study again into another folder"
+
+MANIFEST, DESIGN = "manifest.json", "design.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """What a comparison or sweep returns.
+
+    runs, calls, events: DataFrames as docs/data-dictionary.md describes them. manifest: settings, versions, machine.
+    trusted_kinds: workloads of other packages that may be imported for their tables; None for all, as in a study that
+    was made in this process.
+    """
+
+    runs: pd.DataFrame
+    calls: pd.DataFrame
+    events: pd.DataFrame
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+    trusted_kinds: Collection[str] | None = None
+
+    @classmethod
+    def of(cls, measured: Iterable[MeasuredRun], manifest: Mapping[str, Any]) -> Study:
+        """The study of measured runs, in the order of their ids, whatever order they ended in."""
+        runs = sorted(measured, key=lambda item: item.run.run_id)
+        return cls(
+            runs=to_frame("runs", [item.run for item in runs]),
+            calls=to_frame("calls", [call for item in runs for call in item.calls]),
+            events=to_frame("events", [event for item in runs for event in item.events]),
+            manifest=manifest,
+        )
+
+    def summary(self) -> pd.DataFrame:
+        """One row per alternative: outcomes, overruns, and what went on after the deadline."""
+        return self._summarised().table
+
+    def _summarised(self) -> Summary:
+        return summarise(self.runs, self.manifest)
+
+    def compare_to(self, reference: str = "A", **options: Any) -> pd.DataFrame:
+        """Each arm minus one of them, seed by seed, with intervals and corrected p values: `findings.contrasts`.
+
+        reference: a letter, level or variant ("A", "B:naive"), or an arm by its label. Raises: ConfigurationError.
+        """
+        return contrasts(self.runs, reference, **options)
+
+    def recommend(self, target: float = 0.95, confidence: float = 0.95) -> Recommendation:
+        """The smallest decision timeout that is sure to have the target answered in time, for each arm.
+
+        Or how many runs are missing to say so: `findings.recommend`. Raises: ConfigurationError.
+        """
+        # Only of a live endpoint: a large table of calls takes seconds to read.
+        is_live = bool((self.runs["latency_profile"].astype("str") == "").any())
+        return recommend(self.runs, target, confidence, self.calls if is_live else None)
+
+    def scorecard(self, table: str = "ADR-056", **options: Any) -> Scorecard:
+        """A decision table of the records with measured Perf in place of judged: `findings.scorecard`.
+
+        Raises: ConfigurationError when its alternatives were not run, or under more than one condition.
+        """
+        return scorecard(self.runs, table, **options)
+
+    def table(self, name: str) -> pd.DataFrame:
+        """A table that a workload of this study has beside the three, such as "sources" of research.
+
+        It follows from the three tables; docs/data-dictionary.md says what is in it. Raises: ConfigurationError naming
+        the tables there are.
+        """
+        # Function-level: workloads come with the whole stack, which a study that is read does not need.
+        from docmind_lab.workloads import extra_table  # noqa: PLC0415
+
+        return extra_table(self._kinds(), name, self.trusted_kinds).derive(self.events, self.runs, self.calls)
+
+    def _kinds(self) -> list[str]:
+        """Its workloads, as they are imported."""
+        systems = self.manifest.get("systems", {})
+        levels = [str(level) for level in self.runs["workload"].unique()]
+        return [str(systems.get(level, {}).get("kind", level)) for level in levels]
+
+    def _missing_tables(self) -> str:
+        """A sentence about workloads whose tables are not there; empty without any."""
+        # Function-level: as in `table`.
+        from docmind_lab.workloads.kinds import not_imported  # noqa: PLC0415
+
+        unknown = () if self.trusted_kinds is None else not_imported(self._kinds(), self.trusted_kinds)
+        if not unknown:
+            return ""
+        return (
+            f"{', '.join(unknown)} was not imported, so its own tables are not there; if you trust it: "
+            f"Study.load(..., kinds={list(unknown)!r})"
+        )
+
+    def show(self) -> StudyPanel:
+        """The views of the study in a notebook: figures with tables beside them, runs, calls.
+
+        Raises: ConfigurationError without the extra "notebooks".
+        """
+        # Function-level: widgets are an extra, and slow to import.
+        from docmind_lab.interfaces.panels import show  # noqa: PLC0415
+
+        return show(self)
+
+    def report(self) -> str:
+        """Table, one sentence for each alternative, and what to choose, as Markdown."""
+        return self._summarised().markdown()
+
+    def save(self, directory: str | os.PathLike[str]) -> Path:
+        """Write the tables and the manifest into a folder, each by a temporary file and a rename, the manifest last.
+
+        Raises: ConfigurationError when the folder cannot be written or holds a study already.
+        """
+        folder = prepare_folder(directory)
+        for name, write in files_of(self, TABLES):
+            written_whole(folder / name, write)
+        return folder
+
+    @classmethod
+    def load(cls, directory: str | os.PathLike[str], *, kinds: Sequence[str] = ()) -> Study:
+        """The study that `save` wrote; its events, by far the most rows, are read when they are first asked for.
+
+        Args:
+            directory: The folder that the study was saved in.
+            kinds: Workloads of other packages, each "module:ATTRIBUTE", whose modules may be imported for the tables
+                of their own. A manifest is data: what it names is not imported otherwise.
+
+        Raises:
+            RecordError: There is no study, a table cannot be read, or a newer version wrote it.
+        """
+        folder = Path(directory)
+        try:
+            manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise NoSuchRecord(f"{folder} holds no study: it has no {MANIFEST}; name the folder of a study") from error
+        except (OSError, ValueError) as error:
+            raise unreadable(folder / MANIFEST, error, _DAMAGED) from error
+        if not isinstance(manifest, dict):
+            raise RecordError(f"{folder / MANIFEST} is not a JSON object{_DAMAGED}")
+        if "schema_version" not in manifest:
+            raise RecordError(f"{folder / MANIFEST} is not the manifest of a study{_DAMAGED}")
+        require_known_schema(folder, manifest)
+        return _StudyInFolder.opened(folder, manifest, kinds)
+
+    def __repr__(self) -> str:
+        return "\n".join(filter(None, (self._summarised().text(), self._missing_tables())))
+
+    def _repr_html_(self) -> str:
+        summary = self._summarised()
+        sentences = "".join(f"<li>{escape(line)}</li>" for line in summary.sentences)
+        notes = filter(None, (*summary.advice, self._missing_tables()))
+        advice = "".join(f"<p>{escape(line)}</p>" for line in notes)
+        # The corner named, or a table for screen readers begins with a heading that says nothing.
+        table = summary.display_table().rename_axis(index=None, columns="alternative").to_html(border=0)
+        return f"<p><b>{escape(summary.title)}</b></p>{table}<ul>{sentences}</ul>{advice}"
+
+
+class _StudyInFolder(Study):
+    """A study that was saved, with its events left where they are until somebody wants them."""
+
+    @classmethod
+    def opened(cls, folder: Path, manifest: Mapping[str, Any], kinds: Sequence[str]) -> Study:
+        """The study in a folder. Raises: RecordError for a table that is not there or cannot be read."""
+        if not (folder / "events.parquet").is_file():
+            raise RecordError(f"{folder} holds no whole study: its events.parquet is not there")
+        study = cls.__new__(cls)
+        # Past the dataclass, which would want the events.
+        study.__dict__.update(
+            runs=_table(folder, "runs"),
+            calls=_table(folder, "calls"),
+            manifest=manifest,
+            _folder=folder,
+            trusted_kinds=tuple(kinds),
+        )
+        return study
+
+    @functools.cached_property
+    def events(self) -> pd.DataFrame:
+        """The events. Raises: RecordError when they cannot be read any more."""
+        return _table(self.__dict__["_folder"], "events")
+
+
+def _table(folder: Path, name: str) -> pd.DataFrame:
+    file = folder / f"{name}.parquet"
+    frame = read_parquet(file, _DAMAGED)
+    try:
+        return typed(name, frame)
+    except UNREADABLE as error:
+        raise unreadable(file, error, _DAMAGED) from error
+
+
+class TabledStudy(Protocol):
+    """Tables, each an attribute of its name, and the manifest that says how they came to be."""
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """Settings, versions, machine."""
+        ...
+
+
+def files_of(study: TabledStudy, tables: Iterable[str]) -> Iterator[tuple[str, Write]]:
+    """The files of a study in its folder, each by its name and what writes it; the manifest last."""
+    for name in tables:
+        frame: pd.DataFrame = getattr(study, name)
+        yield f"{name}.parquet", parquet(frame)
+    yield MANIFEST, as_json(study.manifest)
+
+
+def require_known_schema(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Return if this package can read what the manifest stands beside. Raises: RecordError with the remedy."""
+    version = manifest.get("schema_version")
+    if not isinstance(version, int) or version > SCHEMA_VERSION:
+        raise RecordError(
+            f"{folder} was written with schema version {version}; this package reads up to {SCHEMA_VERSION}: "
+            "upgrade docmind_lab"
+        )
+
+
+def prepare_folder(directory: str | os.PathLike[str]) -> Path:
+    """The folder, made if need be, tested for writing, and free of a study.
+
+    Raises: ConfigurationError naming the folder and the remedy.
+    """
+    folder = require_writable(directory)
+    # A design without a manifest is a study that is not finished: its cells are somebody's work.
+    if (folder / MANIFEST).exists() or (folder / DESIGN).exists():
+        raise ConfigurationError(f"--out {folder} holds a study already; choose another folder or remove it")
+    return folder
+
+
+def require_writable(directory: str | os.PathLike[str], named: str = "--out") -> Path:
+    """The folder, made if need be and tested for writing. named: what it was said by.
+
+    Raises: ConfigurationError naming both.
+    """
+    folder = Path(directory)
+    try:
+        str(folder).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ConfigurationError(f"{named}: the name {os.fsencode(folder)!r} is not UTF-8; choose another") from error
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # Without a name, where the system can: whoever is killed here leaves nothing behind.
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ConfigurationError(
+            f"{named} {folder} cannot be written ({error.strerror}); choose another folder"
+        ) from error
+    return folder

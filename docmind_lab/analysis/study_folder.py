@@ -1,0 +1,284 @@
+"""A study in a folder: its design first, a file for each finished cell, and at the end the tables in their place.
+
+    design.json       what the study is; a folder belongs to one study
+    cells/NNN.parquet a finished cell, there whole or not at all
+    cells/NNN.lock    held by whoever computes the cell; the system frees it when its holder ends, however that ends
+    runs.parquet, calls.parquet, events.parquet, manifest.json    the study; the manifest last
+
+Several processes may work on one folder, on one machine: each computes the cells that nobody else has.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from docmind_lab.analysis.cell_store import CellStore
+from docmind_lab.analysis.study import DESIGN, MANIFEST, Study, files_of, require_writable
+from docmind_lab.analysis.tables import SCHEMA_VERSION, TABLES
+from docmind_lab.core.errors import ConfigurationError, RecordError
+from docmind_lab.core.settings import Settings
+from docmind_lab.core.whole_files import Write, as_json, written_whole
+from docmind_lab.experiments.measurement.run import MeasuredRun
+
+CELLS = "cells"
+_DAMAGED = "; take the folder from a copy, or measure the study again into another folder"
+_FINISHING = ".finishing.lock"
+
+
+# A forked process shares the locks of its parent, and would keep them after the parent's end.
+_locks_held: set[int] = set()
+
+
+def _forget_the_parents_locks() -> None:
+    for descriptor in _locks_held:
+        os.close(descriptor)
+    _locks_held.clear()
+
+
+os.register_at_fork(after_in_child=_forget_the_parents_locks)
+
+
+class StudyFolder:
+    """The folder of one study. Raises: ConfigurationError when it cannot be written, or is another study's."""
+
+    def __init__(
+        self, path: str | os.PathLike[str], study_id: str, design: Mapping[str, Any], settings: Settings
+    ) -> None:
+        self.path = require_writable(path)
+        self.study_id, self.design, self.settings = study_id, design, _settings_of_runs(settings)
+        self.store = CellStore(self.path / CELLS, study_id)
+        self._claims: dict[str, int] = {}
+        with self._alone():
+            self._belongs_to_us()
+            if self.finished():
+                self._tidy()
+            else:
+                self._made(self.store.folder)
+
+    def _belongs_to_us(self) -> None:
+        known = read_design(self.path)
+        if known is None:
+            if (self.path / MANIFEST).exists():
+                raise ConfigurationError(f"--out {self.path} holds another study; choose another folder or remove it")
+            facts = {"study_id": self.study_id, "design": self.design, "settings": self.settings}
+            self._written(self.path / DESIGN, as_json(facts))
+        elif known["study_id"] != self.study_id:
+            raise ConfigurationError(
+                f"--out {self.path} belongs to another study ({known['study_id']}, and this is {self.study_id}): its "
+                "seed, repeats, factors, documents or questions differ; choose another folder or remove it"
+            )
+        elif known["settings"] != self.settings:
+            begun, ours = _flat(known["settings"]), _flat(self.settings)
+            names = ", ".join(sorted(name for name in begun | ours if begun.get(name) != ours.get(name)))
+            raise ConfigurationError(
+                f"--out {self.path} was begun with other settings ({names}), and runs of both would be mixed; set them "
+                "as they were, or choose another folder"
+            )
+
+    def finished(self) -> bool:
+        """Whether the study's tables are there, every cell in them."""
+        return bool((_manifest_in(self.path) or {}).get("complete"))
+
+    def done(self) -> set[str]:
+        """Ids of the cells that are there."""
+        return self.store.done()
+
+    def claim(self, cell_id: str) -> bool:
+        """Whether the cell is ours to compute; False when it is there, or another process is at it."""
+        try:
+            descriptor = os.open(self.store.folder / f"{cell_id}.lock", os.O_RDWR | os.O_CREAT, 0o666)
+        except FileNotFoundError:  # another process has finished the study
+            if not self.finished():
+                raise RecordError(
+                    f"{self.path} was removed while the study went on; run the same study again, from the beginning"
+                ) from None
+            return False
+        except OSError as error:
+            raise _unwritable(self.store.folder, error) from error
+        _locks_held.add(descriptor)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _let_go(descriptor)
+            return False
+        # Looked at under the lock: since we last looked another process may have finished the cell, or the study.
+        if self.store.has(cell_id) or self.finished():
+            _let_go(descriptor)
+            return False
+        self._claims[cell_id] = descriptor
+        return True
+
+    def keep(self, cell_id: str, measured: Sequence[MeasuredRun]) -> None:
+        """Write a finished cell. Raises: RecordError when it cannot be; the others are intact."""
+        try:
+            self.store.write(cell_id, measured)
+        except OSError as error:
+            raise _unwritable(self.store.folder, error) from error
+
+    def release(self, cell_id: str) -> None:
+        """Give the cell back, done or not."""
+        with contextlib.suppress(KeyError):
+            _let_go(self._claims.pop(cell_id))
+
+    def release_all(self) -> None:
+        """Give back every cell that is not done."""
+        for cell_id in list(self._claims):
+            self.release(cell_id)
+
+    def discard_without_cells(self) -> None:
+        """Remove the folder of a study that was stopped before any cell was there; not while others compute one."""
+        with self._alone():
+            if self.done() or self.finished() or not self._all_are_free():
+                return
+            with contextlib.suppress(OSError):
+                for path in (*self.store.folder.glob("*.lock"), self.path / DESIGN, self.path / _FINISHING):
+                    path.unlink(missing_ok=True)
+                self.store.folder.rmdir()
+                self.path.rmdir()
+
+    def _all_are_free(self) -> bool:
+        """Whether nobody computes a cell of this folder."""
+        names = [path.name.removesuffix(".lock") for path in self.store.folder.glob("*.lock")]
+        claims = [self.claim(name) for name in names]
+        self.release_all()
+        return all(claims)
+
+    def finish(
+        self,
+        cell_ids: Sequence[str],
+        manifest: Mapping[str, Any],
+        told: Callable[[Study], Mapping[str, Any]] = lambda study: {},
+    ) -> Study:
+        """The study of these cells, its tables and manifest written; the cells go when the study is complete.
+
+        told: study → what its manifest says besides, of the tables.
+        Raises: RecordError when they cannot be written.
+        """
+        with self._alone():
+            if self.finished():  # by another process, since we looked
+                self._tidy()
+                return Study.load(self.path)
+            tables = self.store.read(cell_ids)
+            study = Study(tables.runs, tables.calls, tables.events, manifest)
+            study = dataclasses.replace(study, manifest={**manifest, **told(study)})
+            for name, write in files_of(study, TABLES):
+                self._written(self.path / name, write)
+            if study.manifest["complete"]:
+                self._tidy()
+        return study
+
+    def _tidy(self) -> None:
+        """Remove the cells of a finished study, and what killed writers left."""
+        self.release_all()
+        leftovers = [path for name in (*TABLES, MANIFEST, DESIGN) for path in self.path.glob(f".{name}.*")]
+        for path in (*leftovers, *self.store.folder.glob("*.lock")):
+            path.unlink(missing_ok=True)
+        self.store.remove()
+
+    def _made(self, folder: Path) -> None:
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise _unwritable(self.path, error) from error
+
+    def _written(self, path: Path, write: Write) -> None:
+        try:
+            written_whole(path, write)
+        except OSError as error:
+            raise _unwritable(path.parent, error) from error
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        try:
+            descriptor = os.open(self.path / _FINISHING, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise _unwritable(self.path, error) from error
+        _locks_held.add(descriptor)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            _let_go(descriptor)
+
+
+def read_design(path: Path) -> dict[str, Any] | None:
+    """What `design.json` says; None without one. Raises: RecordError when it cannot be read."""
+    file = path / DESIGN
+    try:
+        known = json.loads(file.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        raise RecordError(f"{file} cannot be read ({error}){_DAMAGED}") from error
+    if not isinstance(known, dict) or not {"study_id", "design", "settings"} <= known.keys():
+        raise RecordError(f"{file} is no study's design{_DAMAGED}")
+    return known
+
+
+def load(path: str | os.PathLike[str], *, kinds: Sequence[str] = ()) -> Study:
+    """The study in a folder, or the part of it that is done when it was not finished.
+
+    Args:
+        path: The folder.
+        kinds: As in `Study.load`.
+
+    Raises:
+        RecordError: There is none.
+    """
+    folder, written = Path(path), _manifest_in(Path(path)) or {}
+    # Cells beside the tables of a finished study are what a killed process had no time to remove.
+    if written.get("complete"):
+        return Study.load(folder, kinds=kinds)
+    known = read_design(folder)
+    store = CellStore(folder / CELLS, None if known is None else str(known["study_id"]))
+    if known is None or not store.done():
+        return Study.load(folder, kinds=kinds)
+    try:
+        tables = store.read()
+    except RecordError:
+        if (_manifest_in(folder) or {}).get("complete"):  # finished by another process while we read
+            return Study.load(folder, kinds=kinds)
+        raise
+    manifest = {"schema_version": SCHEMA_VERSION, **written, **known, "complete": False}
+    return Study(tables.runs, tables.calls, tables.events, manifest, tuple(kinds))
+
+
+def _manifest_in(folder: Path) -> dict[str, Any] | None:
+    """The manifest in a folder; None without one that can be read."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return manifest if isinstance(manifest, dict) else None
+
+
+def _settings_of_runs(settings: Settings) -> dict[str, Any]:
+    """Those that have a part in what a run does, as JSON; not those that are factors, secrets or paths."""
+    return settings.recorded(
+        {"agents": {"decision_timeout", "enable_router_injection"}, "security": True, "log_level": True}
+    )
+
+
+def _flat(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    return {f"{section}.{name}": value for section, values in settings.items() for name, value in values.items()}
+
+
+def _let_go(descriptor: int) -> None:
+    """Free a lock, whoever else has its descriptor."""
+    _locks_held.discard(descriptor)
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
+
+
+def _unwritable(folder: Path, error: OSError) -> RecordError:
+    return RecordError(
+        f"{folder} cannot be written ({error.strerror or error}); the cells that are done are intact: make room, "
+        "then run the same study again, and it goes on from there"
+    )

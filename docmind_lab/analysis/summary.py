@@ -1,0 +1,400 @@
+"""What a comparison says: a table, a sentence for each alternative, and what to choose. Every number is of the runs."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from docmind_lab.analysis.conditions import by_condition, varying, with_arms
+from docmind_lab.analysis.findings.advice import advice_of
+from docmind_lab.analysis.findings.choice import overran
+from docmind_lab.analysis.findings.enough import enough_of
+from docmind_lab.analysis.findings.held import HELD_WITHIN_S
+from docmind_lab.analysis.findings.measured_perf import CONTROL
+from docmind_lab.analysis.findings.prices import PRICES
+from docmind_lab.analysis.findings.recommendation import recommend
+from docmind_lab.analysis.findings.second_budgets import is_budgeted, levels_in_words, spending_of
+from docmind_lab.analysis.findings.tables import counted, duration, joined, one_line
+from docmind_lab.analysis.statistics import share_interval
+from docmind_lab.core.budgets import NO_BUDGETS
+from docmind_lab.experiments.recordings.account import LOWER_BOUND
+
+_SHARE = ("share", "low", "high")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A study in words and numbers.
+
+    Attributes:
+        title: What was measured, in a line.
+        table: One row for each condition and arm; columns are documented in `summarise`.
+        runs: The runs that it is of.
+        manifest: What the study's manifest says.
+        apart: Columns of the condition that vary; none in a comparison.
+        is_budgeted: Whether some run had a second budget.
+    """
+
+    title: str
+    table: pd.DataFrame
+    runs: pd.DataFrame
+    manifest: Mapping[str, Any]
+    apart: tuple[str, ...] = ()
+    is_budgeted: bool = False
+
+    @functools.cached_property
+    def sentences(self) -> tuple[str, ...]:
+        """A sentence for each arm: what happened to the callers, what went on afterwards, what the arm asks for."""
+        return self._of_conditions[0] if self.apart else tuple(map(_sentence, self._rows))
+
+    @functools.cached_property
+    def advice(self) -> tuple[str, ...]:
+        """What to choose, in the first line; then why, what is open, and what the runs cannot say."""
+        if self.table.empty:
+            return ()
+        advice = self._of_conditions[1] if self.apart else tuple(advice_of(self._rows, self.runs, self._cpu_s_per_run))
+        return (*advice, *_of_its_making(self.manifest))
+
+    @functools.cached_property
+    def _of_conditions(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return _of_conditions(self.runs)
+
+    @property
+    def _cpu_s_per_run(self) -> float | None:
+        measured = self.manifest.get("machine_use", {}).get("cpu_s_per_run")
+        return None if measured is None else float(measured)
+
+    @property
+    def _rows(self) -> list[Mapping[str, Any]]:
+        return [
+            {str(name): value for name, value in row.items()} for row in self.table.reset_index().to_dict("records")
+        ]
+
+    def display_table(self) -> pd.DataFrame:
+        """The table as people read it: rounded, with units in the headings."""
+        counts: dict[str, Any] = {_heading(name): [_level(v) for v in self.table[name]] for name in self.apart}
+        counts |= {name.replace("_", " "): self.table[name] for name in ("answered", "partial", "timed_out")}
+        # Columns of what did not happen to anyone would only push the others apart.
+        counts |= {name: self.table[name] for name in ("failed", "unfinished") if self.table[name].any()}
+        if self.is_budgeted:
+            counts |= {"ended by 2nd budget": self.table["ended_by_budget"], "past it": self.table["past_budget"]}
+        return pd.DataFrame(
+            {
+                **counts,
+                "in time (95 %)": [
+                    f"{share:.2f} [{low:.2f}, {high:.2f}]"
+                    for share, low, high in zip(*(self.table[f"in_time_{name}"] for name in _SHARE), strict=True)
+                ],
+                "overran": [str(count) for count in self.table["overran"]],
+                "overran by median (s)": [_number(v, 2, "") for v in self.table["overran_median_s"]],
+                "overran by worst (s)": self._worst(),
+                "work went on": [str(count) for count in self.table["worked_on"]],
+                "late calls per run": self._late("calls_after_deadline", 1),
+                "late server seconds per run": self._late("busy_after_deadline_s", 2),
+                "late tokens per run": self._late("tokens_after_deadline", 0),
+                "source recall": [_number(v, 2) for v in self.table["source_recall"]],
+            },
+            index=self.table.index,
+        )
+
+    def _worst(self) -> list[str]:
+        """The worst overrun of each arm; at least that where a run was not back when observation stopped."""
+        return [
+            f"{'≥ ' if unfinished else ''}{_number(worst, 2)}" if overran else ""
+            for overran, worst, unfinished in zip(
+                *(self.table[name] for name in ("overran", "caller_overrun_worst_s", "unfinished")), strict=True
+            )
+        ]
+
+    def _late(self, column: str, digits: int) -> list[str]:
+        """A mean per run; at least that where the work of a run was still going on when observation stopped."""
+        return [
+            f"{'≥ ' if censored and value else ''}{_number(value, digits)}"
+            for value, censored in zip(self.table[column], self.table["work_censored"], strict=True)
+        ]
+
+    def short_table(self) -> tuple[pd.DataFrame, tuple[str, ...]]:
+        """The table for a narrow terminal, and what every arm has in common, in words.
+
+        Arms with the same row share one. Columns in which all arms are alike are left out and named in the words.
+        """
+        frame = self.display_table().rename(columns=_SHORTER)
+        columns = [*map(_heading, self.apart), *(name for name in _SHORT if name in frame)]
+        frame = frame[columns]
+        if self.apart or len(frame) < 2:
+            return frame, ()
+        alike = [name for name in columns if frame[name].nunique() == 1]
+        frame = frame.drop(columns=alike)
+        rows: dict[tuple[str, ...], list[str]] = {}
+        for label, row in zip(frame.index, frame.to_numpy(), strict=True):
+            rows.setdefault(tuple(map(str, row)), []).append(str(label))
+        merged = pd.DataFrame(list(rows), columns=frame.columns, index=[_one_label(labels) for labels in rows.values()])
+        return merged, tuple(self._in_common(alike))
+
+    def _in_common(self, alike: Sequence[str]) -> Iterator[str]:
+        """What all arms share, and that it is the length of the runs that decides who is in time."""
+        first = self.display_table().rename(columns=_SHORTER).iloc[0]
+        said = [f"{name} {first[name]}" for name in alike if str(first[name]) not in ("", "0", "–")]
+        if said:
+            yield f"The same under each: {', '.join(said)}."
+        control = self.runs[self.runs["alternative"].astype("str") == CONTROL].set_index("seed")["answered_in_time"]
+        others = self.runs[self.runs["alternative"].astype("str") != CONTROL]
+        others = others[others["seed"].isin(control.index)]
+        if control.any() and len(others) and control.index.is_unique:
+            equal = int((others["answered_in_time"] == others["seed"].map(control)).sum())
+            yield (
+                f"In {equal} of {len(others)} runs an alternative answered in time exactly where the run without a "
+                "deadline did."
+            )
+
+    def text(self) -> str:
+        """Title, choice and table as plain text."""
+        choice = f"{self.advice[0]}\n" if self.advice else ""
+        return f"{self.title}\n{choice}{self.display_table().to_string()}"
+
+    def markdown(self) -> str:
+        """All of it as Markdown."""
+        frame = self.display_table()
+        header = "| | " + " | ".join(frame.columns) + " |"
+        rule = "|---|" + "---:|" * len(frame.columns)
+        rows = [
+            f"| {label} | " + " | ".join(str(v) for v in row) + " |"
+            for label, row in zip(frame.index, frame.to_numpy(), strict=True)
+        ]
+        parts = [f"# {self.title}"]
+        parts += [f"**{line}**" if place == 0 else line for place, line in enumerate(self.advice)]
+        parts.append("\n".join([header, rule, *rows]))
+        parts.append("\n".join(f"- {line}" for line in self.sentences))
+        parts.append(
+            "Late: after the deadline, from the servers' own log: calls received, seconds busy, tokens generated; "
+            "means per run. Work went on: runs in which anything was at work 150 ms after the deadline. Overran: runs "
+            "whose caller was not back within 150 ms of the deadline, and by how much. In "
+            "time: the share of runs, with its Wilson interval. ≥: observation stopped before the end. "
+            "Figures: timeline.png, overrun.png. "
+            "Tables: runs, calls and events (.parquet)."
+        )
+        return "\n\n".join(parts) + "\n"
+
+
+def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
+    """The summary of a `runs` table.
+
+    Its table is indexed by label, with the columns of the condition that vary, if any do; alternative,
+    alternative_options, runs; counts answered, answered_in_time, partial, timed_out, failed, unfinished,
+    work_censored; in_time_share, in_time_low, in_time_high (Wilson, 95 %); overran (runs whose caller was not back
+    within 150 ms of the deadline), overran_median_s (of those, NaN without any) and caller_overrun_worst_s (an
+    unfinished run counts with its horizon, a lower bound), worked_on (runs in which work went on for longer than that),
+    work_overrun_worst_s, threads_left (runs that left a thread), returned_median_s and _worst_s; means
+    per run calls_after_deadline, busy_after_deadline_s, tokens_after_deadline, late_checkpoints, source_recall,
+    answer_score; deadline_propagation (so second budgets are enforced), ended_by_budget (runs that a second budget
+    ended), past_budget (runs that went past one), spending (both in words; empty without a second budget).
+    """
+    apart = tuple(column for column in varying(runs) if column != "horizon_s")
+    rows = []
+    for condition, group in by_condition(with_arms(runs)):
+        for arm, members in group.groupby("arm", observed=True, sort=True):
+            rows.append(_row(str(arm), members) | {name: condition[name] for name in apart})
+    table = pd.DataFrame(rows, columns=list(rows[0]) if rows else ["label"]).set_index("label")
+    return Summary(_title(runs, manifest), table, runs, manifest, apart, is_budgeted(runs))
+
+
+def _of_its_making(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """What of the runs was not as it looks: calls of a replay that nobody had recorded, a cap that ended the study."""
+    calls = manifest.get("replayed_calls", {})
+    if any(calls.get(name) for name in ("not_recorded", "of_another_alternative", "cut_in_the_recording")):
+        yield (
+            f"A replay: {calls['recorded']:,} calls as they were recorded, {calls['of_another_alternative']:,} as "
+            f"another alternative's were, {calls['not_recorded']:,} drawn from those of their role; "
+            f"{calls['cut_in_the_recording']:,} were cut in the recording, and what follows the cut is drawn."
+        )
+    if calls.get("longer_than_observed"):
+        yield f"{counted(calls['longer_than_observed'], 'call')} of the replay {LOWER_BOUND}."
+    if "ended_by" in manifest:
+        yield f"Ended by {manifest['ended_by']}: the runs that are here are whole, the others were not made."
+
+
+def _of_conditions(runs: pd.DataFrame) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Several conditions have no sentence for each arm: what they are for is to choose how long, and by how much."""
+    enough = tuple(enough_of(runs))
+    if runs["decision_timeout_s"].nunique() < 2 or set(runs["alternative"].astype("str")) == {"unguarded"}:
+        return enough, ('study.compare_to("A") says what each arm changed, with intervals.',)
+    found = recommend(runs)
+    settings = (f"Settings: {found.settings}",) if found.settings else ()
+    return (*found.sentences, *enough), (*found.words.choice, *settings)
+
+
+def _row(label: str, group: pd.DataFrame) -> dict[str, Any]:
+    share = share_interval(int(group["answered_in_time"].sum()), len(group))
+    outcomes = group["outcome"].value_counts()
+    # An unfinished run has overrun by its whole horizon at least: leaving it out would flatter the alternative.
+    overrun = group["caller_overrun_s"].fillna(group["horizon_s"] - group["decision_timeout_s"])
+    is_late = overran(group)
+    row: dict[str, Any] = {
+        "label": label,
+        "alternative": str(group["alternative"].iloc[0]),
+        "alternative_options": str(group["alternative_options"].iloc[0]),
+        "deadline_propagation": bool(group["deadline_propagation"].all()),
+        "runs": len(group),
+        "in_time_share": share.estimate,
+        "in_time_low": share.low,
+        "in_time_high": share.high,
+    }
+    row |= {name: int(outcomes.get(name, 0)) for name in ("answered", "partial", "timed_out", "failed", "unfinished")}
+    row |= {
+        "answered_in_time": int(group["answered_in_time"].sum()),
+        "overran": int(is_late.sum()),
+        "overran_median_s": float(overrun[is_late].median()),
+        "caller_overrun_worst_s": float(overrun.max()),
+        "late_checkpoints": float(group["late_checkpoints"].mean()),
+        "work_censored": int(group["work_censored"].sum()),
+        "worked_on": int((group["work_overrun_s"] > HELD_WITHIN_S).sum()),
+        "work_overrun_worst_s": float(group["work_overrun_s"].max()),
+        "threads_left": int((group["threads_left"] > 0).sum()),
+        "returned_worst_s": float(group["returned_at_s"].max()),
+        "returned_median_s": float(group["returned_at_s"].median()),
+    }
+    for name in (
+        "calls_after_deadline",
+        "busy_after_deadline_s",
+        "tokens_after_deadline",
+        "source_recall",
+        "answer_score",
+    ):
+        row[name] = float(group[name].mean())
+    spending = spending_of(group)
+    row |= {"ended_by_budget": 0, "past_budget": 0, "spending": ""}
+    if spending is not None:
+        row |= {"ended_by_budget": spending.any_ended, "past_budget": spending.any_passed}
+        row["spending"] = spending.text()
+    return row
+
+
+# Studies of before a manifest said what its systems are called.
+_UNNAMED = {"supervisor": {"title": "DocMind supervisor", "asked": "questions"}}
+
+
+def _title(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> str:
+    if runs.empty:
+        return "An empty study"
+    timeout = joined([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())])
+    names = sorted(str(name) for name in runs["workload"].unique())
+    systems = [{**_UNNAMED.get(name, {}), **manifest.get("systems", {}).get(name, {})} for name in names]
+    asked = joined(sorted({str(system.get("asked", "runs")) for system in systems}))
+    questions = int(runs["seed"].nunique())
+    faults = sorted({str(fault) for fault in runs["fault"]} - {"none"})
+    budgets = levels_in_words(str(level) for level in runs["second_budgets"].unique())
+    parts = [
+        joined([str(system.get("title", name)) for name, system in zip(names, systems, strict=True)]),
+        f"{timeout} s decision timeout",
+        counted(questions, asked.removesuffix("s")),
+        f"{' and '.join(sorted({str(p) or 'live' for p in runs['latency_profile']}))} latencies",
+        *(f"fault {fault}" for fault in faults),
+        *(["a router engine is asked first"] if runs["router_injection"].all() else []),
+        *(["servers go on when their client leaves"] if not runs["stops_on_disconnect"].any() else []),
+        *([f"second budget {joined(budgets, 'or')}"] if budgets != [NO_BUDGETS] else []),
+        f"{' and '.join(sorted({str(c) for c in runs['clock']}))} clock",
+        f"seed {manifest.get('design', {}).get('seed', '?')}",
+    ]
+    return " · ".join(parts)
+
+
+def _heading(column: str) -> str:
+    return column.removesuffix("_s").replace("_", " ") + (" (s)" if column.endswith("_s") else "")
+
+
+def _level(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+# Headings of the display table in a narrow one.
+_SHORTER = {
+    "in time (95 %)": "answered in time",
+    "overran by median (s)": "by median (s)",
+    "overran by worst (s)": "by worst (s)",
+    "late server seconds per run": "late server seconds",
+}
+# What fits 80 columns beside the names of the alternatives.
+_SHORT = (
+    *("answered in time", "partial", "failed", "unfinished", "ended by 2nd budget", "past it"),
+    *("overran", "by median (s)", "by worst (s)", "work went on", "late server seconds", "source recall"),
+)
+
+
+def _one_label(labels: list[str]) -> str:
+    """The label of a row that several arms share: their letters, or their names where one has no letter of its own."""
+    if len(labels) == 1:
+        return labels[0]
+    parts = [label.split("  ", 1) for label in labels]
+    return ", ".join(part[0] if len(part) == 2 and "(" not in part[1] else one_line("  ".join(part)) for part in parts)
+
+
+def _number(value: float, digits: int, absent: str = "–") -> str:
+    return absent if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def _sentence(row: Mapping[str, Any]) -> str:
+    """What happened to the callers, what went on afterwards, and what the alternative asks for."""
+    parts = [_callers(row), *([row["spending"]] if row["spending"] else []), *_afterwards(row)]
+    if row["alternative"] in PRICES:
+        parts.append(f"the price: {PRICES[row['alternative']]}")
+    return f"{one_line(row['label'])}: {'; '.join(parts)}."
+
+
+def _callers(row: Mapping[str, Any]) -> str:
+    text = f"{row['answered_in_time']} of {row['runs']} answered in time"
+    late = row["answered"] - row["answered_in_time"]
+    others = {"late": late, "with part of an answer": row["partial"], "with nothing": row["timed_out"]}
+    others |= {"failed": row["failed"], "not back when observation stopped": row["unfinished"]}
+    text += "".join(f", {count} {words}" for words, count in others.items() if count)
+    if not row["overran"]:
+        # Where a run failed at once its caller was back too: nobody had to wait, and nobody had an answer.
+        return f"{text}; every caller was back within {duration(HELD_WITHIN_S)} of the deadline"
+    least = "at least " if row["unfinished"] else ""
+    return (
+        f"{text}; {row['overran']} callers waited too long, at worst {least}{duration(row['caller_overrun_worst_s'])}"
+    )
+
+
+def _afterwards(row: Mapping[str, Any]) -> Iterator[str]:
+    """What went on after the deadline, by everything that was measured of it."""
+    late, busy, runs = row["calls_after_deadline"], row["busy_after_deadline_s"], row["runs"]
+    least = "at least " if row["work_censored"] else ""
+    found = []
+    if not math.isnan(busy) and (late > 0 or busy > 0):
+        calls = f"{counted(round(late * runs), 'call')} reached a server and " if late > 0 else ""
+        found.append(f"after the deadline {calls}servers worked {least}{busy * runs:.2f} s in all")
+    if row["late_checkpoints"] > 0:
+        found.append(f"{counted(round(row['late_checkpoints'] * runs), 'checkpoint')} came after the return")
+    if row["worked_on"]:
+        found.append(
+            f"work of the graph went on in {counted(row['worked_on'], 'run')}, "
+            f"until {least}{row['work_overrun_worst_s']:.2f} s after the deadline"
+        )
+    if row["threads_left"]:
+        found.append(f"{counted(row['threads_left'], 'run')} left a thread at work")
+    if found:
+        yield f"{', '.join(found)}: {_why_it_went_on(row)}"
+    elif math.isnan(busy):
+        yield "no work of the graph was seen after the deadline"
+    else:
+        yield "nothing went on after the deadline"
+    if math.isnan(busy):
+        yield "what the servers did after the deadline cannot be known without their log"
+
+
+def _why_it_went_on(row: Mapping[str, Any]) -> str:
+    by_construction = {
+        "unguarded": "nobody enforces anything",
+        "hard_timeout": "the graph does not know that its caller has left",
+        "stop_flag": "the flag is looked at between steps only",
+    }
+    if row["alternative"] in by_construction:
+        return by_construction[row["alternative"]]
+    if row["work_overrun_worst_s"] <= HELD_WITHIN_S:
+        return "on the way as the deadline fell, and over within moments"
+    return "docmind-lab doctor --graph tells which node, docmind-lab show which call"

@@ -1,0 +1,15 @@
+"""What everything else stands on: errors, settings, deadlines, budgets, clocks, files. It imports no other package.
+
+errors         everything that is raised on purpose
+settings       DOCMIND_ environment variables; which endpoints may be reached
+deadlines      a deadline, and how it reaches a call
+budgets        tokens, calls and cost of a run
+clock          the protocol of a clock; wall_clock is real time; charges are CPU seconds that virtual time adds
+outcomes       the ways that runs and calls end
+labels         what people call the alternatives, and their order
+randomness     draws by key
+addresses      addresses of endpoints, checked and without credentials
+whole_files    files that are there whole or not at all
+keyword_terms  the words of a text that a search compares
+data           files that come with the package
+"""

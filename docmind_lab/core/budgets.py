@@ -1,0 +1,290 @@
+"""Budgets beside the deadline: tokens, calls and cost of a run, and what of them is spent.
+
+    budget = Budget(time_s=20, tokens=6000, calls=12, cost=0.02, price=Price(0.15, 0.60))
+    with metering(Meter(budget)):           # around the run; threads and tasks started in it see the same meter
+        ...
+
+A budget holds for the run as a whole. It is looked at before each request to the model, which is refused when nothing
+is left, and charged when a response says what it used. What a request will use is not known before: one that is under
+way may pass the limit, by itself only, and several at once by no more than they use.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+from collections.abc import Iterator
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import Any, Final, Literal
+
+from docmind_lab.core.deadlines import require_seconds
+from docmind_lab.core.errors import CallsSpent, ConfigurationError, CostSpent, SpendingRefused, TokensSpent
+
+Kind = Literal["tokens", "calls", "cost"]
+
+NO_BUDGETS: Final = "none"
+"""How the tables call a run without a second budget."""
+
+_MILLION = 1_000_000
+# Sums of many small prices differ from the limit by rounding; a billionth of it is no overspending.
+_ROUNDING = 1e-9
+# A model refuses a request for more tokens than it can write; today's chat models can write this many or more. While
+# more is left, a request says nothing, and a longer reply passes the limit by itself.
+_LARGEST_CAP = 4096
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a model costs for a million tokens read and written, in any one currency.
+
+    Raises: ConfigurationError naming the price that is no finite number of 0 or more.
+    """
+
+    input_per_million: float
+    output_per_million: float
+
+    def __post_init__(self) -> None:
+        for name in ("input_per_million", "output_per_million"):
+            _require_number(f"price.{name}", getattr(self, name), "0.15 for 0.15 a million tokens")
+
+    @classmethod
+    def parse(cls, text: str) -> Price:
+        """The price written as "INPUT/OUTPUT". Raises: ConfigurationError."""
+        try:
+            read, written = (float(part) for part in text.split("/"))
+        except ValueError as error:
+            raise ConfigurationError(
+                f"price must be INPUT/OUTPUT for a million tokens of each, such as 0.15/0.60, not {text!r}"
+            ) from error
+        return cls(read, written)
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(repr(self))}</code>"
+
+    @property
+    def written(self) -> str:
+        """As `parse` reads it."""
+        return f"{self.input_per_million}/{self.output_per_million}"
+
+    def cost(self, input_tokens: float, output_tokens: float) -> float:
+        """What these tokens cost."""
+        return (input_tokens * self.input_per_million + output_tokens * self.output_per_million) / _MILLION
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one run may use; None sets no limit.
+
+    time_s: the decision timeout. tokens: read and written, as responses count them. calls: requests to the model, each
+    retry one of them; a search is none. cost: in the currency of `price`, which it needs. A price alone limits nothing
+    and has the cost measured.
+
+    Raises: ConfigurationError naming the budget that cannot be used.
+    """
+
+    time_s: float | None = None
+    tokens: int | None = None
+    calls: int | None = None
+    cost: float | None = None
+    price: Price | None = None
+
+    def __post_init__(self) -> None:
+        if self.time_s is not None:
+            require_seconds("budget.time_s", self.time_s)
+        for name, example in (("tokens", 6000), ("calls", 12)):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise ConfigurationError(
+                    f"budget.{name} must be a whole number from 1 up, not {value!r}; try {example}, or leave it out "
+                    "for no limit"
+                )
+        if self.price is not None and not isinstance(self.price, Price):
+            raise ConfigurationError(f"budget.price must be a Price, not {self.price!r}; try Price(0.15, 0.60)")
+        if self.cost is None:
+            return
+        _require_number("budget.cost", self.cost, "0.02, or leave it out for no limit")
+        if self.cost == 0:
+            raise ConfigurationError("budget.cost must be above 0; leave it out for no limit")
+        if self.price is None or self.price.cost(1, 1) == 0:
+            raise ConfigurationError(
+                "budget.cost needs a price above 0: give price=Price(input_per_million, output_per_million)"
+            )
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(repr(self))}</code>"
+
+    @property
+    def is_second(self) -> bool:
+        """Whether it limits anything beside time."""
+        return any(self.limit(kind) is not None for kind in ("tokens", "calls", "cost"))
+
+    @property
+    def needs_usage(self) -> bool:
+        """Whether it can be charged only if responses say what they used."""
+        return self.tokens is not None or self.cost is not None
+
+    def limit(self, kind: Kind) -> float | None:
+        """The limit of a kind; None without one."""
+        return {"tokens": self.tokens, "calls": self.calls, "cost": self.cost}[kind]
+
+    def second_as_json(self) -> dict[str, Any]:
+        """Its second budgets and its price, those that are set; empty without, so that designs stay what they were."""
+        return {name: value for name, value in asdict(self).items() if value is not None and name != "time_s"}
+
+    @property
+    def level(self) -> str:
+        """How the tables call its second budgets: "6000 tokens, 12 calls", or "none"."""
+        limits: tuple[tuple[Kind, float | None], ...] = (
+            ("tokens", self.tokens),
+            ("calls", self.calls),
+            ("cost", self.cost),
+        )
+        said = [f"{limit:.12g} {kind}" for kind, limit in limits if limit is not None]
+        return ", ".join(said) or NO_BUDGETS
+
+
+def require_one_time_budget(budget: Budget, decision_timeout_s: float) -> None:
+    """Return if the budget of time is the decision timeout or not said. Raises: ConfigurationError naming both."""
+    if budget.time_s not in (None, decision_timeout_s):
+        raise ConfigurationError(
+            f"budget.time_s is {budget.time_s:g} and the decision timeout {decision_timeout_s:g}; they are one budget: "
+            "give it once"
+        )
+
+
+def order_of_level(level: str) -> tuple[float, ...]:
+    """A key that sorts levels of `Budget.level` by their limits, the tightest first, "none" last."""
+    limits = {kind: float(limit) for limit, kind in (part.split(" ") for part in level.split(", ") if " " in part)}
+    return tuple(limits.get(kind, math.inf) for kind in ("tokens", "calls", "cost"))
+
+
+def _require_number(name: str, value: object, example: str) -> None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value) or value < 0:  # type: ignore[arg-type,operator]
+        raise ConfigurationError(f"{name} must be a finite number of 0 or more, not {value!r}; try {example}")
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a run has used. cost: NaN without a price."""
+
+    tokens: int = 0
+    calls: int = 0
+    cost: float = math.nan
+
+
+@dataclass(frozen=True)
+class ReplyCap:
+    """The most tokens that a reply may have, and the budget that says so."""
+
+    tokens: int
+    kind: Kind
+
+
+class Meter:
+    """What one run has spent of its budget. Any thread may use it.
+
+    is_enforced: off, it counts and refuses nothing. cut_by: the budget at whose end a reply was cut; None if none was.
+    """
+
+    def __init__(self, budget: Budget, *, is_enforced: bool = True) -> None:
+        self.budget, self.is_enforced = budget, is_enforced
+        self.cut_by: Kind | None = None
+        self._tokens, self._calls, self._cost = 0, 0, 0.0
+        self._lock = threading.Lock()
+
+    def spent(self) -> Spent:
+        """What is spent so far."""
+        with self._lock:
+            return self._spent()
+
+    def _spent(self) -> Spent:
+        return Spent(self._tokens, self._calls, math.nan if self.budget.price is None else self._cost)
+
+    def admit(self, role: str, source: str) -> None:
+        """Count a request that is sent next; counted and looked at in one step, so that no two get the last call.
+
+        Raises: TokensSpent, CallsSpent or CostSpent when nothing is left; it is not counted then.
+        """
+        with self._lock:
+            refusal = self._refusal(role, source)
+            if refusal is not None:
+                raise refusal
+            self._calls += 1
+
+    def refusal(self, role: str, source: str) -> SpendingRefused | None:
+        """What `admit` would raise now; None while something of every budget is left, or nothing is enforced."""
+        with self._lock:
+            return self._refusal(role, source)
+
+    def charge(self, input_tokens: int, output_tokens: int) -> None:
+        """Note what a response says it used."""
+        with self._lock:
+            self._tokens += input_tokens + output_tokens
+            if self.budget.price is not None:
+                self._cost += self.budget.price.cost(input_tokens, output_tokens)
+
+    def reply_cap(self) -> ReplyCap | None:
+        """The most tokens that the next reply may have, 1 at least; None if nothing enforced says, or plenty is left.
+
+        What the question itself takes is not known before it is asked, and is not taken off.
+        """
+        with self._lock:
+            caps: list[ReplyCap] = []
+            if not self.is_enforced:
+                return None
+            if self.budget.tokens is not None:
+                caps.append(ReplyCap(max(1, self.budget.tokens - self._tokens), "tokens"))
+            price = self.budget.price
+            if self.budget.cost is not None and price is not None and price.output_per_million > 0:
+                affordable = (self.budget.cost - self._cost) * _MILLION / price.output_per_million
+                caps.append(ReplyCap(max(1, math.floor(affordable)), "cost"))
+            cap = min(caps, key=lambda cap: cap.tokens, default=None)
+            return None if cap is None or cap.tokens > _LARGEST_CAP else cap
+
+    def note_cut(self, kind: Kind) -> None:
+        """A reply ended where this budget did."""
+        self.cut_by = kind
+
+    def _refusal(self, role: str, source: str) -> SpendingRefused | None:
+        if not self.is_enforced:
+            return None
+        spent = self._spent()
+        found: tuple[tuple[type[SpendingRefused], float | None, float], ...] = (
+            (TokensSpent, self.budget.tokens, spent.tokens),
+            (CallsSpent, self.budget.calls, spent.calls),
+            (CostSpent, self.budget.cost, spent.cost),
+        )
+        for error, limit, used in found:
+            if limit is not None and used >= limit * (1 - _ROUNDING):
+                message = f"{role}: a call was refused at {source}: {used:.6g} of {limit:.6g} {error.budget} are spent"
+                return error(message, role=role, limit=limit, spent=used, source=source)
+        return None
+
+
+STOP_REASON_OF: dict[Kind, str] = {
+    "tokens": TokensSpent.stop_reason,
+    "calls": CallsSpent.stop_reason,
+    "cost": CostSpent.stop_reason,
+}
+"""Budget → stop reason of a run that ended with it."""
+
+_meter: ContextVar[Meter | None] = ContextVar("docmind_lab_meter", default=None)
+
+
+def current_meter() -> Meter | None:
+    """The meter of the run that the calling code belongs to; None without one."""
+    return _meter.get()
+
+
+@contextlib.contextmanager
+def metering(meter: Meter) -> Iterator[Meter]:
+    """Put a meter in force during a block, and in threads and tasks started with its context."""
+    token = _meter.set(meter)
+    try:
+        yield meter
+    finally:
+        _meter.reset(token)

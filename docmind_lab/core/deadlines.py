@@ -1,0 +1,229 @@
+"""Deadlines: an absolute instant, what is left until it, and how it reaches a call.
+
+    deadline = Deadline.after(2.0)               # the budget starts now
+    state["deadline_ts"] = deadline.at_s         # what travels through a graph
+    with deadline_scope(deadline.child(0.3)):    # what the network seam enforces around one call
+        ...
+
+A monotonic instant never survives its process: a resumed or forked checkpoint gets a fresh deadline.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any, ClassVar, Literal, Protocol
+
+from docmind_lab.core.clock import Clock
+from docmind_lab.core.errors import BudgetRefused, ConfigurationError, DeadlineExceeded
+from docmind_lab.core.wall_clock import WALL
+
+DEADLINE_KEY = "deadline_ts"
+
+CapKind = Literal["total", "per_read"]
+
+
+def require_seconds(name: str, value: float) -> float:
+    """The value as a float, if it is a finite number of seconds above 0.
+
+    Raises: ConfigurationError naming the parameter.
+    """
+    seconds = _number(name, value)
+    if not math.isfinite(seconds) or seconds <= 0:
+        raise ConfigurationError(f"{name} must be a finite number of seconds above 0, not {value!r}; try 2.0")
+    return seconds
+
+
+def _number(name: str, value: object) -> float:
+    # float() would also take True and "2".
+    if isinstance(value, bool | str | bytes) or not hasattr(value, "__float__"):
+        raise ConfigurationError(f"{name} must be a number of seconds, not {value!r}")
+    return float(value)
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """The instant a budget ends.
+
+    at_s: instant on `clock`. limit_s: the budget it was made with, seconds, for messages.
+    """
+
+    at_s: float
+    limit_s: float
+    clock: Clock = field(default=WALL, repr=False)
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.at_s):
+            raise ConfigurationError(f"a deadline needs a finite instant, not {self.at_s!r}; leave it out for none")
+
+    @classmethod
+    def after(cls, budget_s: float, clock: Clock = WALL) -> Deadline:
+        """The deadline that ends a budget starting now. Raises: ConfigurationError unless finite and > 0."""
+        limit_s = require_seconds("decision timeout", budget_s)
+        return cls(at_s=clock.now() + limit_s, limit_s=limit_s, clock=clock)
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], clock: Clock = WALL) -> Deadline | None:
+        """The deadline that a graph's state carries, shrunk to the one in force around it; None without either.
+
+        Raises: ConfigurationError when the state holds anything but a finite number.
+        """
+        carried, outer = state.get(DEADLINE_KEY), current_deadline()
+        if carried is None:
+            return outer
+        at_s = _number(DEADLINE_KEY, carried)
+        if not math.isfinite(at_s):
+            raise ConfigurationError(f"{DEADLINE_KEY} must be a finite instant, not {carried!r}; leave it out for none")
+        if outer is not None and outer.at_s <= at_s:
+            return outer
+        return cls(at_s=at_s, limit_s=max(0.0, at_s - clock.now()), clock=clock)
+
+    def _repr_html_(self) -> str:
+        # Not what is left: to look at an object must not ask a clock, which may be of another time.
+        return f"<code>{escape(repr(self))}</code>"
+
+    def remaining(self) -> float:
+        """Seconds left; negative once the deadline has passed."""
+        return self.at_s - self.clock.now()
+
+    def passed(self) -> bool:
+        """Whether nothing is left. The instant of the deadline itself counts as passed, for every alternative."""
+        return self.remaining() <= 0
+
+    def cap(self, timeout_s: float | None) -> float:
+        """The smaller of a timeout and what is left, seconds; never negative."""
+        remaining_s = max(0.0, self.remaining())
+        return remaining_s if timeout_s is None else min(timeout_s, remaining_s)
+
+    def child(self, reserve_s: float = 0.0) -> Deadline:
+        """A deadline that ends `reserve_s` earlier, keeping that time for what comes after. It can only shrink."""
+        if not reserve_s >= 0 or math.isinf(reserve_s):
+            raise ConfigurationError(f"reserve_s must be 0 or more finite seconds, not {reserve_s!r}")
+        return Deadline(at_s=self.at_s - reserve_s, limit_s=self.limit_s - reserve_s, clock=self.clock)
+
+    def exceeded(self, role: str, source: str) -> DeadlineExceeded:
+        """The error for a call that was cut."""
+        elapsed_s = self.limit_s - self.remaining()
+        message = f"{role}: the deadline cut a call at {source}: {elapsed_s:.3f} s of a {self.limit_s:.3f} s budget"
+        return DeadlineExceeded(message, role=role, limit_s=self.limit_s, elapsed_s=elapsed_s, source=source)
+
+    def refused(self, role: str, source: str) -> BudgetRefused:
+        """The error for a call that was not started."""
+        remaining_s = self.remaining()
+        message = f"{role}: a call was refused at {source}: {remaining_s:.3f} s left of a {self.limit_s:.3f} s budget"
+        return BudgetRefused(
+            message, role=role, limit_s=self.limit_s, elapsed_s=self.limit_s - remaining_s, source=source
+        )
+
+
+class Allocation(Protocol):
+    """How a decision timeout is divided over the roles: a frozen, hashable dataclass; `allocation.py` has some.
+
+    name: level in the tables.
+    """
+
+    name: ClassVar[str]
+
+    def until_s(self, role: str, budget_s: float) -> float:
+        """Seconds after the start of a run of `budget_s` at which the role's allotment ends; at most `budget_s`."""
+        ...
+
+
+@dataclass(frozen=True)
+class PropagationPolicy:
+    """How a propagated deadline is applied to each call.
+
+    cap: "total" bounds everything a call does, trickled bytes included; "per_read" hands the client a timeout and
+        leaves it at that, which a client applies to each read anew (kept so that the difference can be shown).
+    floor_s: with this much left or less, a call is refused before it is sent.
+    reserve_s: kept for synthesis and validation; taken off the deadline of the roles before them.
+    retries: attempts after the first, within the budget only.
+    allocation: how the budget is divided over the roles; None for all of what is left to whoever asks.
+    commits_cut_agents: an agent that is cut hands over what it had found and said until then. Off, only agents that
+        finished do, as under an alternative that cancels from outside.
+    """
+
+    cap: CapKind = "total"
+    floor_s: float = 0.005
+    reserve_s: float = 0.0
+    retries: int = 1
+    allocation: Allocation | None = None
+    commits_cut_agents: bool = True
+
+    def __post_init__(self) -> None:
+        if self.cap not in ("total", "per_read"):
+            raise ConfigurationError(f"cap must be 'total' or 'per_read', not {self.cap!r}")
+        for name in ("floor_s", "reserve_s"):
+            value = getattr(self, name)
+            if not (value >= 0 and math.isfinite(value)):
+                raise ConfigurationError(f"{name} must be 0 or more finite seconds, not {value!r}")
+        if self.retries < 0:
+            raise ConfigurationError(f"retries must be 0 or more, not {self.retries!r}")
+
+
+_deadline: ContextVar[Deadline | None] = ContextVar("docmind_lab_deadline", default=None)
+_policy: ContextVar[PropagationPolicy | None] = ContextVar("docmind_lab_policy", default=None)
+_whole: ContextVar[Deadline | None] = ContextVar("docmind_lab_whole_budget", default=None)
+_DEFAULT_POLICY = PropagationPolicy()
+
+
+def current_deadline() -> Deadline | None:
+    """The deadline in force around the running code, None without one."""
+    return _deadline.get()
+
+
+def current_policy() -> PropagationPolicy:
+    """How a propagated deadline is to be applied here."""
+    return _policy.get() or _DEFAULT_POLICY
+
+
+class deadline_scope:  # noqa: N801 - used as the functions beside it are
+    """Put a deadline in force during a block; inside another one, the earlier of the two stays in force.
+
+    Entered for every read of a watched request, so it is no generator.
+    """
+
+    __slots__ = ("_deadline", "_token")
+
+    def __init__(self, deadline: Deadline | None) -> None:
+        self._deadline = deadline
+
+    def __enter__(self) -> Deadline | None:
+        outer, deadline = _deadline.get(), self._deadline
+        effective = outer if deadline is None or (outer is not None and outer.at_s <= deadline.at_s) else deadline
+        self._token = _deadline.set(effective)
+        return effective
+
+    def __exit__(self, *exc_info: object) -> None:
+        _deadline.reset(self._token)
+
+
+@contextlib.contextmanager
+def policy_scope(policy: PropagationPolicy, whole: Deadline | None = None) -> Iterator[None]:
+    """Apply propagated deadlines by this policy during a block.
+
+    whole: the deadline of the run, made with its whole budget, which the policy's allocation divides; without one
+    nothing is divided.
+    """
+    token, token_of_whole = _policy.set(policy), _whole.set(whole)
+    try:
+        yield
+    finally:
+        _whole.reset(token_of_whole)
+        _policy.reset(token)
+
+
+def allotted(deadline: Deadline, role: str) -> Deadline:
+    """The deadline that a role's work is held to by the allocation in force; `deadline` itself without one.
+
+    It is never later. Its `limit_s` is what the role has from now on when that of `deadline` is what is left of it.
+    """
+    allocation, whole = current_policy().allocation, _whole.get()
+    if allocation is None or whole is None:
+        return deadline
+    ends_at_s = whole.at_s - whole.limit_s + allocation.until_s(role, whole.limit_s)
+    return deadline.child(deadline.at_s - ends_at_s) if ends_at_s < deadline.at_s else deadline

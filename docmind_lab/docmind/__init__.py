@@ -1,0 +1,8 @@
+"""DocMind, the system that the lab was made for: a supervisor over five roles that answers from documents.
+
+documents    a user's documents as an index folder; the handbook
+retrieval    the index, strategies, router engines, questions, the retrieve_documents tool
+graphs       the supervisor graph and its agents
+system       clients, index, model and graph as one
+coordinator  one question in, one response out, within its budget
+"""

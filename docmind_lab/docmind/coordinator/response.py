@@ -1,0 +1,135 @@
+"""What a caller gets for a question, and how an outcome becomes it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from docmind_lab.alternatives.base import Outcome
+from docmind_lab.core.outcomes import TIMEOUT_REASONS
+from docmind_lab.experiments.measurement.derive import time_outside
+from docmind_lab.network.recorder import Recorder
+
+THREAD_BUSY = "thread_busy"
+"""Stop reason of a question whose turn on its thread did not come in time."""
+
+_TIMED_OUT = frozenset({*TIMEOUT_REASONS, THREAD_BUSY})
+_SHOWN_CHARACTERS = 400  # about five lines of a terminal; a notebook shows all of it
+
+
+@dataclass(frozen=True)
+class AgentResponse:
+    """The answer to one question.
+
+    content: the answer; when the budget ended first, what there was of it, or a sentence that says so.
+    sources: documents found, each a mapping with id, content, metadata, score.
+    metadata: thread_id, run_id, alternative, outcome, decision_timeout_s, overrun_s (late by; 0 in time); after a
+        timeout also reason="timeout" and cancel_reason; after a failure reason="error" and error_type.
+    validation_score: share of statements that validation found supported, 0 to 1; None if it never ran.
+    processing_time: seconds from the call to the response.
+    optimization_metrics: llm_calls, retrieval_calls, refused_calls, input_tokens, output_tokens (NaN when no response
+        counted them), coordination_overhead_s (time outside of all calls).
+    agent_decisions: what the agents decided, in order: {"agent", "decision"}.
+    fallback_used: the content is extracted from documents because the agents failed.
+    """
+
+    content: str
+    sources: tuple[Mapping[str, Any], ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    validation_score: float | None = None
+    processing_time: float = 0.0
+    optimization_metrics: Mapping[str, float] = field(default_factory=dict)
+    agent_decisions: tuple[Mapping[str, Any], ...] = ()
+    fallback_used: bool = False
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether the budget ended before the answer was there."""
+        return self.metadata.get("reason") == "timeout"
+
+    def __repr__(self) -> str:
+        shown = self.content if len(self.content) <= _SHOWN_CHARACTERS else f"{self.content[:_SHOWN_CHARACTERS]}…"
+        return f"{self._title()}\n{shown}"
+
+    def _repr_html_(self) -> str:
+        return f"<p><b>{escape(self._title())}</b></p><p>{escape(self.content)}</p>"
+
+    def _title(self) -> str:
+        how = [str(self.metadata.get("outcome", "")).replace("_", " "), f"in {self.processing_time:.2f} s"]
+        if "decision_timeout_s" in self.metadata:
+            how.append(f"of {self.metadata['decision_timeout_s']:g} s")
+        sources = len(self.sources)
+        parts = [" ".join(part for part in how if part), f"{sources} {'source' if sources == 1 else 'sources'}"]
+        if self.validation_score is not None:
+            parts.append(f"{self.validation_score:.0%} of the statements supported")
+        if self.fallback_used:
+            parts.append("extracted from documents: the agents failed")
+        return f"AgentResponse: {', '.join(parts)}"
+
+
+def stop_metadata(outcome: Outcome) -> dict[str, Any]:
+    """What the metadata say of a run that stopped short; nothing for an answer."""
+    if outcome.outcome == "answered":
+        return {"note": outcome.stop_reason} if outcome.stop_reason else {}
+    if outcome.stop_reason in _TIMED_OUT:
+        return {"reason": "timeout", "cancel_reason": outcome.stop_reason}
+    error = {"error_type": outcome.error_type} if outcome.error_type else {}
+    return {"reason": "error", "cancel_reason": outcome.stop_reason, **error}
+
+
+def content_of(outcome: Outcome, decision_timeout_s: float, refusal: str = "") -> str:
+    """The answer, the draft that a timeout left, or a sentence that says what happened.
+
+    Args:
+        outcome: Of the agents.
+        decision_timeout_s: The budget, in seconds.
+        refusal: Why a request was not sent; empty if all were.
+    """
+    if outcome.answer:
+        return outcome.answer
+    found = len(outcome.documents)
+    kept = f" {found} {'document was' if found == 1 else 'documents were'} found by then." if found else ""
+    if outcome.stop_reason == THREAD_BUSY:
+        return f"No answer: another question was still being answered on this thread for {decision_timeout_s:g} s."
+    if outcome.stop_reason in _TIMED_OUT:
+        return f"No answer within the decision timeout of {decision_timeout_s:g} s.{kept}"
+    why = outcome.error_type or outcome.stop_reason
+    return f"No answer: the agents failed ({f'{why}: {refusal}' if refusal else why}).{kept}"
+
+
+def fallback_content(failure: str, sentences: str) -> str:
+    """Sentences of documents, after the sentence that says that they are no answer of the agents."""
+    return f"{failure} These sentences of the documents share words with the question:\n\n{sentences}"
+
+
+def decisions_of(state: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """What router, planner and validation decided, as far as they came."""
+    decided = (("router", state.get("route")), ("planner", state.get("plan")), ("validation", state.get("validation")))
+    return tuple({"agent": f"{role}_agent", "decision": decision} for role, decision in decided if decision)
+
+
+def metrics_of(recorder: Recorder, returned_at: float) -> dict[str, float]:
+    """Numbers of one run, up to its return."""
+    snapshot = recorder.snapshot()
+    sent = [attempt for attempt in snapshot.attempts if attempt.outcome != "refused"]
+    calls = [
+        (event.detail["begun_at_s"], event.at - recorder.started_at)
+        for event in snapshot.events
+        if event.event == "call_ended"
+    ]
+    return {
+        "llm_calls": sum(attempt.call.kind == "llm" for attempt in sent),
+        "retrieval_calls": sum(attempt.call.kind == "retrieval" for attempt in sent),
+        "refused_calls": len(snapshot.attempts) - len(sent),
+        "input_tokens": _known_sum([attempt.input_tokens for attempt in sent]),
+        "output_tokens": _known_sum([attempt.output_tokens for attempt in sent]),
+        "coordination_overhead_s": time_outside(calls, returned_at - recorder.started_at),
+    }
+
+
+def _known_sum(counts: Sequence[int | None]) -> float:
+    known = [count for count in counts if count is not None]
+    return float(sum(known)) if known else math.nan

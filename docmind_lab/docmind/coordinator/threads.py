@@ -1,0 +1,53 @@
+"""Threads of a conversation: one query at a time on each, and a fence that keeps the ones before out."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from docmind_lab.alternatives.fence import Fence
+from docmind_lab.core.deadlines import Deadline
+
+
+@dataclass
+class _Turns:
+    """Whose turn it is on one thread. waiting: queries that hold or want it."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    waiting: int = 0
+
+
+class ConversationThreads:
+    """Keeps queries on one thread apart; queries on different threads never wait for each other."""
+
+    def __init__(self) -> None:
+        self._turns: dict[str, _Turns] = {}
+        self._guard = threading.Lock()
+
+    @contextlib.contextmanager
+    def turn(self, thread_id: str, deadline: Deadline) -> Iterator[Fence | None]:
+        """A fence that is open for the block and closed after it; None if the turn did not come by the deadline.
+
+        What a query leaves running when its block ends finds the fence closed, so the next one starts from
+        checkpoints that nobody else changes.
+        """
+        with self._guard:
+            turns = self._turns.setdefault(thread_id, _Turns())
+            turns.waiting += 1
+        try:
+            if not turns.lock.acquire(timeout=max(0.0, deadline.remaining())):
+                yield None
+                return
+            fence = Fence()
+            try:
+                yield fence
+            finally:
+                fence.close()
+                turns.lock.release()
+        finally:
+            with self._guard:
+                turns.waiting -= 1
+                if not turns.waiting:
+                    del self._turns[thread_id]

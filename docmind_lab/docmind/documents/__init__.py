@@ -1,0 +1,45 @@
+"""The library: a folder of the user's documents as a searchable index, and the handbook that comes with the package.
+
+    index_folder("papers")                      # papers/.docmind: incremental, survives being killed
+    library = open_library("papers")            # chunks, references, fingerprint
+    read_questions("questions.jsonl", topics=library.topics)
+
+documents.py       what reading a file gives: sections, links, passages
+text_files.py      .txt and .rst; bytes to text
+markdown_files.py  .md
+html_files.py      .html
+pdf_files.py       .pdf
+readers.py         which reader reads which file
+topics.py          names that can be cited; where links lead
+folder.py          the documents of a folder, and what is left out
+store.py           the index folder: passages and manifest, each there whole or not at all
+lock.py            one writer at a time
+indexing.py        index_folder
+opening.py         open_library
+places.py          where a library is and which, for other processes
+own_questions.py   the user's questions, with the documents that answers rest on
+handbook.py        load_project_docs
+"""
+
+from docmind_lab.docmind.documents.folder import Problem
+from docmind_lab.docmind.documents.handbook import load_project_docs
+from docmind_lab.docmind.documents.indexing import INDEX_FOLDER, MAX_FILE_BYTES, LibraryReport, Progress, index_folder
+from docmind_lab.docmind.documents.opening import Library, open_library
+from docmind_lab.docmind.documents.own_questions import read_questions
+from docmind_lab.docmind.documents.places import LibraryPlace
+from docmind_lab.docmind.documents.readers import SUFFIXES
+
+__all__ = [
+    "INDEX_FOLDER",
+    "MAX_FILE_BYTES",
+    "SUFFIXES",
+    "Library",
+    "LibraryPlace",
+    "LibraryReport",
+    "Problem",
+    "Progress",
+    "index_folder",
+    "load_project_docs",
+    "open_library",
+    "read_questions",
+]

@@ -1,0 +1,119 @@
+"""The documents of a folder: which files are read, in which order, and which are left out with a reason."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.docmind.documents.readers import SUFFIXES, suffix_of
+from docmind_lab.docmind.documents.topics import topic_of
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A file that is not in the library.
+
+    path: relative to the folder. reason: completes the sentence that begins with the path. remedy: what to do.
+    """
+
+    path: str
+    reason: str
+    remedy: str
+
+    def __str__(self) -> str:
+        # A file's name may hold what is no text (os.fsdecode's surrogates), or a line end.
+        path = self.path.encode("utf-8", "replace").decode()
+        return f"{path if path.isprintable() else repr(path)} {self.reason}: {self.remedy}"
+
+
+@dataclass(frozen=True)
+class FoundFile:
+    """A document in the folder. path: relative to the folder, with forward slashes. location: where to open it."""
+
+    topic: str
+    path: str
+    location: Path
+    status: os.stat_result = field(repr=False)
+
+
+@dataclass(frozen=True)
+class FoundFiles:
+    """The documents by topic, and what was left out."""
+
+    files: tuple[FoundFile, ...]
+    problems: tuple[Problem, ...]
+
+
+def find_documents(source: Path, *, excluded: Path, max_file_bytes: int) -> FoundFiles:
+    """The folder's documents in the order of their topics, whatever order the file system lists them in.
+
+    Left out without a word: hidden files and folders, other suffixes, the folder `excluded`, links to folders inside.
+    Left out as problems: links that leave the folder, files above `max_file_bytes`, what is not a file at all, and
+    what cannot be looked at.
+
+    Raises: ConfigurationError when there is no such folder, it cannot be read, or it holds no document.
+    """
+    if not source.is_dir():
+        what = "is a file; name the folder it is in" if source.exists() else "does not exist; check the path"
+        raise ConfigurationError(f"{source} {what}")
+    root = source.resolve()
+    files: list[FoundFile] = []
+    problems: list[Problem] = []
+    unlisted: list[OSError] = []
+    for folder, folders, names in os.walk(source, onerror=unlisted.append):
+        here = Path(folder)
+        shown = [name for name in folders if not name.startswith(".") and (here / name).resolve() != excluded]
+        folders[:] = [name for name in shown if not (here / name).is_symlink()]
+        for name in set(shown) - set(folders):
+            if not (here / name).resolve().is_relative_to(root):
+                problems.append(_leaves(_relative(here / name, source)))
+        for name in names:
+            if name.startswith(".") or suffix_of(name) not in SUFFIXES:
+                continue
+            found = _look_at(here / name, source, root, max_file_bytes)
+            if isinstance(found, FoundFile):
+                files.append(found)
+            else:
+                problems.append(found)
+    for error in unlisted:
+        if os.fspath(error.filename) == os.fspath(source):
+            raise ConfigurationError(f"{source} cannot be read ({error.strerror}); check its permissions") from error
+        problems.append(_refused(_relative(Path(error.filename), source), error))
+    if not files and not problems:
+        raise ConfigurationError(f"{source} holds no document; the kinds that are read are {', '.join(SUFFIXES)}")
+    return FoundFiles(
+        files=tuple(sorted(files, key=lambda file: file.topic)),
+        problems=tuple(sorted(problems, key=lambda problem: problem.path)),
+    )
+
+
+def _look_at(location: Path, source: Path, root: Path, max_file_bytes: int) -> FoundFile | Problem:
+    path = _relative(location, source)
+    try:
+        if location.is_symlink() and not location.resolve(strict=True).is_relative_to(root):
+            return _leaves(path)
+        status = location.stat()
+    except (OSError, RuntimeError) as error:  # RuntimeError: a link to itself, in Python up to 3.12
+        return _refused(path, error)
+    if not stat.S_ISREG(status.st_mode):
+        return Problem(path, "is not a file", "move it out of the folder")
+    if status.st_size > max_file_bytes:
+        limit, size = max_file_bytes / 1e6, status.st_size / 1e6
+        return Problem(path, f"has {size:.4g} MB, and the limit is {limit:g} MB", "split it, or raise the limit")
+    return FoundFile(topic_of(path), path, location, status)
+
+
+def _relative(location: Path, source: Path) -> str:
+    return location.relative_to(source).as_posix()
+
+
+def _leaves(path: str) -> Problem:
+    return Problem(path, "is a link that leaves the folder", "copy what it points to into the folder")
+
+
+def _refused(path: str, error: OSError | RuntimeError) -> Problem:
+    reason = getattr(error, "strerror", None) or "it is a link to itself"
+    return Problem(path, f"cannot be read ({reason})", "check that it is there and its permissions")

@@ -1,0 +1,99 @@
+"""A library: documents as chunks with the links between them, from an index folder or from pages at hand.
+
+library = open_library("papers")                     # as index_folder("papers") left it
+SearchIndex.build(client, library.chunks, collection="papers")
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from docmind_lab.core.errors import NoSuchRecord, RecordError
+from docmind_lab.docmind.documents import store
+from docmind_lab.docmind.documents.indexing import INDEX_FOLDER
+from docmind_lab.docmind.documents.store import Manifest, Passages
+from docmind_lab.docmind.documents.topics import resolved
+from docmind_lab.docmind.retrieval.corpus import Chunk
+
+_TRIES = 3
+
+
+@dataclass(frozen=True)
+class Library:
+    """Documents that can be searched.
+
+    chunks: by topic, then in document order. references: topic → topics that its links lead to, in order, each once;
+    topics without such links are left out. fingerprint: of both, equal for equal libraries in every process.
+    complete: False when the index was interrupted; index the folder again to finish it.
+    """
+
+    chunks: tuple[Chunk, ...]
+    references: Mapping[str, tuple[str, ...]]
+    fingerprint: str
+    complete: bool = True
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The documents, sorted."""
+        return tuple(sorted({chunk.topic for chunk in self.chunks}))
+
+
+def library_of(documents: Iterable[Passages], *, complete: bool = True) -> Library:
+    """The library of these documents, in the order of their topics."""
+    ordered = sorted(documents, key=lambda document: document.topic)
+    known = {document.topic for document in ordered}
+    chunks = tuple(
+        Chunk(id=f"{document.topic}#{ordinal}", topic=document.topic, section=section, text=text)
+        for document in ordered
+        for ordinal, (section, text) in enumerate(document.passages, start=1)
+    )
+    references = {}
+    for document in ordered:
+        targets = dict.fromkeys(resolved(link, known) for link in document.links)
+        if found := tuple(target for target in targets if target is not None and target != document.topic):
+            references[document.topic] = found
+    return Library(chunks, references, _fingerprint(chunks, references), complete)
+
+
+def open_library(directory: str | os.PathLike[str]) -> Library:
+    """The library of an index folder, or of a folder of documents that has its index inside.
+
+    It is read as of one instant, also while another process brings the index up to date.
+    Raises: RecordError when there is no index, it is damaged, or another version wrote it; with the remedy.
+    """
+    folder = Path(directory)
+    if not (folder / store.MANIFEST).exists() and (folder / INDEX_FOLDER / store.MANIFEST).exists():
+        folder /= INDEX_FOLDER
+    for _ in range(_TRIES):
+        manifest = store.read_manifest(folder)
+        if manifest is None:
+            raise NoSuchRecord(f"{directory} holds no index; make one with `docmind-lab index {directory}`")
+        try:
+            return library_of(_stored(folder, manifest), complete=manifest.complete)
+        except FileNotFoundError as error:
+            missing = error
+            # Swept away after a newer manifest took over: that one names what is there.
+            if store.read_manifest(folder) == manifest:
+                break
+    raise RecordError(f"{missing.filename} is missing; index the documents again") from missing
+
+
+def _stored(folder: Path, manifest: Manifest) -> list[Passages]:
+    return [
+        store.read_passages(folder, entry.key(topic))
+        for topic, entry in manifest.documents.items()
+        if entry.problem is None
+    ]
+
+
+def _fingerprint(chunks: Iterable[Chunk], references: Mapping[str, tuple[str, ...]]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for chunk in chunks:
+        digest.update("\x1f".join(("", chunk.id, chunk.topic, chunk.section, chunk.text)).encode())
+    for topic in sorted(references):
+        digest.update("\x1e".join(("", topic, *references[topic])).encode())
+    return digest.hexdigest()

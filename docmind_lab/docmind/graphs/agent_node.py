@@ -1,0 +1,187 @@
+"""One agent inside the supervisor graph: what it is handed, what it brings back, and what becomes of one that is cut.
+
+An agent may have a part of the budget to itself (an allocation, or all but a reserve). When that part is over and the
+run's own deadline is not, the agent is cut and the supervisor goes on without it; it is told so by a breadcrumb, which
+is nothing that the agent says. The end of the run's own deadline ends the run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+from uuid import uuid4
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import patch_config
+from langgraph.graph import END
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command
+
+from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, allotted, current_policy
+from docmind_lab.core.errors import BudgetError, DeadlineError
+from docmind_lab.docmind.graphs.build_params import NOT_GIVEN, SupervisorBuildParams
+from docmind_lab.docmind.graphs.handoff import HANDBACK_PREFIX, TASK_PREFIX, normalised_name
+from docmind_lab.docmind.graphs.history import whole_messages
+from docmind_lab.docmind.graphs.state import HANDED_DOWN
+from docmind_lab.network.recorder import current_recorder
+
+
+# A runnable, not a function for LangChain to wrap, and `input` is the name that it gives the parameter: supervisor.py
+# says why.
+class AgentNode(Runnable[Any, Command[Any]]):
+    """Runs one agent inside the parent graph and turns its result into a delta of the parent's state."""
+
+    name: str
+
+    def __init__(
+        self, agent: CompiledStateGraph[Any, Any, Any, Any], name: str, options: SupervisorBuildParams
+    ) -> None:
+        self.agent, self.name, self.options = agent, name, options
+
+    def invoke(
+        self,
+        input: dict[str, Any],  # noqa: A002 - LangChain's name for it
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> Command[Any]:
+        """What the agent brings back, and where the graph goes on."""
+        state = _with_deadline_of_run(input, config)
+        part = self._part(state)
+        last: Mapping[str, Any] = state
+        try:
+            # Streamed, so that what the agent had is kept when its budget ends in the middle.
+            for values in self.agent.stream(*_held_to(part, state, config), stream_mode="values"):
+                last = values
+        except BudgetError as error:
+            return self._cut(state, last, error, part)
+        return self._returned(state, last, part)
+
+    async def ainvoke(
+        self,
+        input: dict[str, Any],  # noqa: A002 - LangChain's name for it
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> Command[Any]:
+        """`invoke`, async."""
+        state = _with_deadline_of_run(input, config)
+        part = self._part(state)
+        last: Mapping[str, Any] = state
+        try:
+            async for values in self.agent.astream(*_held_to(part, state, config), stream_mode="values"):
+                last = values
+        except BudgetError as error:
+            return self._cut(state, last, error, part)
+        return self._returned(state, last, part)
+
+    @property
+    def role(self) -> str:
+        """Whose calls the agent's are."""
+        return self.name.removesuffix("_agent")
+
+    def _part(self, state: Mapping[str, Any]) -> Deadline | None:
+        """The end of the agent's part of the budget; None if it has all of what is left."""
+        deadline = Deadline.from_state(state)
+        part = None if deadline is None else allotted(deadline, self.role)
+        return None if part is deadline else part
+
+    def _returned(self, state: Mapping[str, Any], final: Mapping[str, Any], part: Deadline | None) -> Command[Any]:
+        # A tool that is cut says so to its model and does not raise.
+        if self._is_spent(part) and not self._is_spent(Deadline.from_state(state)):
+            self._note_spent(part)
+        return Command(goto=self.options.supervisor_name, update=self._delta(state, final))
+
+    def _cut(
+        self, state: Mapping[str, Any], last: Mapping[str, Any], error: BudgetError, part: Deadline | None
+    ) -> Command[Any]:
+        """What the agent had so far, and the end of the run; back to the supervisor if only its own part is over."""
+        delta = self._delta(state, last if current_policy().commits_cut_agents else state)
+        deadline = Deadline.from_state(state)
+        # Parts are of time only: what refuses for another budget refuses everybody.
+        has_part = isinstance(error, DeadlineError) and (part is not None or current_policy().reserve_s > 0)
+        if deadline is None or not has_part or self._is_spent(deadline):
+            return Command(goto=END, update={**delta, "stop_reason": error.stop_reason})
+        self._note_spent(part)
+        if self.name == self.options.answering_agent and not _has_spoken(self.name, state["messages"]):
+            return Command(goto=END, update={**delta, "stop_reason": error.stop_reason})
+        note = {"agent": self.name, "note": f"{self.name} had no time left for this; go on with what there is."}
+        messages = [*delta["messages"], *self._handed_back(json.dumps(note))]
+        return Command(goto=self.options.supervisor_name, update={**delta, "messages": messages})
+
+    def _is_spent(self, deadline: Deadline | None) -> bool:
+        """Whether too little is left for a request."""
+        return deadline is not None and deadline.remaining() <= current_policy().floor_s
+
+    def _note_spent(self, part: Deadline | None) -> None:
+        recorder = current_recorder()
+        if part is not None and recorder is not None:
+            recorder.event("allotment_spent", self.role, allotted_s=max(0.0, part.limit_s))
+
+    def _delta(self, state: Mapping[str, Any], final: Mapping[str, Any]) -> dict[str, Any]:
+        before = {message.id for message in state["messages"]}
+        new = [message for message in final["messages"] if message.id not in before]
+        delta = {
+            key: value for key, value in final.items() if key not in HANDED_DOWN and value != state.get(key, NOT_GIVEN)
+        }
+        return {**delta, "messages": self._reported(new)}
+
+    def _reported(self, new: Sequence[AnyMessage]) -> list[AnyMessage]:
+        # An agent that was cut may have asked for tools whose results never came.
+        messages = whole_messages([_named(message, self.name) for message in new if message.type != "human"])
+        if self.options.output_mode == "last_message":
+            messages = messages[_start_of_last(messages) :]
+        if self.options.adds_back_messages:
+            messages += self._handed_back(f"Successfully handed back to {self.options.supervisor_name}.")
+        return messages
+
+    def _handed_back(self, said: str) -> list[AnyMessage]:
+        """The breadcrumb of a return: a call without text, so that nobody takes it for what the agent says."""
+        supervisor = self.options.supervisor_name
+        call = ToolCall(name=HANDBACK_PREFIX + normalised_name(supervisor), args={}, id=f"back-{uuid4().hex}")
+        return [
+            AIMessage("", name=self.name, tool_calls=[call]),
+            ToolMessage(said, tool_call_id=call["id"], name=call["name"]),
+        ]
+
+
+def _with_deadline_of_run(state: dict[str, Any], config: RunnableConfig | None) -> dict[str, Any]:
+    """The agent's state with the deadline of the run under way.
+
+    What it was handed may come from a checkpoint, with the deadline of the run that was interrupted.
+    """
+    of_run = (config or {}).get("configurable", {}).get(DEADLINE_KEY)
+    return state if of_run is None else {**state, DEADLINE_KEY: of_run}
+
+
+def _held_to(
+    part: Deadline | None, state: dict[str, Any], config: RunnableConfig | None
+) -> tuple[dict[str, Any], RunnableConfig | None]:
+    """State and configuration with the deadline of the agent's own part, for it and for whatever is inside it."""
+    if part is None:
+        return state, config
+    return {**state, DEADLINE_KEY: part.at_s}, patch_config(config, configurable={DEADLINE_KEY: part.at_s})
+
+
+def _has_spoken(name: str, messages: Sequence[AnyMessage]) -> bool:
+    """Whether the agent has said anything since the question; a task is no question of its own."""
+    for message in reversed(messages):
+        if isinstance(message, HumanMessage) and not message.text.startswith(TASK_PREFIX):
+            return False
+        if isinstance(message, AIMessage) and message.name == name and message.text:
+            return True
+    return False
+
+
+def _start_of_last(messages: Sequence[AnyMessage]) -> int:
+    """Where the last message begins; a tool's result makes sense only with the message that asked for it."""
+    start = max(0, len(messages) - 1)
+    while start > 0 and isinstance(messages[start], ToolMessage):
+        start -= 1
+    return start
+
+
+def _named(message: AnyMessage, name: str) -> AnyMessage:
+    if isinstance(message, AIMessage) and not message.name:
+        return cast("AnyMessage", message.model_copy(update={"name": name}))
+    return message

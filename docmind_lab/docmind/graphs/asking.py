@@ -1,0 +1,80 @@
+"""A model asked from a plain node, on the path that agents' calls take: recorded, held to the deadline, retried in it.
+
+asking = Asking(model, ModelCalls("judge", request_timeout_s=180))
+message = yield asking.ask([HumanMessage("…")], state, system="You judge …")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain.agents.middleware import ModelRequest, ModelResponse
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
+
+from docmind_lab.docmind.graphs.model_calls import ModelCalls
+from docmind_lab.docmind.graphs.two_colours import Waiting
+
+
+@dataclass(frozen=True)
+class Asking:
+    """A model, and the path that its calls take. calls: of the role that asks."""
+
+    model: BaseChatModel
+    calls: ModelCalls
+
+    def ask(
+        self,
+        messages: Sequence[AnyMessage],
+        state: Mapping[str, Any],
+        *,
+        system: str = "",
+        tools: Sequence[Any] = (),
+    ) -> Waiting:
+        """The model's `AIMessage`.
+
+        state: of the graph that asks: its deadline, and its place in the run as `handoff_ordinal` and
+        `fan_out_index`. tools: offered to the model, as `bind_tools` takes them. Waited for, it raises what
+        `ModelCalls` raises: BudgetRefused, DeadlineExceeded, and what the client raises.
+        """
+        carried: Any = {"messages": [], **state}
+
+        def request() -> ModelRequest[Any]:
+            return ModelRequest(
+                model=self.model,
+                messages=list(messages),
+                system_message=SystemMessage(system) if system else None,
+                state=carried,
+            )
+
+        async def awaited() -> AIMessage:
+            return _said(await self.calls.awrap_model_call(request(), lambda made: _sent_async(made, tools)))
+
+        return Waiting(
+            lambda: _said(self.calls.wrap_model_call(request(), lambda made: _sent(made, tools))),
+            awaited,
+        )
+
+
+def _sent(request: ModelRequest[Any], tools: Sequence[Any]) -> ModelResponse[Any]:
+    return ModelResponse(result=[_bound(request, tools).invoke(_messages(request), **request.model_settings)])
+
+
+async def _sent_async(request: ModelRequest[Any], tools: Sequence[Any]) -> ModelResponse[Any]:
+    message = await _bound(request, tools).ainvoke(_messages(request), **request.model_settings)
+    return ModelResponse(result=[message])
+
+
+def _bound(request: ModelRequest[Any], tools: Sequence[Any]) -> Any:
+    return request.model.bind_tools(list(tools)) if tools else request.model
+
+
+def _messages(request: ModelRequest[Any]) -> list[Any]:
+    system = [] if request.system_message is None else [request.system_message]
+    return [*system, *request.messages]
+
+
+def _said(response: ModelResponse[Any]) -> AIMessage:
+    return next(message for message in response.result if isinstance(message, AIMessage))

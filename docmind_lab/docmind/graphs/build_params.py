@@ -1,0 +1,57 @@
+"""Options of the supervisor graph."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from docmind_lab.core.errors import ConfigurationError
+
+OutputMode = Literal["last_message", "full_history"]
+NOT_GIVEN: Final = object()
+
+
+@dataclass(frozen=True)
+class SupervisorBuildParams:
+    """Options of the supervisor graph.
+
+    output_mode: what an agent adds to the conversation: its "last_message" (the last two when the last is a tool's
+        result) or its "full_history". add_handoff_messages: leave breadcrumbs of each handoff in the conversation.
+    add_handoff_back_messages: deprecated; adds a breadcrumb when an agent returns.
+    max_concurrent_agents: agents that run side by side after one message; None for the machine's own limit.
+    max_visits: handoffs to the same agent in one run; more are refused with an error the model can see.
+    answering_agent: who writes the answer. If its part of the time ends before it has said anything, the run ends with
+        what there is, since nothing could be validated or passed on; of any other agent the run goes on without it.
+    """
+
+    supervisor_name: str = "supervisor"
+    output_mode: OutputMode = "last_message"
+    add_handoff_messages: bool = True
+    add_handoff_back_messages: Any = NOT_GIVEN
+    max_concurrent_agents: int | None = 3
+    max_visits: int = 3
+    answering_agent: str = ""
+
+    def __post_init__(self) -> None:
+        mode: str = self.output_mode
+        if mode == "structured":
+            raise ConfigurationError(
+                "output_mode 'structured' is not supported: structured data belongs in the graph's state "
+                "(state_schema) or in an agent's response_format; use 'last_message' or 'full_history'"
+            )
+        if mode not in ("last_message", "full_history"):
+            raise ConfigurationError(f"output_mode must be 'last_message' or 'full_history', not {self.output_mode!r}")
+        if self.add_handoff_back_messages is not NOT_GIVEN:
+            warnings.warn(
+                "add_handoff_back_messages is deprecated; use add_handoff_messages", DeprecationWarning, stacklevel=3
+            )
+        if self.max_concurrent_agents is not None and self.max_concurrent_agents < 1:
+            raise ConfigurationError(f"max_concurrent_agents must be 1 or more, not {self.max_concurrent_agents}")
+        if self.max_visits < 1:
+            raise ConfigurationError(f"max_visits must be 1 or more, not {self.max_visits}")
+
+    @property
+    def adds_back_messages(self) -> bool:
+        """Whether breadcrumbs of returning agents are added."""
+        return self.add_handoff_back_messages is not NOT_GIVEN and bool(self.add_handoff_back_messages)

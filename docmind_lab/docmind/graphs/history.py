@@ -1,0 +1,128 @@
+"""The conversation as a model may see it: tool calls with their results, short enough, and counted.
+
+    whole_messages     leaves out tool calls without results and results without calls
+    TrimHistory        middleware that keeps the conversation short
+    CallMetrics        middleware that counts messages and tokens per role
+
+The middleware works alike in sync and async agents.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from itertools import takewhile
+from typing import Any
+
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import AIMessage, AnyMessage, RemoveMessage, ToolMessage
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.docmind.graphs.state import MultiAgentGraphState
+
+# Content blocks by which providers repeat a tool call in a message's content; the id is under one of these keys.
+_CALL_BLOCKS = frozenset({"tool_use", "tool_call", "function_call"})
+
+
+def asking_only(message: AIMessage, call_ids: Collection[str | None]) -> AIMessage:
+    """The message with those of its tool calls alone, wherever the provider has put the others."""
+    content = message.content
+    if not isinstance(content, str):
+        content = [block for block in content if not _is_other_call(block, call_ids)]
+    return message.model_copy(
+        update={
+            "content": content,
+            "tool_calls": [call for call in message.tool_calls if call["id"] in call_ids],
+            "invalid_tool_calls": [],
+            "additional_kwargs": {k: v for k, v in message.additional_kwargs.items() if k != "tool_calls"},
+        }
+    )
+
+
+def _is_other_call(block: str | Mapping[Any, Any], call_ids: Collection[str | None]) -> bool:
+    if isinstance(block, str) or block.get("type") not in _CALL_BLOCKS:
+        return False
+    return block.get("call_id", block.get("id")) not in call_ids
+
+
+def whole_messages(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """The messages without tool calls that have no result after them, and without results that nobody asked for.
+
+    A message that says nothing but such calls is left out.
+    """
+    whole: list[AnyMessage] = []
+    for position, message in enumerate(messages):
+        if isinstance(message, ToolMessage):
+            continue
+        if not isinstance(message, AIMessage) or not message.tool_calls:
+            whole.append(message)
+            continue
+        asked = {call["id"] for call in message.tool_calls}
+        after = takewhile(lambda m: isinstance(m, ToolMessage), messages[position + 1 :])
+        results = {m.tool_call_id: m for m in after if isinstance(m, ToolMessage) and m.tool_call_id in asked}
+        if len(results) < len(asked):
+            message = asking_only(message, results)
+        if results or message.text:
+            whole += [message, *results.values()]
+    return whole
+
+
+def kept_messages(messages: Sequence[AnyMessage], keep: int) -> list[AnyMessage]:
+    """The last `keep` messages or a few more, tool calls and results whole, after the user's latest message before.
+
+    The user's message comes along because without it nobody knows what the rest is about.
+    """
+    start = max(0, len(messages) - keep)
+    while start > 0 and isinstance(messages[start], ToolMessage):
+        start -= 1
+    question = [message for message in messages[:start] if message.type == "human"][-1:]
+    return whole_messages([*question, *messages[start:]])
+
+
+class TrimHistory(AgentMiddleware[MultiAgentGraphState, Any, Any]):
+    """Before a model call, keeps what `kept_messages` keeps.
+
+    The history is replaced (`RemoveMessage(id=REMOVE_ALL_MESSAGES)`), not added to.
+    """
+
+    def __init__(self, keep: int = 40) -> None:
+        super().__init__()
+        if keep < 2:
+            raise ConfigurationError(f"keep must be 2 or more messages, not {keep}")
+        self.keep = keep
+
+    def before_model(self, state: MultiAgentGraphState, runtime: Any) -> dict[str, Any] | None:
+        """The replacement of the history, None when it is short enough."""
+        messages = state["messages"]
+        if len(messages) <= self.keep:
+            return None
+        return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *kept_messages(messages, self.keep)]}
+
+    async def abefore_model(self, state: MultiAgentGraphState, runtime: Any) -> dict[str, Any] | None:
+        """`before_model`, async."""
+        return self.before_model(state, runtime)
+
+
+class CallMetrics(AgentMiddleware[MultiAgentGraphState, Any, Any]):
+    """After each model call, counts messages, tool calls and output tokens of a role in `counts`."""
+
+    def __init__(self, role: str) -> None:
+        super().__init__()
+        self.role = role
+        self.counts: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def after_model(self, state: MultiAgentGraphState, runtime: Any) -> None:
+        """Count the newest message."""
+        message = state["messages"][-1]
+        usage: Mapping[str, Any] = getattr(message, "usage_metadata", None) or {}
+        tool_calls, tokens = len(getattr(message, "tool_calls", ())), usage.get("output_tokens", 0)
+        # A role that was handed several tasks at once counts from several threads.
+        with self._lock:
+            self.counts.update(messages=1, tool_calls=tool_calls, output_tokens=tokens)
+
+    async def aafter_model(self, state: MultiAgentGraphState, runtime: Any) -> None:
+        """`after_model`, async."""
+        self.after_model(state, runtime)

@@ -1,0 +1,244 @@
+"""Middleware around every model call of a role: observes the call, and holds it to the deadline of the state.
+
+The second budgets of the run, whose meter is in force around it, are charged here too, and enforced if the meter is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import httpx2
+import openai
+from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
+
+from docmind_lab.core.budgets import ReplyCap, current_meter
+from docmind_lab.core.clock import Clock
+from docmind_lab.core.deadlines import Deadline, PropagationPolicy, current_policy, deadline_scope
+from docmind_lab.core.errors import BudgetError
+from docmind_lab.core.randomness import keyed_uniform
+from docmind_lab.core.wall_clock import WALL
+from docmind_lab.docmind.graphs.client_retries import RetriesOff
+from docmind_lab.docmind.graphs.spending import budget_of, capped, reply_cap, settle, unbound
+from docmind_lab.docmind.graphs.state import MultiAgentGraphState
+from docmind_lab.network.recorder import current_recorder, position_of, refusal_detail
+
+# These leave the reserve to synthesis and validation, which come after them.
+_ROLES_BEFORE_SYNTHESIS = frozenset({"router", "planner", "retrieval"})
+
+# What a model call fails with: the openai client's errors; a body that is not JSON, which it lets through; and the
+# network's own, when a stream breaks after it was opened.
+_FAILURES = (openai.OpenAIError, json.JSONDecodeError, httpx2.HTTPError)
+_TIMEOUTS = (openai.APITimeoutError, httpx2.TimeoutException)
+_RETRYABLE = (
+    openai.RateLimitError,
+    openai.InternalServerError,
+    openai.APIConnectionError,
+    json.JSONDecodeError,
+    httpx2.TransportError,
+)
+_FIRST_BACKOFF_S = 0.5  # as the openai client's own first wait, so that the two differ in the budget only
+
+
+@dataclass(frozen=True)
+class _Budget:
+    """The deadline of one model call and how it is applied."""
+
+    deadline: Deadline
+    policy: PropagationPolicy
+
+    def is_spent(self) -> bool:
+        """Whether too little is left for a request."""
+        return self.deadline.remaining() <= self.policy.floor_s
+
+    def wait_before_retry(self, error: BaseException, attempt: int, role: str) -> float | None:
+        """Seconds to wait before another attempt; None when there must not be one."""
+        if attempt > self.policy.retries or isinstance(error, _TIMEOUTS):
+            return None
+        if not isinstance(error, _RETRYABLE):
+            return None
+        wait_s = _retry_after(error)
+        if wait_s is None:
+            wait_s = _FIRST_BACKOFF_S * 2 ** (attempt - 1) * (1 - 0.25 * keyed_uniform("backoff", role, attempt))
+        # An attempt that begins with nothing left cannot end in time: it is not started.
+        return wait_s if wait_s < self.deadline.remaining() - self.policy.floor_s else None
+
+
+def _retry_after(error: BaseException) -> float | None:
+    response = getattr(error, "response", None)
+    value = response.headers.get("retry-after") if response is not None else None
+    try:
+        return None if value is None else max(0.0, float(value))
+    except ValueError:
+        return None
+
+
+class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
+    """Opens a recorded call around each model call, and enforces the deadline if the state carries one.
+
+    role: whose calls these are. request_timeout_s: cap of one request under propagation, besides the deadline and
+    the model's own timeout. clock: what the deadline's instant is read on and what sync retries wait on.
+    async_sleep: what async retries wait on.
+
+    With a deadline: a call with no budget left is refused before it is sent (`BudgetRefused`); the client's own
+    retries are off and ours stay within the budget; what is cut surfaces as `DeadlineExceeded`, and nothing of the
+    call keeps running on this side. Without one: the request goes out exactly as the client would send it.
+
+    With a meter that is enforced: a call whose tokens, calls or cost are spent is refused (`SpendingRefused`), retries
+    one by one; replies of an OpenAI model are cut at the tokens that are left.
+    """
+
+    state_schema = MultiAgentGraphState
+
+    def __init__(
+        self,
+        role: str,
+        *,
+        request_timeout_s: float | None = None,
+        clock: Clock = WALL,
+        async_sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        super().__init__()
+        self.role, self.request_timeout_s, self.clock, self.async_sleep = role, request_timeout_s, clock, async_sleep
+        self._without_client_retries = RetriesOff()
+
+    @property
+    def name(self) -> str:
+        """Unique per role, as LangChain asks of the middleware of one agent."""
+        return f"ModelCalls[{self.role}]"
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """One model call, sync."""
+        budget = self._budget(request)
+        with self._recorded(request, budget):
+            attempt = 0
+            while True:
+                attempt += 1
+                cap = reply_cap(request)
+                try:
+                    with _enforced(budget):
+                        response = handler(self._bounded(request, budget, cap))
+                except _FAILURES as error:
+                    self.clock.sleep(self._wait_before_retry(error, budget, attempt))
+                    self._raise_if_spent(error, budget)
+                    self._admit_retry(error, budget)
+                else:
+                    settle(response, self.role, cap)
+                    return response
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        """One model call, async."""
+        budget = self._budget(request)
+        with self._recorded(request, budget):
+            attempt = 0
+            while True:
+                attempt += 1
+                cap = reply_cap(request)
+                try:
+                    with _enforced(budget):
+                        response = await handler(self._bounded(request, budget, cap))
+                except _FAILURES as error:
+                    await self.async_sleep(self._wait_before_retry(error, budget, attempt))
+                    self._raise_if_spent(error, budget)
+                    self._admit_retry(error, budget)
+                else:
+                    settle(response, self.role, cap)
+                    return response
+
+    def _budget(self, request: ModelRequest[Any]) -> _Budget | None:
+        deadline = Deadline.from_state(request.state, self.clock)
+        if deadline is None:
+            return None
+        policy = current_policy()
+        if self.role in _ROLES_BEFORE_SYNTHESIS:
+            deadline = deadline.child(policy.reserve_s)
+        return _Budget(deadline, policy)
+
+    @contextlib.contextmanager
+    def _recorded(self, request: ModelRequest[Any], budget: _Budget | None) -> Iterator[None]:
+        recorder = current_recorder()
+        position = position_of(request.state)
+        try:
+            _admit(self.role, budget)
+        except BudgetError as error:
+            if recorder is not None:
+                recorder.refuse("llm", self.role, position, budget=budget_of(error))
+            raise
+        if recorder is None:
+            yield
+            return
+        with recorder.call("llm", self.role, position, cap_from_deadline=budget is not None):
+            yield
+
+    def _bounded(self, request: ModelRequest[Any], budget: _Budget | None, cap: ReplyCap | None) -> ModelRequest[Any]:
+        request = capped(request, cap)
+        if budget is None:
+            return request
+        own = (self.request_timeout_s, request.model_settings.get("timeout"), _model_timeout(request.model))
+        timeouts = [timeout_s for timeout_s in own if isinstance(timeout_s, int | float)]
+        settings = {**request.model_settings, "timeout": budget.deadline.cap(min(timeouts, default=None))}
+        return request.override(model=self._without_client_retries(request.model), model_settings=settings)
+
+    def _wait_before_retry(self, error: Exception, budget: _Budget | None, attempt: int) -> float:
+        """Seconds to wait before another attempt; raises what the call ends with if there must not be one."""
+        if budget is None:
+            raise error
+        self._raise_if_spent(error, budget)
+        wait_s = budget.wait_before_retry(error, attempt, self.role)
+        if wait_s is None:
+            raise error
+        # Looked at before the wait too: who waits for a call that will be refused keeps its caller waiting for nothing.
+        meter = current_meter()
+        if meter is not None and (refusal := meter.refusal(self.role, "middleware")) is not None:
+            self._raise_refused(refusal, error)
+        recorder = current_recorder()
+        if recorder is not None:
+            recorder.event("retry", self.role, kind="llm", attempt=attempt, wait_s=wait_s)
+        return wait_s
+
+    def _raise_if_spent(self, error: Exception, budget: _Budget | None) -> None:
+        if budget is None or not budget.is_spent():
+            return
+        recorder = current_recorder()
+        if recorder is not None:
+            recorder.event("deadline_cut", self.role, kind="llm", source="network")
+        raise budget.deadline.exceeded(self.role, "network") from error
+
+    def _admit_retry(self, error: Exception, budget: _Budget | None) -> None:
+        """Count another attempt. Raises: SpendingRefused if others have spent what was left."""
+        try:
+            _admit(self.role, budget)
+        except BudgetError as refusal:
+            self._raise_refused(refusal, error)
+
+    def _raise_refused(self, refusal: BudgetError, error: Exception) -> NoReturn:
+        recorder = current_recorder()
+        if recorder is not None:
+            recorder.event("refused", self.role, **refusal_detail("llm", budget_of(refusal)))
+        raise refusal from error
+
+
+def _admit(role: str, budget: _Budget | None) -> None:
+    """Count a request that is sent next. Raises: BudgetRefused, SpendingRefused when nothing is left for one."""
+    if budget is not None and budget.is_spent():
+        raise budget.deadline.refused(role, "middleware")
+    meter = current_meter()
+    if meter is not None:
+        meter.admit(role, "middleware")
+
+
+def _enforced(budget: _Budget | None) -> contextlib.AbstractContextManager[Deadline | None]:
+    """What the network seam holds the call to; under a per-read cap it is left to the client's timeout."""
+    return deadline_scope(budget.deadline if budget is not None and budget.policy.cap == "total" else None)
+
+
+def _model_timeout(model: Any) -> Any:
+    return getattr(unbound(model), "request_timeout", None)

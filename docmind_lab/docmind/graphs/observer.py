@@ -1,0 +1,124 @@
+"""Seeing a graph at work without touching it: callbacks for its nodes, what its nodes hand to threads, and a
+checkpointer that notes each put.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+from uuid import UUID
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import var_child_runnable_config
+from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START
+
+from docmind_lab.network.recorder import Recorder, current_recorder
+
+# LangGraph tags the run of a node itself, and only that, with the step it belongs to.
+_NODE_TAG = "graph:step:"
+Result = TypeVar("Result")
+
+
+def is_node(tags: Sequence[str] | None) -> bool:
+    """Whether LangGraph has tagged a run of callbacks as that of a node."""
+    return any(tag.startswith(_NODE_TAG) for tag in tags or ())
+
+
+def node_names(metadata: Mapping[str, Any] | None) -> list[str]:
+    """The nodes that a run of callbacks is in, from the outermost to the innermost; [""] outside."""
+    path = str((metadata or {}).get("langgraph_checkpoint_ns", ""))
+    return [part.partition(":")[0] for part in path.split("|")]
+
+
+def role_of(node: str) -> str:
+    """A node's name as a role of the tables."""
+    return "" if node == START else node.removesuffix("_agent")
+
+
+def as_thread_work(function: Callable[..., Result], *arguments: Any, **options: Any) -> Result:
+    """The function's result, called in a thread that has the context of whoever waits: work of its node until it ends.
+
+    Where no run is recorded, it is only called.
+    """
+    recorder = current_recorder()
+    if recorder is None:
+        return function(*arguments, **options)
+    names = node_names((var_child_runnable_config.get() or {}).get("metadata"))
+    with recorder.thread_work(role_of(names[0]), "/".join(names)):
+        return function(*arguments, **options)
+
+
+class RunCallbacks(BaseCallbackHandler):
+    """Tells a recorder when nodes of any depth, and the graph as a whole, begin and end.
+
+    It runs in the thread or task of the node (`run_inline`), so an orphaned node still reports its end. A cancelled one
+    ends with its task, and what it has left in a thread later (`Recorder.thread_work`).
+    """
+
+    run_inline = True
+    ignore_llm = True
+    ignore_chat_model = True
+    ignore_retriever = True
+    ignore_agent = True
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
+        self._nodes: dict[UUID, tuple[str, str]] = {}
+
+    def on_chain_start(
+        self,
+        serialized: Mapping[str, Any] | None,
+        inputs: Any,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        tags: Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Something began: a node if LangGraph tagged it so, the graph if it has no parent."""
+        if parent_run_id is None:
+            self._recorder.work_started(run_id, "graph")
+        elif is_node(tags):
+            names = node_names(metadata)
+            if names[-1] == START:
+                return  # where a graph is entered, not a node that anyone wrote
+            role, path = role_of(names[0]), "/".join(names)
+            self._nodes[run_id] = (role, path)
+            self._recorder.work_started(run_id, path)
+            self._recorder.event("node_started", role, node=path)
+
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """Something ended well."""
+        self._ended(run_id, "ok")
+
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """Something ended with an exception, cancellation included."""
+        self._ended(run_id, type(error).__name__)
+
+    def _ended(self, run_id: UUID, outcome: str) -> None:
+        node = self._nodes.pop(run_id, None)
+        if node is not None:
+            self._recorder.event("node_ended", node[0], node=node[1], outcome=outcome)
+        self._recorder.work_ended(run_id)
+
+
+class ObservedSaver(InMemorySaver):
+    """`InMemorySaver` that notes every put with the recorder of the run it belongs to."""
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Note the put, then put."""
+        recorder = current_recorder()
+        if recorder is not None:
+            recorder.event("checkpoint_put", step=metadata.get("step", 0))
+        return super().put(config, checkpoint, metadata, new_versions)

@@ -1,0 +1,61 @@
+"""Retrieval: the corpus, its index in Qdrant, the ways to search it, and the questions with known answers.
+
+corpus.py      Chunk; the language reference as chunks, and its cross references
+encoders.py    BM25 and LSA, fitted on the chunks
+index.py       SearchIndex: a Qdrant collection with its encoders
+results.py     documents made of points, without paths and blobs
+strategies.py  sparse, dense, hybrid, hierarchical and graph search, sync and async
+tool.py        the retrieve_documents tool: its payload, its budget
+injection.py   asking an injected router engine first, within its share of the budget
+source_nodes.py  documents made of what a router answers
+router.py      a router engine over the strategies, which chooses by words or by a model
+llamaindex.py  our index as a LlamaIndex retriever (optional extra)
+questions.py   forty questions with gold topics and facts, and their scores
+"""
+
+from docmind_lab.docmind.retrieval.corpus import (
+    Chunk,
+    chunk_pages,
+    language_references,
+    load_language_reference,
+    split_text,
+    topic_references,
+)
+from docmind_lab.docmind.retrieval.encoders import DenseEncoder, SparseEncoder, TextEncoder
+from docmind_lab.docmind.retrieval.index import SearchIndex
+from docmind_lab.docmind.retrieval.llamaindex import llamaindex_retriever
+from docmind_lab.docmind.retrieval.questions import Question, answer_score, load_questions, source_recall
+from docmind_lab.docmind.retrieval.results import RetrievedDocument, clean_metadata
+from docmind_lab.docmind.retrieval.router import ModelSelector, RouterEngine, RuleSelector
+from docmind_lab.docmind.retrieval.strategies import STRATEGIES, build_query, search, search_async
+from docmind_lab.docmind.retrieval.tool import RetrievalResources, create_retrieve_documents, retrieve_documents
+
+__all__ = [
+    "STRATEGIES",
+    "Chunk",
+    "DenseEncoder",
+    "ModelSelector",
+    "Question",
+    "RetrievalResources",
+    "RetrievedDocument",
+    "RouterEngine",
+    "RuleSelector",
+    "SearchIndex",
+    "SparseEncoder",
+    "TextEncoder",
+    "answer_score",
+    "build_query",
+    "chunk_pages",
+    "clean_metadata",
+    "create_retrieve_documents",
+    "language_references",
+    "llamaindex_retriever",
+    "load_language_reference",
+    "load_questions",
+    "retrieve_documents",
+    "search",
+    "search_async",
+    "source_recall",
+    "split_text",
+    "topic_references",
+]

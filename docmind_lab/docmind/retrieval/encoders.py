@@ -1,0 +1,224 @@
+"""Texts as vectors: BM25 weights for exact words, and LSA for words that keep the same company.
+
+    sparse = SparseEncoder.fit(texts)
+    sparse.encode_query("yield from")   # SparseVector(indices=[…], values=[1.0, …])
+    dense = DenseEncoder.fit(texts)
+    dense.encode("yield from")          # 96 floats of length 1, or all zero if no word is known
+
+Both are fitted on the documents when an index is built, both are deterministic: equal texts give equal vectors in
+every process. Neither downloads a model, and neither changes after it was fitted, so threads may share them.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import bm25s
+import numpy as np
+import snowballstemmer
+from numpy.typing import NDArray
+from qdrant_client.models import SparseVector
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import svds
+
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.keyword_terms import keyword_terms
+
+MAXIMUM_DIMENSION = 96
+"""Of the LSA space: past about a hundred, a few hundred short passages add noise, and a query costs more."""
+
+# Vectors are stored and compared as 32-bit floats, which carry seven digits; the last one differs between builds of
+# the linear algebra library, and must not reach a table.
+_DIGITS = 6
+
+
+def tokenise(text: str) -> list[str]:
+    """The text's words in order: lower case, two letters or more, without English stop words, stemmed.
+
+    Source: bm25s' tokenizer and stop words (Lucene's list of 33), Snowball's English stemmer.
+    """
+    (tokens,) = bm25s.tokenize([text], stopwords="en", stemmer=_stem_all, return_ids=False, show_progress=False)
+    return list(tokens)
+
+
+def _stem_all(words: Sequence[str]) -> list[str]:
+    return [_stem(word) for word in words]
+
+
+@functools.lru_cache(maxsize=2**15)  # Stemming is most of the cost of an index, and words repeat.
+def _stem(word: str) -> str:
+    # A stemmer keeps the word it works on in itself: one that is shared would let two threads corrupt each other's.
+    return str(snowballstemmer.stemmer("english").stemWord(word))
+
+
+def token_id(token: str) -> int:
+    """A stable 32-bit id for a token, so that documents and queries need no shared vocabulary.
+
+    Two tokens share an id with probability 2⁻³²; over ten thousand words, about one pair in eighty corpora.
+    """
+    return int.from_bytes(hashlib.blake2b(token.encode(), digest_size=4).digest())
+
+
+@dataclass(frozen=True)
+class SparseEncoder:
+    """BM25's document side; the inverse document frequency is Qdrant's part (`Modifier.IDF`, on the query).
+
+    average_length: tokens per document, fitted. k1: how soon repeats of a word stop counting. b: how much long
+    documents are discounted, 0 to 1. The values of k1 and b are Robertson and Zaragoza's (2009) usual choice.
+    """
+
+    name: ClassVar[str] = "bm25"
+
+    average_length: float
+    k1: float = 1.2
+    b: float = 0.75
+
+    def __post_init__(self) -> None:
+        if not self.average_length > 0:
+            raise ConfigurationError(
+                f"average_length must be above 0, not {self.average_length}: fit on texts with words"
+            )
+        if not self.k1 >= 0:
+            raise ConfigurationError(f"k1 must be 0 or more, not {self.k1}")
+        if not 0 <= self.b <= 1:
+            raise ConfigurationError(f"b must be between 0 and 1, not {self.b}")
+
+    @classmethod
+    def fit(cls, texts: Sequence[str], *, k1: float = 1.2, b: float = 0.75) -> SparseEncoder:
+        """An encoder for documents like these. Raises ConfigurationError if no text has a word."""
+        lengths = [len(tokenise(text)) for text in texts]
+        return cls(average_length=sum(lengths) / len(lengths) if lengths else 0.0, k1=k1, b=b)
+
+    def encode_document(self, text: str) -> SparseVector:
+        """Term-frequency weights, each below k1 + 1; indices ascend. Empty for a text without words."""
+        tokens = tokenise(text)
+        discount = self.k1 * (1 - self.b + self.b * len(tokens) / self.average_length)
+        # Keywords that are stop words elsewhere do not count in the length: other words weigh what they would without.
+        counts = Counter(token_id(token) for token in (*tokens, *_other_terms(text, tokens).elements()))
+        return _sparse_vector({index: n * (self.k1 + 1) / (n + discount) for index, n in counts.items()})
+
+    def encode_query(self, text: str) -> SparseVector:
+        """Weight 1 for each different word; indices ascend. Empty for a text without words."""
+        tokens = tokenise(text)
+        return _sparse_vector({token_id(token): 1.0 for token in (*tokens, *_other_terms(text, tokens))})
+
+
+def _other_terms(text: str, tokens: Sequence[str]) -> Counter[str]:
+    """Keywords of the text that are no tokens of it, being stop words."""
+    return Counter({term: count for term, count in keyword_terms(text).items() if term not in tokens})
+
+
+def _sparse_vector(weights: Mapping[int, float]) -> SparseVector:
+    indices = sorted(weights)
+    return SparseVector(indices=indices, values=[round(weights[index], _DIGITS) for index in indices])
+
+
+class TextEncoder(Protocol):
+    """Texts as dense vectors: what an index needs of an encoder, LSA or an embedding model of a user's own.
+
+    name: names the vector in the collection and tells one encoder from another, so a model's own name. An index built
+    with another name or dimension is built anew.
+    """
+
+    @property
+    def name(self) -> str:
+        """Name of the vector."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in each vector."""
+        ...
+
+    def encode(self, text: str) -> list[float]:
+        """The text's vector; all zero for a text that the encoder knows nothing of."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class DenseEncoder:
+    """LSA: tf-idf rows projected on the leading right singular vectors of the documents' matrix.
+
+    columns: token → column. weights: idf per column. components: columns × dimension, float64.
+    Source: Deerwester et al. (1990), with 1 + ln(tf) and smoothed idf as weights.
+    """
+
+    name: ClassVar[str] = "lsa"
+
+    columns: Mapping[str, int]
+    weights: NDArray[np.float64]
+    components: NDArray[np.float64]
+
+    @classmethod
+    def fit(cls, texts: Sequence[str], *, dimension: int = MAXIMUM_DIMENSION) -> DenseEncoder:
+        """An encoder fitted on the documents; its dimension is less than asked for when they are few.
+
+        Raises ConfigurationError if no text has a word, or the dimension is below 1.
+        """
+        if dimension < 1:
+            raise ConfigurationError(f"dimension must be 1 or more, not {dimension}")
+        counts = [Counter(tokenise(text)) for text in texts]
+        frequency = Counter(token for count in counts for token in count)
+        if not frequency:
+            raise ConfigurationError("texts must hold at least one word that is not a stop word")
+        columns = {token: column for column, token in enumerate(sorted(frequency))}
+        weights = np.array([np.log((1 + len(texts)) / (1 + frequency[token])) + 1 for token in columns])
+        rows = [_weigh(count, columns, weights) for count in counts]
+        matrix = csr_array(
+            (
+                np.concatenate([values for _, values in rows]),
+                np.concatenate([indices for indices, _ in rows]),
+                np.cumsum([0, *(len(indices) for indices, _ in rows)]),
+            ),
+            shape=(len(texts), len(columns)),
+        )
+        return cls(columns=columns, weights=weights, components=_right_vectors(matrix, dimension))
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in each vector."""
+        return int(self.components.shape[1])
+
+    def encode(self, text: str) -> list[float]:
+        """The text's place in the space, of length 1.
+
+        All zero when the documents have none of its words. A zero vector has no direction and so no neighbours:
+        whoever searches leaves the dense part out, which is a result and not an error.
+        """
+        indices, values = _weigh(Counter(tokenise(text)), self.columns, self.weights)
+        projected = values @ self.components[indices]
+        length = float(np.linalg.norm(projected))
+        # A word that the kept components do not see projects to rounding noise, which must not be blown up to 1.
+        if length < 1e-9:
+            return [0.0] * self.dimension
+        return [round(float(value), _DIGITS) for value in projected / length]
+
+
+def _weigh(
+    counts: Mapping[str, int], columns: Mapping[str, int], weights: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Columns and tf-idf values of the known words, the values of length 1 together."""
+    known = sorted((columns[token], count) for token, count in counts.items() if token in columns)
+    indices = np.array([column for column, _ in known], dtype=np.int64)
+    values = (1 + np.log(np.array([count for _, count in known], dtype=np.float64))) * weights[indices]
+    length = float(np.linalg.norm(values))
+    return indices, values / length if length else values
+
+
+def _right_vectors(matrix: csr_array, dimension: int) -> NDArray[np.float64]:
+    smallest = min(matrix.shape)
+    if smallest <= 2:
+        # The sparse solver wants fewer vectors than the matrix has rows or columns; one or two need no solver.
+        right = np.linalg.svd(matrix.toarray(), full_matrices=False)[2][:1]
+    else:
+        # ARPACK starts, and restarts, from random vectors unless it is told otherwise.
+        start = np.full(smallest, 1 / np.sqrt(smallest))
+        _, _, right = svds(matrix, k=min(dimension, smallest - 1), v0=start, rng=0)
+    # A singular vector's sign is arbitrary: make its largest entry positive.
+    largest = right[np.arange(len(right)), np.argmax(np.abs(right), axis=1)]
+    return np.ascontiguousarray((right * np.where(largest < 0, -1.0, 1.0)[:, None]).T)

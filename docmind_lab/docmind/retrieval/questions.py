@@ -1,0 +1,209 @@
+"""The questions asked of a corpus, and how an answer to one is scored.
+
+    question = load_questions()[0]
+    source_recall(question, ["function", "calls"])                            # 1.0
+    answer_score(question, "It is evaluated once, when … [function#4]", docs)  # share of the facts, each with proof
+
+The questions are in docmind_lab/data/questions.json, those of the handbook in handbook_questions.json beside it. They
+were written by reading the documents and were not tuned to what the search finds. Each gold fact is a short phrase
+that a gold topic's text has, the reference's in every supported Python. A user's own have the same shape
+(libraries/own_questions.py).
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from docmind_lab.core.errors import ConfigurationError
+
+# The reference marks code with quotes in some versions and with backticks or asterisks in others, and sets
+# typographic quotes around words; an answer may do any of it.
+_MARKUP = str.maketrans("", "", "\"'`*‘’“”«»")
+_CITATION = re.compile(r"\[([^\[\]\n]+)\]")
+
+# A sentence ends at . ! ? with the citations that follow it, unless a lower-case word comes next ("e.g. a list");
+# also at a blank line and before a bullet. The possessive `*+` keeps a citation with the sentence it closes.
+_SENTENCE_END = re.compile(
+    r"[.!?][\"'”’)]*(?:[ \t]*\n?[ \t]*\[[^\[\]\n]+\])*+(?=\s+[^a-z\s]|\s*$)"
+    r"|\n[ \t]*\n"
+    r"|\n(?=[ \t]*(?:[-*•]|\d+[.)])\s)"
+)
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question with what a good answer rests on.
+
+    gold_topics: topics of the corpus that hold the answer. gold_facts: phrases that the answer should state.
+    complex: it joins two parts, so that a planner has something to plan.
+    """
+
+    id: str
+    text: str
+    gold_topics: tuple[str, ...] = ()
+    gold_facts: tuple[str, ...] = ()
+    complex: bool = False
+
+
+class CitableDocument(Protocol):
+    """What a citation can point to: an id, as in `[with#1]`, and a text."""
+
+    @property
+    def id(self) -> str:
+        """The name between the brackets."""
+
+    @property
+    def content(self) -> str:
+        """The text that has to bear the citation out."""
+
+
+_FILES = {"language_reference": "questions.json", "handbook": "handbook_questions.json"}
+
+CORPORA = tuple(_FILES)
+"""The corpora that come with questions."""
+
+_FIELDS: Mapping[str, Callable[[Any], bool]] = {
+    "text": lambda value: isinstance(value, str) and bool(value.strip()),
+    "gold_documents": lambda value: _is_list_of_texts(value),
+    "gold_topics": lambda value: _is_list_of_texts(value),
+    "gold_facts": lambda value: _is_list_of_texts(value),
+    "complex": lambda value: isinstance(value, bool),
+    "id": lambda value: isinstance(value, str) and bool(value.strip()),
+}
+_LISTS = dict.fromkeys(("gold_documents", "gold_topics", "gold_facts"), "a list of texts")
+_SHAPES = {**_LISTS, "complex": "true or false"}
+
+
+def load_questions(corpus: str = "language_reference") -> tuple[Question, ...]:
+    """The questions that come with a corpus, in file order; the same object on every call.
+
+    corpus: "language_reference" has forty, "handbook" twelve. Raises: ConfigurationError for another name.
+    """
+    if corpus not in _FILES:
+        raise ConfigurationError(f"corpus must be one of {', '.join(_FILES)}, not {corpus!r}")
+    return _shipped(_FILES[corpus])
+
+
+@functools.cache
+def _shipped(name: str) -> tuple[Question, ...]:
+    file = importlib.resources.files("docmind_lab.core.data").joinpath(name)
+    rows = json.loads(file.read_text(encoding="utf-8"))
+    return tuple(
+        question for _, question in parsed_questions((f"{name}, question {at}", row) for at, row in enumerate(rows, 1))
+    )
+
+
+def parsed_questions(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Question]]:
+    """(place, question) of each (place, object), in order. place: what an error calls the object.
+
+    An object has `text`, and what is known of gold_documents (or gold_topics, the same by another name), gold_facts,
+    complex and id. One without an id is called by its number: "001".
+    Raises: ConfigurationError naming the place, the field and the remedy.
+    """
+    places: dict[str, str] = {}
+    for number, (place, row) in enumerate(rows, start=1):
+        question = _question(row, place, f"{number:03}")
+        if question.id in places:
+            raise ConfigurationError(
+                f"{place}: the id {question.id!r} is that of {places[question.id]} too; give each question its own"
+            )
+        places[question.id] = place
+        yield place, question
+
+
+def _question(row: Any, place: str, unsaid_id: str) -> Question:
+    if not isinstance(row, dict):
+        raise ConfigurationError(f"{place}: a question is an object with a text, not a {type(row).__name__}")
+    if unknown := sorted(set(row) - set(_FIELDS)):
+        raise ConfigurationError(f"{place}: unknown field {unknown[0]!r}; the fields are {', '.join(_FIELDS)}")
+    if "text" not in row:
+        raise ConfigurationError(f"{place}: text is missing; write the question there")
+    for field in row:
+        if not _FIELDS[field](row[field]):
+            raise ConfigurationError(f"{place}: {field} must be {_SHAPES.get(field, 'a text that is not empty')}")
+    if "gold_documents" in row and "gold_topics" in row:
+        raise ConfigurationError(f"{place}: gold_documents and gold_topics are two names of one field; leave one out")
+    return Question(
+        id=row.get("id", unsaid_id),
+        text=row["text"],
+        gold_topics=tuple(row.get("gold_documents") or row.get("gold_topics", ())),
+        gold_facts=tuple(row.get("gold_facts", ())),
+        complex=row.get("complex", False),
+    )
+
+
+def _is_list_of_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) and item.strip() for item in value)
+
+
+def source_recall(question: Question, topics: Iterable[str]) -> float:
+    """Share of the question's gold topics among `topics`, in [0, 1]; NaN for a question without gold topics.
+
+    Given the topics of the sources that reached the caller it is `source_recall` of the runs table, given those of
+    everything retrieved by the deadline it is `recall_at_deadline`.
+    """
+    if not question.gold_topics:
+        return math.nan
+    returned = set(topics)
+    return sum(topic in returned for topic in question.gold_topics) / len(question.gold_topics)
+
+
+def answer_score(question: Question, answer: str, documents: Iterable[CitableDocument]) -> float:
+    """Share of the question's gold facts that the answer states with proof, in [0, 1]; NaN without gold facts.
+
+    A fact counts when one sentence both states it and cites, as `[id]` or `[id, id]` in the sentence or right
+    after it, a document that states it too. Right facts without a citation, or with one to a document that does
+    not say so, count nothing.
+    """
+    if not question.gold_facts:
+        return math.nan
+    texts = {document.id: normalise(document.content) for document in documents}
+    sentences = [_read_sentence(sentence, texts) for sentence in split_sentences(answer)]
+    return sum(_is_supported(normalise(fact), sentences) for fact in question.gold_facts) / len(question.gold_facts)
+
+
+def normalise(text: str) -> str:
+    """The text in lower case without quotes, backticks and asterisks, each run of white space as one space."""
+    return " ".join(text.translate(_MARKUP).casefold().split())
+
+
+def contains_fact(text: str, fact: str) -> bool:
+    """Whether a normalised text has the normalised fact as whole words."""
+    return re.search(rf"(?<!\w){re.escape(fact)}(?!\w)", text) is not None
+
+
+def split_sentences(answer: str) -> tuple[str, ...]:
+    """The answer's sentences, each with the citations that follow it; paragraphs and bullets end one too."""
+    sentences, start = [], 0
+    for end in _SENTENCE_END.finditer(answer):
+        sentences.append(answer[start : end.end()])
+        start = end.end()
+    sentences.append(answer[start:])
+    return tuple(sentence.strip() for sentence in sentences if sentence.strip())
+
+
+def _read_sentence(sentence: str, texts: dict[str, str]) -> tuple[str, tuple[str, ...]]:
+    """What a sentence states, normalised and without its citations, and the texts that it cites."""
+    cited: list[str] = []
+
+    def take(match: re.Match[str]) -> str:
+        names = [name.strip() for name in re.split("[,;]", match[1])]
+        known = [name for name in names if name in texts]
+        cited.extend(texts[name] for name in known)
+        # Other brackets belong to the text, such as the index in `a[i]`.
+        return " " if known else match[0]
+
+    return normalise(_CITATION.sub(take, sentence)), tuple(cited)
+
+
+def _is_supported(fact: str, sentences: Sequence[tuple[str, tuple[str, ...]]]) -> bool:
+    return any(
+        contains_fact(stated, fact) and any(contains_fact(text, fact) for text in cited) for stated, cited in sentences
+    )

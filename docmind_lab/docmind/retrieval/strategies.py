@@ -1,0 +1,234 @@
+"""The explicit ways to search: which requests a strategy makes, and what comes back as documents.
+
+    search(client, index, "sparse", "operator precedence")               # words: BM25
+    await search_async(client, index, "hybrid", "operator precedence")   # words and LSA, fused in Qdrant
+
+sparse         words, by BM25. One request.
+dense          the index's dense encoder alone: LSA, unless the index was given another. One request.
+hybrid         both, fused by reciprocal rank in Qdrant. One request.
+hierarchical   hybrid finds passages; then what stands around the best of them is fetched. Two requests.
+graph          hybrid finds passages; then the topics that theirs refer to are searched. Two requests.
+
+A strategy is a generator that yields requests and is sent their points; the sync and the async door only pass them
+on, so both find the same. Each request ends as the client's own limits say, and a deadline in force around a search
+holds all of its requests together. A timeout surfaces here as the client raises it; what the server does with an
+abandoned request is the server's choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from qdrant_client import AsyncQdrantClient, QdrantClient, models
+
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.docmind.retrieval.index import SearchIndex
+from docmind_lab.docmind.retrieval.results import Points, RetrievedDocument, best_first, read_documents
+
+LIMIT = 5
+"""Documents returned by default: what a small model reads at once."""
+
+_CANDIDATES = 20
+"""Ranks that each half of a hybrid search hands to the fusion, at least; deeper ranks barely move an RRF score."""
+
+_NEIGHBOURS = 2
+"""Passages fetched around a good one: usually the one before and the one after, which is what a cut took off."""
+
+# The larger part of the answer stays what the words of the query found; one step along a reference is worth half.
+_REFERRED_SHARE = 0.4
+_REFERRED_WEIGHT = 0.5
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request of a strategy: a method of the Qdrant client, and what it is called with."""
+
+    method: Literal["query_points", "scroll"]
+    arguments: Mapping[str, Any]
+
+
+Steps = Generator[Request, Points, tuple[RetrievedDocument, ...]]
+
+
+def _sparse(index: SearchIndex, query: str, limit: int) -> dict[str, Any]:
+    vector = index.sparse.encode_query(query)
+    return {"query": vector, "using": index.sparse.name} if vector.indices else {}
+
+
+def _dense(index: SearchIndex, query: str, limit: int) -> dict[str, Any]:
+    vector = index.dense.encode(query)
+    return {"query": vector, "using": index.dense.name} if any(vector) else {}
+
+
+def _hybrid(index: SearchIndex, query: str, limit: int) -> dict[str, Any]:
+    candidates = max(_CANDIDATES, 2 * limit)
+    halves = [_sparse(index, query, limit), _dense(index, query, limit)]
+    prefetch = [models.Prefetch(limit=candidates, **half) for half in halves if half]
+    return {"prefetch": prefetch, "query": models.FusionQuery(fusion=models.Fusion.RRF)} if prefetch else {}
+
+
+_BUILDERS: Mapping[str, Callable[[SearchIndex, str, int], dict[str, Any]]] = {
+    "sparse": _sparse,
+    "dense": _dense,
+    "hybrid": _hybrid,
+}
+
+STRATEGIES = (*_BUILDERS, "hierarchical", "graph")
+"""Names of the explicit strategies."""
+
+
+def build_query(index: SearchIndex, strategy: str, query: str, limit: int = LIMIT) -> dict[str, Any]:
+    """Keyword arguments for `query_points`: the one request of a strategy, or the first of two.
+
+    Empty when the query has no word to search for. A hybrid query whose words are all unknown to the dense encoder is
+    fused from its sparse half alone.
+    Raises ConfigurationError for an unknown strategy or a limit below 1.
+    """
+    if strategy not in STRATEGIES:
+        raise ConfigurationError(f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}")
+    if limit < 1:
+        raise ConfigurationError(f"limit must be 1 or more, not {limit}")
+    arguments = _BUILDERS.get(strategy, _hybrid)(index, query, limit)
+    return {"collection_name": index.collection, "limit": limit, "with_payload": True, **arguments} if arguments else {}
+
+
+def strategy_in_effect(index: SearchIndex, strategy: str) -> str:
+    """The strategy that a search follows: "hybrid" for "graph" over a corpus that has no references."""
+    return "hybrid" if strategy == "graph" and not index.references else strategy
+
+
+def _plain(index: SearchIndex, arguments: dict[str, Any], limit: int) -> Steps:
+    return read_documents((yield Request("query_points", arguments)))
+
+
+def _hierarchical(index: SearchIndex, arguments: dict[str, Any], limit: int) -> Steps:
+    """The best passages, each followed by its neighbours: of its section, or of its page where the section is short.
+
+    A neighbour has the score of the passage that it stands around, which `context_of` in its metadata names.
+    """
+    points = {str((point.payload or {}).get("chunk_id")): point for point in (yield Request("query_points", arguments))}
+    found = read_documents(list(points.values()))
+    if not found:
+        return ()
+    around = {document.id: _window(points[document.id], document.topic) for document in found}
+    neighbours = yield Request(
+        "scroll",
+        {
+            "collection_name": index.collection,
+            "scroll_filter": models.Filter(should=list(around.values())),
+            "limit": 2 * _NEIGHBOURS * len(around),
+            "with_payload": True,
+        },
+    )
+    kept: dict[str, RetrievedDocument] = {}
+    for document in found:
+        if document.id not in kept and len(kept) < limit:
+            kept[document.id] = document
+            for neighbour in _nearest(points[document.id], neighbours, document):
+                kept.setdefault(neighbour.id, neighbour)
+    return best_first(list(kept.values())[:limit])
+
+
+def _window(point: models.ScoredPoint | models.Record, topic: str) -> models.Filter:
+    # A point's id is its place in the corpus: what stands around it has the ids around it.
+    place = int(point.id)
+    places = [other for other in range(max(0, place - _NEIGHBOURS), place + _NEIGHBOURS + 1) if other != place]
+    on_page = models.FieldCondition(key="topic", match=models.MatchValue(value=topic))
+    return models.Filter(must=[on_page, models.HasIdCondition(has_id=list(places))])
+
+
+def _nearest(
+    point: models.ScoredPoint | models.Record, candidates: Points, document: RetrievedDocument
+) -> list[RetrievedDocument]:
+    """At most `_NEIGHBOURS` of the candidates: on the document's page, in its section first, then by distance."""
+    place, section = int(point.id), document.metadata.get("section")
+    on_page = [it for it in candidates if (it.payload or {}).get("topic") == document.topic]
+    near = [it for it in on_page if 0 < abs(int(it.id) - place) <= _NEIGHBOURS]
+    near.sort(key=lambda it: ((it.payload or {}).get("section") != section, abs(int(it.id) - place), int(it.id)))
+    read = read_documents(near[:_NEIGHBOURS], lambda _: document.score)
+    return [replace(one, metadata={**one.metadata, "context_of": document.id}) for one in read]
+
+
+def _graph(index: SearchIndex, arguments: dict[str, Any], limit: int) -> Steps:
+    """The best passages, and in the last places the best ones of the topics that theirs refer to.
+
+    At most two places in five go to referred topics, none where nothing is referred to; their scores are halved.
+    `referred_by` in their metadata names the topics that refer to theirs.
+    """
+    found = read_documents((yield Request("query_points", arguments)))
+    referring: dict[str, list[str]] = {}
+    for topic in dict.fromkeys(document.topic for document in found):
+        for target in index.references.get(topic, ()):
+            referring.setdefault(target, []).append(topic)
+    targets = [target for target in referring if target not in {document.topic for document in found}]
+    places = int(limit * _REFERRED_SHARE)
+    if not targets or not places:
+        return found
+    among = models.Filter(must=[models.FieldCondition(key="topic", match=models.MatchAny(any=targets))])
+    # The filter goes on both halves: outside of them it would come after the fusion, when all ranks are taken.
+    halves = [half.model_copy(update={"filter": among}) for half in arguments["prefetch"]]
+    reached = read_documents(
+        (yield Request("query_points", {**arguments, "prefetch": halves, "limit": places})),
+        lambda point: point.score * _REFERRED_WEIGHT,
+    )
+    referred = [replace(one, metadata={**one.metadata, "referred_by": referring[one.topic]}) for one in reached]
+    return best_first([*found[: limit - len(referred)], *referred])
+
+
+_STEPS: Mapping[str, Callable[[SearchIndex, dict[str, Any], int], Steps]] = {
+    "hierarchical": _hierarchical,
+    "graph": _graph,
+}
+
+
+def _steps(index: SearchIndex, strategy: str, query: str, limit: int) -> Steps | None:
+    arguments = build_query(index, strategy, query, limit)
+    return _STEPS.get(strategy_in_effect(index, strategy), _plain)(index, arguments, limit) if arguments else None
+
+
+def search(
+    client: QdrantClient, index: SearchIndex, strategy: str, query: str, *, limit: int = LIMIT
+) -> tuple[RetrievedDocument, ...]:
+    """The best documents, best first, ties by id; none, and no request, for a query without a word.
+
+    Raises what `build_query` and the client raise, and ServiceError for points that are not chunks.
+    """
+    steps = _steps(index, strategy, query, limit)
+    if steps is None:
+        return ()
+    request = next(steps)
+    while True:
+        points = _points_of(getattr(client, request.method)(**request.arguments))
+        try:
+            request = steps.send(points)
+        except StopIteration as end:
+            return _found(end)
+
+
+async def search_async(
+    client: AsyncQdrantClient, index: SearchIndex, strategy: str, query: str, *, limit: int = LIMIT
+) -> tuple[RetrievedDocument, ...]:
+    """As `search`, for the async client."""
+    steps = _steps(index, strategy, query, limit)
+    if steps is None:
+        return ()
+    request = next(steps)
+    while True:
+        points = _points_of(await getattr(client, request.method)(**request.arguments))
+        try:
+            request = steps.send(points)
+        except StopIteration as end:
+            return _found(end)
+
+
+def _points_of(response: Any) -> Points:
+    # A scroll gives its points and where to go on; a query an object that has them.
+    points: Points = response[0] if isinstance(response, tuple) else response.points
+    return points
+
+
+def _found(end: StopIteration) -> tuple[RetrievedDocument, ...]:
+    documents: tuple[RetrievedDocument, ...] = end.value
+    return documents

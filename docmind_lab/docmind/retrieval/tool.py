@@ -1,0 +1,277 @@
+"""The `retrieve_documents` tool: what an agent searches with, and the payload it always gets.
+
+    documents [{id, content, metadata, score}], strategy_used, query_original, query_optimized, document_count,
+    processing_time_ms, router_used                            # on failure also: error, error_type
+                                                               # router asked in vain: router_error_type
+
+What to search comes from the tool itself (`create_retrieve_documents(resources)`) or, for the ready-made
+`retrieve_documents`, from `resources` in the runtime context of the graph. With router injection on, an injected
+router engine is asked first (injection.py); whatever goes wrong with it, explicit retrieval follows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+import httpx
+from langchain.tools import ToolRuntime
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool
+from langgraph.types import Command
+from pydantic import Field
+from qdrant_client import AsyncQdrantClient, QdrantClient
+from qdrant_client.http.exceptions import ApiException
+
+from docmind_lab.core.clock import Clock
+from docmind_lab.core.deadlines import Deadline, current_policy, deadline_scope
+from docmind_lab.core.errors import ConfigurationError, DocmindLabError
+from docmind_lab.core.wall_clock import WALL
+from docmind_lab.docmind.retrieval.index import SearchIndex
+from docmind_lab.docmind.retrieval.injection import Routed, RouterCall, check_endpoints, find_router
+from docmind_lab.docmind.retrieval.results import RetrievedDocument
+from docmind_lab.docmind.retrieval.strategies import LIMIT, STRATEGIES, search, search_async, strategy_in_effect
+from docmind_lab.docmind.runtime_tools import runtime_tool
+from docmind_lab.network.exchange import Admission
+from docmind_lab.network.recorder import current_recorder, position_of
+
+ROLE = "retrieval"
+Strategy = Literal["sparse", "dense", "hybrid", "hierarchical", "graph"]
+# Half of what is left: explicit retrieval takes no longer than a router that searches once, so it can still follow.
+ROUTER_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class RetrievalResources:
+    """What a search needs: the index, and the clients that reach its collection.
+
+    async_client belongs to the event loop it is first used on. clock: what deadlines are read on.
+    router_injection: whether an injected router engine is used; off, one is never touched. router_engine: the engine
+    when neither runtime context nor state brings one. router_share: of what is left of a propagated budget, in (0, 1),
+    how much a router gets. admit: raises for an endpoint that may not be reached, as `Settings.admit`; None for that
+    of the settings in the environment. An engine that is injected later, by context or state, is held to it by the
+    tool, which does not use one that is refused.
+
+    Raises: ConfigurationError for a share out of range or an engine without `query`; EndpointRefused for an engine
+    that declares an endpoint which is not admitted.
+    """
+
+    index: SearchIndex
+    client: QdrantClient
+    async_client: AsyncQdrantClient | None = None
+    clock: Clock = field(default=WALL)
+    router_injection: bool = False
+    router_engine: Any = None
+    router_share: float = ROUTER_SHARE
+    admit: Admission | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.router_share < 1:
+            raise ConfigurationError(f"router_share must be above 0 and below 1, not {self.router_share!r}; try 0.5")
+        if self.router_engine is None:
+            return
+        if not callable(getattr(self.router_engine, "query", None)):
+            raise ConfigurationError("router_engine has no query(str): pass an object with that method")
+        check_endpoints(self.router_engine, self.admit)
+
+
+def optimised_query(query: str) -> str:
+    """The query as it is searched: white space folded, the punctuation of a question taken off."""
+    return " ".join(query.split()).rstrip("?!. ").strip()
+
+
+def _found(runtime: ToolRuntime[Any, Any], resources: RetrievalResources | None) -> RetrievalResources:
+    if resources is not None:
+        return resources
+    context = runtime.context
+    found = context.get("resources") if isinstance(context, Mapping) else getattr(context, "resources", None)
+    if not isinstance(found, RetrievalResources):
+        raise ConfigurationError(
+            "retrieve_documents has nothing to search: pass context={'resources': RetrievalResources(...)} when the "
+            "graph is run, or make the tool with create_retrieve_documents(resources)"
+        )
+    return found
+
+
+@dataclass
+class _Search:
+    """One search under way: its budget, its clock, and the payload it ends in."""
+
+    runtime: ToolRuntime[Any, Any]
+    resources: RetrievalResources
+    query: str
+    strategy: str
+    limit: int
+    routed: Routed = field(default_factory=Routed)
+    started_at: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.started_at = self.resources.clock.now()
+
+    def deadline(self) -> Deadline | None:
+        """The deadline in the state, less the reserve; None if there is none."""
+        deadline = Deadline.from_state(self.runtime.state, self.resources.clock)
+        return None if deadline is None else deadline.child(current_policy().reserve_s)
+
+    def router_call(self) -> RouterCall | None:
+        """The question to the injected router; None where injection is off or nothing is injected."""
+        resources = self.resources
+        if not resources.router_injection:
+            return None
+        state: Mapping[str, Any] = self.runtime.state
+        engine = find_router(self.runtime.context, state, resources.router_engine)
+        if engine is None:
+            return None
+        query, deadline = optimised_query(self.query), self.deadline()
+        return RouterCall(engine, query, self.limit, state, deadline, resources.router_share, resources.admit)
+
+    @contextlib.contextmanager
+    def bounded(self) -> Iterator[None]:
+        """Observe the search as one retrieval call, however many requests it makes, and hold it to the deadline."""
+        state: Mapping[str, Any] = self.runtime.state
+        recorder, policy, position = current_recorder(), current_policy(), position_of(state)
+        deadline = self.deadline()
+        if deadline is not None and deadline.remaining() <= policy.floor_s:
+            if recorder is not None:
+                recorder.refuse("retrieval", ROLE, position)
+            raise deadline.refused(ROLE, "retrieval")
+        total = deadline if policy.cap == "total" else None
+        with contextlib.ExitStack() as stack:
+            if recorder is not None:
+                capped = deadline is not None
+                call = stack.enter_context(recorder.call("retrieval", ROLE, position, cap_from_deadline=capped))
+                if deadline is not None and total is None:
+                    call.read_timeout_s = deadline.cap(None)
+            stack.enter_context(deadline_scope(total))
+            try:
+                yield
+            except (ApiException, httpx.HTTPError, TimeoutError) as error:
+                if deadline is None or deadline.remaining() > policy.floor_s:
+                    raise
+                if recorder is not None:
+                    recorder.event("deadline_cut", ROLE, kind="retrieval", source="network")
+                raise deadline.exceeded(ROLE, "network") from error
+
+    @property
+    def strategy_used(self) -> str:
+        """What found the documents; "router" for an engine that does not name one of our strategies."""
+        if self.routed.documents:
+            return self.routed.strategy if self.routed.strategy in STRATEGIES else "router"
+        return strategy_in_effect(self.resources.index, self.strategy)
+
+    def payload(self, documents: Sequence[RetrievedDocument], error: BaseException | None = None) -> dict[str, Any]:
+        """What the tool returns."""
+        result: dict[str, Any] = {
+            "documents": [document.to_payload() for document in documents],
+            "strategy_used": self.strategy_used,
+            "query_original": self.query,
+            "query_optimized": optimised_query(self.query),
+            "document_count": len(documents),
+            "processing_time_ms": round((self.resources.clock.now() - self.started_at) * 1000, 3),
+            "router_used": bool(self.routed.documents),
+        }
+        if self.routed.error_type:
+            result["router_error_type"] = self.routed.error_type
+        if error is not None:
+            result |= {"error": _safe_message(error), "error_type": type(error).__name__}
+        return result
+
+    def command(self, documents: Sequence[RetrievedDocument], error: BaseException | None = None) -> Command[Any]:
+        """The payload for the model, and the documents for the state."""
+        recorder = current_recorder()
+        if recorder is not None and error is None:
+            topics = sorted({document.topic for document in documents})
+            recorder.event(
+                "retrieved",
+                ROLE,
+                ids=[document.id for document in documents],
+                topics=topics,
+                strategy=self.strategy_used,
+                router_used=bool(self.routed.documents),
+            )
+        payload = self.payload(documents, error)
+        message = ToolMessage(
+            json.dumps(payload, ensure_ascii=False),
+            tool_call_id=self.runtime.tool_call_id or "",
+            name="retrieve_documents",
+            status="success" if error is None else "error",
+        )
+        return Command(update={"messages": [message], "documents": payload["documents"]})
+
+
+# What a search may fail with and the agents can go on without; anything else is a defect and is raised.
+# ValueError is what a local Qdrant says of a collection it does not have.
+_SURVIVABLE = (ApiException, httpx.HTTPError, TimeoutError, DocmindLabError, ValueError)
+
+
+def _safe_message(error: BaseException) -> str:
+    # An HTTP client's message may quote the request; the type of the error says enough.
+    return str(error) if isinstance(error, DocmindLabError) else f"the search failed: {type(error).__name__}"
+
+
+_STRATEGY_HELP = (
+    "sparse: exact words; dense: meaning; hybrid: both; hierarchical: with what stands around; graph: with what is "
+    "referred to."
+)
+
+
+def create_retrieve_documents(resources: RetrievalResources | None = None) -> BaseTool:
+    """A `retrieve_documents` tool for these resources, or for those of the runtime context.
+
+    A search that fails or is cut returns the payload with `error` and `error_type`; it does not raise. Under a
+    deadline its requests end with it, and nothing is left running on this side but what an injected router leaves.
+    """
+
+    def retrieve(
+        query: Annotated[str, Field(description="What to look for, in words.")],
+        runtime: ToolRuntime[Any, Any],
+        strategy: Annotated[Strategy, Field(description=_STRATEGY_HELP)] = "hybrid",
+        limit: Annotated[int, Field(ge=1, le=50, description="How many documents.")] = LIMIT,
+    ) -> Command[Any]:
+        under_way = _Search(runtime, _found(runtime, resources), query, strategy, limit)
+        client, index = under_way.resources.client, under_way.resources.index
+        try:
+            if (router := under_way.router_call()) is not None:
+                under_way.routed = router.ask()
+            if under_way.routed.documents:
+                return under_way.command(under_way.routed.documents)
+            with under_way.bounded():
+                found = search(client, index, strategy, optimised_query(query), limit=limit)
+        except _SURVIVABLE as error:
+            return under_way.command((), error)
+        return under_way.command(found)
+
+    async def retrieve_async(
+        query: Annotated[str, Field(description="What to look for, in words.")],
+        runtime: ToolRuntime[Any, Any],
+        strategy: Annotated[Strategy, Field(description=_STRATEGY_HELP)] = "hybrid",
+        limit: Annotated[int, Field(ge=1, le=50, description="How many documents.")] = LIMIT,
+    ) -> Command[Any]:
+        under_way = _Search(runtime, _found(runtime, resources), query, strategy, limit)
+        client, index = under_way.resources.async_client, under_way.resources.index
+        if client is None:
+            raise ConfigurationError("RetrievalResources has no async_client: give it one to run the graph async")
+        try:
+            if (router := under_way.router_call()) is not None:
+                under_way.routed = await router.ask_async()
+            if under_way.routed.documents:
+                return under_way.command(under_way.routed.documents)
+            with under_way.bounded():
+                found = await search_async(client, index, strategy, optimised_query(query), limit=limit)
+        except _SURVIVABLE as error:
+            return under_way.command((), error)
+        return under_way.command(found)
+
+    return runtime_tool(
+        retrieve,
+        retrieve_async,
+        name="retrieve_documents",
+        description="Search the documents; returns passages with their ids.",
+        return_direct=True,
+    )
+
+
+retrieve_documents = create_retrieve_documents()

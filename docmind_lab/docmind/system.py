@@ -1,0 +1,262 @@
+"""DocMind as a system that can run: clients through the seam, the index, the model, and the graph over five roles.
+
+Everything slow (imports, clients, the index, the graph) is done when it is made, before any clock of a run starts.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_openai import ChatOpenAI
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore
+from qdrant_client import AsyncQdrantClient, QdrantClient
+from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
+
+from docmind_lab.alternatives.bound import bound
+from docmind_lab.alternatives.event_loop import shared_loop
+from docmind_lab.core.addresses import displayed
+from docmind_lab.core.errors import ConfigurationError, DocmindLabError, EndpointRefused, ServiceError
+from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.documents import Library, LibraryPlace, load_project_docs, open_library
+from docmind_lab.docmind.graphs import (
+    SUPERVISOR_PROMPT,
+    MultiAgentGraphState,
+    SupervisorBuildParams,
+    build_multi_agent_supervisor_graph,
+    build_role_agents,
+    create_forward_message_tool,
+)
+from docmind_lab.docmind.graphs.colours import MODELS, Colour
+from docmind_lab.docmind.graphs.model_calls import ModelCalls
+from docmind_lab.docmind.graphs.observer import RunCallbacks
+from docmind_lab.docmind.graphs.roles import ANSWERING_AGENT, SUPERVISOR_ROLE, role_middleware
+from docmind_lab.docmind.retrieval import Chunk, SearchIndex, load_language_reference
+from docmind_lab.docmind.retrieval.corpus import language_references
+from docmind_lab.docmind.retrieval.injection import ROUTER_ROLE
+from docmind_lab.docmind.retrieval.router import ModelSelector, RouterEngine
+from docmind_lab.docmind.retrieval.tool import RetrievalResources
+from docmind_lab.network import HttpClients
+from docmind_lab.network.endpoints import reason_of
+from docmind_lab.network.recorder import Recorder, current_recorder
+from docmind_lab.services.server import ServiceAddresses
+
+Runnable = CompiledStateGraph[Any, Any, Any, Any]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What is searched. collection: its name in Qdrant. references: topic → topics that its page points to."""
+
+    chunks: Sequence[Chunk]
+    collection: str
+    references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def language_reference() -> Corpus:
+    """The language reference of the running Python."""
+    return Corpus(load_language_reference(), "language_reference", language_references())
+
+
+def handbook() -> Corpus:
+    """The project's own handbook: the same text in every Python."""
+    library = load_project_docs()
+    return Corpus(library.chunks, "handbook", library.references)
+
+
+def named_corpus(name: str | LibraryPlace) -> Corpus:
+    """A corpus that comes with questions, "language_reference" or "handbook", or the user's at this place.
+
+    Raises: ConfigurationError for another name; as `LibraryPlace.open`.
+    """
+    if isinstance(name, LibraryPlace):
+        return _of_library(name.open())
+    known = {"language_reference": language_reference, "handbook": handbook}
+    if name not in known:
+        raise ConfigurationError(f"documents must be one of {', '.join(known)}, not {name!r}")
+    return known[name]()
+
+
+def library_corpus(folder: str | os.PathLike[str]) -> Corpus:
+    """The documents of a folder that has been indexed. Raises: as `library.open_library`."""
+    return _of_library(open_library(folder))
+
+
+def _of_library(library: Library) -> Corpus:
+    return Corpus(library.chunks, LibraryPlace.named(library.fingerprint), library.references)
+
+
+def _vector_store_error(error: ApiException, url: str) -> DocmindLabError:
+    """What keeps an index from being built, in our words."""
+    remedy = "start Qdrant, or set DOCMIND_DATABASE__QDRANT_URL to where it is"
+    if isinstance(error, UnexpectedResponse):
+        return ServiceError(f"vector store at {displayed(url)} answered HTTP {error.status_code}; {remedy}")
+    source = getattr(error, "source", error)
+    if isinstance(source, DocmindLabError):
+        return source
+    return ServiceError(f"vector store at {displayed(url)} cannot be reached ({reason_of(source)}); {remedy}")
+
+
+@dataclass
+class DocmindSystem:
+    """The system on these services.
+
+    addresses: of the model and the vector store; a local store of `settings.database.qdrant_path` takes the place of
+    the latter, and then only sync runs can search. client_retries: of the openai client for alternatives that leave
+    retries to it; None for its default.
+    """
+
+    addresses: ServiceAddresses
+    settings: Settings
+    corpus: Corpus
+    client_retries: int | None = None
+    max_connections: int = 100
+
+    def __post_init__(self) -> None:
+        self._refusals: dict[str, str] = {}
+        self.http = HttpClients(admit=self._admit, max_connections=self.max_connections)
+        self.qdrant, self.qdrant_async = self._qdrant_clients()
+        try:
+            self.index = SearchIndex.build(
+                self.qdrant, self.corpus.chunks, collection=self.corpus.collection, references=self.corpus.references
+            )
+        except ApiException as error:
+            self.close()
+            raise _vector_store_error(error, self.addresses.qdrant_url) from error
+        except BaseException:
+            self.close()
+            raise
+        self.model = self._model()
+        injects = self.settings.agents.enable_router_injection
+        self.resources = RetrievalResources(
+            self.index,
+            self.qdrant,
+            self.qdrant_async,
+            router_injection=injects,
+            router_engine=self._router() if injects else None,
+            admit=self.settings.admit,
+        )
+
+    def _admit(self, url: str) -> None:
+        """`Settings.admit`, which remembers what it refused for the run under way."""
+        try:
+            self.settings.admit(url)
+        except EndpointRefused as error:
+            if (recorder := current_recorder()) is not None:
+                self._refusals[recorder.run_id] = str(error)
+            raise
+
+    def refusal_of(self, run_id: str) -> str:
+        """Why a request of a run was not sent, once; empty if all were. Clients hide it behind errors of their own."""
+        return self._refusals.pop(run_id, "")
+
+    def _qdrant_clients(self) -> tuple[QdrantClient, AsyncQdrantClient | None]:
+        database = self.settings.database
+        if database.qdrant_path:
+            try:
+                return QdrantClient(path=database.qdrant_path), None
+            except (OSError, RuntimeError) as error:
+                raise ConfigurationError(
+                    f"database.qdrant_path {database.qdrant_path!r} cannot be opened ({error}); name a folder that can "
+                    "be written and that no other process has open"
+                ) from error
+        # qdrant-client takes whole seconds only; the seam holds the deadline to the millisecond.
+        backstop_s = math.ceil(database.qdrant_timeout)
+        url = self.addresses.qdrant_url
+        return self.http.qdrant(url, backstop_s), self.http.qdrant_async(url, backstop_s)
+
+    def _router(self) -> RouterEngine:
+        """Our own engine, for runs whose context brings none. Its choice costs a model call, as a real one's does."""
+        calls = ModelCalls(ROUTER_ROLE, request_timeout_s=self.settings.llm.request_timeout_seconds)
+        return RouterEngine(self.index, self.qdrant, self.qdrant_async, ModelSelector(self.model, calls))
+
+    def _model(self, *, streaming: bool = False, colour: Colour = "own") -> ChatOpenAI:
+        llm = self.settings.llm
+        return MODELS[colour](
+            model=llm.model,
+            base_url=self.addresses.openai_base_url,
+            api_key=llm.api_key,
+            max_retries=self.client_retries,
+            http_client=self.http.openai,
+            http_async_client=self.http.openai_async,
+            streaming=streaming,
+            # Without it a streamed reply does not count its tokens.
+            stream_usage=streaming,
+        )
+
+    def graph(
+        self,
+        checkpointer: BaseCheckpointSaver[Any],
+        store: BaseStore | None = None,
+        *,
+        streaming: bool = False,
+        colour: Colour = "own",
+    ) -> Runnable:
+        """The compiled graph.
+
+        streaming: the model sends its replies token by token, and callbacks hear of each. colour: of the async side
+        of model and tools, see `graphs/colours.py`; for replies in one piece only.
+        Raises: ConfigurationError for both.
+        """
+        if streaming and colour != "own":
+            raise ConfigurationError(f"node_colour {colour!r} is for replies in one piece; leave streaming off")
+        is_other = streaming or colour != "own"
+        model = self._model(streaming=streaming, colour=colour) if is_other else self.model
+        timeout_s = self.settings.llm.request_timeout_seconds
+        graph = build_multi_agent_supervisor_graph(
+            build_role_agents(model, resources=self.resources, request_timeout_s=timeout_s, colour=colour),
+            model=model,
+            prompt=SUPERVISOR_PROMPT,
+            state_schema=MultiAgentGraphState,
+            extra_tools=[create_forward_message_tool(SUPERVISOR_ROLE)],
+            middleware=role_middleware(SUPERVISOR_ROLE, timeout_s),
+            params=SupervisorBuildParams(
+                supervisor_name=SUPERVISOR_ROLE,
+                max_concurrent_agents=self.side_by_side,
+                answering_agent=ANSWERING_AGENT,
+            ),
+        )
+        return graph.compile(checkpointer=checkpointer, store=store)
+
+    def for_run(
+        self,
+        graph: Runnable,
+        recorder: Recorder,
+        thread_id: str,
+        *,
+        context: Any = None,
+        callbacks: Sequence[BaseCallbackHandler] = (),
+    ) -> Runnable:
+        """The graph as one run uses it: observed by its recorder, in its thread, within the settings' bounds."""
+        configured = graph.with_config(
+            {
+                "configurable": {"thread_id": thread_id},
+                "callbacks": [RunCallbacks(recorder), *callbacks],
+                "recursion_limit": self.settings.agents.max_workflow_depth,
+                "max_concurrency": self.side_by_side,
+            }
+        )
+        return configured if context is None else bound(configured, context=context)
+
+    @property
+    def side_by_side(self) -> int:
+        """Agents that may run at once."""
+        agents = self.settings.agents
+        return agents.max_concurrent_agents if agents.enable_parallel_tool_execution else 1
+
+    def close(self) -> None:
+        """Close the clients, the async ones on the loop they were used on."""
+        self.qdrant.close()
+        self.http.close()
+        shared_loop().run(self._close_async())
+
+    async def _close_async(self) -> None:
+        if self.qdrant_async is not None:
+            await self.qdrant_async.close()
+        await self.http.aclose()

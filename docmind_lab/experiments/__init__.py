@@ -1,0 +1,10 @@
+"""Runs that are measured: one, many side by side, designed studies, and load.
+
+measurement  one run: observed to its horizon, its rows derived, in real or virtual time
+batch        runs over worker processes
+comparison   the alternatives side by side
+sweeps       designed studies, kept in folders
+load         queries that arrive whatever happens to those before
+recordings   live studies recorded and replayed
+lint         whether a graph keeps its deadline; testing asserts it in a test
+"""

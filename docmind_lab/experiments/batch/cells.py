@@ -1,0 +1,77 @@
+"""A cell: runs that are computed together, stored as one file, and repeated as a whole when they are lost."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.documents import LibraryPlace
+from docmind_lab.docmind.graphs.colours import Colour
+from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
+from docmind_lab.services.server import ServiceOptions
+
+# Small enough that little is lost with one and that a stop is quick, large enough that its file costs nothing beside.
+RUNS_PER_CELL = 10
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """The system and the services of a cell's runs: everything a worker needs to build them.
+
+    client_retries: of the openai client, for alternatives that leave retries to it; None for its default. corpus: the
+    name of one that comes with questions, or the place of the user's. node_colour: of model calls and tools, see
+    `graphs/colours.py`. workload: its kind, as `workload_kind` takes it.
+    """
+
+    settings: Settings
+    options: ServiceOptions
+    client_retries: int | None = None
+    corpus: str | LibraryPlace = "language_reference"
+    node_colour: Colour = "own"
+    workload: str = "supervisor"
+
+    @property
+    def of_process(self) -> tuple[str, str | LibraryPlace, Settings, int | None]:
+        """What a process builds a system from, at some cost; everything else is said run by run."""
+        return self.workload, self.corpus, self.settings, self.client_retries
+
+
+@dataclass(frozen=True)
+class Cell:
+    """id: names its file, unique in a study. orders: the runs, in the order they are computed."""
+
+    id: str
+    orders: tuple[RunOrder, ...]
+    system: Simulated
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """What came of a cell.
+
+    stalled: what kept a run from going on; its worker cannot be used again then. error: why there is nothing, of a
+    cell that was lost twice. cpu_s: CPU seconds that its process took for the runs.
+    """
+
+    cell_id: str
+    measured: tuple[MeasuredRun, ...] = ()
+    stalled: str = ""
+    error: Exception | None = None
+    cpu_s: float = 0.0
+
+
+def cells_of(
+    orders: Iterable[RunOrder], system: Simulated, runs_per_cell: int = RUNS_PER_CELL, prefix: str = ""
+) -> list[Cell]:
+    """The orders in cells, as they come, named by their place: "000", "001", … after the prefix."""
+    waiting: Sequence[RunOrder] = list(orders)
+    chunks = [waiting[start : start + runs_per_cell] for start in range(0, len(waiting), runs_per_cell)]
+    digits = max(3, len(str(len(chunks))))
+    return [Cell(f"{prefix}{number:0{digits}}", tuple(chunk), system) for number, chunk in enumerate(chunks)]
+
+
+def portable(measured: MeasuredRun) -> MeasuredRun:
+    """The run without the state of its graph: large, of interest to nobody but the caller of a single run."""
+    return dataclasses.replace(measured, outcome=dataclasses.replace(measured.outcome, state={}))

@@ -1,0 +1,206 @@
+"""Cells over workers: results as they come, lost cells tried once more, a stop heard between cells."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from loky.process_executor import ShutdownExecutorError
+
+from docmind_lab.core.errors import SimulationError, SimulationStalled
+from docmind_lab.experiments.batch.cells import Cell, CellResult
+from docmind_lab.experiments.batch.worker import run_cell
+from docmind_lab.experiments.batch.workers import Workers
+
+# A finite wait, so that Ctrl-C and a stop are noticed at once on every platform.
+_LOOK_S = 0.2
+# A worker that runs Python code reports a stall by itself within seconds. One that was stopped from outside, or hangs
+# in compiled code, says nothing; a cell takes seconds, and a cluster's worker may first have to start.
+PATIENCE_S = 600.0
+
+
+class Named(Protocol):
+    """A cell of any kind."""
+
+    @property
+    def id(self) -> str:
+        """Unique among the cells of a study."""
+
+
+class Result(Protocol):
+    """What comes of a cell of any kind, as `CellResult` has it."""
+
+    @property
+    def stalled(self) -> str:
+        """What kept a run from going on; its worker cannot be used again then."""
+
+
+AnyCell = TypeVar("AnyCell", bound=Named)
+AnyResult = TypeVar("AnyResult", bound=Result)
+
+
+@dataclass(frozen=True)
+class Computing(Generic[AnyCell, AnyResult]):
+    """How cells of one kind are computed.
+
+    function: (cell, attempt) → its result, in a worker, so it must be found by its name. lost: (id, error) → the result
+    of a cell that was lost twice.
+    """
+
+    function: Callable[[AnyCell, int], AnyResult]
+    lost: Callable[[str, Exception], AnyResult]
+
+
+def _lost_cell(cell_id: str, error: Exception) -> CellResult:
+    return CellResult(cell_id, error=error)
+
+
+def run_cells(
+    cells: Iterable[Cell],
+    workers: Workers,
+    stop: threading.Event | None = None,
+    *,
+    patience_s: float = PATIENCE_S,
+) -> Generator[CellResult]:
+    """The cells' results: see `compute_cells`."""
+    return compute_cells(cells, Computing(run_cell, _lost_cell), workers, stop, patience_s=patience_s)
+
+
+def compute_cells(
+    cells: Iterable[AnyCell],
+    computing: Computing[AnyCell, AnyResult],
+    workers: Workers,
+    stop: threading.Event | None = None,
+    *,
+    patience_s: float = PATIENCE_S,
+) -> Generator[AnyResult]:
+    """The cells' results, in the order they are done. cells: asked for one by one, as there is room for them.
+
+    A cell that is lost (its worker died or stalled, a run raised) is computed once more, and then comes back without
+    runs and with the `error`. When a pool breaks, nobody knows who broke it: those who were in it go one at a time, so
+    that blame falls on one. patience_s: with no cell done for so long, all that are under way count as lost. stop:
+    set by another thread, no further cell is begun, what is done comes back, and what is under way is given up.
+    """
+    queue = _Queue(iter(cells), computing)
+    done_at = time.monotonic()
+    try:
+        while queue.hand_out(workers):
+            done, _ = wait(queue.under_way, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
+            if done:
+                done_at = time.monotonic()
+            yield from queue.taken(done)
+            if stop is not None and stop.is_set():
+                return
+            if time.monotonic() - done_at > patience_s:
+                yield from queue.lose_all(f"no cell was done for {patience_s:g} s")
+                done_at = time.monotonic()
+            if queue.must_replace:
+                workers.replace()
+                queue.must_replace = False
+    except KeyboardInterrupt:
+        # Whoever is interrupted ends the pool, with all that is in it; loky's thread reports a defect of its own when
+        # it finds a cell there that was cancelled a moment before.
+        queue.under_way.clear()
+        raise
+    finally:
+        for future in queue.under_way:
+            future.cancel()
+
+
+@dataclass
+class _Queue(Generic[AnyCell, AnyResult]):
+    """Cells not asked for yet, cells that wait again, those that go alone because their pool broke, those under way."""
+
+    fresh: Iterator[AnyCell]
+    computing: Computing[AnyCell, AnyResult]
+    waiting: deque[AnyCell] = field(default_factory=deque)
+    suspects: deque[AnyCell] = field(default_factory=deque)
+    under_way: dict[Future[AnyResult], AnyCell] = field(default_factory=dict)
+    lost_before: set[str] = field(default_factory=set)
+    must_replace: bool = False
+
+    def hand_out(self, workers: Workers) -> bool:
+        """Whether any cell is under way, after handing out as many as there is room for."""
+        if self.suspects:
+            if not self.under_way:
+                self._submit(self.suspects.popleft(), workers)
+            return True
+        while len(self.under_way) < workers.window:
+            cell = self.waiting.popleft() if self.waiting else next(self.fresh, None)
+            if cell is None:
+                break
+            self._submit(cell, workers)
+        return bool(self.under_way)
+
+    def _submit(self, cell: AnyCell, workers: Workers) -> None:
+        try:
+            future = workers.submit(self.computing.function, cell, 2 if cell.id in self.lost_before else 1)
+        except (BrokenExecutor, ShutdownExecutorError) as error:
+            # Alone in a pool that was replaced: the executor has an owner who ended it, and no cell would fare better.
+            if isinstance(error, ShutdownExecutorError) and cell.id in self.lost_before:
+                raise
+            # The pool broke between two cells: as if it had broken in this one.
+            future = Future()
+            future.set_exception(error)
+        self.under_way[future] = cell
+
+    def taken(self, done: set[Future[AnyResult]]) -> Iterator[AnyResult]:
+        """What those that are done came to; the lost ones wait again, or come back with their error."""
+        if any(isinstance(_error_of(future), BrokenExecutor) for future in done):
+            # The pool is gone, and with it those of which nothing has been heard yet.
+            done = set(self.under_way)
+        for future in done:
+            cell = self.under_way.pop(future)
+            error = _error_of(future)
+            if error is None:
+                result = future.result()
+                if not result.stalled:
+                    yield result
+                    continue
+                error = SimulationStalled(f"run {result.stalled}")
+                self._spare_the_others()
+            if isinstance(error, BrokenExecutor):
+                self.must_replace = True
+                error = SimulationError(f"cell {cell.id} ended its worker: {error}")
+                yield from self._lost(cell, error, self.suspects)
+            elif isinstance(error, Exception):
+                yield from self._lost(cell, error, self.waiting)
+            else:
+                raise error
+
+    def lose_all(self, reason: str) -> Iterator[AnyResult]:
+        """Count all that are under way as lost."""
+        cells = list(self.under_way.values())
+        for future in self.under_way:
+            future.cancel()
+        self.under_way.clear()
+        self.must_replace = True
+        for cell in cells:
+            yield from self._lost(cell, SimulationStalled(f"cell {cell.id}: {reason}"), self.suspects)
+
+    def _spare_the_others(self) -> None:
+        """Have what is under way computed again: it goes with the pool that is replaced, and is not at fault."""
+        self.must_replace = True
+        self.waiting.extendleft(cell for future, cell in self.under_way.items() if not future.done())
+        self.under_way = {future: cell for future, cell in self.under_way.items() if future.done()}
+
+    def _lost(self, cell: AnyCell, error: Exception, again: deque[AnyCell]) -> Iterator[AnyResult]:
+        if cell.id in self.lost_before:
+            yield self.computing.lost(cell.id, error)
+        else:
+            self.lost_before.add(cell.id)
+            again.append(cell)
+
+
+def _error_of(future: Future[Any]) -> BaseException | None:
+    """What it ended with; the end of its pool, if it has not ended or was cancelled."""
+    if not future.done() or future.cancelled():
+        return BrokenExecutor("its pool broke")
+    error = future.exception()
+    # Somebody else's comparison was interrupted, which ends the processes that it shares with us.
+    return BrokenExecutor(str(error)) if isinstance(error, ShutdownExecutorError) else error

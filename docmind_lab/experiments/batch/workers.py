@@ -1,0 +1,175 @@
+"""Who computes cells: processes that stay warm, or this process; any other executor serves as well."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from typing import Any, Self, TypeVar
+
+from loky import ProcessPoolExecutor, cpu_count, get_reusable_executor
+
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.experiments.batch.orphans import begin_worker
+
+Result = TypeVar("Result")
+
+# Linear algebra with a thread for each core would fight over the cores that the workers are on already.
+_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+# What semaphores raise where /dev/shm is absent, read-only, full or not ours.
+_SHARED_MEMORY_ERRORS = {errno.ENOENT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.ENOSYS}
+
+# A process that has to import the stack first is worth it from about so many runs on.
+_FEW_RUNS = 24
+# A cluster does not say how many workers it has, and they come and go; so many are kept busy.
+_MANY_WORKERS = 16
+# Kept for the next comparison of a notebook or panel; then the memory is given back.
+_KEPT_WARM_S = 300
+
+
+class InThisProcess(Executor):
+    """An executor that does the work at once, where it is asked; for debugging, and where processes are not allowed."""
+
+    def submit(self, function: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
+        """A future that is done already."""
+        future: Future[Result] = Future()
+        try:
+            future.set_result(function(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001 - an executor hands whatever is raised to the future
+            future.set_exception(error)
+        return future
+
+
+def processes(count: int | None = None) -> Callable[[], Executor]:
+    """A factory of process pools. count: of processes; None for one on each core.
+
+    They are started afresh, not forked, and need no guard in the calling script. What a cell refers to may come from a
+    notebook. Raises: ConfigurationError for a count below 1.
+    """
+    number = _checked(count)
+    return lambda: ProcessPoolExecutor(max_workers=number, timeout=None, **_worker_options())
+
+
+def in_this_process() -> Callable[[], Executor]:
+    """A factory of executors without any process of their own."""
+    return InThisProcess
+
+
+def _worker_options() -> dict[str, Any]:
+    return {"env": _ENVIRONMENT, "initializer": begin_worker, "initargs": (os.getpid(),)}
+
+
+def _checked(count: int | None) -> int:
+    # Those that this process may use, which a container, an affinity or LOKY_MAX_CPU_COUNT can make fewer.
+    number = cpu_count() if count is None else count
+    if number < 1:
+        raise ConfigurationError(f"workers must be 1 or more, not {count}")
+    return number
+
+
+class Workers:
+    """An executor made by a factory, and made anew when one of its workers has stalled; a context manager.
+
+    window: how many cells are handed out at once; two for each worker keep it busy, more would only delay a stop.
+    keep_warm: leave the executor as it is when the block ends well, for whoever makes the same one next. borrowed:
+    the executor is somebody else's: it is neither ended nor replaced.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], Executor],
+        window: int | None = None,
+        *,
+        keep_warm: bool = False,
+        borrowed: bool = False,
+    ) -> None:
+        self._make, self._keep_warm, self._borrowed = make, keep_warm, borrowed
+        self._executor = self._made()
+        self.window = _window(self._executor, workers=1) if window is None else window
+
+    @classmethod
+    def of(cls, executor: Executor, window: int | None = None) -> Self:
+        """Workers of an executor that its owner ends: a process pool, or `distributed.Client.get_executor()`.
+
+        window: cells handed out at once; two for each of its workers when left out.
+        Raises: ConfigurationError for a pool of threads: virtual time belongs to a process as a whole.
+        """
+        if isinstance(executor, ThreadPoolExecutor):
+            raise ConfigurationError(
+                "executor: a pool of threads cannot compute runs side by side, since virtual time belongs to a process "
+                "as a whole; use a pool of processes, or leave the executor out"
+            )
+        return cls(lambda: executor, window or _window(executor, workers=_MANY_WORKERS), borrowed=True)
+
+    def submit(self, function: Callable[..., Result], *args: Any) -> Future[Result]:
+        """As an executor's. Raises: ConfigurationError when the system lets no process be started."""
+        with _naming_what_workers_need():
+            return self._executor.submit(function, *args)
+
+    def _made(self) -> Executor:
+        with _naming_what_workers_need():
+            return self._make()
+
+    def replace(self) -> None:
+        """A new executor; the old one's processes end, and what they had under way is lost."""
+        if not self._borrowed:
+            self._end()
+            self._executor = self._made()
+
+    def _end(self) -> None:
+        if isinstance(self._executor, ProcessPoolExecutor):
+            self._executor.shutdown(wait=True, kill_workers=True)
+        else:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        # Whoever leaves early leaves cells under way, which would keep the next comparison waiting.
+        if not self._borrowed and (kind is not None or not self._keep_warm):
+            self._end()
+
+
+@contextlib.contextmanager
+def _naming_what_workers_need() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _SHARED_MEMORY_ERRORS:
+            raise ConfigurationError(
+                f"worker processes need shared memory, which cannot be used ({error.strerror}); make /dev/shm writable "
+                "and large enough, in a container by --shm-size=256m, or use a machine where it is"
+            ) from error
+        raise
+
+
+def _window(executor: Executor, workers: int) -> int:
+    """How many cells to hand out at once. workers: of an executor that does not say how many it has."""
+    # What is done where it is asked for is done before the next is asked for, and is to be kept by then.
+    return 1 if isinstance(executor, InThisProcess) else 2 * getattr(executor, "_max_workers", workers)
+
+
+def workers_for(runs: int, count: int | None = None) -> Workers:
+    """Workers for so many runs: processes that are kept warm for the next ones, or none for a few runs or on one core.
+
+    count: of processes; None for one on each core. Raises: ConfigurationError for a count below 1.
+    """
+    # A single process would import the stack and build the index a second time, and gain nothing.
+    if count is None and (runs <= _FEW_RUNS or cpu_count() == 1):
+        return Workers(in_this_process())
+    return kept_warm(count)
+
+
+def kept_warm(count: int | None = None) -> Workers:
+    """Processes that stay for whoever asks for as many next.
+
+    count: of processes; None for one on each core. Raises: ConfigurationError for a count below 1.
+    """
+    number = _checked(count)
+    return Workers(
+        lambda: get_reusable_executor(max_workers=number, timeout=_KEPT_WARM_S, **_worker_options()), keep_warm=True
+    )

@@ -1,0 +1,228 @@
+"""What to compare: the design of a comparison, and the runs that follow from it."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from docmind_lab.alternatives import ALTERNATIVES, Alternative
+from docmind_lab.alternatives.base import options_json
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.budgets import Budget, require_one_time_budget
+from docmind_lab.core.charges import CpuCharge, checked_charge
+from docmind_lab.core.clock import CLOCKS, ClockName
+from docmind_lab.core.deadlines import require_seconds
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.labels import label_of
+from docmind_lab.core.randomness import keyed_uniform, run_seed
+from docmind_lab.docmind.documents import LibraryPlace
+from docmind_lab.docmind.graphs.colours import Colour, checked_colour
+from docmind_lab.docmind.retrieval import Question
+from docmind_lab.experiments.comparison.documents import Documents
+from docmind_lab.experiments.comparison.levels import node_colour_of
+from docmind_lab.experiments.measurement.derive import RunFacts
+from docmind_lab.experiments.measurement.run import HORIZON_FACTOR, RunOrder
+from docmind_lab.services.faults import Fault
+from docmind_lab.services.scripted_model.variation import VARYING_ROLES, checked_variation
+from docmind_lab.workloads.kinds import WorkloadKind, workload_kind
+
+# Runs wait for servers nearly all the time; four side by side use about a third of one core, and a deadline still
+# comes to within a few milliseconds. More would begin to measure each other.
+SIDE_BY_SIDE = 4
+_MOST_RUNS = 10_000
+
+# How run seeds follow from the study's. Studies made under another rule have other ids.
+RUN_SEEDS = "hashed"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What to compare. Durations in seconds.
+
+    corpus, own_questions: as `Documents` has them. replay: id of the live study whose recording is replayed; empty for
+    none. cpu_charge: CPU seconds that each request to a model or a store costs in virtual time, or "measured".
+    model_variation: share of the simulated model's decisions that go another way than the best, drawn by seed.
+
+    Raises: ConfigurationError for a value that cannot be used, by name.
+    """
+
+    decision_timeout_s: float = 20.0
+    runs: int = 40
+    seed: int = 7
+    alternatives: tuple[Alternative, ...] = field(
+        default_factory=lambda: tuple(kind() for kind in ALTERNATIVES.values())
+    )
+    profile: LatencyProfile = field(default_factory=lambda: LatencyProfile.named("heavy_tail/3"))
+    faults: tuple[Fault, ...] = ()
+    stops_on_disconnect: bool = True
+    client_retries: int | None = None
+    horizon_factor: float = HORIZON_FACTOR
+    side_by_side: int = SIDE_BY_SIDE
+    router_injection: bool = False
+    clock: ClockName = "virtual"
+    corpus: str | LibraryPlace = "language_reference"
+    own_questions: tuple[Question, ...] = ()
+    node_colour: Colour = "own"
+    workload: str = "supervisor"
+    replay: str = ""
+    budget: Budget = field(default_factory=Budget)
+    cpu_charge: CpuCharge = 0.0
+    model_variation: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_seconds("decision timeout", self.decision_timeout_s)
+        if self.runs < 1 or self.runs > _MOST_RUNS:
+            raise ConfigurationError(f"runs must be between 1 and {_MOST_RUNS}, not {self.runs}")
+        if not self.alternatives:
+            raise ConfigurationError(f"name at least one alternative of {', '.join(ALTERNATIVES)}")
+        if not self.horizon_factor > 1:
+            raise ConfigurationError(f"horizon_factor must be above 1, not {self.horizon_factor}")
+        if self.clock not in CLOCKS:
+            raise ConfigurationError(f"unknown clock {self.clock!r}; the clocks are {', '.join(CLOCKS)}")
+        checked_colour(self.node_colour)
+        self.documents.cases(self.kind)
+        if self.side_by_side < 1:
+            raise ConfigurationError(f"side_by_side must be 1 or more runs, not {self.side_by_side}")
+        if checked_variation(self.model_variation) and VARYING_ROLES.isdisjoint(self.kind.roles):
+            raise ConfigurationError(
+                f"model_variation: the model of workload {self.workload} does not vary; only that of the roles "
+                f"{', '.join(sorted(VARYING_ROLES))} does"
+            )
+        if checked_charge(self.cpu_charge) and self.clock == "wall":
+            raise ConfigurationError("cpu_charge is for virtual time; on the wall clock CPU takes the time it takes")
+        require_one_time_budget(self.budget, self.decision_timeout_s)
+
+    def __repr__(self) -> str:
+        named = ", ".join(
+            " ".join(label_of(alternative.name, options_json(alternative)).split()) for alternative in self.alternatives
+        )
+        budgets = f"\n  second budgets: {self.budget.level}" if self.budget.is_second else ""
+        return (
+            f"Comparison: {self.decision_timeout_s:g} s decision timeout, {self.runs} {self.kind.asked} × "
+            f"{len(self.alternatives)} alternatives = {self.total_runs:,} runs, seed {self.seed}\n"
+            f"  {named}\n  {self.profile.name} latencies, fault {self.fault}, {self.clock} clock, "
+            f"corpus {self.documents.name}{budgets}"
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
+
+    @property
+    def kind(self) -> WorkloadKind:
+        """The system under the deadline. Raises: ConfigurationError for an unknown one."""
+        return workload_kind(self.workload)
+
+    @property
+    def documents(self) -> Documents:
+        """What is searched, and the user's questions to it."""
+        return Documents(self.corpus, self.own_questions)
+
+    @property
+    def fault(self) -> str:
+        """The level of the `fault` factor."""
+        return "+".join(str(fault) for fault in self.faults if fault.kind != "none") or "none"
+
+    def design(self) -> dict[str, Any]:
+        """What determines the runs, as JSON."""
+        # Only where there are some: a comparison without is the one that it was before there were any.
+        budget = self.budget.second_as_json()
+        # Only of a replay, so that the ids of other studies stay what they were.
+        replayed = {"replay": self.replay} if self.replay else {}
+        charged = {"cpu_charge": self.cpu_charge} if self.cpu_charge else {}
+        charged |= {"model_variation": self.model_variation} if self.model_variation else {}
+        return (
+            replayed
+            | charged
+            | {
+                "decision_timeout_s": self.decision_timeout_s,
+                "runs": self.runs,
+                "seed": self.seed,
+                "run_seeds": RUN_SEEDS,
+                "alternatives": [{"name": a.name, "options": json.loads(options_json(a))} for a in self.alternatives],
+                "latency_profile": self.profile.to_dict(),
+                "fault": self.fault,
+                "stops_on_disconnect": self.stops_on_disconnect,
+                "client_retries": self.client_retries,
+                "horizon_factor": self.horizon_factor,
+                "side_by_side": self.side_by_side,
+                "router_injection": self.router_injection,
+                "clock": self.clock,
+                **self.documents.design(),
+                "node_colour": self.node_colour,
+                "workload": self.workload,
+                **({"budget": budget} if budget else {}),
+            }
+        )
+
+    @functools.cached_property
+    def study_id(self) -> str:
+        """A name derived from the design: the same comparison has the same one."""
+        digest = hashlib.blake2b(json.dumps(self.design(), sort_keys=True).encode(), digest_size=5)
+        return f"compare-{digest.hexdigest()}"
+
+    def questions(self) -> list[tuple[int, Question]]:
+        """(run seed, question) of each repeat, in order; the study's seed determines both."""
+        pool = sorted(
+            self.documents.cases(self.kind), key=lambda question: keyed_uniform(self.seed, "question", question.id)
+        )
+        return [(run_seed(self.seed, repeat + 1), pool[repeat % len(pool)]) for repeat in range(self.runs)]
+
+    @property
+    def total_runs(self) -> int:
+        """Runs of all alternatives together."""
+        return self.runs * len(self.alternatives)
+
+    def orders(self, *, has_server_log: bool = True) -> list[RunOrder]:
+        """Every run, in an order drawn from the seed, so that a drift of the machine strikes no alternative alone."""
+        orders = [
+            order
+            for number in range(len(self.alternatives))
+            for order in self.orders_of(number, f"{self.study_id}-{number}", has_server_log=has_server_log)
+        ]
+        return sorted(orders, key=lambda order: keyed_uniform(self.seed, "order", order.facts.run_id))
+
+    def orders_of(self, number: int, prefix: str, *, has_server_log: bool = True) -> list[RunOrder]:
+        """The runs of one alternative, repeat by repeat.
+
+        Args:
+            number: Place of the alternative in `alternatives`, from 0 on.
+            prefix: How the ids of the runs begin; the alternative's name and the repeat, from 1 on, follow.
+            has_server_log: Whether the service writes a log of its own.
+        """
+        alternative = self.alternatives[number]
+        return [
+            self._order(alternative, seed, question, f"{prefix}-{alternative.name}-{repeat}", has_server_log)
+            for repeat, (seed, question) in enumerate(self.questions(), start=1)
+        ]
+
+    def _order(
+        self, alternative: Alternative, seed: int, question: Question, run_id: str, has_server_log: bool
+    ) -> RunOrder:
+        facts = RunFacts(
+            study_id=self.study_id,
+            run_id=run_id,
+            workload=self.kind.name,
+            alternative=alternative.name,
+            alternative_options=options_json(alternative),
+            seed=seed,
+            question_id=question.id,
+            decision_timeout_s=self.decision_timeout_s,
+            horizon_s=self.horizon_factor * self.decision_timeout_s,
+            deadline_propagation=alternative.propagates,
+            router_injection=self.router_injection,
+            retries=self.kind.retries(alternative, self.client_retries),
+            latency_profile=self.profile.name if has_server_log else "",
+            fault=self.fault,
+            stops_on_disconnect=self.stops_on_disconnect,
+            node_colour=node_colour_of(alternative, self.node_colour),
+            clock=self.clock,
+            gold_topics=question.gold_topics,
+            has_server_log=has_server_log,
+            alone=self.side_by_side == 1 and self.clock == "wall",
+            budget=self.budget,
+        )
+        return RunOrder(facts, alternative, question)

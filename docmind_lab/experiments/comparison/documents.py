@@ -1,0 +1,108 @@
+"""What a comparison searches and what it is asked: the lab's own documents and questions, or the user's."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.docmind.documents import LibraryPlace, read_questions
+from docmind_lab.docmind.retrieval import Question
+from docmind_lab.docmind.retrieval.questions import CORPORA
+from docmind_lab.docmind.system import named_corpus
+from docmind_lab.workloads.kinds import WorkloadKind
+
+
+@dataclass(frozen=True)
+class Documents:
+    """A corpus and the questions that are put to it.
+
+    corpus: the name of one that comes with questions, or the place of the user's. questions: the user's; empty for
+    those that come with the corpus.
+    """
+
+    corpus: str | LibraryPlace = CORPORA[0]
+    questions: tuple[Question, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Of what is searched."""
+        return str(self.corpus)
+
+    @property
+    def are_own(self) -> bool:
+        """Whether any of it is the user's."""
+        return isinstance(self.corpus, LibraryPlace) or bool(self.questions)
+
+    def cases(self, kind: WorkloadKind) -> tuple[Question, ...]:
+        """What a workload is asked. Raises: ConfigurationError for what cannot be put to it, and for no questions."""
+        if not self.are_own:
+            if kind.takes_questions and self.name not in CORPORA:
+                raise _unknown(self.name)
+            return kind.cases(self.name)
+        if not kind.takes_questions:
+            raise ConfigurationError(
+                f"corpus and questions: workload {kind.name} is asked {kind.asked} of its own; leave documents and "
+                "questions of yours out, or choose a workload that searches for answers, such as supervisor"
+            )
+        if not self.questions:
+            raise ConfigurationError(
+                "questions: documents of your own come without; name a file with questions to them (questions=..., "
+                "--questions FILE)"
+            )
+        return self.questions
+
+    def design(self) -> dict[str, Any]:
+        """What determines them, as JSON: names and digests, neither text nor a path."""
+        # Only of the user's own: the ids of other studies stay what they were.
+        said: dict[str, Any] = {"corpus": self.name}
+        if isinstance(self.corpus, LibraryPlace):
+            place = self.corpus
+            facts = {"fingerprint": place.fingerprint, "documents": place.documents, "passages": place.passages}
+            said["library"] = facts
+        if self.questions:
+            said["questions"] = {"digest": _digest(self.questions), "count": len(self.questions)}
+        return said
+
+
+def documents_of(corpus: str | os.PathLike[str], questions: str | os.PathLike[str] | None) -> Documents:
+    """The documents and questions by these names.
+
+    corpus: one of `CORPORA`, or a folder that has been indexed. questions: a file of them; None for those that come
+    with the corpus, which a folder's do not.
+    Raises: ConfigurationError for a path that is no folder, and as `read_questions`; RecordError as `LibraryPlace.of`.
+    """
+    if isinstance(corpus, str) and corpus in CORPORA:
+        found: str | LibraryPlace = corpus
+    elif Path(corpus).is_dir():
+        found = LibraryPlace.of(corpus)
+    elif questions is None and isinstance(corpus, str) and os.sep not in corpus:
+        # A workload of somebody else's may have corpora of its own, and says so of a name that it does not know.
+        return Documents(corpus)
+    else:
+        raise _unknown(os.fspath(corpus))
+    return Documents(found, () if questions is None else read_questions(questions, topics=_topics(found)))
+
+
+def _unknown(corpus: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"documents must be one of {', '.join(CORPORA)}, not {corpus!r}; or a folder that docmind-lab index has "
+        "indexed (--documents): check the path"
+    )
+
+
+def _topics(corpus: str | LibraryPlace) -> frozenset[str]:
+    return frozenset(chunk.topic for chunk in named_corpus(corpus).chunks)
+
+
+@functools.cache
+def _digest(questions: tuple[Question, ...]) -> str:
+    """The same for the same questions, however their file writes them."""
+    text = json.dumps([dataclasses.asdict(question) for question in questions], sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -1,0 +1,84 @@
+"""A comparison of a user's own graph: what is asked of it, and what cannot be."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from docmind_lab.alternatives import Alternative
+from docmind_lab.alternatives.base import options_json
+from docmind_lab.core.clock import ClockName
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.comparison.asked import Asked
+from docmind_lab.services.faults import Fault
+from docmind_lab.workloads.kinds import WorkloadKind
+from docmind_lab.workloads.own import Inputs, OwnGraph, Services, own_graph
+
+_EVERY_ROLE = "*"
+
+
+def of_own_graph(asked: Asked, settings: Settings, clock: ClockName) -> Asked:
+    """The same, of the graph and its inputs by the names under which comparisons find them.
+
+    Raises: ConfigurationError for what a graph of one's own cannot be asked, and for a graph or inputs that are none.
+    """
+    others = asked.names_system | {"retries": asked.retries is not None}
+    others |= {"router_injection": bool(asked.router_injection)}
+    _require_own_only(settings, clock, asked.services, [name for name, is_given in others.items() if is_given])
+    own = _named(asked.graph, asked.inputs, asked.deadline_key, asked.services)
+    return dataclasses.replace(asked, workload=own.workload, documents=own.corpus)
+
+
+def _named(graph: Any, inputs: Inputs | None, deadline_key: str, services: Services) -> OwnGraph:
+    if graph is None and inputs is None:
+        raise ConfigurationError("services is for a graph of your own: name it, and its inputs (--graph and --inputs)")
+    if graph is None or inputs is None:
+        absent, there = ("graph", "inputs") if graph is None else ("inputs", "graph")
+        raise ConfigurationError(f"{there} without {absent}: name both, --graph and --inputs (graph=..., inputs=...)")
+    return own_graph(graph, inputs, deadline_key=deadline_key, services=services)
+
+
+def _require_own_only(settings: Settings, clock: ClockName, services: Services, given: Iterable[str]) -> None:
+    """Return if nothing is asked of a user's graph that only the lab's own systems have. given: options of those."""
+    if services == "own" and clock == "virtual":
+        raise ConfigurationError(
+            "services='own': what answers in real time is not reached in virtual time; use the wall clock "
+            "(--clock wall), or leave services out"
+        )
+    for name in given:
+        raise ConfigurationError(f"{name} is for the lab's own systems; a graph of your own has none, so leave it out")
+    for name, value in (("llm.base_url", settings.llm.base_url), ("database.qdrant_url", settings.database.qdrant_url)):
+        if value is not None:
+            raise ConfigurationError(
+                f"{name} names an endpoint of the lab's own systems; a graph of your own names its own: leave the "
+                "setting out, and use services='own' (--services own) for live endpoints"
+            )
+
+
+def faults_in(kind: WorkloadKind, faults: Iterable[Fault]) -> tuple[Fault, ...]:
+    """The faults as they strike a user's graph: one that names no role strikes every call, since its roles are nodes.
+
+    Raises: ConfigurationError for a role that is no node of the graph.
+    """
+    made = tuple(dataclasses.replace(fault, role=fault.role or _EVERY_ROLE) for fault in faults)
+    for fault in made:
+        if fault.role not in (_EVERY_ROLE, *kind.roles):
+            known = ", ".join(kind.roles)
+            raise ConfigurationError(f"fault {fault}: the graph has no node {fault.role!r}; it has {known}")
+    return made
+
+
+def require_whole_budget(alternatives: Iterable[Alternative]) -> None:
+    """Return if no alternative divides the budget over roles, which a user's graph does not have.
+
+    Raises: ConfigurationError naming the one that does.
+    """
+    for alternative in alternatives:
+        policy = getattr(alternative, "policy", None)
+        if policy is not None and (policy.allocation is not None or policy.reserve_s):
+            raise ConfigurationError(
+                f"{alternative.name} {options_json(alternative)}: a budget is divided over the lab's own roles, which "
+                "a graph of your own does not have; leave allocation and reserve_s out"
+            )

@@ -1,0 +1,171 @@
+"""The comparison that replays a recording: its questions, seeds and conditions, under any alternatives and budget."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from docmind_lab.alternatives import Alternative
+from docmind_lab.alternatives.base import options_json
+from docmind_lab.alternatives.names import VARIANTS, parse_alternatives
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.budgets import Budget, Price
+from docmind_lab.core.clock import ClockName
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.comparison.asked import UNSAID_SEED, UNSAID_WORKLOAD, Asked
+from docmind_lab.experiments.comparison.design import RUN_SEEDS, Comparison
+from docmind_lab.experiments.comparison.documents import Documents, documents_of
+from docmind_lab.experiments.recordings.recording import RECORDED, Recording
+from docmind_lab.services.faults import Fault
+from docmind_lab.workloads.kinds import OWN_PREFIX, WORKLOADS
+
+
+def off_endpoints(settings: Settings) -> Settings:
+    """The settings without live endpoints, which a replay does not ask."""
+    return settings.replaced(llm={"base_url": None}, database={"qdrant_url": None})
+
+
+def replayed_comparison(recording: Recording, asked: Asked, clock: ClockName, settings: Settings) -> Comparison:
+    """The comparison of a replay: what is asked, and all else as it was recorded.
+
+    asked: of a user's graph, by the names that it and its inputs have in this process.
+    Raises: ConfigurationError for what the recording has settled and was given all the same, for alternatives that
+    cannot be told from the recording, and for other inputs than were recorded.
+    """
+    design = recording.design
+    _require_open(design, asked, clock)
+    documents = _documents(design, asked)
+    chosen = _recorded_alternatives(design, settings) if asked.alternatives is None else asked.alternatives
+    client_retries = design["client_retries"]
+    budget = _recorded_budget(design) if asked.budget is None else asked.budget
+    timeouts_s = (asked.decision_timeout_s, budget.time_s, design["decision_timeout_s"])
+    return Comparison(
+        decision_timeout_s=next(timeout_s for timeout_s in timeouts_s if timeout_s is not None),
+        runs=design["runs"] if asked.runs is None else asked.runs,
+        seed=design["seed"],
+        alternatives=parse_alternatives(chosen, asked.retries, budgeted_retries=settings.agents.max_retries),
+        # Its tables are not used; the name stands in the replay's.
+        # How its calls are slow together is in the recorded times.
+        profile=dataclasses.replace(
+            LatencyProfile.from_dict(design["latency_profile"]),
+            name=RECORDED,
+            correlation=0.0,
+            brownout=0.0,
+            slowdown=0.0,
+        ),
+        faults=() if design["fault"] == "none" else tuple(Fault.parse(text) for text in design["fault"].split("+")),
+        stops_on_disconnect=design["stops_on_disconnect"],
+        client_retries=client_retries if asked.retries is None else asked.retries,
+        horizon_factor=design["horizon_factor"],
+        side_by_side=design["side_by_side"],
+        router_injection=design["router_injection"],
+        clock="virtual",
+        corpus=documents.corpus,
+        own_questions=documents.questions,
+        node_colour=design["node_colour"],
+        workload=recorded_workload(design, asked.workload) if asked.graph is None else asked.workload,
+        replay=recording.id,
+        budget=budget,
+    )
+
+
+def _recorded_budget(design: Mapping[str, Any]) -> Budget:
+    said = dict(design.get("budget", {}))
+    price = said.pop("price", None)
+    return Budget(**said, price=None if price is None else Price(**price))
+
+
+def _require_open(design: Mapping[str, Any], asked: Asked, clock: ClockName) -> None:
+    """Return if nothing is asked that the recording has settled otherwise."""
+    if design.get("run_seeds") != RUN_SEEDS:
+        raise ConfigurationError(
+            "replay: this recording was made by an older version, which drew seeds in another way; record again"
+        )
+    settled = {"profile": asked.profile is not None, "fault": bool(asked.fault), "clock": clock != "virtual"}
+    settled |= {"stops_on_disconnect": not asked.stops_on_disconnect, "side_by_side": asked.side_by_side is not None}
+    settled |= {"cpu_charge": bool(asked.cpu_charge), "model_variation": bool(asked.model_variation)}
+    settled |= {"router_injection": asked.router_injection is not None}
+    if asked.graph is None:
+        is_named_again = asked.workload == design["workload"] not in WORKLOADS
+        settled |= {"workload": asked.workload != UNSAID_WORKLOAD and not is_named_again}
+        # A recording holds neither documents nor questions: the user's are named again.
+        settled |= {} if has_own_documents(design) else asked.names_documents
+    for name, is_given in settled.items():
+        if is_given:
+            raise ConfigurationError(f"{name}: the recording has settled it; leave it out of a replay")
+    if asked.seed not in (UNSAID_SEED, design["seed"]):
+        raise ConfigurationError(f"seed: the recording has seed {design['seed']}; leave it out of a replay")
+    if asked.graph is not None and asked.documents != design["corpus"]:
+        raise ConfigurationError("inputs: they are not those of the recording; pass the same file or list")
+
+
+def has_own_documents(design: Mapping[str, Any]) -> bool:
+    """Whether documents or questions of the user's own were recorded, which a recording does not hold."""
+    return "library" in design or "questions" in design
+
+
+def _documents(design: Mapping[str, Any], asked: Asked) -> Documents:
+    """What was searched and asked. Raises: ConfigurationError when the user's, named again, are others."""
+    if asked.graph is not None or not has_own_documents(design):
+        return Documents(str(design["corpus"]))
+    documents = documents_of(asked.documents, asked.questions)
+    found = documents.design()
+    for name, parts in (("documents", ("corpus", "library")), ("questions", ("questions",))):
+        if any(found.get(part) != design.get(part) for part in parts):
+            raise ConfigurationError(
+                f"{name}: they are not those of the recording; name the documents and questions of your own that were "
+                "recorded, unchanged"
+            )
+    return documents
+
+
+def _recorded_alternatives(design: Mapping[str, Any], settings: Settings) -> tuple[Alternative, ...]:
+    return tuple(_alternative(item["name"], item["options"], settings) for item in design["alternatives"])
+
+
+def _alternative(name: str, options: Mapping[str, Any], settings: Settings) -> Alternative:
+    labels = [name, *(f"{base}:{variant}" for base, variant in VARIANTS if base == name)]
+    for label in labels:
+        for retries in (settings.agents.max_retries, options.get("retries", 1)):
+            (found,) = parse_alternatives([label], budgeted_retries=retries)
+            if json.loads(options_json(found)) == options:
+                return found
+    raise ConfigurationError(
+        f"alternatives: {name} was recorded with options {dict(options)} that have no name; pass the instance itself"
+    )
+
+
+def recorded_workload(design: Mapping[str, Any], named: str) -> str:
+    """The workload that was recorded: one of the lab's, or another's that the caller has named as well.
+
+    A recording is data, so no module is imported because it is named there.
+
+    Args:
+        design: The recording's design.
+        named: The workload that the caller named.
+
+    Raises:
+        ConfigurationError: The workload is not one of the lab's, and the caller did not name it.
+    """
+    recorded = str(design["workload"])
+    if recorded in WORKLOADS or recorded == named:
+        return recorded
+    if recorded.startswith(OWN_PREFIX):
+        raise ConfigurationError(
+            f"graph: the recording is of {recorded.removeprefix(OWN_PREFIX)!r}, a graph of your own; name it and its "
+            "inputs again (graph=..., inputs=...; --graph, --inputs)"
+        )
+    raise ConfigurationError(
+        f"workload: the recording is of {recorded!r}, and no module is imported because a recording names it; name it "
+        f"yourself if you trust it (workload={recorded!r}; --workload {recorded})"
+    )
+
+
+def simulated_name(workload: str) -> str:
+    """The workload on simulated services: a user's graph that asked its own endpoints asks nobody now."""
+    name, mark, said = workload.partition("?")
+    options = [option for option in said.split("&") if option and not option.startswith("services=")]
+    return f"{name}{mark}{'&'.join(options)}" if options else name

@@ -1,0 +1,158 @@
+"""A comparison on the wall clock: services in a process of their own, runs side by side in threads."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import gc
+import queue
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from docmind_lab.alternatives import AsyncCancellation, Cooperative
+from docmind_lab.analysis.manifest import MachineUse
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.comparison.design import Comparison
+from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, Workload, measure
+from docmind_lab.experiments.recordings.caps import CapReached
+from docmind_lab.network.endpoints import require_endpoints
+from docmind_lab.network.taps import Tap, tapped
+from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
+from docmind_lab.workloads import Surroundings
+
+# Long enough for the first use of every code path, short enough not to be noticed.
+_WARM_UP_S = 3.0
+
+
+def runs_on_the_wall_clock(
+    comparison: Comparison, settings: Settings, taps: Sequence[Tap] = (), use: MachineUse | None = None
+) -> Generator[MeasuredRun]:
+    """The runs as they end. taps: told of every request; what one of them keeps back ends its run and begins no other.
+
+    use: begins to count when the first run does.
+
+    Raises: ServiceError if an endpoint or a service is not there; what a run raises.
+    """
+    with wall_laboratory(comparison, settings) as laboratory, tapped(*taps):
+        is_ours = has_server_log(settings) and comparison.kind.has_server_log
+        yield from laboratory.measured(comparison.orders(has_server_log=is_ours), use)
+
+
+def has_server_log(settings: Settings) -> bool:
+    """Whether the servers are ours, so that their own log tells what they did after a deadline."""
+    return settings.llm.base_url is None and settings.database.qdrant_url is None
+
+
+@dataclass
+class WallLaboratory:
+    """A system over sockets, the service's log, and a pool to run in."""
+
+    workload: Workload
+    log: LogClient
+    pool: ThreadPoolExecutor
+    is_warm: bool = False
+
+    def measured(self, orders: Sequence[RunOrder], use: MachineUse | None = None) -> Generator[MeasuredRun]:
+        """The runs as they end, side by side; `use` counts from their begin. Raises: what a run raises."""
+        if not self.is_warm:
+            warm_up(orders[0], self.workload, self.log)
+            self.is_warm = True
+        # A full collection goes through the whole imported stack and stops every run for a third of a second.
+        gc.collect()
+        gc.freeze()
+        if use is not None:
+            use.runs_begin()
+        try:
+            yield from _measured(orders, self.workload, self.log, self.pool)
+        finally:
+            gc.unfreeze()
+
+
+@contextlib.contextmanager
+def wall_laboratory(comparison: Comparison, settings: Settings) -> Iterator[WallLaboratory]:
+    """The laboratory of a comparison's services; all of it gone afterwards.
+
+    The services go first: what still runs then fails at once. A connection closed under a thread that reads from it
+    would leave the thread waiting for ever.
+    Raises: ServiceError if an endpoint or a service is not there.
+    """
+    require_endpoints(settings)
+    options = ServiceOptions(
+        profile=comparison.profile,
+        faults=comparison.faults,
+        stops_on_disconnect=comparison.stops_on_disconnect,
+        seed=comparison.seed,
+        slots_of_run=True,
+        model_variation=comparison.model_variation,
+    )
+    with contextlib.ExitStack() as after_the_services, ServiceProcess(options) as services:
+        addresses = dataclasses.replace(
+            services.addresses,
+            openai_base_url=settings.llm.base_url or services.addresses.openai_base_url,
+            qdrant_url=settings.database.qdrant_url or services.addresses.qdrant_url,
+        )
+        log = LogClient(services.addresses.log_url)
+        after_the_services.callback(log.close)
+        workload = comparison.kind.build(
+            Surroundings(
+                addresses,
+                settings,
+                client_retries=comparison.client_retries,
+                corpus=comparison.corpus,
+                node_colour=comparison.node_colour,
+            )
+        )
+        after_the_services.callback(workload.close)
+        # Over nodes that block their event loop one run would hold up every other.
+        threads = 1 if comparison.node_colour == "blocking_async" else comparison.side_by_side
+        pool = ThreadPoolExecutor(threads, thread_name_prefix="docmind-run")
+        after_the_services.callback(pool.shutdown, wait=True, cancel_futures=True)
+        try:
+            yield WallLaboratory(workload, log, pool)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def warm_up(order: RunOrder, workload: Workload, log: LogClient) -> None:
+    """Run once sync and once async, unrecorded: the first use of a code path costs what no later one does."""
+    with ThreadPoolExecutor(2) as pool:
+        for alternative in (Cooperative(), AsyncCancellation()):
+            facts = dataclasses.replace(
+                order.facts,
+                run_id=f"warm-up-{alternative.name}",
+                decision_timeout_s=_WARM_UP_S,
+                horizon_s=_WARM_UP_S + 1.0,
+            )
+            pool.submit(measure, RunOrder(facts, alternative, order.question), workload, log)
+
+
+def _measured(
+    orders: Sequence[RunOrder], workload: Workload, log: LogClient, pool: ThreadPoolExecutor
+) -> Iterator[MeasuredRun]:
+    """The runs as they end. Raises what a run raises.
+
+    Ends are handed over in a queue: `concurrent.futures.wait` takes the locks of all futures at each call, and a
+    Ctrl-C in the middle of that would leave some of them taken for ever.
+    """
+    ended: queue.SimpleQueue[Future[MeasuredRun]] = queue.SimpleQueue()
+    begun = [pool.submit(measure, order, workload, log) for order in orders]
+    for future in begun:
+        future.add_done_callback(ended.put)
+    for _ in orders:
+        future = _next_end(ended)
+        if future.cancelled():
+            continue
+        try:
+            yield future.result()
+        except CapReached:
+            # Its run is no measurement, and no other begins; those under way may still come to their end.
+            for waiting in begun:
+                waiting.cancel()
+
+
+def _next_end(ended: queue.SimpleQueue[Future[MeasuredRun]]) -> Future[MeasuredRun]:
+    while True:
+        # A finite wait, so that Ctrl-C is noticed at once on every platform.
+        with contextlib.suppress(queue.Empty):
+            return ended.get(timeout=0.5)

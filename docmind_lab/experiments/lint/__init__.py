@@ -1,0 +1,20 @@
+"""The deadline lint: which alternatives can keep a deadline on somebody's graph, and what stands in the way.
+
+trials.py      measured runs of the graph, one at a time
+observed.py    an alternative that is looked on at: nodes, threads, a loop that stands still
+intervals.py   stretches of time
+probe.py       what the graph does when nothing limits it
+facts.py       of each node: colour, calls, timeouts, retries and their worst case
+probing.py     every node probed, and where the deadline is then put
+overruns.py    what ate the time of a run that was late
+findings.py    what is wrong, the run that shows it, the remedy
+verdict.py     of each alternative, and the report
+run.py         lint_graph
+"""
+
+from docmind_lab.experiments.lint.facts import NodeFacts
+from docmind_lab.experiments.lint.findings import Evidence, Finding
+from docmind_lab.experiments.lint.run import ALTERNATIVES, lint_graph
+from docmind_lab.experiments.lint.verdict import LintReport, Verdict
+
+__all__ = ["ALTERNATIVES", "Evidence", "Finding", "LintReport", "NodeFacts", "Verdict", "lint_graph"]

@@ -1,0 +1,164 @@
+"""A finding: what is wrong at a node, the measured run that shows it, the remedy, the alternatives it defeats."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Final
+
+from docmind_lab.experiments.lint.facts import NodeFacts
+from docmind_lab.experiments.lint.overruns import Overrun
+
+KINDS: Final[Mapping[str, tuple[str, str]]] = {
+    "call": (
+        "calls go on past the deadline when nothing hands it to them",
+        (
+            "have the deadline travel with the run (A, E, or another with :propagate), and set max_retries=0 and a "
+            "timeout of what is left on every client"
+        ),
+    ),
+    "per_read": (
+        "a client's timeout bounds one read and not the call: a body that comes in pieces outlives it",
+        (
+            "bound the call in total: asyncio.timeout around an async call, or the caps of A and E; a client's own "
+            "timeout is no deadline"
+        ),
+    ),
+    "retries": (
+        "retries multiply, and the wait before the next one heeds no deadline",
+        (
+            "leave retries to one layer, and have it try again only while enough of the budget is left; max_retries=0 "
+            "elsewhere. An async wait can be cancelled (C, E, F), a sync one cannot"
+        ),
+    ),
+    "code": (
+        "code outside every call, which no deadline cuts",
+        (
+            "wait with asyncio.sleep in an async node, or for no longer than what is left of the deadline; divide a "
+            "long computation into steps"
+        ),
+    ),
+    "blocks_loop": (
+        "async in name only: it holds up the event loop, and with it every cancellation and every timer",
+        "await an async client and asyncio.sleep, or make the node a plain function: LangGraph puts it into a thread",
+    ),
+    "thread": (
+        "sync code that an event loop has put into a thread: a cancellation leaves it running",
+        (
+            "write it as async def with an async client, or have the deadline travel too, which cuts its calls "
+            "(C:propagate, E)"
+        ),
+    ),
+    "key": (
+        "the key of the deadline does not reach it",
+        "name the key in the state schema of the node or agent (state_schema=…), and pass it on in every Send",
+    ),
+    "cannot_run": (
+        "does not run in this colour",
+        "give the node, tool or middleware both a sync and an async form",
+    ),
+    "graph": (
+        "something outside every node goes on past the deadline",
+        "look at the run: docmind-lab show, with the run's id",
+    ),
+}
+"""Kind → what it means, and the remedy."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A measured run. says: its numbers. command: measures the same run again; empty where no command does."""
+
+    run_id: str
+    says: str
+    command: str = ""
+
+    # As HTML, since a notebook breaks long lines of plain text in mid-word.
+    def _repr_html_(self) -> str:
+        command = f"<p><code>{escape(self.command)}</code></p>" if self.command else ""
+        return f"<p>{escape(self.says)}</p>{command}"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong at a node. defeats: the alternatives that were measured late by it; none for a warning."""
+
+    node: str
+    kind: str
+    what: str
+    evidence: tuple[Evidence, ...]
+    remedy: str
+    defeats: tuple[str, ...] = ()
+
+    def _repr_html_(self) -> str:
+        defeats = f" Defeats {escape(', '.join(self.defeats))}." if self.defeats else ""
+        return f"<p><b>{escape(self.node)}</b>: {escape(self.what)}.{defeats}</p><p>Remedy: {escape(self.remedy)}.</p>"
+
+
+class Findings:
+    """Findings as they are gathered: evidence of one kind at one node is one finding."""
+
+    def __init__(self) -> None:
+        self._evidence: dict[tuple[str, str], list[Evidence]] = {}
+        self._defeats: dict[tuple[str, str], list[str]] = {}
+
+    def add(self, node: str, kind: str, evidence: Evidence, defeats: Iterable[str] = ()) -> None:
+        """One more run that shows it."""
+        self._evidence.setdefault((node, kind), []).append(evidence)
+        self._defeats.setdefault((node, kind), []).extend(defeats)
+
+    def all(self) -> tuple[Finding, ...]:
+        """Those that defeat most first."""
+        made = []
+        for (node, kind), evidence in self._evidence.items():
+            what, remedy = KINDS[kind]
+            defeats = tuple(dict.fromkeys(self._defeats[node, kind]))
+            made.append(Finding(node, kind, what, tuple(evidence), remedy, defeats))
+        return tuple(sorted(made, key=lambda finding: -len(finding.defeats)))
+
+
+def of_overruns(findings: Findings, overruns: Mapping[Overrun, str]) -> None:
+    """Every overrun as evidence: the worst of each alternative. overruns: with the command of each."""
+    worst: dict[tuple[str, str, str], Overrun] = {}
+    for overrun in overruns:
+        key = overrun.node, overrun.cause, overrun.trial.alternative
+        if key not in worst or overrun.worst_s > worst[key].worst_s:
+            worst[key] = overrun
+    for (node, cause, alternative), overrun in worst.items():
+        findings.add(node, cause, Evidence(overrun.run_id, late(overrun), overruns[overrun]), [alternative])
+
+
+def late(overrun: Overrun) -> str:
+    """How late, and by what."""
+    waited = "at least " if overrun.is_unfinished else ""
+    caller = f"the caller waited {waited}{overrun.caller_s:.3f} s past the deadline"
+    if overrun.caller_s <= 0:
+        caller = "the caller was back by the deadline"
+    work = f"work went on for {'at least ' if overrun.is_censored else ''}{overrun.work_s:.3f} s past it"
+    said = caller if overrun.caller_s >= overrun.work_s else f"{caller}, {work}"
+    trial = overrun.trial
+    under = f"{trial.alternative}, {trial.decision_timeout_s:.3f} s" + (
+        f", fault {trial.fault}" if trial.fault != "none" else ""
+    )
+    return f"{under}: {said}: {overrun.what_ate_it()}"
+
+
+def of_facts(findings: Findings, facts: NodeFacts, decision_timeout_s: float) -> None:
+    """What the undisturbed runs and those of single faults have shown of a node."""
+    worst, retries, trickled = facts.worst_case, facts.retries, facts.trickled
+    if worst is not None and worst.took_s > decision_timeout_s:
+        findings.add(
+            facts.node, "call", Evidence(worst.run_id, f"a service that never answers: {worst}", worst.command)
+        )
+    if retries is not None and (retries.failing > retries.well or retries.of_one_call > 1):
+        says = f"{retries.failing} requests in one visit when each fails at once, {retries.well} when all goes well"
+        if retries.of_one_call > 1:
+            says += f"; the client alone makes {retries.of_one_call} of one call"
+        if worst is not None and not math.isinf(worst.took_s):
+            says += f"; never answered, {worst}"
+        findings.add(facts.node, "retries", Evidence(retries.run_id, says, retries.command))
+    if trickled is not None:
+        says = f"{trickled.call_id}: a timeout of {trickled.timeout_s:g} s, and {trickled.took_s:,.1f} s of body"
+        findings.add(facts.node, "per_read", Evidence(trickled.run_id, says, trickled.command))

@@ -1,0 +1,148 @@
+"""An alternative that is looked on at: what nodes were given, when they were at work, when the loop stood still.
+
+seen = Seen()
+order = dataclasses.replace(order, alternative=Observed(order.alternative, seen))
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langgraph.graph import START
+
+from docmind_lab.alternatives.base import Alternative, Inputs, Outcome, Runnable
+from docmind_lab.alternatives.event_loop import shared_loop
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.network.recorder import Recorder
+from docmind_lab.workloads.own.nodes import Place, RunTree
+
+# What is late by less is the sum of floating point numbers.
+_ON_TIME_S = 1e-6
+
+
+@dataclass
+class Visit:
+    """A node at work. Instants in seconds since the run's start. had_key: its input had the key of the deadline."""
+
+    place: Place
+    started_at_s: float
+    had_key: bool
+    ended_at_s: float = float("inf")
+    error_type: str = ""
+
+
+@dataclass
+class Seen:
+    """What was seen of one run. deadline_key: what is looked for in the inputs of nodes.
+
+    blocked: (from, to) while the event loop stood still, in seconds since the run's start. tick_s: how long at least
+    for it to be seen, since each tick takes an event of the loop's own; 0 for not looking.
+    """
+
+    deadline_key: str = ""
+    tick_s: float = 0.0
+    visits: list[Visit] = field(default_factory=list)
+    blocked: list[tuple[float, float]] = field(default_factory=list)
+
+
+class _NodeVisits(BaseCallbackHandler):
+    """Tells of nodes of any depth, with what they were given."""
+
+    run_inline = True
+    ignore_llm = True
+    ignore_chat_model = True
+    ignore_retriever = True
+
+    def __init__(self, seen: Seen, since: Callable[[], float]) -> None:
+        super().__init__()
+        self.tree = RunTree()
+        self._seen, self._since = seen, since
+        self._open: dict[UUID, Visit] = {}
+
+    def on_chain_start(self, serialized: Any, inputs: Any, **said: Any) -> None:
+        """A node, or anything else that has runs below it."""
+        run_id, parent_run_id = said["run_id"], said.get("parent_run_id")
+        above = self.tree.place_of(parent_run_id)
+        self.tree.begun(run_id, parent_run_id, said.get("tags"), said.get("metadata"))
+        place = self.tree.place_of(run_id)
+        if place is above or place.path[-1:] == (START,):
+            return
+        had_key = self._read_from_state(place) if _is_tool_calls(inputs) else _has(inputs, self._seen.deadline_key)
+        visit = Visit(place, self._since(), had_key)
+        self._open[run_id] = visit
+        self._seen.visits.append(visit)
+
+    def _read_from_state(self, place: Place) -> bool:
+        """A node that is sent tool calls reads the state of its own graph, as the node before it there was given it."""
+        beside = [visit for visit in self._seen.visits if visit.place.path[:-1] == place.path[:-1]]
+        return beside[-1].had_key if beside else False
+
+    def on_tool_start(self, serialized: Any, input_str: Any, **said: Any) -> None:
+        """A tool, for the nodes of a graph that it may run."""
+        self.tree.begun(said["run_id"], said.get("parent_run_id"), None, None)
+
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """A node has ended."""
+        self._ended(run_id, "")
+
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """A node has raised."""
+        self._ended(run_id, type(error).__name__)
+
+    def _ended(self, run_id: UUID, error_type: str) -> None:
+        visit = self._open.pop(run_id, None)
+        if visit is not None:
+            visit.ended_at_s, visit.error_type = self._since(), error_type
+
+
+class Observed:
+    """The alternative, doing what it does; everything else is asked of it itself."""
+
+    def __init__(self, inner: Alternative, seen: Seen) -> None:
+        self._inner, self._seen = inner, seen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
+        """Run the graph as the alternative does, and look on."""
+
+        def since() -> float:
+            return recorder.clock.now() - recorder.started_at
+
+        visits = _NodeVisits(self._seen, since)
+        watched: Any = runnable.with_config({"callbacks": [visits]})
+        if self._inner.node_colour == "sync" or not self._seen.tick_s:
+            return self._inner.run(watched, inputs, deadline, recorder)
+        looking = shared_loop().submit(self._look_on(since))
+        try:
+            return self._inner.run(watched, inputs, deadline, recorder)
+        finally:
+            looking.cancel()
+
+    async def _look_on(self, since: Callable[[], float]) -> None:
+        tick_s = self._seen.tick_s
+        while True:
+            due_at_s = since() + tick_s
+            await asyncio.sleep(tick_s)
+            if since() - due_at_s > _ON_TIME_S:
+                self._seen.blocked.append((due_at_s, since()))
+
+
+def _is_tool_calls(given: Any) -> bool:
+    return isinstance(given, list) and all(
+        isinstance(item, Mapping) and item.get("type") == "tool_call" for item in given
+    )
+
+
+def _has(given: Any, key: str) -> bool:
+    """Whether a node's input has the key with a value; a tool's has the state of its agent inside."""
+    if isinstance(given, Mapping):
+        inner = given.get("state")
+        return given.get(key) is not None or (isinstance(inner, Mapping) and inner.get(key) is not None)
+    return getattr(given, key, None) is not None if key else False

@@ -1,0 +1,171 @@
+"""What ate the time of a run that was late: in which node, by what, and the call that it was.
+
+Everything is read off the tables of the run: its calls, its nodes, and what its event loop had handed to threads. An
+overrun that nothing explains is one of the graph as a whole, and still an overrun.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from docmind_lab.analysis.tables import CallRecord
+from docmind_lab.experiments.lint.intervals import Interval, length_s, within
+from docmind_lab.experiments.lint.trials import Trial
+from docmind_lab.experiments.measurement.run import MeasuredRun
+
+Cause = Literal["call", "per_read", "retries", "code", "blocks_loop", "thread", "graph"]
+
+
+@dataclass(frozen=True)
+class Overrun:
+    """A run in which something went on past the deadline.
+
+    caller_s, work_s: how long the caller waited past the deadline, and how long anything went on past it, seconds;
+    lower bounds if the caller `is_unfinished`, or the work `is_censored`, at the horizon. node: where most of that was.
+    call_id: of the call that was under way, or that had failed and was to be tried again; empty where there was none.
+    Its instants are in seconds since the run's start.
+    """
+
+    trial: Trial
+    run_id: str
+    node: str
+    cause: Cause
+    call_id: str
+    call_started_at_s: float
+    call_ended_at_s: float
+    caller_s: float
+    work_s: float
+    is_censored: bool
+    is_unfinished: bool = False
+
+    @property
+    def worst_s(self) -> float:
+        """The longer of the two."""
+        return max(self.caller_s, self.work_s)
+
+    def what_ate_it(self) -> str:
+        """The call, or the code, in words."""
+        if not self.call_id:
+            return f"code of node {self.node} outside every call" if self.node else "work outside every node"
+        if self.cause == "retries":
+            return f"the wait in node {self.node} after call {self.call_id} had failed at {self.call_ended_at_s:.3f} s"
+        ended = "was still under way at the horizon"
+        if not math.isnan(self.call_ended_at_s):
+            ended = f"ended at {self.call_ended_at_s:.3f} s"
+        return f"call {self.call_id} in node {self.node}, which began at {self.call_started_at_s:.3f} s and {ended}"
+
+
+def requests_of(measured: MeasuredRun) -> list[CallRecord]:
+    """The attempts that a server knows of, as the client saw them: what a deadline can cut."""
+    known = {(call.call_id, call.attempt) for call in measured.calls if call.seen_from == "server"}
+    return [call for call in measured.calls if call.seen_from == "client" and (call.call_id, call.attempt) in known]
+
+
+def span_of(call: CallRecord) -> Interval:
+    """From its start to its end, which may never have come."""
+    return call.started_at_s, math.inf if math.isnan(call.ended_at_s) else call.ended_at_s
+
+
+def threads_of(measured: MeasuredRun) -> defaultdict[str, list[Interval]]:
+    """Role → when threads did what its nodes, or an event loop for them, had handed over; to infinity if never done."""
+    begun: Counter[tuple[str, float]] = Counter()
+    made: defaultdict[str, list[Interval]] = defaultdict(list)
+    for event in measured.events:
+        if event.event == "thread_started":
+            begun[event.role, event.at_s] += 1
+        elif event.event == "thread_ended":
+            begun_at_s = json.loads(event.detail)["begun_at_s"]
+            begun[event.role, begun_at_s] -= 1
+            made[event.role].append((begun_at_s, event.at_s))
+    for role, begun_at_s in begun.elements():
+        made[role].append((begun_at_s, math.inf))
+    return made
+
+
+def overrun_of(
+    trial: Trial, measured: MeasuredRun, *, is_async: bool, blocking: Iterable[str], slack_s: float
+) -> Overrun | None:
+    """The overrun of a run, if anything of it was later than the slack. blocking: nodes that block an event loop."""
+    run = measured.run
+    due_s, horizon_s = run.decision_timeout_s, run.horizon_s
+    is_unfinished = run.outcome == "unfinished"
+    caller_s = horizon_s - due_s if is_unfinished else run.caller_overrun_s
+    work_s = max(run.work_overrun_s, caller_s)
+    if work_s <= slack_s:
+        return None
+    late = due_s, due_s + work_s
+    requests = requests_of(measured)
+    asked = _by_role((call.role, span_of(call)) for call in requests)
+    calls = [call for call in measured.calls if call.seen_from == "client"]
+    called = _by_role((call.role, span_of(call)) for call in calls)
+    at_work, threads = _nodes_at_work(measured), threads_of(measured)
+    roles = {role for role in (*asked, *called, *at_work, *threads) if role}
+    covered = {role: length_s(within(at_work[role] + called[role] + threads[role], *late)) for role in sorted(roles)}
+    node = max(covered, key=lambda role: covered[role], default="")
+    cause: Cause = "graph"
+    if node and covered[node] > 0:
+        half_s = covered[node] / 2
+        in_http, in_thread = (length_s(within(spans[node], *late)) >= half_s for spans in (asked, threads))
+        has_failed = any(call.role == node and call.outcome != "ok" and span_of(call)[1] <= due_s for call in requests)
+        if is_async and in_thread:
+            cause = "thread"
+        elif is_async and node in set(blocking):
+            cause = "blocks_loop"
+        elif in_http:
+            cause = "per_read" if trial.alternative.endswith(":per_read") else "call"
+        else:
+            cause = "retries" if has_failed else "code"
+    eaten = _eaten(calls, node, late, after_failure=cause == "retries")
+    return Overrun(
+        trial=trial,
+        run_id=run.run_id,
+        node=node if cause != "graph" else "",
+        cause=cause,
+        call_id="" if eaten is None else eaten.call_id,
+        call_started_at_s=math.nan if eaten is None else eaten.started_at_s,
+        call_ended_at_s=math.nan if eaten is None else eaten.ended_at_s,
+        caller_s=caller_s,
+        work_s=work_s,
+        is_censored=is_unfinished or run.work_censored,
+        is_unfinished=is_unfinished,
+    )
+
+
+def _eaten(calls: Iterable[CallRecord], node: str, late: Interval, *, after_failure: bool) -> CallRecord | None:
+    """The call of the node that was under way for most of that time, requests before the tools that send them."""
+    of_node = [call for call in calls if call.role == node]
+    if after_failure:
+        failed = [call for call in of_node if call.outcome != "ok" and span_of(call)[1] <= late[0]]
+        return max(failed, key=lambda call: call.ended_at_s, default=None)
+    under_way = [call for call in of_node if within([span_of(call)], *late)]
+    return max(
+        under_way, key=lambda call: (length_s(within([span_of(call)], *late)), call.kind != "tool"), default=None
+    )
+
+
+def _by_role(pairs: Iterable[tuple[str, Interval]]) -> defaultdict[str, list[Interval]]:
+    made: defaultdict[str, list[Interval]] = defaultdict(list)
+    for role, interval in pairs:
+        made[role].append(interval)
+    return made
+
+
+def _nodes_at_work(measured: MeasuredRun) -> defaultdict[str, list[Interval]]:
+    """When the outermost nodes were at work; branches of one node end in no order, which changes no union."""
+    begun: defaultdict[str, list[float]] = defaultdict(list)
+    made: defaultdict[str, list[Interval]] = defaultdict(list)
+    for event in measured.events:
+        if event.event not in ("node_started", "node_ended") or "/" in json.loads(event.detail)["node"]:
+            continue
+        if event.event == "node_started":
+            begun[event.role].append(event.at_s)
+        elif begun[event.role]:
+            made[event.role].append((begun[event.role].pop(0), event.at_s))
+    for role, starts in begun.items():
+        made[role] += [(start, math.inf) for start in starts]
+    return made

@@ -1,0 +1,141 @@
+"""Everything that is found out before any deadline, and where the deadline is then put.
+
+Each node is looked at with the first input that has it send a request, and its code with the input that has it take
+longest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from docmind_lab.core.errors import GraphError
+from docmind_lab.experiments.lint.facts import (
+    SLOWEST_GAP_S,
+    NodeFacts,
+    calls_in,
+    capped_in,
+    faults_of,
+    retries_of,
+    timeouts_of,
+    trickled_of,
+    worst_case_of,
+)
+from docmind_lab.experiments.lint.intervals import length_of
+from docmind_lab.experiments.lint.probe import UNTIMED, UNTIMED_ASYNC, Scene, look
+from docmind_lab.experiments.lint.trials import Bench
+
+# Of a stretch that cannot be cut: early enough that most of it is still to come.
+_CUT_AFTER = 0.1
+# A node that begins after the deadline is reached with this much left, seconds.
+_TO_HANG_IN_S = 1.0
+# A microsecond: a budget that can be read, and typed.
+_DIGITS = 6
+
+
+@dataclass
+class Probed:
+    """What is known of a graph before any deadline.
+
+    scenes: undisturbed, by input and alternative. told: with the deadline handed to the graph, by input, where its key
+    is looked for. cannot: the alternative under which it failed, with the run. trials: (decision timeout, fault, input)
+    of the runs to be measured under each alternative, in order.
+    """
+
+    scenes: dict[tuple[str, str], Scene] = field(default_factory=dict)
+    told: dict[str, Scene] = field(default_factory=dict)
+    cannot: dict[str, Scene] = field(default_factory=dict)
+    facts: dict[str, NodeFacts] = field(default_factory=dict)
+    trials: dict[tuple[float, str, str], None] = field(default_factory=dict)
+
+    def of_input(self, question_id: str) -> list[Scene]:
+        """The sync scene and the async one, as far as the graph ran so."""
+        return [scene for (asked, _), scene in self.scenes.items() if asked == question_id]
+
+    def home(self, node: str) -> list[Scene]:
+        """The scenes of the input that the node is looked at with."""
+        visiting = [scene for scene in self.scenes.values() if scene.outermost(node)]
+        asking = [scene for scene in visiting if faults_of(scene, node)]
+        return [scene for scene in self.of_input((asking or visiting)[0].trial.question_id) if scene.outermost(node)]
+
+
+def probe(bench: Bench, decision_timeout_s: float, slack_s: float, key: str) -> Probed:
+    """What is known of the graph. key: of its deadline; empty where none is asked for.
+
+    Raises: GraphError for a graph that fails without any deadline, sync and async.
+    """
+    probed = Probed()
+    for question in bench.questions():
+        for alternative in (UNTIMED, UNTIMED_ASYNC):
+            scene = look(bench, alternative, question.id)
+            if scene.failed:
+                probed.cannot.setdefault(alternative, scene)
+            else:
+                probed.scenes[question.id, alternative] = scene
+        scenes = probed.of_input(question.id)
+        if not scenes:
+            raise GraphError(
+                f"the graph fails without any deadline, with {probed.cannot[UNTIMED].failed} "
+                f"(input {question.id}); have it answer its inputs first"
+            )
+        probed.trials[decision_timeout_s, "none", question.id] = None
+        in_colour = "A" if scenes[0].trial.alternative == UNTIMED else "E"
+        probed.told[question.id] = look(bench, in_colour, question.id, key=key)
+    for node in dict.fromkeys(node for scene in probed.scenes.values() for node in scene.nodes()):
+        probed.facts[node] = _facts(bench, probed, node, decision_timeout_s, slack_s, key)
+    return probed
+
+
+def _facts(bench: Bench, probed: Probed, node: str, decision_timeout_s: float, slack_s: float, key: str) -> NodeFacts:
+    """The facts of a node; its runs under a deadline go to `probed.trials`."""
+    scenes = probed.home(node)
+    first, question_id = scenes[0], scenes[0].trial.question_id
+    retries = worst = trickled = None
+    timeouts_s = timeouts_of(first, node)
+    for hang, fail in faults_of(first, node):
+        failing = [look(bench, scene.trial.alternative, question_id, fault=f"{fail}:{node}") for scene in scenes]
+        begins_at_s = first.outermost(node)[0].started_at_s
+        within_s = max(decision_timeout_s, round(begins_at_s + _TO_HANG_IN_S, _DIGITS))
+        probed.trials[within_s, f"{hang}:{node}", question_id] = None
+        # A node that asks a model and a store is described by its model.
+        retries = retries or retries_of(bench, first, failing[0], node)
+        worst = worst or worst_case_of(bench, first, node, hang)
+        if hang == "hang":
+            gap_s = min(within_s / 4, SLOWEST_GAP_S)
+            probed.trials[within_s, f"trickle={gap_s!r}:{node}", question_id] = None
+            trickled = trickled_of(bench, first, node, timeouts_s[0]) if timeouts_s else None
+        for scene in failing:
+            _cut(probed, scene, node, slack_s)
+    for alternative in (UNTIMED, UNTIMED_ASYNC):
+        found = [scene for (_, of), scene in probed.scenes.items() if of == alternative and scene.outermost(node)]
+        if found:
+            _cut(probed, max(found, key=lambda scene: length_of(scene.longest_code(node))), node, slack_s)
+    under_loop = [scene for (_, of), scene in probed.scenes.items() if of == UNTIMED_ASYNC and scene.outermost(node)]
+    told = [scene for scene in probed.told.values() if scene.outermost(node)]
+    return NodeFacts(
+        node=node,
+        colour=_colour(under_loop, node),
+        calls=calls_in(first, node),
+        timeouts_s=timeouts_s,
+        capped=capped_in(probed.told[question_id], node),
+        code_s=max(length_of(scene.longest_code(node)) for scene in probed.scenes.values()),
+        retries=retries,
+        worst_case=worst,
+        trickled=trickled,
+        has_key=not any(scene.without_key(node) for scene in told) if key and told else None,
+    )
+
+
+def _colour(under_loop: list[Scene], node: str) -> str:
+    seen = {scene.colour(node) for scene in under_loop}
+    # With one input a node may do nothing that shows its colour.
+    return next(
+        (colour for colour in ("blocking async", "sync", "async", "takes no time") if colour in seen), "sync only"
+    )
+
+
+def _cut(probed: Probed, scene: Scene, node: str, slack_s: float) -> None:
+    """Put the deadline into the node's stretches, if what is then left of one is longer than the slack."""
+    for stretch in scene.stretches(node):
+        if length_of(stretch) * (1 - _CUT_AFTER) > slack_s:
+            cut_at_s = round(stretch[0] + length_of(stretch) * _CUT_AFTER, _DIGITS)
+            probed.trials[cut_at_s, scene.trial.fault, scene.trial.question_id] = None

@@ -1,0 +1,118 @@
+"""`lint_graph`: probe a graph, put the deadline where it hurts, and say which alternatives keep it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from docmind_lab.analysis.findings.held import HELD_WITHIN_S
+from docmind_lab.core.deadlines import DEADLINE_KEY, require_seconds
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.experiments.lint.findings import Evidence, Findings, of_facts, of_overruns
+from docmind_lab.experiments.lint.overruns import Overrun, overrun_of
+from docmind_lab.experiments.lint.probe import UNTIMED
+from docmind_lab.experiments.lint.probing import Probed, probe
+from docmind_lab.experiments.lint.trials import Bench, Trial
+from docmind_lab.experiments.lint.verdict import LintReport, Verdict, verdict_of
+from docmind_lab.workloads.own import Inputs
+from docmind_lab.workloads.own.inputs import input_keys
+from docmind_lab.workloads.own.reference import compiled, load_graph
+
+ALTERNATIVES = "A,A:per_read,B,C,D,E,F"
+"""Those that are asked when none are named: every way to enforce a deadline, and the cap that most clients have."""
+
+Progress = Callable[[int, int], None]
+
+
+def lint_graph(
+    graph: Any,
+    inputs: Inputs,
+    *,
+    decision_timeout_s: float = 20.0,
+    slack_s: float = HELD_WITHIN_S,
+    alternatives: str = ALTERNATIVES,
+    deadline_key: str = DEADLINE_KEY,
+    profile: str = "typical",
+    seed: int = 7,
+    progress: Progress | None = None,
+) -> LintReport:
+    """Which alternatives keep the deadline on a graph, per node what stands in the way, each by a measured run.
+
+    graph, inputs, deadline_key: as `compare` takes them. decision_timeout_s: the budget. slack_s: how much later the
+    caller may be back, and the last work be over. alternatives: those in question. profile, seed: of the simulated
+    services. progress: called with (done, all) runs under a deadline.
+
+    Raises: ConfigurationError for a value that cannot be used; NotSimulated for a graph that leaves virtual time,
+    naming what for; GraphError for one that fails without any deadline.
+    """
+    require_seconds("decision timeout", decision_timeout_s)
+    if not (math.isfinite(slack_s) and slack_s >= 0):
+        raise ConfigurationError(f"slack_s must be 0 or more finite seconds, not {slack_s!r}")
+    made = load_graph(graph) if isinstance(graph, str) else compiled(graph, getattr(graph, "__name__", "") or "graph")
+    shown = graph if isinstance(graph, str) else made.get_name()
+    names = [name.strip() for name in alternatives.split(",") if name.strip()]
+    if not names:
+        raise ConfigurationError(f"alternatives: name at least one of {ALTERNATIVES}")
+    bench = Bench(
+        graph if isinstance(graph, str) else made, inputs, deadline_key=deadline_key, profile=profile, seed=seed
+    )
+    try:
+        colours = {name: one.node_colour for name, one in zip(names, bench.parsed(alternatives), strict=True)}
+        wanted_key = deadline_key if deadline_key != DEADLINE_KEY or deadline_key in input_keys(made) else ""
+        probed = probe(bench, decision_timeout_s, slack_s, wanted_key)
+        findings = Findings()
+        _of_probe(bench, findings, probed, colours)
+        verdicts, overruns = _judge(bench, probed, colours, slack_s, progress)
+        of_overruns(findings, {overrun: bench.command(overrun.trial) for overrun in overruns})
+        for facts in probed.facts.values():
+            of_facts(findings, facts, decision_timeout_s)
+    finally:
+        bench.close()
+    nodes = tuple(probed.facts.values())
+    return LintReport(shown, decision_timeout_s, slack_s, nodes, findings.all(), verdicts, tuple(overruns))
+
+
+def _of_probe(bench: Bench, findings: Findings, probed: Probed, colours: Mapping[str, str]) -> None:
+    for alternative, scene in probed.cannot.items():
+        colour = "sync" if alternative == UNTIMED else "async"
+        failed = [visit for visit in scene.outermost() if visit.error_type == scene.failed]
+        node = failed[0].place.role if failed else ""
+        says = f"{scene.failed} in a run that is {colour} and has no deadline"
+        evidence = Evidence(scene.measured.run.run_id, says, bench.command(scene.trial))
+        findings.add(node, "cannot_run", evidence, [name for name, of in colours.items() if of == colour])
+    for told in (told for told in probed.told.values() if told.seen.deadline_key):
+        for node in told.nodes():
+            absent = told.without_key(node)
+            if absent:
+                says = f"no {told.seen.deadline_key} in what was given to {', '.join(absent)}"
+                findings.add(node, "key", Evidence(told.measured.run.run_id, says, bench.command(told.trial)))
+
+
+def _judge(
+    bench: Bench,
+    probed: Probed,
+    colours: Mapping[str, str],
+    slack_s: float,
+    progress: Progress | None,
+) -> tuple[tuple[Verdict, ...], list[Overrun]]:
+    blocking = [facts.node for facts in probed.facts.values() if facts.colour == "blocking async"]
+    refused = {"sync" if alternative == UNTIMED else "async": scene for alternative, scene in probed.cannot.items()}
+    verdicts, overruns, done = [], [], 0
+    for name, colour in colours.items():
+        if colour in refused:
+            why = f"the graph fails with {refused[colour].failed} when it runs {colour}"
+            verdicts.append(Verdict(name, "does not run", why, 0, 0))
+            continue
+        late = []
+        for decision_timeout_s, fault, question_id in probed.trials:
+            trial = Trial(name, decision_timeout_s, question_id, fault)
+            measured = bench.measure(trial)
+            found = overrun_of(trial, measured, is_async=colour == "async", blocking=blocking, slack_s=slack_s)
+            late += [found] if found is not None else []
+            done += 1
+            if progress is not None:
+                progress(done, sum(of not in refused for of in colours.values()) * len(probed.trials))
+        verdicts.append(verdict_of(name, len(probed.trials), late, slack_s))
+        overruns += late
+    return tuple(verdicts), overruns

@@ -1,0 +1,119 @@
+"""Measured runs of somebody's graph, one at a time: under which alternative, with which budget and which fault."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from dataclasses import dataclass
+from typing import Any
+
+from docmind_lab.alternatives import Alternative
+from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.deadlines import DEADLINE_KEY
+from docmind_lab.core.errors import NotSimulated, SimulationStalled
+from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.retrieval import Question
+from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.comparison.own import require_whole_budget
+from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.measurement.simulation import SimulatedSystem
+from docmind_lab.services.faults import Fault
+from docmind_lab.services.server import ServiceOptions
+from docmind_lab.workloads.own import Inputs, own_graph
+from docmind_lab.workloads.own.destinations import REMEDY
+
+_CANNOT_BE_JUDGED = "cannot be judged in virtual time"
+_VIRTUAL_ONLY = (
+    "the deadline lint runs in virtual time only; measure this graph with docmind-lab compare --clock wall "
+    "--services own"
+)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run to be measured. alternative: as `parse_alternatives` takes it. question_id: of the input asked."""
+
+    alternative: str
+    decision_timeout_s: float
+    question_id: str
+    fault: str = "none"
+
+
+class Bench:
+    """Somebody's graph on simulated services, in this process and in virtual time; every trial is run once.
+
+    profile: of the services' latencies. seed: keys every draw. Raises: ConfigurationError for a graph or inputs that
+    cannot be used.
+    """
+
+    def __init__(self, graph: Any, inputs: Inputs, *, deadline_key: str, profile: str, seed: int) -> None:
+        self._own = own_graph(graph, inputs, deadline_key=deadline_key)
+        self._reference = graph if isinstance(graph, str) else "module:attribute"
+        self._deadline_key, self.profile, self.seed = deadline_key, profile, seed
+        self._settings = Settings()
+        self._system = SimulatedSystem(self._settings, kind=self._own.workload, corpus=self._own.corpus)
+        self._done: dict[Trial, MeasuredRun] = {}
+
+    def parsed(self, alternatives: str) -> tuple[Alternative, ...]:
+        """The alternatives of that text. Raises: ConfigurationError for one that a foreign graph cannot have."""
+        found = parse_alternatives(alternatives, budgeted_retries=self._settings.agents.max_retries)
+        require_whole_budget(found)
+        return found
+
+    def questions(self) -> tuple[Question, ...]:
+        """What the graph is asked."""
+        return tuple(question for _, question in self._comparison(Trial("unguarded", 1.0, "")).questions())
+
+    def measure(self, trial: Trial, *, seen_by: Any = None) -> MeasuredRun:
+        """The trial's run. seen_by: makes of its alternative one that looks on; such a run is not kept.
+
+        Raises: NotSimulated for a graph that leaves virtual time, saying by what and in which node.
+        """
+        if seen_by is None and trial in self._done:
+            return self._done[trial]
+        comparison = self._comparison(trial)
+        (order,) = [one for one in comparison.orders() if one.question.id == trial.question_id]
+        if seen_by is not None:
+            order = dataclasses.replace(order, alternative=seen_by(order.alternative))
+        services = ServiceOptions(profile=comparison.profile, faults=comparison.faults, seed=comparison.seed)
+        try:
+            measured = self._system.measure(order, services)
+        except NotSimulated as error:
+            raise NotSimulated(f"{_CANNOT_BE_JUDGED}: {str(error).removesuffix(REMEDY)}{_VIRTUAL_ONLY}") from error
+        except SimulationStalled as error:
+            raise NotSimulated(f"{_CANNOT_BE_JUDGED}: {error}\n{_VIRTUAL_ONLY}") from error
+        if seen_by is None:
+            self._done[trial] = measured
+        return measured
+
+    def measured(self) -> dict[Trial, MeasuredRun]:
+        """Every run so far."""
+        return dict(self._done)
+
+    def command(self, trial: Trial) -> str:
+        """The command that measures the same run again; a live graph and inputs stand there by what they are."""
+        words = ["docmind-lab", "compare", "--graph", self._reference, "--inputs", "inputs.jsonl"]
+        words += ["--alternatives", trial.alternative, "--decision-timeout", repr(trial.decision_timeout_s)]
+        words += ["--runs", str(self._own.questions), "--seed", str(self.seed), "--profile", self.profile]
+        words += ["--fault", trial.fault] if trial.fault != "none" else []
+        words += ["--deadline-key", self._deadline_key] if self._deadline_key != DEADLINE_KEY else []
+        return shlex.join(words)
+
+    def close(self) -> None:
+        """Close the services."""
+        self._system.close()
+
+    def _comparison(self, trial: Trial) -> Comparison:
+        return Comparison(
+            decision_timeout_s=trial.decision_timeout_s,
+            runs=self._own.questions,
+            seed=self.seed,
+            alternatives=self.parsed(trial.alternative),
+            profile=LatencyProfile.named(self.profile),
+            faults=() if trial.fault == "none" else (Fault.parse(trial.fault),),
+            workload=self._own.workload,
+            corpus=self._own.corpus,
+            # As `compare` has it for such a graph, so that its command gives the same run, by the same id.
+            side_by_side=1,
+        )

@@ -1,0 +1,38 @@
+"""Load studies: queries arrive whatever happens to those before, and all meet one provider with so many slots.
+
+    from docmind_lab.experiments.load import run_load
+    study = run_load([0.3, 0.5, 0.7], alternatives="A,B,C", slots=4)
+
+arrivals.py     when queries arrive: Poisson, constant, as recorded
+crowd.py        queries side by side in one virtual time or in real time, each a real run of the whole stack
+design.py       loads × alternatives × replicates, and the queries that follow
+cell.py         one crowd, in whatever process it is sent to
+tables.py       queries and servings: what is kept of each query, and of each request at the model server
+measures.py     goodput, abandoned work, and what live queries waited for it
+study.py        the tables in a folder, and what they say
+run.py          crowds over workers
+load_table.py   a `[load]` table of a study file, checked
+"""
+
+from docmind_lab.experiments.load.arrivals import Arrivals, Constant, Poisson, Trace
+from docmind_lab.experiments.load.design import LoadDesign
+from docmind_lab.experiments.load.load_table import LoadTable, load_options
+from docmind_lab.experiments.load.measures import goodput_differences, load_summary, replicate_measures
+from docmind_lab.experiments.load.run import run_load, run_load_design
+from docmind_lab.experiments.load.study import LoadStudy
+
+__all__ = [
+    "Arrivals",
+    "Constant",
+    "LoadDesign",
+    "LoadStudy",
+    "LoadTable",
+    "Poisson",
+    "Trace",
+    "goodput_differences",
+    "load_options",
+    "load_summary",
+    "replicate_measures",
+    "run_load",
+    "run_load_design",
+]

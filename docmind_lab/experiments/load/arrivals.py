@@ -1,0 +1,126 @@
+"""When queries arrive: open processes, which look at nothing that happens to the queries before.
+
+    Poisson(0.5).instants(200, seed=7)          # seconds, the first one after its gap
+    Constant(0.5)                               # one every 2 s
+    Trace(instants_s).faster(2.0)               # what was recorded, at twice its speed
+
+A closed source, which sends its next query when the last one is answered, goes easy on a system that is slow:
+Schroeder, Wierman and Harchol-Balter, "Open versus closed: a cautionary tale", NSDI 2006.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any, ClassVar, Protocol
+
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.randomness import keyed_uniform
+
+
+class Arrivals(Protocol):
+    """An open arrival process: a frozen dataclass with one method, interchangeable with the others."""
+
+    kind: ClassVar[str]
+
+    @property
+    def rate_per_s(self) -> float:
+        """Queries a second, on average."""
+        ...
+
+    def instants(self, count: int, seed: int) -> tuple[float, ...]:
+        """The instants of the first `count` arrivals, seconds since the begin, in order; the same for a seed."""
+        ...
+
+
+@dataclass(frozen=True)
+class Poisson:
+    """Arrivals that know nothing of each other: gaps are exponential, with mean 1 / rate.
+
+    A seed's gaps at two rates are the same numbers, scaled, so that a curve over rates is not one of luck.
+    Raises: ConfigurationError unless the rate is finite and above 0.
+    """
+
+    kind: ClassVar[str] = "poisson"
+    rate_per_s: float
+
+    def __post_init__(self) -> None:
+        _check_rate(self.rate_per_s)
+
+    def instants(self, count: int, seed: int) -> tuple[float, ...]:
+        """See `Arrivals`."""
+        gaps = (-math.log1p(-keyed_uniform(seed, "arrival", number)) / self.rate_per_s for number in range(count))
+        return tuple(accumulate(gaps))
+
+
+@dataclass(frozen=True)
+class Constant:
+    """One arrival every 1 / rate seconds, the first at 0. Raises: ConfigurationError as `Poisson` does."""
+
+    kind: ClassVar[str] = "constant"
+    rate_per_s: float
+
+    def __post_init__(self) -> None:
+        _check_rate(self.rate_per_s)
+
+    def instants(self, count: int, seed: int) -> tuple[float, ...]:
+        """See `Arrivals`; a seed changes nothing."""
+        return tuple(number / self.rate_per_s for number in range(count))
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Arrivals as they were recorded. instants_s: seconds from any begin, never decreasing, at least two of them.
+
+    Raises: ConfigurationError for instants that are out of order, too few, or all the same.
+    """
+
+    kind: ClassVar[str] = "trace"
+    instants_s: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        # Written so that a NaN fails it: every comparison with one is false.
+        rising = all(early <= late for early, late in pairwise(self.instants_s))
+        if len(self.instants_s) < 2 or not rising or not self.instants_s[0] < self.instants_s[-1] < math.inf:
+            raise ConfigurationError(
+                "instants_s must hold two or more finite seconds that never decrease, and not all the same: sort them"
+            )
+
+    @property
+    def rate_per_s(self) -> float:
+        """Gaps a second over the whole trace."""
+        return (len(self.instants_s) - 1) / (self.instants_s[-1] - self.instants_s[0])
+
+    def faster(self, factor: float) -> Trace:
+        """The trace at so many times its speed; below 1 it is slower. Raises: ConfigurationError unless above 0."""
+        _check_rate(factor, "factor")
+        return Trace(tuple(instant_s / factor for instant_s in self.instants_s))
+
+    def instants(self, count: int, seed: int) -> tuple[float, ...]:
+        """`count` arrivals that followed each other, from a place that the seed draws; the first one is at 0.
+
+        Raises: ConfigurationError when the trace has fewer.
+        """
+        spare = len(self.instants_s) - count
+        if spare < 0:
+            raise ConfigurationError(
+                f"the trace has {len(self.instants_s)} arrivals, and {count} are asked for: lower queries"
+            )
+        start = int(keyed_uniform(seed, "trace start") * (spare + 1))
+        begun_s = self.instants_s[start]
+        return tuple(instant_s - begun_s for instant_s in self.instants_s[start : start + count])
+
+
+KINDS: tuple[str, ...] = (Poisson.kind, Constant.kind, Trace.kind)
+
+
+def as_json(arrivals: Arrivals) -> dict[str, Any]:
+    """What determines the arrivals, as JSON types."""
+    said: dict[str, Any] = {"kind": arrivals.kind, "rate_per_s": arrivals.rate_per_s}
+    return said | ({"instants_s": list(arrivals.instants_s)} if isinstance(arrivals, Trace) else {})
+
+
+def _check_rate(value: float, name: str = "rate_per_s") -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise ConfigurationError(f"{name} must be a finite number above 0, not {value!r}; try 0.5")

@@ -1,0 +1,305 @@
+"""Queries side by side: real runs of the whole stack, each from its scheduled instant on, in one time.
+
+    run_crowd(queries, workload, door, keep=lambda attended: attended.measured.run)                 # in virtual time
+    run_crowd_on_the_wall(queries, workload, log, keep=lambda attended: attended.measured.run)      # over sockets
+
+All of them meet the one provider behind the door, or at the end of the sockets, with its slots and its queue. What one
+query leaves behind when it is given up goes on beside those that come later, and competes with them, until its own
+horizon.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import gc
+import math
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar, cast
+
+from docmind_lab.alternatives.base import Alternative, Inputs, Outcome, Runnable
+from docmind_lab.core.clock import Clock
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.wall_clock import WALL
+from docmind_lab.experiments.measurement.run import MeasuredRun, RequestLog, RunOrder, Workload, measure
+from docmind_lab.network.recorder import Recorder
+from docmind_lab.services.slots import SlotQueue, Turn
+from docmind_lab.services.virtual_door import VirtualDoor
+from docmind_lab.virtual_time import VirtualClock
+
+Kept = TypeVar("Kept")
+
+# For what was cut at the last horizon to unwind, and for a thread that sleeps to be left.
+_AFTER_HORIZON_S = 60.0
+# A query leaves some 0.2 MB of cyclic garbage; with these few it never matters, and a look costs milliseconds.
+_COLLECT_AFTER_ENDS = 25
+# How often the main thread of a crowd on the wall clock looks whether all queries have ended. Waiting in bounded steps
+# lets Ctrl-C through at once on every platform.
+_LOOK_EVERY_S = 0.05
+# How soon a failed query ends a crowd whose next query is far off.
+_LONGEST_SLEEP_S = 0.5
+# A client that retries may sleep for some seconds before it notices that the services are gone.
+_UNWINDING_S = 10.0
+
+
+@dataclass(frozen=True)
+class Query:
+    """What to run, and when: seconds since the begin of the crowd."""
+
+    order: RunOrder
+    scheduled_at_s: float
+
+
+@dataclass(frozen=True)
+class Attended:
+    """A query and what came of it.
+
+    number: its place in the crowd. started_at_s: when a caller took it, seconds since the begin of the crowd; its
+    budget began then. measured: its run. late_s: how long after its scheduled arrival its thread began.
+    """
+
+    query: Query
+    number: int
+    started_at_s: float
+    measured: MeasuredRun
+    late_s: float = 0.0
+
+    @property
+    def waited_for_caller_s(self) -> float:
+        """Seconds from the scheduled arrival until a caller took it."""
+        # The sum of a wait and an instant may miss the instant that was aimed for by its last digit.
+        return max(0.0, self.started_at_s - self.query.scheduled_at_s)
+
+
+def run_crowd(
+    queries: Sequence[Query],
+    workload: Workload,
+    door: VirtualDoor,
+    *,
+    keep: Callable[[Attended], Kept],
+    callers: int | None = None,
+) -> tuple[Kept, ...]:
+    """What `keep` makes of each query, in the order of the queries.
+
+    queries: in the order of their instants. workload: one whose clients reach the addresses of the door, and have
+    connections for all that is under way. callers: queries that the system takes at once; the others wait for one, in
+    order of arrival, and a caller is free again when it has its answer, whatever goes on behind it. None for no limit.
+    keep: called as a query's observation ends; what it does not keep is gone, so that memory does not grow with the
+    events of all queries.
+
+    Each query is observed to its own horizon, and what is left of it is cut there, as in a run of its own.
+    Raises: what `measure` raises, which is a defect; SimulationStalled, as `simulation.simulate` does.
+    """
+    horizon_s = max(query.order.facts.horizon_s for query in queries)
+    # With callers, the last one may have to wait until all before it have come to their horizon.
+    turns = 1 if callers is None else math.ceil(len(queries) / callers)
+    crowd = _Crowd(workload, door, keep, callers)
+    clock = VirtualClock(
+        horizon_s=queries[-1].scheduled_at_s + turns * horizon_s + _AFTER_HORIZON_S,
+        on_entry=[lambda _: _same_chances(queries[0].order.facts.seed), door.open],
+    )
+    clock.run(crowd.attend, queries, clock)
+    return tuple(crowd.kept[number] for number in range(len(queries)))
+
+
+def run_crowd_on_the_wall(
+    queries: Sequence[Query],
+    workload: Workload,
+    log: RequestLog,
+    *,
+    keep: Callable[[Attended], Kept],
+    end_services: Callable[[], None],
+    callers: int | None = None,
+) -> tuple[Kept, ...]:
+    """Returns what `keep` makes of each query, in the order of the queries, after as many seconds as they take.
+
+    Each query has a thread of its own, which begins at its scheduled instant whatever became of those before. As many
+    are under way as arrive within a horizon: see `LoadDesign`, which bounds them.
+
+    Args:
+        queries: In the order of their instants.
+        workload: Its clients reach the services over sockets, with connections for all that is under way.
+        log: Of the one model server that all queries share.
+        keep: Called in the thread of a query as its observation ends.
+        end_services: Called when the crowd is cut short, so that what still waits for an answer fails at once.
+        callers: As for `run_crowd`.
+
+    Raises:
+        Exception: What `measure` raises, which is a defect; no further query begins then.
+        KeyboardInterrupt: When the threads of the queries have ended, or after `_UNWINDING_S`.
+    """
+    crowd = _WallCrowd(workload, log, keep, callers)
+    gc.collect()
+    # A full collection goes through the whole imported stack and stops every query for a third of a second.
+    gc.freeze()
+    try:
+        crowd.begin(queries, WALL)
+        while not crowd.failures and len(crowd.kept) < len(queries):
+            time.sleep(_LOOK_EVERY_S)
+    finally:
+        gc.unfreeze()
+        crowd.is_over.set()
+        if len(crowd.kept) < len(queries):
+            end_services()
+        limit_at = time.monotonic() + _UNWINDING_S
+        while any(thread.is_alive() for thread in crowd.threads) and time.monotonic() < limit_at:
+            time.sleep(_LOOK_EVERY_S)
+    crowd.raise_first()
+    return tuple(crowd.kept[number] for number in range(len(queries)))
+
+
+@contextlib.contextmanager
+def _same_chances(seed: int) -> Iterator[None]:
+    """Draw from the same global generator in every repeat, and leave it to the crowd when garbage goes.
+
+    As in `simulation`; but a crowd makes too much garbage to keep all of it. What is there already is left out of the
+    crowd's collections, which would otherwise go through the whole imported stack each time.
+    """
+    state, collected = random.getstate(), gc.isenabled()
+    random.seed(seed)
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        random.setstate(state)
+        if collected:
+            gc.enable()
+
+
+class _Crowd(Generic[Kept]):
+    """The queries of one clock while they are under way."""
+
+    def __init__(
+        self, workload: Workload, log: RequestLog, keep: Callable[[Attended], Kept], callers: int | None
+    ) -> None:
+        self._workload, self._log, self._keep = workload, log, keep
+        self._limit = callers
+        self.kept: dict[int, Kept] = {}
+        self.failures: list[Exception] = []
+        self.threads: list[threading.Thread] = []
+        self.is_over = threading.Event()
+
+    def attend(self, queries: Sequence[Query], clock: Clock) -> None:
+        """Let each query begin at its instant and wait for all of them to end. Raises: what the first one raised."""
+        self.begin(queries, clock)
+        for thread in self.threads:
+            thread.join()
+        self.raise_first()
+
+    def begin(self, queries: Sequence[Query], clock: Clock) -> None:
+        """Let each query begin at its instant, whatever became of those before, until one raises."""
+        callers = None if self._limit is None else Callers(self._limit, clock)
+        began_at = clock.now()
+        for number, query in enumerate(queries):
+            self._wait_until(began_at + query.scheduled_at_s, clock)
+            if self.failures:
+                break
+            thread = threading.Thread(
+                target=self._one, args=(number, query, clock, began_at, callers), name=f"query-{number}", daemon=True
+            )
+            thread.start()
+            self.threads.append(thread)
+
+    def raise_first(self) -> None:
+        """Raise what the first query to fail raised, if any did."""
+        if self.failures:
+            raise self.failures[0]
+
+    def _one(self, number: int, query: Query, clock: Clock, began_at: float, callers: Callers | None) -> None:
+        late_s = max(0.0, clock.now() - began_at - query.scheduled_at_s)
+        try:
+            order = query.order
+            if callers is not None:
+                callers.wait_for_one(number)
+                order = dataclasses.replace(order, alternative=_freeing(order.alternative, callers, number))
+            try:
+                if self.is_over.is_set():
+                    return
+                measured = measure(order, self._workload, self._log, clock)
+            finally:
+                if callers is not None:
+                    callers.free(number)
+            self.kept[number] = self._keep(Attended(query, number, measured.started_at_s - began_at, measured, late_s))
+        except Exception as error:  # noqa: BLE001 - raised again by the thread that waits for all
+            self.failures.append(error)
+        self._collect_garbage()
+
+    def _wait_until(self, at: float, clock: Clock) -> None:
+        clock.sleep(max(0.0, at - clock.now()))
+
+    def _collect_garbage(self) -> None:
+        # At the ends of queries, whose order is the same in every repeat, so that garbage goes at the same instants.
+        if (len(self.kept) + len(self.failures)) % _COLLECT_AFTER_ENDS == 0:
+            gc.collect()
+
+
+class _WallCrowd(_Crowd[Kept]):
+    """A crowd in real time, which ends early when a query fails. Garbage is collected as in real use."""
+
+    def _wait_until(self, at: float, clock: Clock) -> None:
+        while not self.failures and (left_s := at - clock.now()) > 0:
+            clock.sleep(min(left_s, _LONGEST_SLEEP_S))
+
+    def _collect_garbage(self) -> None:
+        """Nothing: Python does."""
+
+
+class Callers:
+    """So many callers, and who waits for one, first come first served. Safe to use from the threads of one clock."""
+
+    def __init__(self, count: int, clock: Clock) -> None:
+        self._queue: SlotQueue[int] = SlotQueue(count)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._turns: dict[int, threading.Event] = {}
+
+    def wait_for_one(self, number: int) -> None:
+        """Wait until a caller takes this query."""
+        turn = threading.Event()
+        with self._lock:
+            self._turns[number] = turn
+            self._let_start(self._queue.arrive(number, self._clock.now()))
+        turn.wait()
+
+    def free(self, number: int) -> None:
+        """The caller of this query takes the next one. A second time changes nothing."""
+        with self._lock:
+            self._let_start(self._queue.leave(number, self._clock.now()))
+
+    def _let_start(self, turns: Iterable[Turn[int]]) -> None:
+        for turn in turns:
+            self._turns.pop(turn.request).set()
+
+
+@dataclass(frozen=True)
+class _Freeing:
+    """An alternative whose caller is free as soon as it has returned."""
+
+    inner: Alternative
+    free: Callable[[], None]
+
+    @property
+    def propagates(self) -> bool:
+        return self.inner.propagates
+
+    @property
+    def client_retries(self) -> bool:
+        return self.inner.client_retries
+
+    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
+        try:
+            return self.inner.run(runnable, inputs, deadline, recorder)
+        finally:
+            self.free()
+
+
+def _freeing(alternative: Alternative, callers: Callers, number: int) -> Alternative:
+    # A measurement asks for no name; what an alternative is called stands in the facts.
+    return cast("Alternative", _Freeing(alternative, lambda: callers.free(number)))

@@ -1,0 +1,239 @@
+"""What a load study is: load points × alternatives × replicates, and the queries that follow from them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from docmind_lab.alternatives import Alternative
+from docmind_lab.alternatives.base import options_json
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.budgets import Budget, require_one_time_budget
+from docmind_lab.core.clock import CLOCKS, ClockName
+from docmind_lab.core.deadlines import require_seconds
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.randomness import keyed_random, keyed_uniform
+from docmind_lab.docmind.retrieval import Question, load_questions
+from docmind_lab.experiments.load.arrivals import Arrivals, as_json
+from docmind_lab.experiments.load.crowd import Query
+from docmind_lab.experiments.measurement.derive import RunFacts
+from docmind_lab.experiments.measurement.run import HORIZON_FACTOR, RunOrder
+from docmind_lab.workloads.retries import of_alternative
+
+# Each query under way is some threads of this process, and a crowd's rows are in memory until it ends.
+_MOST_QUERIES = 2_000
+_MOST_REPLICATES = 1_000
+# On the wall clock each query under way is some real threads and a connection to the service's log, which takes 100.
+_MOST_UNDER_WAY = 100
+
+
+@dataclass(frozen=True)
+class LoadPoint:
+    """One crowd: an alternative at a load, in one replicate. id: unique in its study.
+
+    window_from_s, window_until_s: queries scheduled in between are counted.
+    """
+
+    id: str
+    arrivals: Arrivals
+    replicate: int
+    queries: tuple[Query, ...]
+    window_from_s: float
+    window_until_s: float
+
+
+@dataclass(frozen=True)
+class LoadDesign:
+    """A load study. Durations in seconds. Raises: ConfigurationError for a value that cannot be used, by name.
+
+    arrivals: one for each load. queries: that arrive in a replicate. profile: its slots are the provider's.
+    callers: queries the system takes at once; None for no limit. horizon_factor: each query is observed for so many
+    decision timeouts, and what is left of it is cut then, so that abandoned work is never more than this.
+    warm_up_s: queries scheduled before it load the provider and are not counted; None for the horizon, from when on the
+    provider has the abandoned work of every age. Those of the last decision timeout are not counted either: fewer and
+    fewer arrive behind them. budget: tokens, calls and cost of each query, enforced by alternatives that propagate.
+    clock: "wall" for queries over sockets, of which no more than a hundred may be under way at once.
+    """
+
+    arrivals: tuple[Arrivals, ...]
+    alternatives: tuple[Alternative, ...]
+    profile: LatencyProfile
+    decision_timeout_s: float = 20.0
+    queries: int = 200
+    replicates: int = 8
+    seed: int = 7
+    callers: int | None = None
+    stops_on_disconnect: bool = True
+    client_retries: int | None = None
+    horizon_factor: float = HORIZON_FACTOR
+    warm_up_s: float | None = None
+    router_injection: bool = False
+    documents: str = "handbook"
+    budget: Budget = field(default_factory=Budget)
+    clock: ClockName = "virtual"
+
+    def __post_init__(self) -> None:
+        require_seconds("decision timeout", self.decision_timeout_s)
+        _require_count("queries", self.queries, 2, _MOST_QUERIES)
+        _require_count("replicates", self.replicates, 1, _MOST_REPLICATES)
+        if self.callers is not None:
+            _require_count("callers", self.callers, 1, _MOST_QUERIES)
+        if not self.horizon_factor > 1:
+            raise ConfigurationError(f"horizon_factor must be above 1, not {self.horizon_factor}")
+        if self.warm_up_s is not None and not 0 <= self.warm_up_s < float("inf"):
+            raise ConfigurationError(f"warm_up_s must be 0 or more seconds, or None for the horizon: {self.warm_up_s}")
+        require_one_time_budget(self.budget, self.decision_timeout_s)
+        if not self.alternatives:
+            raise ConfigurationError("alternatives is empty; name at least one, such as B")
+        _require_loads(self.arrivals)
+        load_questions(self.documents)
+        if self.clock not in CLOCKS:
+            raise ConfigurationError(f"clock must be one of {', '.join(CLOCKS)}, not {self.clock!r}")
+        for point in self.arrivals:
+            self._require_window(point)
+            if self.clock == "wall":
+                self._require_few_under_way(point)
+
+    @property
+    def horizon_s(self) -> float:
+        """How long each query is observed at most, seconds since its start."""
+        return self.horizon_factor * self.decision_timeout_s
+
+    @property
+    def window_from_s(self) -> float:
+        """When counting begins."""
+        return self.horizon_s if self.warm_up_s is None else self.warm_up_s
+
+    @property
+    def total_queries(self) -> int:
+        """Queries of all crowds together."""
+        return self.queries * self.replicates * len(self.arrivals) * len(self.alternatives)
+
+    def design(self) -> dict[str, Any]:
+        """What determines the queries, as JSON."""
+        budget = self.budget.second_as_json()
+        clock = {"clock": self.clock} if self.clock != "virtual" else {}
+        return (
+            ({"budget": budget} if budget else {})
+            | clock
+            | {
+                "arrivals": [as_json(each) for each in self.arrivals],
+                "alternatives": [{"name": a.name, "options": json.loads(options_json(a))} for a in self.alternatives],
+                "latency_profile": self.profile.to_dict(),
+                "decision_timeout_s": self.decision_timeout_s,
+                "queries": self.queries,
+                "replicates": self.replicates,
+                "seed": self.seed,
+                "callers": self.callers,
+                "stops_on_disconnect": self.stops_on_disconnect,
+                "client_retries": self.client_retries,
+                "horizon_factor": self.horizon_factor,
+                "warm_up_s": self.window_from_s,
+                "router_injection": self.router_injection,
+                "corpus": self.documents,
+            }
+        )
+
+    @property
+    def study_id(self) -> str:
+        """A name derived from the design: the same study has the same one."""
+        digest = hashlib.blake2b(json.dumps(self.design(), sort_keys=True).encode(), digest_size=5)
+        return f"load-{digest.hexdigest()}"
+
+    def points(self) -> Iterator[LoadPoint]:
+        """Every crowd, all alternatives of a load and replicate after each other, the highest load first.
+
+        It takes longest, and whoever computes side by side is done sooner when the longest does not come last.
+        """
+        by_load = sorted(enumerate(self.arrivals), key=lambda each: -each[1].rate_per_s)
+        for load, arrivals in by_load:
+            for replicate in range(self.replicates):
+                for number, alternative in enumerate(self.alternatives):
+                    yield self._point(f"{load}-{replicate}-{number}", arrivals, replicate, alternative)
+
+    def _point(self, point_id: str, arrivals: Arrivals, replicate: int, alternative: Alternative) -> LoadPoint:
+        # The same seed at every load and under every alternative: common random numbers.
+        seed = _replicate_seed(self.seed, replicate)
+        instants_s = arrivals.instants(self.queries, seed)
+        asked = sorted(
+            load_questions(self.documents), key=lambda question: keyed_uniform(seed, "question", question.id)
+        )
+        queries = tuple(
+            Query(self._order(point_id, number, seed, asked[number % len(asked)], alternative), at_s)
+            for number, at_s in enumerate(instants_s)
+        )
+        until_s = instants_s[-1] - self.decision_timeout_s
+        return LoadPoint(point_id, arrivals, replicate, queries, self.window_from_s, until_s)
+
+    def _order(self, point_id: str, number: int, seed: int, question: Question, alternative: Alternative) -> RunOrder:
+        facts = RunFacts(
+            study_id=self.study_id,
+            run_id=f"{self.study_id}-{point_id}-{number:04}",
+            workload="supervisor",
+            alternative=alternative.name,
+            alternative_options=options_json(alternative),
+            seed=keyed_random(seed, "query", number).getrandbits(48),
+            question_id=question.id,
+            decision_timeout_s=self.decision_timeout_s,
+            horizon_s=self.horizon_s,
+            deadline_propagation=alternative.propagates,
+            router_injection=self.router_injection,
+            retries=of_alternative(alternative, self.client_retries),
+            latency_profile=self.profile.name,
+            fault="none",
+            stops_on_disconnect=self.stops_on_disconnect,
+            node_colour=alternative.node_colour,
+            clock=self.clock,
+            gold_topics=question.gold_topics,
+            alone=False,
+            budget=self.budget,
+        )
+        return RunOrder(facts, alternative, question)
+
+    def _require_window(self, arrivals: Arrivals) -> None:
+        for replicate in range(self.replicates):
+            last_s = arrivals.instants(self.queries, _replicate_seed(self.seed, replicate))[-1]
+            if last_s - self.decision_timeout_s <= self.window_from_s:
+                needed = 2 * arrivals.rate_per_s * (self.window_from_s + self.decision_timeout_s)
+                raise ConfigurationError(
+                    f"queries: {self.queries} at {arrivals.rate_per_s:g}/s arrive within {last_s:.0f} s, and none is "
+                    f"counted: the first {self.window_from_s:g} s are warm-up and the last "
+                    f"{self.decision_timeout_s:g} s meet less and less load; take {needed:.0f} queries or more, or a "
+                    "shorter warm_up_s"
+                )
+
+    def _require_few_under_way(self, arrivals: Arrivals) -> None:
+        for replicate in range(self.replicates):
+            instants_s = arrivals.instants(self.queries, _replicate_seed(self.seed, replicate))
+            # With callers more may wait; those that wait are threads too, but nothing else.
+            most = max(
+                number + 1 - bisect_left(instants_s, at_s - self.horizon_s) for number, at_s in enumerate(instants_s)
+            )
+            if most > _MOST_UNDER_WAY:
+                raise ConfigurationError(
+                    f"arrivals: at {arrivals.rate_per_s:g}/s up to {most} queries are under way at once, each observed "
+                    f"for up to {self.horizon_s:g} s, and the wall clock has room for {_MOST_UNDER_WAY}; lower the "
+                    "rates, decision_timeout_s or horizon_factor, or use virtual time"
+                )
+
+
+def _replicate_seed(seed: int, replicate: int) -> int:
+    return keyed_random(seed, "replicate", replicate).getrandbits(48)
+
+
+def _require_count(name: str, value: int, least: int, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ConfigurationError(f"{name} must be a whole number between {least} and {most}, not {value!r}")
+
+
+def _require_loads(arrivals: tuple[Arrivals, ...]) -> None:
+    if not arrivals:
+        raise ConfigurationError("arrivals is empty; give at least one rate, such as 0.5 queries a second")
+    named = [(each.kind, each.rate_per_s) for each in arrivals]
+    for each in named:
+        if named.count(each) > 1:
+            raise ConfigurationError(f"arrivals has {each[0]} at {each[1]:g}/s twice; give each load once")

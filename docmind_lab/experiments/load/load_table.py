@@ -1,0 +1,103 @@
+"""A `[load]` table of a study file, checked.
+
+    [load]
+    arrivals = "poisson"                # or "constant", "trace"
+    rates_per_s = [0.3, 0.5, 0.7]       # of poisson and constant
+    queries = 200
+    replicates = 8
+    slots = 4                           # of the provider; left out, the profile's own
+    callers = 8                         # queries at once; left out, no limit
+    warm_up_s = 100.0                   # left out, the horizon
+    clock = "wall"                      # over sockets; left out, virtual time
+    budget_calls = 12                   # of each query; budget_tokens and budget_cost too; left out, no limit
+    price = "0.15/0.60"                 # of a million tokens read and written, for budget_cost; left out, none
+
+What is not said of load (decision timeout, alternatives, profile, …) may stand in it too, by the names of `run_load`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.experiments.load.arrivals import Arrivals, Constant, Poisson, Trace
+from docmind_lab.experiments.measurement.run import HORIZON_FACTOR
+from docmind_lab.experiments.sweeps.budget_levels import FIELDS, second_budget
+from docmind_lab.experiments.sweeps.study_files import explained
+
+
+class LoadTable(BaseModel):
+    """The table's fields, by the names and units of `run_load`.
+
+    trace_instants_s, trace_speeds: of the arrivals "trace": what was recorded, and how many times as fast it is played.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    arrivals: Literal["poisson", "constant", "trace"] = "poisson"
+    rates_per_s: tuple[float, ...] = ()
+    trace_instants_s: tuple[float, ...] = ()
+    trace_speeds: tuple[float, ...] = (1.0,)
+    decision_timeout_s: float = 20.0
+    queries: int = 200
+    replicates: int = 8
+    seed: int = 7
+    alternatives: tuple[str, ...] | None = None
+    profile: str = "local_gpu"
+    slots: int | None = None
+    callers: int | None = None
+    stops_on_disconnect: bool = True
+    retries: int | None = None
+    router_injection: bool | None = None
+    horizon_factor: float = HORIZON_FACTOR
+    warm_up_s: float | None = None
+    documents: str = "handbook"
+    clock: Literal["virtual", "wall"] = "virtual"
+    budget_tokens: int | None = None
+    budget_calls: int | None = None
+    budget_cost: float | None = None
+    price: str | None = None
+
+    @model_validator(mode="after")
+    def _one_kind_of_arrivals(self) -> Self:
+        given, other = (
+            ("trace_instants_s", "rates_per_s") if self.arrivals == "trace" else ("rates_per_s", "trace_instants_s")
+        )
+        if not getattr(self, given):
+            raise ValueError(f"arrivals = {self.arrivals!r} needs {given}")
+        if getattr(self, other):
+            raise ValueError(f"arrivals = {self.arrivals!r} has no use for {other}; leave it out")
+        return self
+
+    def processes(self) -> tuple[Arrivals, ...]:
+        """One arrival process for each load. Raises: ConfigurationError for a rate or trace that cannot be used."""
+        if self.arrivals == "trace":
+            trace = Trace(self.trace_instants_s)
+            return tuple(trace.faster(speed) for speed in self.trace_speeds)
+        return tuple((Poisson if self.arrivals == "poisson" else Constant)(rate) for rate in self.rates_per_s)
+
+    def options(self) -> dict[str, Any]:
+        """The keyword arguments of `run_load` but those that say who computes, and where results go."""
+        of_budget = {*FIELDS, "price"}
+        named = self.model_dump(exclude={"arrivals", "rates_per_s", "trace_instants_s", "trace_speeds", *of_budget})
+        limits = (self.budget_tokens, self.budget_calls, self.budget_cost)
+        return {"arrivals": self.processes(), **named, "budget": second_budget(*limits, self.price, named="load")}
+
+
+def load_options(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The keyword arguments of `run_load` that a `[load]` table says: `run_load(**load_options(table), out=…)`.
+
+    Raises: ConfigurationError naming every field that does not fit, and how.
+    """
+    try:
+        # As JSON types: a TOML array is a list, and a whole number may stand for a float.
+        return LoadTable.model_validate({name: _tuples(value) for name, value in table.items()}).options()
+    except ValidationError as error:
+        raise ConfigurationError(explained(error, LoadTable, "load")) from error
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

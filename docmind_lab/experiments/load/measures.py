@@ -1,0 +1,254 @@
+"""What the tables of a load study say: goodput, the cost of abandoned work, and what live queries waited for it.
+
+    replicate_measures(queries, servings)                          one row for each crowd
+    load_summary(replicates)                                       one row for each arm and load, with intervals
+
+**Goodput** is queries answered within the decision timeout, per second, of those that arrive while counting goes on.
+**Abandoned work** is what a slot did for a query after its deadline, or after its caller had left.
+
+counted_from: "arrival" counts response times and deadlines from the scheduled arrival; "start" from when the system
+took the query, which leaves out the wait for a caller: the worse a system keeps up, the better it looks. That bias is
+Gil Tene's "coordinated omission" ("How NOT to measure latency", 2013; his wrk2 sends by schedule for that reason), and
+the switch is there to show it.
+
+Queries of one crowd share a queue and depend on each other: the unit of inference is the replicate. A replicate has
+**collapsed** when fewer than half of its counted queries were answered in time. Around capacity some replicates of an
+arm collapse and others do not, so that goodput has two modes: intervals are those of a bounded mean, which assume no
+distribution (`statistics.bounded_mean_interval`), and never Student's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final, Literal, get_args
+
+import numpy as np
+import pandas as pd
+
+from docmind_lab.analysis.conditions import with_arms
+from docmind_lab.analysis.findings.second_budgets import is_budgeted, past_a_budget
+from docmind_lab.analysis.statistics import bounded_mean_interval, share_interval
+from docmind_lab.analysis.statistics.differences import mean_p_value
+from docmind_lab.analysis.tables import SPENDING_REASONS
+from docmind_lab.core.errors import ConfigurationError
+
+CountedFrom = Literal["arrival", "start"]
+
+LOAD: Final = ("arrivals", "offered_per_s")
+_CROWD: Final = ("arm", *LOAD, "replicate")
+_LIMITS: Final = ("slots", "callers")
+_SAME: Final = ("alternative", *_LIMITS)
+FEWEST_REPLICATES: Final = 4
+"""With fewer, an interval of a mean takes up more than two thirds of what is possible, and there is none."""
+COLLAPSED_BELOW: Final = 0.5
+"""A replicate that answered a smaller share of its queries in time has collapsed."""
+MEASURES: Final = (
+    "goodput_per_s",
+    "share_in_time",
+    "response_median_s",
+    "live_queue_wait_s",
+    "busy_share",
+    "abandoned_share",
+    "ended_by_budget_share",
+    "past_budget_share",
+)
+"""What is measured of each crowd, and averaged over replicates."""
+
+
+def replicate_measures(
+    queries: pd.DataFrame, servings: pd.DataFrame, counted_from: CountedFrom = "arrival"
+) -> pd.DataFrame:
+    """One row for each crowd: the unit of every interval.
+
+    Columns: arm (an ordered categorical), alternative, arrivals, offered_per_s (the rate of the process), replicate,
+    slots, callers, counted (queries that arrived while counting went on), window_s (how long that was), arrived_per_s,
+    goodput_per_s, share_in_time (of those counted), response_median_s (inf when half of them had nothing by the
+    horizon), live_queue_wait_s (mean time in the provider's queue of a request, as long as its query was wanted),
+    busy_share and abandoned_share (slot seconds in the window, of all and of those nobody waited for, as a share of
+    what the slots could give; NaN without a limit), ended_by_budget_share and past_budget_share (of those counted, the
+    queries that a second budget ended, and that went past one; NaN without a second budget), late_max_s (how long after
+    its scheduled arrival the harness began a counted query, at most; 0 in virtual time).
+
+    Raises: ConfigurationError for another `counted_from`.
+    """
+    if counted_from not in get_args(CountedFrom):
+        raise ConfigurationError(f"counted_from must be arrival or start, not {counted_from!r}")
+    armed = with_arms(queries).astype({"arrivals": "str"})
+    requests = _with_wanted(armed, servings, counted_from)
+    rows = [
+        {
+            **dict(zip(_CROWD, key, strict=True)),
+            **{name: asked[name].iloc[0] for name in _SAME},
+            **_measures(asked, requests[requests["run_id"].isin(asked["run_id"])], counted_from),
+        }
+        for key, asked in armed.groupby(list(_CROWD), observed=True, sort=True)
+    ]
+    return _typed(pd.DataFrame(rows), armed["arm"].cat.categories)
+
+
+def _typed(frame: pd.DataFrame, arms: pd.Index[Any]) -> pd.DataFrame:
+    arm = pd.Categorical(frame["arm"], categories=arms, ordered=True)
+    return frame.assign(arm=arm, alternative=frame["alternative"].astype("str")).astype(dict.fromkeys(_LIMITS, "Int64"))
+
+
+def load_summary(replicates: pd.DataFrame) -> pd.DataFrame:
+    """One row for each arm and load: means over replicates, in the order of the loads.
+
+    Columns: those that name a load and an arm, alternative, slots, callers, replicates, counted, arrived_per_s, each of
+    `MEASURES`, goodput_low_per_s, goodput_high_per_s, abandoned_low_share, abandoned_high_share (the 95 % interval of
+    the mean over replicates, `mean_interval`; NaN for fewer than `FEWEST_REPLICATES`), collapsed (replicates that did),
+    collapsed_low_share and collapsed_high_share (the 95 % Wilson interval of their share), and late_max_s (how late the
+    harness began a query at most, seconds).
+    """
+    keys = [*LOAD, "arm"]
+    rows = []
+    for key, group in replicates.groupby(keys, observed=True, sort=True):
+        goodput_low, goodput_high = mean_interval(group["goodput_per_s"].tolist(), least=0.0, most=_most(group))
+        abandoned_low, abandoned_high = mean_interval(group["abandoned_share"].tolist(), least=0.0, most=1.0)
+        collapsed = int((group["share_in_time"] < COLLAPSED_BELOW).sum())
+        share_collapsed = share_interval(collapsed, len(group))
+        rows.append(
+            {
+                **dict(zip(keys, key, strict=True)),
+                **{name: group[name].iloc[0] for name in _SAME},
+                "replicates": len(group),
+                "counted": int(group["counted"].sum()),
+                "arrived_per_s": float(group["arrived_per_s"].mean()),
+                **{name: float(group[name].mean()) for name in MEASURES},
+                "goodput_low_per_s": goodput_low,
+                "goodput_high_per_s": goodput_high,
+                "abandoned_low_share": abandoned_low,
+                "abandoned_high_share": abandoned_high,
+                "collapsed": collapsed,
+                "collapsed_low_share": share_collapsed.low,
+                "collapsed_high_share": share_collapsed.high,
+                "late_max_s": float(group["late_max_s"].max()),
+            }
+        )
+    return _typed(pd.DataFrame(rows), replicates["arm"].cat.categories)
+
+
+def goodput_differences(replicates: pd.DataFrame, reference: str) -> pd.DataFrame:
+    """How much more or less goodput each arm has than another, by load.
+
+    One row for each load and arm but the reference. Columns: arrivals, offered_per_s, arm, replicates,
+    difference_per_s (mean over replicates of arm − reference), low_per_s, high_per_s (its 95 % interval, as in
+    `load_summary`), more_in (replicates in which the arm had more), p_value (two-sided, signs of the differences
+    flipped; NaN where there is no interval).
+
+    Both met the same arrivals and draws in a replicate, so differences are taken within it, and what makes one
+    replicate harder than another drops out. The interval assumes nothing of how differences are distributed and leaves
+    room for replicates that were not seen; so it is wider than the test needs, and the two may disagree.
+
+    Raises: ConfigurationError for a reference that is no arm of the study.
+    """
+    arms = list(replicates["arm"].cat.categories)
+    if reference not in arms:
+        raise ConfigurationError(f"reference must be an arm of the study, not {reference!r}: one of {', '.join(arms)}")
+    goodput = replicates.pivot(index=[*LOAD, "replicate"], columns="arm", values="goodput_per_s")
+    rows = []
+    for load, group in goodput.groupby(level=list(LOAD)):
+        most = _most(replicates[(replicates[list(LOAD)] == list(load)).all(axis=1)])
+        for arm in arms:
+            if arm == reference:
+                continue
+            # A study that was stopped has replicates that only some arms have finished.
+            differences = (group[arm] - group[reference]).dropna().tolist()
+            low, high = mean_interval(differences, least=-most, most=most)
+            rows.append(
+                {
+                    **dict(zip(LOAD, load, strict=True)),
+                    "arm": arm,
+                    "replicates": len(differences),
+                    "difference_per_s": float(np.mean(differences)) if differences else math.nan,
+                    "low_per_s": low,
+                    "high_per_s": high,
+                    "more_in": sum(difference > 0 for difference in differences),
+                    "p_value": math.nan if math.isnan(low) else _p_value(differences),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def mean_interval(values: Sequence[float], *, least: float, most: float) -> tuple[float, float]:
+    """Returns the 95 % interval of a mean over replicates: that of a bounded mean, which two modes do not mislead.
+
+    Args:
+        values: One for each replicate, between `least` and `most`; with a NaN among them there is no interval.
+        least: The smallest value that the measure can have.
+        most: The largest value that the measure can have.
+
+    Returns:
+        Lower and upper bound; NaN for fewer than `FEWEST_REPLICATES` values.
+    """
+    if len(values) < FEWEST_REPLICATES or np.isnan(values).any():
+        return math.nan, math.nan
+    # A sum of stretches may exceed what is possible by its last digits.
+    interval = bounded_mean_interval(np.clip(values, least, most), least=least, most=most)
+    return interval.low, interval.high
+
+
+def _p_value(differences: Sequence[float]) -> float:
+    values = np.asarray(differences)
+    return mean_p_value(values, np.zeros_like(values), paired=True)[0]
+
+
+def _most(replicates: pd.DataFrame) -> float:
+    """The most goodput there can be: no more is answered than arrives, and as many as offered may have arrived."""
+    return float(max(replicates["offered_per_s"].max(), replicates["arrived_per_s"].max()))
+
+
+def _with_wanted(queries: pd.DataFrame, servings: pd.DataFrame, counted_from: CountedFrom) -> pd.DataFrame:
+    """Requests with `wanted_until_s`, from when on nobody waits for an answer to their query that is in time."""
+    counted_at = "scheduled_at_s" if counted_from == "arrival" else "started_at_s"
+    due_at_s = queries[counted_at] + queries["decision_timeout_s"]
+    # fmin: whoever had no answer by the horizon has not left before the deadline.
+    wanted_until_s = np.fmin(due_at_s, queries["started_at_s"] + queries["returned_at_s"])
+    of_runs = queries[["run_id"]].assign(wanted_until_s=wanted_until_s)
+    return servings.merge(of_runs, on="run_id", how="left", validate="many_to_one")
+
+
+def _measures(asked: pd.DataFrame, servings: pd.DataFrame, counted_from: CountedFrom) -> dict[str, Any]:
+    first = asked.iloc[0]
+    from_s, until_s = float(first["window_from_s"]), float(first["window_until_s"])
+    window_s = until_s - from_s
+    counted = asked[asked["scheduled_at_s"].between(from_s, until_s, inclusive="left")]
+    in_time = counted["in_time"] if counted_from == "arrival" else counted["answered_in_time"]
+    response_s = counted["response_s"] if counted_from == "arrival" else counted["returned_at_s"]
+    capacity_s = math.nan if pd.isna(first["slots"]) else float(first["slots"]) * window_s
+    served_from_s, left_at_s, wanted_until_s = (
+        servings[name] for name in ("served_from_s", "left_at_s", "wanted_until_s")
+    )
+    # Stays NaN, which is no stretch at all, for a request that never had a slot.
+    unwanted_from_s = served_from_s.where(served_from_s.isna() | (served_from_s > wanted_until_s), wanted_until_s)
+    is_limited = is_budgeted(asked) and len(counted) > 0
+    spent = counted["stop_reason"].astype("str").isin(SPENDING_REASONS)
+    return {
+        "counted": len(counted),
+        "window_s": window_s,
+        "arrived_per_s": len(counted) / window_s,
+        "goodput_per_s": float(in_time.sum()) / window_s,
+        "share_in_time": float(in_time.mean()) if len(counted) else math.nan,
+        "response_median_s": float(response_s.fillna(math.inf).median()),
+        "live_queue_wait_s": _live_queue_wait_s(servings, from_s, until_s),
+        "busy_share": _seconds_within(served_from_s, left_at_s, from_s, until_s) / capacity_s,
+        "abandoned_share": _seconds_within(unwanted_from_s, left_at_s, from_s, until_s) / capacity_s,
+        "ended_by_budget_share": float(spent.mean()) if is_limited else math.nan,
+        "past_budget_share": float(past_a_budget(counted).mean()) if is_limited else math.nan,
+        "late_max_s": float(counted["late_s"].max()) if len(counted) else 0.0,
+    }
+
+
+def _seconds_within(begun_at_s: pd.Series[float], ended_at_s: pd.Series[float], from_s: float, until_s: float) -> float:
+    """Seconds of all the stretches that lie in the window; a stretch without a begin (NaN) is none."""
+    seconds = ended_at_s.clip(upper=until_s) - begun_at_s.clip(lower=from_s)
+    return float(seconds.clip(lower=0.0).sum())
+
+
+def _live_queue_wait_s(servings: pd.DataFrame, from_s: float, until_s: float) -> float:
+    received_at_s = servings["received_at_s"]
+    live = servings[received_at_s.between(from_s, until_s, inclusive="left")]
+    live = live[live["received_at_s"] < live["wanted_until_s"]]
+    waited_until_s = np.minimum(live["served_from_s"].fillna(live["left_at_s"]), live["wanted_until_s"])
+    return float((waited_until_s - live["received_at_s"]).clip(lower=0.0).mean())

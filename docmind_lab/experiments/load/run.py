@@ -1,0 +1,198 @@
+"""`run_load`: queries that arrive whatever happens to those before, under every alternative, at every load."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+
+from docmind_lab.alternatives import Alternative
+from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.analysis.manifest import MachineUse, manifest_of
+from docmind_lab.analysis.study import prepare_folder
+from docmind_lab.core.budgets import Budget
+from docmind_lab.core.clock import ClockName
+from docmind_lab.core.errors import ConfigurationError, SimulationError
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.batch import Computing, Simulated, Workers, compute_cells, in_this_process, workers_for
+from docmind_lab.experiments.load.arrivals import Arrivals, Poisson
+from docmind_lab.experiments.load.cell import LoadCell, LoadCellResult, run_load_cell
+from docmind_lab.experiments.load.design import LoadDesign
+from docmind_lab.experiments.load.study import LoadStudy
+from docmind_lab.experiments.measurement.run import HORIZON_FACTOR
+from docmind_lab.services.server import ServiceOptions
+
+Progress = Callable[[int, int], None]
+
+
+def _lost_crowd(cell_id: str, error: Exception) -> LoadCellResult:
+    return LoadCellResult(cell_id, error=error)
+
+
+_CROWDS = Computing(run_load_cell, _lost_crowd)
+
+
+def run_load(
+    arrivals: Sequence[float | Arrivals],
+    *,
+    decision_timeout_s: float = 20.0,
+    queries: int = 200,
+    replicates: int = 8,
+    seed: int = 7,
+    alternatives: Sequence[str | Alternative] | str | None = None,
+    profile: str | LatencyProfile = "local_gpu",
+    slots: int | None = None,
+    callers: int | None = None,
+    stops_on_disconnect: bool = True,
+    retries: int | None = None,
+    router_injection: bool | None = None,
+    budget: Budget | None = None,
+    horizon_factor: float = HORIZON_FACTOR,
+    warm_up_s: float | None = None,
+    documents: str = "handbook",
+    clock: ClockName = "virtual",
+    workers: int | None = None,
+    settings: Settings | None = None,
+    out: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    stop: threading.Event | None = None,
+) -> LoadStudy:
+    """The same arrivals under every alternative, at each load, in virtual time or on the wall clock.
+
+        study = run_load([0.3, 0.5, 0.7], alternatives="A,B,C", slots=4)
+        study                                   # goodput at each load, and what abandoned work took of the slots
+        study.summary(counted_from="start")     # as a system counts that looks at its own clock only
+        dl.plots.goodput(study)
+        run_load([1.0], alternatives="A,B", slots=4, profile="local_gpu/2", decision_timeout_s=10.0, clock="wall")
+
+    arrivals: loads, each a rate in queries a second (Poisson) or a process: `Poisson`, `Constant`, `Trace`.
+    decision_timeout_s: the budget of each query, seconds, which the system counts from when it starts it. queries: that
+    arrive in each replicate. replicates: of each load and alternative, with other arrivals, questions and latencies;
+    intervals go over them. alternatives: levels, letters ("A"), variants ("B:naive") or instances; None for all.
+    profile: a latency profile or its name. slots: model calls that the provider works on at once; None for the
+    profile's own. callers: queries that the system takes at once, the others wait; None for no limit.
+    stops_on_disconnect: whether the model server stops when its client leaves. retries: tries after the first, of
+    whoever retries; None leaves the openai client its own 2. router_injection: None for what the settings say.
+    budget: tokens, calls and cost of each query, enforced where the deadline is propagated and measured everywhere.
+    horizon_factor: each query is observed for so many decision timeouts; what is left of it is cut then. warm_up_s:
+    queries that arrive earlier are not counted; None for the horizon. Neither are those of the last decision timeout.
+    documents: "handbook" or "language_reference". clock: "wall" for queries over sockets, which take the time they
+    take; each crowd has one model server, in a process of its own, that all of its queries share. workers: processes;
+    None for one on each core, or none for a few queries; on the wall clock, None for crowds one after the other in this
+    process. out: a folder for the tables. progress: called with (done, all) queries as crowds are done. stop: set by
+    another thread, no further crowd is begun, and the study has those that were done.
+
+    Interrupted, it raises KeyboardInterrupt after saving the finished crowds to `out`, if there is one.
+    Raises: ConfigurationError for a value that cannot be used; SimulationError when nothing was done before the stop,
+    or for a crowd that ends its worker twice; SimulationStalled for one that left virtual time.
+    """
+    settings = settings or Settings()
+    known = LatencyProfile.named(profile) if isinstance(profile, str) else profile
+    design = LoadDesign(
+        arrivals=tuple(Poisson(each) if isinstance(each, int | float) else each for each in arrivals),
+        alternatives=parse_alternatives(alternatives, retries, budgeted_retries=settings.agents.max_retries),
+        profile=known if slots is None else dataclasses.replace(known, slots=slots),
+        decision_timeout_s=decision_timeout_s,
+        queries=queries,
+        replicates=replicates,
+        seed=seed,
+        callers=callers,
+        stops_on_disconnect=stops_on_disconnect,
+        client_retries=retries,
+        horizon_factor=horizon_factor,
+        warm_up_s=warm_up_s,
+        router_injection=settings.agents.enable_router_injection if router_injection is None else router_injection,
+        documents=documents,
+        budget=budget or Budget(),
+        clock=clock,
+    )
+    return run_load_design(design, settings, workers=workers, out=out, progress=progress, stop=stop)
+
+
+def run_load_design(
+    design: LoadDesign,
+    settings: Settings,
+    *,
+    workers: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    stop: threading.Event | None = None,
+) -> LoadStudy:
+    """`run_load`, for a design that has been checked."""
+    _check_settings(design, settings)
+    folder = None if out is None else prepare_folder(out)
+    settings = settings.replaced(agents={"enable_router_injection": design.router_injection})
+    cells = list(_cells(design, settings))
+    done: list[LoadCellResult] = []
+    interrupted: KeyboardInterrupt | None = None
+    use = MachineUse()
+    try:
+        with _crew(design, workers) as crew:
+            for result in _computed(cells, crew, stop):
+                done.append(result)
+                use.add_workers(result.cpu_s)
+                if progress is not None:
+                    progress(len(done) * design.queries, design.total_queries)
+    except KeyboardInterrupt as error:
+        interrupted = error
+    if not done:
+        raise interrupted or SimulationError("the load study was stopped before its first crowd was done")
+    manifest = manifest_of(design.design(), settings, study_id=design.study_id, complete=len(done) == len(cells))
+    measured = {"cpu_s": sum(result.cpu_s for result in done), "machine_use": use.to_dict(len(done) * design.queries)}
+    study = LoadStudy.of(done, manifest | measured)
+    if folder is not None:
+        study.save(folder)
+    if interrupted is not None:
+        raise interrupted
+    return study
+
+
+def _crew(design: LoadDesign, workers: int | None) -> Workers:
+    # Crowds beside each other share the machine's cores, which takes real time: only for those who ask for it.
+    if design.clock == "wall" and workers is None:
+        return Workers(in_this_process())
+    return workers_for(design.total_queries, workers)
+
+
+def _cells(design: LoadDesign, settings: Settings) -> Iterator[LoadCell]:
+    options = ServiceOptions(profile=design.profile, stops_on_disconnect=design.stops_on_disconnect, seed=design.seed)
+    system = Simulated(settings, options, design.client_retries, design.documents)
+    for point in design.points():
+        yield LoadCell(point, system, design.callers, design.clock)
+
+
+def _computed(cells: Sequence[LoadCell], crew: Workers, stop: threading.Event | None) -> Iterator[LoadCellResult]:
+    """The cells' tables in the order they are done. Raises: what kept a crowd from being done, twice."""
+    if stop is not None and stop.is_set():
+        return
+    done = 0
+    # A crowd of thousands takes many minutes, and how many depends on the machine: nobody is given up for being slow.
+    with contextlib.closing(compute_cells(cells, _CROWDS, crew, stop, patience_s=math.inf)) as results:
+        for result in results:
+            if result.error is not None:
+                raise result.error
+            done += 1
+            yield result
+    if done < len(cells):
+        # Stopped. What is under way takes its time, and would keep whoever uses the same processes next waiting.
+        crew.replace()
+
+
+def _check_settings(design: LoadDesign, settings: Settings) -> None:
+    propagating = [alternative.name for alternative in design.alternatives if alternative.propagates]
+    if propagating and not settings.agents.enable_deadline_propagation:
+        raise ConfigurationError(
+            f"agents.enable_deadline_propagation=false would make {', '.join(propagating)} another alternative; "
+            "leave it on, or leave the alternative out"
+        )
+    for name, value in (
+        ("llm.base_url", settings.llm.base_url),
+        ("database.qdrant_url", settings.database.qdrant_url),
+        ("database.qdrant_path", settings.database.qdrant_path),
+    ):
+        if value is not None:
+            raise ConfigurationError(f"{name}: load is offered to simulated services; leave it out")

@@ -1,0 +1,158 @@
+"""A load study: its two tables and its manifest, what they say, and the folder they are kept in."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from docmind_lab.analysis.findings.second_budgets import second_budget_in_words
+from docmind_lab.analysis.findings.tables import counted
+from docmind_lab.analysis.study import MANIFEST, files_of, prepare_folder, require_known_schema
+from docmind_lab.analysis.tables.files import read_parquet
+from docmind_lab.core.budgets import NO_BUDGETS
+from docmind_lab.core.errors import RecordError
+from docmind_lab.core.whole_files import written_whole
+from docmind_lab.experiments.load.cell import LoadCellResult
+from docmind_lab.experiments.load.measures import (
+    FEWEST_REPLICATES,
+    CountedFrom,
+    goodput_differences,
+    load_summary,
+    replicate_measures,
+)
+from docmind_lab.experiments.load.tables import joined_queries, joined_servings
+
+TABLE_NAMES: Final = ("queries", "servings")
+# Less is lost in what the machine does anyway.
+_LATE_MATTERS_FROM = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class LoadStudy:
+    """What `run_load` returns.
+
+    queries, servings: DataFrames as `studies.load.tables` describes them. manifest: settings, versions, machine,
+    and the CPU seconds that it took.
+    """
+
+    queries: pd.DataFrame
+    servings: pd.DataFrame
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, cells: Iterable[LoadCellResult], manifest: Mapping[str, Any]) -> LoadStudy:
+        """The study of some crowds, in the order of their queries' ids, whatever order they were done in."""
+        done = list(cells)
+        return cls(
+            joined_queries(cell.queries for cell in done), joined_servings(cell.servings for cell in done), manifest
+        )
+
+    def replicates(self, counted_from: CountedFrom = "arrival") -> pd.DataFrame:
+        """One row for each crowd: see `measures.replicate_measures`, also for what `counted_from` changes."""
+        return replicate_measures(self.queries, self.servings, counted_from)
+
+    def summary(self, counted_from: CountedFrom = "arrival") -> pd.DataFrame:
+        """One row for each load and arm, with intervals over replicates: see `measures.load_summary`."""
+        return load_summary(self.replicates(counted_from))
+
+    def differences(self, reference: str, counted_from: CountedFrom = "arrival") -> pd.DataFrame:
+        """How much more or less goodput each arm has than the reference: see `measures.goodput_differences`."""
+        return goodput_differences(self.replicates(counted_from), reference)
+
+    def save(self, directory: str | os.PathLike[str]) -> Path:
+        """Write the tables and the manifest into a folder, each by a temporary file and a rename, the manifest last.
+
+        Raises: ConfigurationError when the folder cannot be written or holds a study already.
+        """
+        folder = prepare_folder(directory)
+        for name, write in files_of(self, TABLE_NAMES):
+            written_whole(folder / name, write)
+        return folder
+
+    @classmethod
+    def load(cls, directory: str | os.PathLike[str]) -> LoadStudy:
+        """The study that `save` wrote. Raises: RecordError when there is none, or a newer version wrote it."""
+        folder = Path(directory)
+        try:
+            manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise RecordError(f"{folder} holds no load study that can be read ({error})") from error
+        if not isinstance(manifest, dict):
+            raise RecordError(f"{folder} holds no load study: its {MANIFEST} is not a JSON object")
+        queries, servings = (read_parquet(folder / f"{name}.parquet") for name in TABLE_NAMES)
+        require_known_schema(folder, manifest)
+        return cls(joined_queries([queries]), joined_servings([servings]), manifest)
+
+    @property
+    def title(self) -> str:
+        """What was run, in a line."""
+        first = self.queries.iloc[0]
+        slots = "no limit of slots" if pd.isna(first["slots"]) else counted(int(first["slots"]), "slot")
+        callers = "" if pd.isna(first["callers"]) else f" · {counted(int(first['callers']), 'caller')}"
+        level = str(first["second_budgets"])
+        budget = "" if level == NO_BUDGETS else f" · {second_budget_in_words(level)}"
+        clock = " · on the wall clock" if str(first["clock"]) == "wall" else ""
+        queries = "1 query" if len(self.queries) == 1 else f"{len(self.queries)} queries"
+        return (
+            f"{first['workload']} under load · {first['decision_timeout_s']:g} s decision timeout · "
+            f"{first['latency_profile']} latencies, {slots}{callers}{budget}{clock} · {queries}"
+        )
+
+    @property
+    def lateness(self) -> str:
+        """How late the harness began queries, in a sentence; empty where 99 % waited under 1 % of their timeout."""
+        late_s, timeout_s = self.queries["late_s"], float(self.queries["decision_timeout_s"].iloc[0])
+        usual_s = float(late_s.quantile(0.99))
+        if usual_s < _LATE_MATTERS_FROM * timeout_s:
+            return ""
+        return (
+            f"The machine was busy: 1 % of the queries began {usual_s:.2f} s or more after their scheduled arrival "
+            f"(at most {late_s.max():.2f} s). Their response times include it."
+        )
+
+    def __repr__(self) -> str:
+        return "\n".join(filter(None, [self.title, self._shown().to_string(index=False), self.lateness]))
+
+    def _repr_html_(self) -> str:
+        late = f"<p>{escape(self.lateness)}</p>" if self.lateness else ""
+        return f"<p><b>{escape(self.title)}</b></p>{self._shown().to_html(index=False, border=0)}{late}"
+
+    def _shown(self) -> pd.DataFrame:
+        table = self.summary()
+        bounds = zip(table["goodput_low_per_s"], table["goodput_high_per_s"], strict=True)
+        replicates = table["replicates"].tolist()
+        intervals = [
+            _too_few(count) if math.isnan(low) else f"{low:.3f} – {high:.3f}"
+            for (low, high), count in zip(bounds, replicates, strict=True)
+        ]
+        collapsed = [f"{count} of {of}" for count, of in zip(table["collapsed"], replicates, strict=True)]
+        shares = {"ended_by_budget_share": "ended by 2nd budget", "past_budget_share": "past it"}
+        budgets = {
+            title: table[name].map("{:.0%}".format) for name, title in shares.items() if table[name].notna().any()
+        }
+        return pd.DataFrame(
+            {
+                "offered /s": table["offered_per_s"].map("{:.3g}".format),
+                "arm": table["arm"].astype("str"),
+                "goodput /s": table["goodput_per_s"].map("{:.3f}".format),
+                "95 % interval": intervals,
+                "collapsed": collapsed,
+                "in time": table["share_in_time"].map("{:.0%}".format),
+                "slots busy": table["busy_share"].map("{:.0%}".format),
+                "slots on abandoned": table["abandoned_share"].map("{:.1%}".format),
+                "live queue wait": table["live_queue_wait_s"].map("{:.2f} s".format),
+                **budgets,
+            }
+        )
+
+
+def _too_few(replicates: int) -> str:
+    return "one replicate" if replicates == 1 else f"too few: {replicates} of {FEWEST_REPLICATES}"

@@ -1,0 +1,163 @@
+"""The two tables of a load study: one row for each query, one for each request that the model server received.
+
+    queries     every column of `runs`, and those below: how much was offered, when the query arrived, how long it took
+    servings    when a request was received, had a slot, and was gone
+
+Instants of both are seconds since the begin of the crowd; columns that are those of `runs` count from the start
+of the run, which is `started_at_s`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from types import MappingProxyType
+from typing import Any, Final
+
+import pandas as pd
+
+from docmind_lab.analysis.tables import NAN, CallRecord, RunRecord, to_frame, typed
+from docmind_lab.core.errors import RecordError
+from docmind_lab.experiments.load.crowd import Attended
+
+# Instants that were added up in two ways differ in their last digits only.
+_SAME_INSTANT_S = 1e-6
+
+
+@dataclass(frozen=True)
+class LoadColumns:
+    """What a row of `queries` has besides the columns of `runs`.
+
+    arrivals: the kind of the arrival process; offered_per_s: its rate. slots: of the provider; callers: of the system;
+    NA for no limit. replicate: 0, 1, …; its arrivals, questions and draws are the same under every alternative.
+    query: place in its replicate. window_from_s, window_until_s: queries that arrive in between are counted.
+    late_s: how long after its scheduled arrival the harness began with the query; 0 in virtual time.
+    waited_for_caller_s: from the scheduled arrival to the start, late_s included. response_s: from the scheduled
+    arrival until the caller was back, NaN if it was not by the horizon. in_time: answered, and response_s within the
+    decision timeout.
+    """
+
+    arrivals: str
+    offered_per_s: float
+    slots: int | None
+    callers: int | None
+    replicate: int
+    query: int
+    window_from_s: float
+    window_until_s: float
+    scheduled_at_s: float
+    started_at_s: float
+    late_s: float
+    waited_for_caller_s: float
+    response_s: float
+    in_time: bool
+
+
+@dataclass(frozen=True)
+class ServingRecord:
+    """One request at the model server.
+
+    served_from_s: a slot was had, NaN if never. left_at_s: answered, given up, or cut at the horizon of its run.
+    outcome: that of the server's row in `calls`.
+    """
+
+    study_id: str
+    run_id: str
+    call_id: str
+    attempt: int
+    role: str
+    outcome: str
+    received_at_s: float
+    served_from_s: float
+    left_at_s: float
+
+
+_QUERY_DTYPES: Final[Mapping[str, str]] = MappingProxyType(
+    {"arrivals": "category", "slots": "Int64", "callers": "Int64", "replicate": "int64", "query": "int64"}
+)
+_SERVING_DTYPES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **dict.fromkeys(("study_id", "run_id", "call_id"), "str"),
+        "attempt": "int64",
+        **dict.fromkeys(("role", "outcome"), "category"),
+        **dict.fromkeys(("received_at_s", "served_from_s", "left_at_s"), "float64"),
+    }
+)
+
+
+@dataclass(frozen=True)
+class QueryRows:
+    """The rows of one query."""
+
+    run: RunRecord
+    load: LoadColumns
+    servings: tuple[ServingRecord, ...]
+
+
+def rows_of_query(attended: Attended, **same: Any) -> QueryRows:
+    """The rows of a query. same: the columns of `LoadColumns` that were fixed before it arrived."""
+    run = attended.measured.run
+    response_s = attended.waited_for_caller_s + run.returned_at_s
+    load = LoadColumns(
+        **same,
+        query=attended.number,
+        scheduled_at_s=attended.query.scheduled_at_s,
+        started_at_s=attended.started_at_s,
+        late_s=attended.late_s,
+        waited_for_caller_s=attended.waited_for_caller_s,
+        response_s=response_s,
+        in_time=run.outcome == "answered" and response_s <= run.decision_timeout_s,
+    )
+    asked = (call for call in attended.measured.calls if call.seen_from == "server" and call.kind == "llm")
+    servings = tuple(_serving(call, attended.started_at_s, run.horizon_s) for call in asked)
+    return QueryRows(run, load, servings)
+
+
+def _serving(call: CallRecord, started_at_s: float, horizon_s: float) -> ServingRecord:
+    # What has not ended by the horizon is cut there, and its slot is free.
+    left_s = horizon_s if math.isnan(call.ended_at_s) else call.ended_at_s
+    served_from_s = call.started_at_s + call.queue_wait_s
+    return ServingRecord(
+        study_id=call.study_id,
+        run_id=call.run_id,
+        call_id=call.call_id,
+        attempt=call.attempt,
+        role=call.role,
+        outcome=call.outcome,
+        received_at_s=started_at_s + call.started_at_s,
+        served_from_s=NAN if served_from_s > left_s - _SAME_INSTANT_S else started_at_s + served_from_s,
+        left_at_s=started_at_s + left_s,
+    )
+
+
+def frames_of(rows: Sequence[QueryRows]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """`queries` and `servings`, with their dtypes, in the order of the rows."""
+    runs = to_frame("runs", [row.run for row in rows])
+    loads = pd.DataFrame([asdict(row.load) for row in rows], columns=[field.name for field in fields(LoadColumns)])
+    servings = [asdict(serving) for row in rows for serving in row.servings]
+    asked = pd.DataFrame(servings, columns=list(_SERVING_DTYPES))
+    return pd.concat([runs, loads.astype(dict(_QUERY_DTYPES))], axis=1), asked.astype(dict(_SERVING_DTYPES))
+
+
+def joined_queries(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """Frames of `queries` below each other, ordered by run, dtypes kept."""
+    frame = _joined(frames)
+    if "late_s" not in frame:  # written before there were loads on the wall clock
+        frame = frame.assign(late_s=0.0)
+    own = [field.name for field in fields(LoadColumns)]
+    missing = [name for name in own if name not in frame]
+    if missing:
+        raise RecordError(f"queries has no column {', '.join(missing)}; it was not written by this package")
+    return pd.concat([typed("runs", frame), frame[own].astype(dict(_QUERY_DTYPES))], axis=1)
+
+
+def joined_servings(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """Frames of `servings` below each other, ordered by run, dtypes kept."""
+    return _joined(frames).astype(dict(_SERVING_DTYPES))
+
+
+def _joined(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    # Levels differ from cell to cell; as plain text they are united when the dtypes are set anew.
+    plain = [frame.astype(dict.fromkeys(frame.select_dtypes("category"), "str")) for frame in frames]
+    return pd.concat(plain, ignore_index=True).sort_values("run_id", kind="stable", ignore_index=True)

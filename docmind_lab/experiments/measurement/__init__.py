@@ -1,0 +1,6 @@
+"""One run, measured.
+
+run          the order of a run, and the run observed to its horizon
+derive       how the columns of its rows follow from what was observed
+simulation   a run in virtual time
+"""

@@ -1,0 +1,188 @@
+"""One run, measured: the caller's side, then everything that goes on until nothing does or the horizon is reached."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
+
+from docmind_lab.alternatives.base import Alternative, Outcome, Runnable
+from docmind_lab.analysis.tables import CallRecord, EventRecord, RunRecord
+from docmind_lab.core.budgets import Meter, metering
+from docmind_lab.core.clock import Clock
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.wall_clock import WALL
+from docmind_lab.docmind.graphs.colours import Colour
+from docmind_lab.docmind.retrieval import Question
+from docmind_lab.experiments.measurement.derive import Answer, RunFacts, call_records, derive_run, event_records
+from docmind_lab.network.recorder import Recorder, recording
+from docmind_lab.services.log import RequestRow
+
+HORIZON_FACTOR = 5.0
+"""How many decision timeouts a run is observed for, where nothing else is said."""
+
+# A request whose bytes were written reaches the service within a round trip on loopback; one that has not after this
+# long was cut before it got there.
+_ARRIVAL_PATIENCE_S = 0.5
+# What was cut unwinds through its graph in milliseconds; a thread that sleeps or computes may take longer, and is left.
+_UNWINDING_PATIENCE_S = 2.0
+# The first look at the service's log blocks at most this long, so that what changes on this side is seen too; each is
+# twice as long as the one before, so that a service that is busy for hours is not asked a hundred thousand times.
+_FIRST_LOOK_S = 0.25
+
+
+class Workload(Protocol):
+    """A system under a deadline."""
+
+    name: str
+
+    def runnable(self, recorder: Recorder) -> Runnable:
+        """The graph, observed by this recorder."""
+        ...
+
+    def inputs(self, question: Question) -> dict[str, Any]:
+        """The graph's input for a question."""
+        ...
+
+    def scores(self, question: Question, outcome: Outcome) -> tuple[float, float]:
+        """Source recall and answer score."""
+        ...
+
+    def coloured(self, node_colour: Colour) -> Self:
+        """The same system with nodes of this colour; see `graphs/colours.py`."""
+        ...
+
+    def forget(self, run_id: str) -> None:
+        """Drop what is kept of a run."""
+
+    def close(self) -> None:
+        """Close the clients."""
+
+
+class RequestLog(Protocol):
+    """Where a service's own rows are read."""
+
+    def rows(self, run_id: str, wait_quiet_s: float = 0.0) -> list[RequestRow]:
+        """The rows of a run, after waiting for the service to be done with it."""
+
+    def forget(self, run_id: str) -> None:
+        """Cut what is still open for a run and drop its rows."""
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """The rows of one run, and the answer itself, which no table holds.
+
+    started_at_s: instant of its start on the run's own clock, which no table holds either.
+    """
+
+    run: RunRecord
+    calls: tuple[CallRecord, ...]
+    events: tuple[EventRecord, ...]
+    outcome: Outcome
+    started_at_s: float = field(default=0.0, compare=False)
+
+
+@dataclass(frozen=True)
+class RunOrder:
+    """What to run: the facts of the run, the alternative that enforces its deadline, and the question."""
+
+    facts: RunFacts
+    alternative: Alternative
+    question: Question
+
+
+def measure(order: RunOrder, workload: Workload, log: RequestLog, clock: Clock = WALL) -> MeasuredRun:
+    """Run once and observe until quiet or the horizon, then end whatever is left.
+
+    The budget starts here, before any set-up of the run. Raises what the alternative raises, which is a defect.
+    """
+    facts = order.facts
+    deadline = Deadline.after(facts.decision_timeout_s, clock)
+    recorder = Recorder(facts.run_id, facts.seed, deadline, clock)
+    horizon_at = recorder.started_at + facts.horizon_s
+    try:
+        outcome = _answered(order, workload, recorder, deadline, horizon_at)
+        rows, quiet = _observed(recorder, log, horizon_at)
+        snapshot = recorder.snapshot()
+        # On a busy machine the last of it may have come after the horizon, before anybody looked.
+        quiet = quiet and snapshot.last_at <= horizon_at and all((row.ended_at or 0.0) <= horizon_at for row in rows)
+        if quiet:
+            recorder.event("quiet")
+            snapshot = recorder.snapshot()
+        else:
+            # Both sides as they stood at one instant: what happens while we look belongs to neither.
+            recorder.event("horizon", at=horizon_at)
+            snapshot = recorder.snapshot().until(horizon_at)
+            rows = [row for row in log.rows(facts.run_id) if row.received_at <= horizon_at]
+    finally:
+        # Requests that still hang are cut, so that their threads end and no run disturbs another.
+        log.forget(facts.run_id)
+        recorder.wait_quiet(_UNWINDING_PATIENCE_S)
+        workload.forget(facts.run_id)
+    recall, score = workload.scores(order.question, outcome)
+    answer = Answer(outcome.outcome, outcome.stop_reason, len(outcome.documents), recall, score, outcome.error_type)
+    calls = call_records(facts, recorder, snapshot, rows)
+    events = event_records(facts, recorder, snapshot, rows)
+    run = derive_run(facts, answer, calls, events, work_censored=not quiet, threads_left=snapshot.threads_left)
+    return MeasuredRun(run, tuple(calls), tuple(events), outcome, recorder.started_at)
+
+
+def _meter(order: RunOrder) -> Meter:
+    # A workload may hold its own calls to time limits under any alternative; that says nothing of budgets.
+    return Meter(order.facts.budget, is_enforced=order.alternative.propagates)
+
+
+def _answered(
+    order: RunOrder, workload: Workload, recorder: Recorder, deadline: Deadline, horizon_at: float
+) -> Outcome:
+    """What the caller got by the horizon; `unfinished` if nothing."""
+    returned: Future[Outcome] = Future()
+
+    def call() -> None:
+        try:
+            with recording(recorder), metering(_meter(order)), recorder.work("caller"):
+                inputs: Mapping[str, Any] = workload.inputs(order.question)
+                outcome = order.alternative.run(workload.runnable(recorder), inputs, deadline, recorder)
+                recorder.mark_returned()
+            returned.set_result(outcome)
+        except BaseException as error:  # noqa: BLE001 - handed to the harness, which raises it
+            returned.set_exception(error)
+
+    # A thread of its own, since an alternative that does not enforce its deadline must not take the harness with it.
+    threading.Thread(target=call, name=f"docmind-caller-{recorder.run_id}", daemon=True).start()
+    with contextlib.suppress(FutureTimeoutError):
+        returned.result(timeout=max(0.0, horizon_at - recorder.clock.now()))
+    if returned.done():
+        returned.result()  # whatever it raised is a defect, a TimeoutError of its own too
+    # By the instant of the return itself: its thread may say so later, and the harness may look later.
+    if recorder.returned_at is not None and recorder.returned_at <= horizon_at:
+        return returned.result()
+    return Outcome("unfinished", stop_reason="horizon")
+
+
+def _observed(recorder: Recorder, log: RequestLog, horizon_at: float) -> tuple[list[RequestRow], bool]:
+    """The service's rows, and whether both sides were quiet before the horizon."""
+    clock = recorder.clock
+    arrival_limit_at = None
+    look_s = _FIRST_LOOK_S
+    while True:
+        left_s = horizon_at - clock.now()
+        recorder.wait_quiet(max(0.0, left_s))
+        rows = log.rows(recorder.run_id, wait_quiet_s=max(0.0, min(look_s, horizon_at - clock.now())))
+        look_s *= 2
+        open_rows = any(row.outcome == "open" for row in rows)
+        missing = recorder.unanswered_requests({(row.call_id, row.attempt) for row in rows})
+        if recorder.quiet() and not open_rows:
+            if not missing:
+                return rows, True
+            arrival_limit_at = arrival_limit_at or clock.now() + _ARRIVAL_PATIENCE_S
+            if clock.now() >= arrival_limit_at:
+                return rows, True
+            clock.sleep(0.01)
+        if clock.now() >= horizon_at:
+            return rows, False

@@ -1,0 +1,176 @@
+"""Runs in virtual time: the system on virtual services, built once and measured as often as one likes.
+
+    system = SimulatedSystem(Settings())
+    measured = system.measure(order, ServiceOptions(profile=..., faults=...))
+
+A run of minutes costs the CPU time of its Python code. The same order and options give the same three tables, bit for
+bit, whatever was measured before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import gc
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from html import escape
+
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.documents import LibraryPlace
+from docmind_lab.docmind.graphs.colours import Colour
+from docmind_lab.docmind.system import Corpus
+from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, Workload, measure
+from docmind_lab.experiments.recordings.replay import ReplayOptions
+from docmind_lab.services.openai_service import OpenAIService
+from docmind_lab.services.server import ServiceAddresses, ServiceOptions
+from docmind_lab.services.vector_service import VectorService
+from docmind_lab.services.virtual_door import PORT, VirtualDoor
+from docmind_lab.virtual_time import VirtualClock
+from docmind_lab.workloads import Surroundings, workload_kind
+
+# Beyond a run's own horizon: for what was cut there to unwind, and for a thread that sleeps to be left.
+_AFTER_HORIZON_S = 60.0
+# Encoding and storing a corpus is one long computation, which waits for nothing in virtual time.
+_BUILD_STALL_AFTER_S = 600.0
+
+
+def simulate(
+    order: RunOrder,
+    workload: Workload,
+    door: VirtualDoor,
+    *,
+    schedule: int | None = None,
+    stall_after_s: float = 10.0,
+) -> MeasuredRun:
+    """The order measured on a virtual clock of its own, from instant 0; its `clock` column says "virtual".
+
+    workload: one whose clients reach the addresses of the door. schedule: draws another order of threads and tasks
+    that are ready at one instant; None for first come, first served. stall_after_s: see `VirtualClock`.
+
+    Raises: what `measure` raises; SimulationStalled, after which this process cannot be trusted with further runs.
+    """
+    facts = dataclasses.replace(order.facts, clock="virtual")
+    clock = VirtualClock(
+        seed=schedule,
+        horizon_s=facts.horizon_s + _AFTER_HORIZON_S,
+        stall_after_s=stall_after_s,
+        on_entry=[lambda _: _same_chances(facts.seed), door.open],
+    )
+    try:
+        return clock.run(measure, dataclasses.replace(order, facts=facts), workload, door, clock)
+    except BaseException:
+        # A run that was interrupted may have had no chance to; what is kept of it would be the begin of its repeat.
+        workload.forget(facts.run_id)
+        raise
+
+
+@contextlib.contextmanager
+def _same_chances(seed: int) -> Iterator[None]:
+    """Have what is drawn from the global generator, and when garbage goes, be the same in every repeat of a run.
+
+    The openai client draws the jitter of its retries from there. An object that closes a connection when it is
+    collected would do so at some instant or other, as the collector's count happens to stand.
+    """
+    state, collected = random.getstate(), gc.isenabled()
+    random.seed(seed)
+    gc.disable()
+    try:
+        yield
+    finally:
+        random.setstate(state)
+        if collected:
+            gc.enable()
+
+
+@dataclass
+class SimulatedSystem:
+    """A workload and its services in this process, in virtual time only.
+
+    client_retries: of the openai client, for alternatives that leave retries to it; None for its default. corpus: what
+    is searched, by name, by place or itself. kind: of the workload, as `workload_kind` takes it. max_connections: of
+    each pool of HTTP connections. The index is built in virtual time when this is made, which takes seconds; runs
+    follow each other, from one thread at a time.
+
+    Raises: ConfigurationError for settings that name a live endpoint or a local store, which no virtual time reaches.
+    """
+
+    settings: Settings
+    client_retries: int | None = None
+    corpus: str | LibraryPlace | Corpus = "language_reference"
+    kind: str = "supervisor"
+    max_connections: int = 100
+    workload: Workload = field(init=False)
+
+    def __post_init__(self) -> None:
+        _require_no_endpoints(self.settings)
+        self._store = VectorService(LatencyProfile.named("typical"))
+        clock = VirtualClock(on_entry=[self.door(ServiceOptions()).open], stall_after_s=_BUILD_STALL_AFTER_S)
+        self.workload = clock.run(self._build())
+        # One graph for each colour, made at its first use, over the one system.
+        self._coloured = functools.cache(self.workload.coloured)
+
+    def __repr__(self) -> str:
+        retries = "its default" if self.client_retries is None else self.client_retries
+        return f"SimulatedSystem: the {self.kind} on simulated services in virtual time, client retries: {retries}"
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(repr(self))}</code>"
+
+    def _build(self) -> Callable[[], Workload]:
+        around = Surroundings(
+            ServiceAddresses.at_port(PORT),
+            self.settings,
+            client_retries=self.client_retries,
+            max_connections=self.max_connections,
+            corpus=self.corpus,
+        )
+        build = workload_kind(self.kind).build
+        return lambda: build(around)
+
+    def door(self, options: ServiceOptions) -> VirtualDoor:
+        """The services with these options over the store that holds the index."""
+        return VirtualDoor(
+            llm=OpenAIService(options.profile, options.faults, options.seed, variation=options.model_variation),
+            vectors=dataclasses.replace(
+                self._store, profile=options.profile, default_seed=options.seed, faults=options.faults
+            ),
+            stops_on_disconnect=options.stops_on_disconnect,
+            slots=options.profile.slots,
+            peers=options.peer_behaviour(),
+            cpu_charge=options.cpu_charge,
+        )
+
+    def measure(
+        self,
+        order: RunOrder,
+        options: ServiceOptions,
+        *,
+        schedule: int | None = None,
+        node_colour: Colour = "own",
+    ) -> MeasuredRun:
+        """The order measured under these options over nodes of this colour; see `simulate`."""
+        door = self.door(options)
+        if isinstance(options, ReplayOptions):
+            door = options.replaying(door, order.facts)
+        return simulate(order, self._coloured(node_colour), door, schedule=schedule)
+
+    def close(self) -> None:
+        """Close the clients and the store."""
+        self.workload.close()
+        self._store.engine.close()
+
+
+def _require_no_endpoints(settings: Settings) -> None:
+    named = {
+        "llm.base_url": settings.llm.base_url,
+        "database.qdrant_url": settings.database.qdrant_url,
+        "database.qdrant_path": settings.database.qdrant_path,
+    }
+    for name, value in named.items():
+        if value:
+            raise ConfigurationError(f"{name} is not reached in virtual time; leave it out, or use the wall clock")

@@ -1,0 +1,115 @@
+"""How many calls of a replay were recorded, and how many had to be drawn.
+
+print(account_of(study, recording))
+of 2,412 calls 2,390 were recorded, 10 are another alternative's, 12 were not recorded and are drawn; …
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Protocol
+
+import pandas as pd
+
+from docmind_lab.core.randomness import DrawKey
+from docmind_lab.experiments.recordings.recording import Recording
+from docmind_lab.experiments.recordings.replay import RunKey, drawn_wait_s, find
+from docmind_lab.experiments.recordings.timings import REPLAYED_KINDS
+
+_RUN = ["alternative", "alternative_options", "seed", "question_id"]
+_CALL = ["run_id", "call_id", "attempt", "kind", "role", "step"]
+
+
+LOWER_BOUND: Final = (
+    "drew a length beyond what the recording could observe and never end, so shares answered in time are lower bounds, "
+    "and overruns and late work may be shorter in truth: record with a longer deadline to know"
+)
+"""How draws beyond what was observed bias a replay, after their number."""
+
+
+class HasCalls(Protocol):
+    """A study, or anything else with its tables of runs and calls."""
+
+    @property
+    def runs(self) -> pd.DataFrame:
+        """One row per run."""
+        ...
+
+    @property
+    def calls(self) -> pd.DataFrame:
+        """One row per attempt and side."""
+        ...
+
+
+@dataclass(frozen=True)
+class ReplayAccount:
+    """Attempts of a replay, by where their times are from.
+
+    Args:
+        recorded: Those of the run's own recording.
+        of_another_alternative: Those of another run of the same question.
+        not_recorded: Drawn from what calls of their role took.
+        cut_in_the_recording: Of the first two, those that the recording saw cut, so that what follows is drawn.
+        longer_than_observed: Drawn beyond what the recording could observe. They never end in the replay.
+    """
+
+    recorded: int
+    of_another_alternative: int
+    not_recorded: int
+    cut_in_the_recording: int
+    longer_than_observed: int = 0
+
+    @property
+    def calls(self) -> int:
+        """All of them."""
+        return self.recorded + self.of_another_alternative + self.not_recorded
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a manifest has it."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return (
+            f"of {self.calls:,} calls {self.recorded:,} were recorded, {self.of_another_alternative:,} are another "
+            f"alternative's, {self.not_recorded:,} were not recorded and are drawn; {self.cut_in_the_recording:,} were "
+            f"cut in the recording, and what is past the cut is drawn{self._bias()}"
+        )
+
+    def _bias(self) -> str:
+        return f"; {self.longer_than_observed:,} {LOWER_BOUND}" if self.longer_than_observed else ""
+
+
+def account_of(study: HasCalls, recording: Recording) -> ReplayAccount:
+    """The account of a replay. study: the replay's tables.
+
+    What was refused was never sent, and tools of a user's graph run again: neither counts.
+    """
+    runs = {
+        str(run_id): (str(alternative), str(options), int(seed), str(question_id))
+        for run_id, alternative, options, seed, question_id in study.runs[["run_id", *_RUN]].itertuples(index=False)
+    }
+    calls = study.calls
+    is_sent = calls["kind"].isin(REPLAYED_KINDS) & (calls["outcome"] != "refused")
+    client = calls[(calls["seen_from"] == "client") & is_sent]
+    counts: Counter[str] = Counter()
+    for run_id, call_id, attempt, kind, role, step in client[_CALL].itertuples(index=False):
+        run = runs[str(run_id)]
+        key = DrawKey(run[2], str(role), str(step), int(attempt))
+        counts.update(_origin(recording, run, str(call_id), str(kind), key))
+    return ReplayAccount(**{name: counts[name] for name in ReplayAccount.__dataclass_fields__})
+
+
+def _origin(recording: Recording, run: RunKey, call_id: str, kind: str, key: DrawKey) -> Iterator[str]:
+    found = find(recording, run, (call_id, key.attempt))
+    if found is None:
+        yield "not_recorded"
+    else:
+        yield "recorded" if found.run.key == run else "of_another_alternative"
+        if not found.was_cut:
+            return
+        yield "cut_in_the_recording"
+    if drawn_wait_s(recording, found, kind, key) == math.inf:
+        yield "longer_than_observed"

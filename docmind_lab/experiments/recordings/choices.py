@@ -1,0 +1,147 @@
+"""What `compare` is told of recordings and caps, and what becomes of it while a live study goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from docmind_lab.analysis.cell_store import CellStore
+from docmind_lab.core.clock import ClockName
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.recordings.caps import Caps, Meter
+from docmind_lab.experiments.recordings.writing import RecordingWriter, require_no_recording
+from docmind_lab.network.taps import Tap
+
+_WARM_UP = "warm-up-"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is kept of a live study, and how much it may send.
+
+    record: a folder for its recording. with_text: requests' digests and responses too. replay: the folder of the
+    recording that runs in virtual time are a replay of.
+    """
+
+    record: Path | None = None
+    with_text: bool = False
+    replay: Path | None = None
+    caps: Caps = field(default_factory=Caps)
+
+    @classmethod
+    def of(
+        cls,
+        record: str | os.PathLike[str] | None,
+        record_text: bool,
+        replay: str | os.PathLike[str] | None,
+        max_requests: int | None,
+        max_tokens: int | None,
+    ) -> Kept:
+        """The choices, checked. Raises: ConfigurationError for those that do not go together."""
+        if record_text and record is None:
+            raise ConfigurationError("record_text is for a recording; name its folder with record (--record)")
+        if record is not None and replay is not None:
+            raise ConfigurationError("record and replay: a replay sends nothing that could be recorded; leave one out")
+        return cls(
+            None if record is None else Path(record),
+            record_text,
+            None if replay is None else Path(replay),
+            Caps(max_requests, max_tokens),
+        )
+
+    @property
+    def is_live(self) -> bool:
+        """Whether any of it needs requests that are really sent."""
+        return self.record is not None or self.caps.are_set
+
+    def require_fit(self, clock: ClockName, workload: str, out: Path | None) -> None:
+        """Return if it fits the study. Raises: ConfigurationError naming what does not, before anything is sent."""
+        if self.is_live and clock == "virtual":
+            named = "record" if self.record is not None else "max_requests and max_tokens"
+            raise ConfigurationError(f"{named}: in virtual time nothing is sent; use the wall clock (--clock wall)")
+        if self.record is not None:
+            if workload == "peers":
+                raise ConfigurationError(
+                    "record: peer agents' tasks are not recorded, since they go on in the peers' process after the "
+                    "request that asked for them; leave record out for this workload"
+                )
+            if out is not None and out.resolve() == self.record.resolve():
+                raise ConfigurationError(
+                    f"record and out are the same folder, {out}; give the recording one of its own"
+                )
+            require_no_recording(self.record)
+
+
+NOTHING_KEPT = Kept()
+
+
+@dataclass
+class Wire:
+    """A live study under way: what is counted of it, recorded and stored."""
+
+    meter: Meter | None = None
+    writer: RecordingWriter | None = None
+    store: CellStore | None = None
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(
+        cls, kept: Kept, manifest: Mapping[str, Any], run_ids: Iterable[str], cells: Path | None
+    ) -> Iterator[Wire]:
+        """The wire of a study. manifest: of it. cells: a folder for its finished runs."""
+        with contextlib.ExitStack() as stack:
+            wire = cls(
+                Meter(kept.caps) if kept.caps.are_set else None, store=None if cells is None else CellStore(cells)
+            )
+            if kept.record is not None:
+                writer = RecordingWriter.begun(kept.record, manifest, frozenset(run_ids), kept.with_text)
+                wire.writer = stack.enter_context(writer)
+            yield wire
+
+    @property
+    def taps(self) -> tuple[Tap, ...]:
+        """What is to be told of requests."""
+        # The meter first: what it keeps back is not recorded either.
+        taps: list[Tap] = [] if self.meter is None else [self.meter]
+        return tuple(taps) if self.writer is None else (*taps, self.writer.tape)
+
+    def finished(self, runs: Iterable[MeasuredRun]) -> Generator[MeasuredRun]:
+        """The runs that came to an end of their own, recorded and stored before they are handed on."""
+        for measured in runs:
+            if self.meter is not None and measured.run.run_id in self.meter.cut:
+                continue
+            if self.writer is not None:
+                self.writer.add(measured)
+            if self.store is not None:
+                self.store.write(measured.run.run_id, [measured])
+            yield measured
+
+    @property
+    def reached(self) -> str:
+        """The cap that ended the study; empty if none did."""
+        return "" if self.meter is None else self.meter.reached
+
+    def said(self) -> dict[str, Any]:
+        """What a manifest says of what was sent; nothing without caps."""
+        if self.meter is None:
+            return {}
+        meter = self.meter
+        said: dict[str, Any] = {
+            "sent": {
+                "requests": meter.requests,
+                "tokens": meter.tokens,
+                "requests_with_estimated_tokens": meter.estimated_requests,
+                "runs_cut": sum(not run_id.startswith(_WARM_UP) for run_id in meter.cut),
+            }
+        }
+        return said | ({"ended_by": meter.reached} if meter.reached else {})
+
+    def close(self, manifest: Mapping[str, Any]) -> None:
+        """Say in the recording how the study ended."""
+        if self.writer is not None:
+            self.writer.complete(manifest)

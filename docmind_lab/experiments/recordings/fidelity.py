@@ -1,0 +1,197 @@
+"""Whether a replay in virtual time tells the same story as the live study that it was recorded from.
+
+found = fidelity(live, replay)
+found                           # outcomes run by run, and the distance of the two distributions
+fidelity_plot(found)            # both distributions, one over the other
+dl.plots.agreement(found.agreement)
+
+promise(replay_at_20_s, live_at_20_s)  # did the server keep the share in time that the replay promised?
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from docmind_lab.analysis.agreement import SAME_OUTCOME, Agreement, HasRuns, agreement
+from docmind_lab.analysis.statistics import Interval, share_interval
+from docmind_lab.core.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DISTANCE: Final = 0.02
+"""Greatest Kolmogorov–Smirnov distance of the completion times."""
+
+_MICROSECONDS: Final = 6
+
+Times = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Fidelity:
+    """What `fidelity` found.
+
+    agreement: the runs pair by pair, as two clocks are compared. live_s, replayed_s: completion times of the paired
+    runs, seconds, sorted; inf for a run without an answer, which a distribution of all runs never counts as complete.
+    """
+
+    agreement: Agreement
+    live_s: Times
+    replayed_s: Times
+
+    @property
+    def distance(self) -> float:
+        """Kolmogorov–Smirnov distance: the greatest difference of the shares of runs answered by any instant."""
+        # Function-level: scipy.stats takes half a second to import.
+        from scipy import stats  # noqa: PLC0415
+
+        # A run without an answer stands behind every one with: only the order matters to the distance.
+        ends_s = np.concatenate([self.live_s, self.replayed_s])
+        never_s = 1.0 + float(ends_s[np.isfinite(ends_s)].max(initial=0.0))
+        live_s, replayed_s = (np.where(np.isinf(side), never_s, side) for side in (self.live_s, self.replayed_s))
+        return float(stats.ks_2samp(live_s, replayed_s, method="asymp").statistic)
+
+    @property
+    def same_outcome(self) -> float:
+        """Share of runs with one outcome in both."""
+        return self.agreement.same_outcome
+
+    @property
+    def holds(self) -> bool:
+        """Whether both criteria are met."""
+        return self.same_outcome >= SAME_OUTCOME and self.distance <= DISTANCE
+
+    def __repr__(self) -> str:
+        verdict = "the replay tells the same story" if self.holds else "the replay tells another story"
+        return (
+            f"{len(self.agreement.pairs)} live runs and their replay: {self.same_outcome:.1%} with the same outcome "
+            f"(at least {SAME_OUTCOME:.0%}), distance of the completion times {self.distance:.3f} "
+            f"(at most {DISTANCE:g}): {verdict}"
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self!r}</p>{self.agreement._repr_html_()}"
+
+
+def fidelity(live: HasRuns, replay: HasRuns) -> Fidelity:
+    """The live study beside its replay. Raises: ConfigurationError for studies that share no run, as `agreement`."""
+    # The live study names the profile of its services, or none; a replay says that its times are recorded.
+    profile = sorted(set(live.runs["latency_profile"].astype("str")))
+    if len(profile) != 1:
+        raise ConfigurationError(f"live: its runs must have one latency profile, not {', '.join(profile) or 'none'}")
+    found = agreement(_Runs(replay.runs.assign(latency_profile=profile[0])), live)
+    pairs = found.pairs
+    return Fidelity(found, _completions(pairs, "wall"), _completions(pairs, "virtual"))
+
+
+@dataclass(frozen=True, eq=False)
+class _Runs:
+    runs: pd.DataFrame
+
+
+def _completions(pairs: pd.DataFrame, clock: str) -> Times:
+    answered = pairs[f"{clock}_outcome"] == "answered"
+    times_s = pairs[f"{clock}_returned_at_s"].where(answered, np.inf).to_numpy(dtype=np.float64)
+    # Waits that are added up again end some 10⁻¹² s from where they did; that is no order of runs.
+    return np.sort(np.round(times_s, _MICROSECONDS))
+
+
+@dataclass(frozen=True)
+class Promise:
+    """The share of runs answered in time that a replay promised, and the one that the live endpoint kept.
+
+    Attributes:
+        promised: Share in the replay, with its 95 % interval.
+        kept: Share measured live under the same deadline, with its 95 % interval.
+        decision_timeout_s: The deadline of both, seconds.
+    """
+
+    promised: Interval
+    kept: Interval
+    decision_timeout_s: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the intervals allow that the endpoint keeps at least what the replay promised."""
+        return self.promised.low <= self.kept.high
+
+    def __repr__(self) -> str:
+        verdict = "no less than promised, as far as these runs tell" if self.holds else "less than promised"
+        return (
+            f"share answered within {self.decision_timeout_s:g} s: promised {self.promised.text()} ({self.promised.n} "
+            f"runs), kept {self.kept.text()} ({self.kept.n} runs): {verdict}"
+        )
+
+
+def promise(replay: HasRuns, live: HasRuns) -> Promise:
+    """The share answered in time of a replay beside that of a live study under the same deadline.
+
+    Args:
+        replay: A replay of a recording, of one alternative.
+        live: The study that was measured live, of the same alternative.
+
+    Raises:
+        ConfigurationError: The two have no runs, or differ in alternative or deadline.
+    """
+    arms = [
+        study.runs[["alternative", "decision_timeout_s"]].astype({"alternative": "str"}).drop_duplicates()
+        for study in (replay, live)
+    ]
+    if any(len(arm) != 1 for arm in arms) or not np.array_equal(arms[0].to_numpy(), arms[1].to_numpy()):
+        raise ConfigurationError("replay, live: compare one alternative under one deadline, the same in both")
+    promised, kept = (
+        share_interval(int(study.runs["answered_in_time"].sum()), len(study.runs)) for study in (replay, live)
+    )
+    return Promise(promised, kept, float(arms[0]["decision_timeout_s"].iloc[0]))
+
+
+def fidelity_frame(found: Fidelity) -> pd.DataFrame:
+    """The steps of the plot, a row for each answered run: study ("live" or "replayed"), at_s, share (of all runs
+    answered by then).
+    """
+    frames = []
+    for study, times_s in (("live", found.live_s), ("replayed", found.replayed_s)):
+        answered_s = times_s[np.isfinite(times_s)]
+        share = np.arange(1, len(answered_s) + 1) / len(times_s)
+        frames.append(pd.DataFrame({"study": study, "at_s": answered_s, "share": share}))
+    return pd.concat(frames, ignore_index=True)
+
+
+def fidelity_plot(found: Fidelity, *, ax: Axes | None = None) -> Axes:
+    """Axes with the share of runs answered by each instant, in the live study and in its replay."""
+    # Function-level: pyplot takes a second and a half to import.
+    from matplotlib.ticker import PercentFormatter  # noqa: PLC0415
+
+    from docmind_lab.analysis.plots.look import INK, OTHER_COLOUR, RULE, dress, legend_below, new_axes  # noqa: PLC0415
+
+    frame = fidelity_frame(found)
+    if ax is None:
+        ax = new_axes(8.0, 4.4)
+    # The broad line lies below the narrow one, so that both are seen where they coincide.
+    looks: dict[str, dict[str, Any]] = {
+        "live": {"color": OTHER_COLOUR, "linewidth": 5.0, "alpha": 0.6},
+        "replayed": {"color": INK, "linewidth": 1.4},
+    }
+    handles = []
+    for study, look in looks.items():
+        steps = frame[frame["study"] == study]
+        at_s = np.concatenate([[0.0], steps["at_s"]])
+        share = np.concatenate([[0.0], steps["share"]])
+        label = f"{study}: {len(steps)} of {len(found.agreement.pairs)} runs answered"
+        (line,) = ax.step(at_s, share, where="post", label=label, gid=f"completions:{study}", **look)
+        handles.append(line)
+    ax.set_ylim(0.0, 1.02)
+    ax.set_xlim(left=0.0)
+    ax.yaxis.set_major_formatter(PercentFormatter(xmax=1.0))
+    ax.grid(axis="y", color=RULE, linewidth=0.5, alpha=0.5)
+    ax.set_xlabel("seconds since the run's start (s)")
+    ax.set_ylabel("runs answered (% of all runs)")
+    legend_below(ax, handles, columns=2)
+    context = f"{found.same_outcome:.1%} of the runs with the same outcome · distance {found.distance:.3f}"
+    dress(ax, "A live study and its replay in virtual time", context)
+    return ax

@@ -1,0 +1,209 @@
+"""What a recording holds: a line for each run, with its calls as the network seam saw them.
+
+    recording = Recording.load("recordings/monday")
+    recording                                       # how many runs and calls, of which study
+
+A folder has two files: `runs.jsonl`, a JSON object for each run that is over, and `manifest.json`, which says what the
+study was, and at its end that it is complete. A kill leaves at most one torn line, the last, which readers leave out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from docmind_lab.core.errors import NoSuchRecord, RecordError
+from docmind_lab.experiments.recordings.timings import Timings
+
+RECORDED: Final = "recorded"
+"""The level of `latency_profile` in the tables of a replay."""
+
+RUNS, MANIFEST = "runs.jsonl", "manifest.json"
+FORMAT: Final = 1
+"""Of the folder. Raised when an older reader would misread a newer one."""
+
+End = Literal["ok", "error", "cut"]
+"""How a recorded call ended: answered, failed (a status of 400 or more, or a connection that broke), or cut by its
+client, or by the end of what was observed, before it did either.
+"""
+
+
+@dataclass(frozen=True)
+class RecordedCall:
+    """One attempt. Instants are seconds since the run's start, as its client saw them; None: not reached.
+
+    call_id: "kind/role/step", the same in every run that makes the call. ended_at_s: of a call that was cut, when.
+    retry_after: what the response asked for, as its headers `retry-after-ms` or `retry-after` put it. With text only:
+    digest (of the request), content_type and body (of the response).
+    """
+
+    call_id: str
+    kind: str
+    role: str
+    step: str
+    attempt: int
+    started_at_s: float
+    first_byte_at_s: float | None
+    ended_at_s: float
+    queue_wait_s: float | None
+    end: End
+    status: int | None = None
+    error_type: str = ""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    retry_after: tuple[tuple[str, str], ...] = ()
+    digest: str = ""
+    content_type: str = ""
+    body: str | None = None
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What it is in its run."""
+        return self.call_id, self.attempt
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """One run. returned_at_s: when its caller had what it got; None for a run that was unfinished at its horizon."""
+
+    alternative: str
+    alternative_options: str
+    seed: int
+    question_id: str
+    decision_timeout_s: float
+    horizon_s: float
+    deadline_propagation: bool
+    outcome: str
+    returned_at_s: float | None
+    calls: tuple[RecordedCall, ...] = field(repr=False)
+
+    @property
+    def key(self) -> tuple[str, str, int, str]:
+        """What a replay finds it by."""
+        return self.alternative, self.alternative_options, self.seed, self.question_id
+
+    @functools.cached_property
+    def _by_key(self) -> Mapping[tuple[str, int], RecordedCall]:
+        return {call.key: call for call in self.calls}
+
+    def call(self, call_id: str, attempt: int) -> RecordedCall | None:
+        """The attempt of a call, None if the run made none."""
+        return self._by_key.get((call_id, attempt))
+
+    def to_json(self) -> str:
+        """One line of JSON. Fields that say nothing are left out of its calls."""
+        said = dataclasses.asdict(self)
+        said["calls"] = [
+            {name: value for name, value in call.items() if value not in _NOTHING} for call in said["calls"]
+        ]
+        return json.dumps(said, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, line: str) -> RecordedRun:
+        """The run that `to_json` wrote. Raises: ValueError, TypeError, KeyError for anything else."""
+        said = json.loads(line)
+        calls = tuple(RecordedCall(**{**_ABSENT, **call}) for call in said.pop("calls"))
+        calls = tuple(
+            dataclasses.replace(call, retry_after=tuple((name, value) for name, value in call.retry_after))
+            for call in calls
+        )
+        return cls(**said, calls=calls)
+
+
+_NOTHING: Final[tuple[Any, ...]] = (None, "", (), [])
+_ABSENT: Final[Mapping[str, Any]] = {"role": "", "step": "", "first_byte_at_s": None, "queue_wait_s": None}
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """A recording that was read. manifest: of the live study, as its recorder began it and ended it."""
+
+    runs: tuple[RecordedRun, ...]
+    manifest: Mapping[str, Any]
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Recording:
+        """The recording in a folder. Raises: RecordError for a folder without one, a newer one, or a broken line."""
+        place = Path(folder)
+        try:
+            manifest = json.loads((place / MANIFEST).read_text(encoding="utf-8"))
+            lines = (place / RUNS).read_text(encoding="utf-8").split("\n")
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise NoSuchRecord(f"{place} holds no recording; make one with --record on the wall clock") from error
+        except (OSError, ValueError) as error:
+            raise RecordError(
+                f"{place}: its {MANIFEST} or {RUNS} cannot be read ({error}); take the folder from a copy, or record "
+                "again"
+            ) from error
+        if not isinstance(manifest, dict) or "recording_format" not in manifest:
+            raise RecordError(
+                f"{place} holds no recording that this version reads: {MANIFEST} is not of one; take the folder from a "
+                "copy, or record again"
+            )
+        if not 0 < int(manifest.get("recording_format", 0)) <= FORMAT:
+            raise RecordError(f"{place} holds no recording that this version reads; upgrade docmind_lab")
+        # What follows the last line end is a line that a kill has torn, or nothing.
+        return cls(tuple(_read(line, number, place) for number, line in enumerate(lines[:-1], 1)), manifest)
+
+    @property
+    def id(self) -> str:
+        """The id of the live study."""
+        return str(self.manifest["study_id"])
+
+    @property
+    def design(self) -> Mapping[str, Any]:
+        """What determined the runs of the live study."""
+        return dict(self.manifest["design"])
+
+    @property
+    def calls(self) -> int:
+        """Attempts in it."""
+        return sum(len(run.calls) for run in self.runs)
+
+    @functools.cached_property
+    def timings(self) -> Timings:
+        """How long its calls took."""
+        return Timings.of(self.runs)
+
+    @functools.cached_property
+    def _by_key(self) -> dict[tuple[str, str, int, str], RecordedRun]:
+        return {run.key: run for run in self.runs}
+
+    @functools.cached_property
+    def _by_question(self) -> dict[tuple[int, str], list[RecordedRun]]:
+        found: dict[tuple[int, str], list[RecordedRun]] = {}
+        for run in sorted(self.runs, key=lambda run: run.key):
+            found.setdefault((run.seed, run.question_id), []).append(run)
+        return found
+
+    def run_of(self, alternative: str, options: str, seed: int, question_id: str) -> RecordedRun | None:
+        """The run that was recorded under that alternative, None if none was."""
+        return self._by_key.get((alternative, options, seed, question_id))
+
+    def others_of(self, seed: int, question_id: str) -> list[RecordedRun]:
+        """The runs of that seed and question, under whatever alternative, in a fixed order."""
+        return self._by_question.get((seed, question_id), [])
+
+    def __repr__(self) -> str:
+        state = "complete" if self.manifest.get("complete") else "not complete"
+        text = "with texts" if self.manifest.get("has_text") else "without texts"
+        return f"Recording of {self.id}: {len(self.runs)} runs, {self.calls} calls, {text}, {state}"
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(repr(self))}</code>"
+
+
+def _read(line: str, number: int, place: Path) -> RecordedRun:
+    try:
+        return RecordedRun.from_json(line)
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        raise RecordError(
+            f"{place / RUNS}, line {number}: no recorded run ({error}); record the study again"
+        ) from error

@@ -1,0 +1,232 @@
+"""Services that answer as the recorded ones did, for runs in virtual time.
+
+    options = ReplayOptions(folder="recordings/monday")
+    door = options.replaying(system.door(options), order.facts)
+
+A call that the run's own recording has takes as long as it took there, and ends as it ended. One that it has not, since
+another alternative went further, is looked for in the other runs of its question, and else drawn, by its key, from what
+calls of its role took. A call that its client cut goes on past the cut, for a time that is drawn too. What is said is
+the recorded text if there is one for the very same request, else the scripted model's.
+
+What a server did is not replayed but simulated: searches and replies are the simulated services' own, retimed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from docmind_lab.core.randomness import DrawKey
+from docmind_lab.experiments.measurement.derive import RunFacts
+from docmind_lab.experiments.recordings.recording import RUNS, RecordedCall, RecordedRun, Recording
+from docmind_lab.experiments.recordings.timings import Timing
+from docmind_lab.services.openai_service import OpenAIService
+from docmind_lab.services.plan import Chunk, Disconnect, Headers, Plan, Service, ServiceKind, ServiceRequest, Step, Wait
+from docmind_lab.services.plan import json_steps as json_reply
+from docmind_lab.services.server import ServiceOptions
+from docmind_lab.services.virtual_door import VirtualDoor
+
+
+@dataclass(frozen=True)
+class ReplayOptions(ServiceOptions):
+    """What services do that replay a recording. folder: of the recording. model: the name of the model that was asked.
+
+    Its faults and its slots are in the recorded times, so nothing of them is simulated beside.
+    """
+
+    folder: str = ""
+    model: str = ""
+
+    def replaying(self, door: VirtualDoor, facts: RunFacts) -> VirtualDoor:
+        """The door for one run: the same services, with the times of the recording."""
+        recording = opened(self.folder)
+        llm = door.llm
+        if isinstance(llm, OpenAIService):
+            # A model of another name, on another machine, is answered for here.
+            llm = replace(
+                llm, profile=replace(llm.profile, hang_probability=0.0), faults=(), model=self.model or llm.model
+            )
+        # Searches of the simulated store keep their engine; its times are replaced.
+        replayed = [
+            ReplayedService(service, kind, recording, facts) for service, kind in self._kinds(llm, door.vectors)
+        ]
+        return replace(door, llm=replayed[0], vectors=replayed[1], slots=None)
+
+    @staticmethod
+    def _kinds(llm: Service, vectors: Service) -> tuple[tuple[Service, ServiceKind], ...]:
+        return (llm, "llm"), (vectors, "retrieval")
+
+
+def opened(folder: str) -> Recording:
+    """The recording in a folder, read once in a process as long as it does not change."""
+    file = Path(folder) / RUNS
+    return _opened(folder, file.stat().st_mtime_ns if file.exists() else 0)
+
+
+@functools.lru_cache(maxsize=2)
+def _opened(folder: str, changed_at_ns: int) -> Recording:
+    return Recording.load(folder)
+
+
+RunKey = tuple[str, str, int, str]
+"""What a recorded run is found by: alternative, its options, seed, question."""
+
+
+def run_key(facts: RunFacts) -> RunKey:
+    """What the run is found by in a recording."""
+    return facts.alternative, facts.alternative_options, facts.seed, facts.question_id
+
+
+@dataclass(frozen=True)
+class Found:
+    """A recorded call, and the run that it is from."""
+
+    run: RecordedRun
+    call: RecordedCall
+
+    @property
+    def was_cut(self) -> bool:
+        """Whether its client cut it, so that its length is not known."""
+        return self.call.end == "cut"
+
+
+def find(recording: Recording, run: RunKey, call: tuple[str, int]) -> Found | None:
+    """The call in the run's own recording, else in another run of its question; None if nobody made it.
+
+    Of other runs one that saw the call end by itself is preferred to one that cut it.
+
+    Args:
+        recording: Where to look.
+        run: The run's alternative, its options, seed and question.
+        call: The call's id and attempt.
+    """
+    own = recording.run_of(*run)
+    if own is not None and (recorded := own.call(*call)) is not None:
+        return Found(own, recorded)
+    others = [(other, other.call(*call)) for other in recording.others_of(run[2], run[3])]
+    there = [Found(other, recorded) for other, recorded in others if recorded is not None]
+    return min(there, key=lambda found: found.was_cut, default=None)
+
+
+def drawn_wait_s(recording: Recording, found: Found | None, kind: str, key: DrawKey) -> float | None:
+    """How long a call takes whose length was not recorded.
+
+    Args:
+        recording: Where calls of the same role are.
+        found: The call, as it was cut; None for one that nobody made.
+        kind: The call's kind.
+        key: The call's key; the same key has the same wait.
+
+    Returns:
+        Seconds; infinite for a call that is longer than the recording could observe; None if the recording is of no
+        call like it.
+    """
+    level = key.uniform("replay")
+    waits = recording.timings.waits(kind, key.role)
+    if found is None:
+        return None if waits is None else waits.at(level)
+    # Nobody in the recording ever answered such a call: nothing is known but that it lasts.
+    passed_s = recording.timings.of_call[found.run.key, found.call.key].wait_s
+    return math.inf if waits is None else waits.beyond(passed_s, level)
+
+
+@dataclass(frozen=True)
+class ReplayedService:
+    """A service whose replies come when the recorded ones did. facts: of the run that is replayed."""
+
+    inner: Service
+    kind: ServiceKind
+    recording: Recording
+    facts: RunFacts
+
+    def plan(self, request: ServiceRequest) -> Plan:
+        """The plan for a request; what belongs to no call, such as setting up a collection, is not recorded."""
+        plan = self.inner.plan(request)
+        call_id = request.tag("call-id")
+        if not call_id:
+            return plan
+        plan = replace(plan, takes_slot=False)
+        key = request.draw_key("", "", self.facts.seed)
+        found = find(self.recording, run_key(self.facts), (call_id, key.attempt))
+        if found is None or found.was_cut:
+            wait_s = drawn_wait_s(self.recording, found, self.kind, key)
+            if wait_s is None:
+                return plan
+            began_s = 0.0 if found is None else self._timing(found).first_byte_s
+            return retimed(plan, Timing(max(began_s, wait_s), wait_s))
+        timing = self._timing(found)
+        if found.call.end == "error":
+            return self._failed(plan, found.call, timing)
+        if found.call.body is not None and found.call.digest == request_digest(request.body):
+            return self._said(plan, found.call, timing)
+        return retimed(plan, timing)
+
+    def _timing(self, found: Found) -> Timing:
+        return self.recording.timings.of_call[found.run.key, found.call.key]
+
+    def _failed(self, plan: Plan, call: RecordedCall, timing: Timing) -> Plan:
+        if call.status is None or call.status < 400:
+            return replace(plan, steps=(Wait(timing.wait_s), Disconnect()), output_tokens=0)
+        steps: tuple[Step, ...]
+        if call.body is not None:
+            steps = _with_body(call.status, call)
+        else:
+            message = f"The recorded server answered HTTP {call.status}."
+            error = {"message": message, "type": "recorded_error", "param": None, "code": None}
+            steps = json_reply(call.status, {"error": error}, call.retry_after)
+        return replace(plan, steps=(Wait(timing.wait_s), *steps), output_tokens=0)
+
+    def _said(self, plan: Plan, call: RecordedCall, timing: Timing) -> Plan:
+        headers, chunk = _with_body(200, call)
+        tokens = call.output_tokens or 0
+        steps = (Wait(timing.first_byte_s, tokens), headers, Wait(timing.wait_s - timing.first_byte_s), chunk)
+        return replace(plan, steps=steps, input_tokens=call.input_tokens or 0, output_tokens=tokens)
+
+
+def retimed(plan: Plan, timing: Timing) -> Plan:
+    """The plan with its first byte and its end at other times, its waits stretched in proportion."""
+    at = next((place for place, step in enumerate(plan.steps) if isinstance(step, Headers)), len(plan.steps))
+    before = _lasting(plan.steps[:at], timing.first_byte_s)
+    rest_s = 0.0 if math.isinf(timing.first_byte_s) else timing.wait_s - timing.first_byte_s
+    after = plan.steps[at + 1 :]
+    return replace(plan, steps=(*before, *plan.steps[at : at + 1], *_lasting(after, rest_s)))
+
+
+def _lasting(steps: Sequence[Step], seconds: float) -> tuple[Step, ...]:
+    """The steps with waits of so many seconds together."""
+    taken_s = math.fsum(step.seconds for step in steps if isinstance(step, Wait))
+    if taken_s > 0 and not math.isinf(seconds):
+        factor = seconds / taken_s
+        return tuple(replace(step, seconds=step.seconds * factor) if isinstance(step, Wait) else step for step in steps)
+    if seconds == 0:
+        return tuple(steps)
+    return (Wait(seconds), *steps)
+
+
+def _with_body(status: int, call: RecordedCall) -> tuple[Headers, Chunk]:
+    data = (call.body or "").encode()
+    fixed = (("content-type", call.content_type or "application/json"), ("content-length", str(len(data))))
+    return Headers(status, fixed + call.retry_after), Chunk(data)
+
+
+def request_digest(body: bytes) -> str:
+    """A name for what a request asks. The model's name is no part of it: another one answers for it in a replay."""
+    try:
+        said = json.loads(body)
+    except ValueError:
+        return hashlib.blake2b(body, digest_size=12).hexdigest()
+    if isinstance(said, dict):
+        said.pop("model", None)
+    return hashlib.blake2b(json.dumps(said, sort_keys=True).encode(), digest_size=12).hexdigest()
+
+
+def replay_options(options: ServiceOptions, folder: str, model: str) -> ReplayOptions:
+    """The options of a comparison, for a replay of the recording in a folder."""
+    shared = {item.name: getattr(options, item.name) for item in dataclasses.fields(ServiceOptions)}
+    return ReplayOptions(**{**shared, "faults": ()}, folder=folder, model=model)

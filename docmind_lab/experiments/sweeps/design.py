@@ -1,0 +1,172 @@
+"""What a study is: factors × levels × repeats, as Python or TOML, and the combinations that follow.
+
+    StudyDesign.of({"factors": {"alternative": ["A", "B"], "decision_timeout_s": [5, 10]}, "repeats": 20})
+    StudyDesign.read("study.toml")
+
+    seed = 7                            # keys questions, latencies, faults; each repeat has a seed of its own
+    repeats = 20                        # questions asked in each combination
+
+    [factors]                           # a level, or a list of them
+    alternative = ["unguarded", "A", "B"]
+    decision_timeout_s = [5, 10, 20]
+    fault = ["none", "hang:planner"]
+
+All combinations of one repeat have one seed, so they meet the same question, latencies and faults (common random
+numbers).
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from html import escape
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from docmind_lab.alternatives import Alternative
+from docmind_lab.alternatives.base import options_json
+from docmind_lab.core.budgets import NO_BUDGETS
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.labels import label_of
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.comparison.asking import default_side_by_side
+from docmind_lab.experiments.comparison.design import RUN_SEEDS
+from docmind_lab.experiments.comparison.documents import Documents, documents_of
+from docmind_lab.experiments.measurement.run import HORIZON_FACTOR
+from docmind_lab.experiments.sweeps.budget_levels import FIELDS
+from docmind_lab.experiments.sweeps.factors import Factors, alternatives_of, profile_of
+from docmind_lab.experiments.sweeps.planning import Planned, planned
+from docmind_lab.experiments.sweeps.replayed import SETTLED_FACTORS, completed, recording_in
+from docmind_lab.experiments.sweeps.study_files import explained, read_study_file
+
+MOST_RUNS = 1_000_000
+MOST_REPEATS = 10_000
+
+
+class StudyDesign(BaseModel):
+    """What determines a study. Raises: ConfigurationError naming the field, from `of` and `read`.
+
+    name: the beginning of the study's id. repeats: runs in each combination. documents, questions: as `compare` takes
+    them; paths as seen from the working directory. horizon_factor: a run is observed for so many times its decision
+    timeout. side_by_side: runs under way at once on the wall clock; when left out one at a live endpoint, which all of
+    them share. cpu_charge: CPU seconds of each request in virtual time, or "measured". model_variation: share of the
+    simulated model's decisions that vary. price: "INPUT/OUTPUT", of a million tokens of each, such as "0.15/0.60"; the
+    cost of every run is measured with it, and `budget_cost` needs it. replay: the folder of a
+    recording that the study is swept over; it settles much, see `studies/replayed.py`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")] = "sweep"
+    seed: int = 7
+    repeats: Annotated[int, Field(ge=1, le=MOST_REPEATS)] = 40
+    documents: str = "language_reference"
+    questions: str = ""
+    horizon_factor: Annotated[float, Field(gt=1)] = HORIZON_FACTOR
+    side_by_side: Annotated[int, Field(ge=1)] = Field(default_factory=lambda: default_side_by_side(Settings()))
+    cpu_charge: Annotated[float, Field(ge=0, allow_inf_nan=False)] | Literal["measured"] = 0.0
+    model_variation: Annotated[float, Field(ge=0, le=1)] = 0.0
+    price: str | None = None
+    replay: str | None = None
+    factors: Factors = Factors()
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """The design that the values describe, checked as a whole.
+
+        Raises: ConfigurationError naming each field that does not fit, with what does.
+        """
+        try:
+            complete = completed(values, Settings()) if values.get("replay") is not None else dict(values)
+            design = cls.model_validate(complete)
+        except ValidationError as error:
+            raise ConfigurationError(explained(error, cls)) from error
+        at_most = design.factors.combinations * design.repeats
+        if at_most > MOST_RUNS:
+            raise ConfigurationError(
+                f"repeats: the study would have up to {at_most:,} runs, above {MOST_RUNS:,}: leave out levels, or "
+                "repeat less"
+            )
+        _ = design.planned  # what cannot be run is said here, not when it is run
+        return design
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """The design in a TOML file. Raises: ConfigurationError naming the file and what is wrong in it."""
+        values = read_study_file(path)
+        try:
+            return cls.of(values)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"study file {path}: {error}") from error
+
+    @functools.cached_property
+    def library(self) -> Documents:
+        """What is searched, and the user's questions to it. Raises: as `documents_of`."""
+        return documents_of(self.documents, self.questions or None)
+
+    @functools.cached_property
+    def planned(self) -> Planned:
+        """The combinations, and those that cannot be."""
+        return planned(self)
+
+    @property
+    def total_runs(self) -> int:
+        """Runs of all combinations together."""
+        return len(self.planned.combinations) * self.repeats
+
+    def to_dict(self) -> dict[str, Any]:
+        """What determines the runs, as JSON; equal designs have equal ones."""
+        # Only where there are some: a study without second budgets is the one that it was before there were any.
+        unsaid = {name for name in FIELDS if getattr(self.factors, name) == (NO_BUDGETS,)}
+        unset = {name for name in ("price", "replay", "cpu_charge", "model_variation") if not getattr(self, name)}
+        values = self.model_dump(mode="python", exclude={"factors", "documents", "questions", *unset})
+        values |= self.library.design() | {"run_seeds": RUN_SEEDS}
+        factors = self.factors.model_dump(mode="python", exclude={"alternative", "latency_profile", *unsaid})
+        factors["alternative"] = [
+            {"name": item.name, "options": json.loads(options_json(item))} for item in alternatives_of(self.factors)
+        ]
+        if self.replay is None:
+            factors["latency_profile"] = [profile_of(item).to_dict() for item in self.factors.latency_profile]
+        else:
+            # By its name: the folder may lie elsewhere tomorrow. What it settles, its own manifest has.
+            values["replay"] = recording_in(self.replay).id
+            factors = {name: levels for name, levels in factors.items() if name not in SETTLED_FACTORS}
+        jsonable: dict[str, Any] = json.loads(json.dumps({**values, "factors": factors}))
+        return jsonable
+
+    def __repr__(self) -> str:
+        title = f"StudyDesign {self.name!r}, seed {self.seed}"
+        try:
+            runs = f"{len(self.planned.combinations)} combinations × {self.repeats} repeats = {self.total_runs:,} runs"
+            named = [_label(item) for item in alternatives_of(self.factors)]
+        except ConfigurationError as error:
+            # A name that nothing has is found when the runs are planned, and to look at a design must not raise.
+            return f"{title}: {error}"
+        profiles = [profile_of(item).name for item in self.factors.latency_profile]
+        levels = {**dict(self.factors), "alternative": named, "latency_profile": profiles}
+        told = [name for name, values in levels.items() if name in self.factors.model_fields_set or len(values) > 1]
+        lines = [f"  {name}: {', '.join(_level(value) for value in levels[name])}" for name in told]
+        lines += [] if self.replay is None else [f"  replay: {self.replay}"]
+        lines += [] if self.price is None else [f"  price: {self.price} for a million tokens read and written"]
+        return "\n".join([f"{title}: {runs}", *lines])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
+
+    @property
+    def study_id(self) -> str:
+        """A name derived from the design: the same study has the same one."""
+        text = json.dumps(self.to_dict(), sort_keys=True)
+        return f"{self.name}-{hashlib.blake2b(text.encode(), digest_size=5).hexdigest()}"
+
+
+def _label(alternative: Alternative) -> str:
+    return " ".join(label_of(alternative.name, options_json(alternative)).split())
+
+
+def _level(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

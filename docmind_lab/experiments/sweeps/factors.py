@@ -1,0 +1,125 @@
+"""The factors of a study and their levels, as they are written and as they are meant."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from docmind_lab.alternatives import ALTERNATIVES, Alternative
+from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.budgets import NO_BUDGETS, Budget
+from docmind_lab.core.clock import ClockName
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.sweeps.budget_levels import NoLimit, second_budget
+from docmind_lab.services.faults import Fault
+
+
+def _listed(value: Any) -> Any:
+    """A single level as a list of one."""
+    return value if isinstance(value, list | tuple) else [value]
+
+
+def _numbers(value: Any) -> Any:
+    """Levels that are numbers; a truth value is none, though Python counts with it."""
+    levels = _listed(value)
+    if any(isinstance(level, bool) for level in levels):
+        raise ValueError("a truth value is no number")
+    return levels
+
+
+Level = TypeVar("Level")
+Levels = Annotated[tuple[Level, ...], BeforeValidator(_listed), Field(min_length=1)]
+Numbers = Annotated[tuple[Level, ...], BeforeValidator(_numbers), Field(min_length=1)]
+
+
+class Factors(BaseModel):
+    """The factors and their levels; one level or a list of them for each.
+
+    alternative: levels, letters or variants as `compare` takes them, or instances. decision_timeout_s: seconds.
+    deadline_propagation: "own" leaves it to the alternative; true and false set it. node_colour: "own", or what an
+    async alternative finds: "sync" or "blocking_async" nodes. retries: tries after the first of whoever retries;
+    "own" leaves the clients their defaults. budget_tokens, budget_calls, budget_cost: what a run may use beside time,
+    "none" for no limit; cost is that of the study's `price`. fault: as `compare` takes one; several together are joined
+    by "+".
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+    alternative: Levels[Any] = tuple(ALTERNATIVES)
+    decision_timeout_s: Numbers[float] = (20.0,)
+    deadline_propagation: Levels[bool | Literal["own"]] = ("own",)
+    router_injection: Levels[bool] = (False,)
+    latency_profile: Levels[Any] = ("heavy_tail/3",)
+    fault: Levels[str] = ("none",)
+    stops_on_disconnect: Levels[bool] = (True,)
+    node_colour: Levels[Literal["own", "sync", "async", "blocking_async"]] = ("own",)
+    retries: Numbers[int | Literal["own"]] = ("own",)
+    budget_tokens: Numbers[int | NoLimit] = (NO_BUDGETS,)
+    budget_calls: Numbers[int | NoLimit] = (NO_BUDGETS,)
+    budget_cost: Numbers[float | NoLimit] = (NO_BUDGETS,)
+    workload: Levels[str] = ("supervisor",)
+    clock: Levels[ClockName] = ("virtual",)
+
+    @property
+    def combinations(self) -> int:
+        """How many combinations of levels there are, those that cannot be among them."""
+        others = (name for name in type(self).model_fields if name != "alternative")
+        return len(_items(self)) * math.prod(len(getattr(self, name)) for name in others)
+
+
+def alternatives_of(factors: Factors) -> tuple[Alternative, ...]:
+    """The alternatives. Raises: ConfigurationError for a level that is none, as do the others here."""
+    items = _items(factors)
+    for item in items:
+        if not isinstance(item, str) and not hasattr(item, "run"):
+            raise ConfigurationError(f"factors.alternative: {item!r} is neither a name nor an alternative")
+    with naming("alternative"):
+        return parse_alternatives(items, budgeted_retries=Settings().agents.max_retries)
+
+
+def _items(factors: Factors) -> list[Any]:
+    """The alternatives as they are named; several may stand in one string."""
+    return [part for item in factors.alternative for part in (item.split(",") if isinstance(item, str) else [item])]
+
+
+@contextlib.contextmanager
+def naming(factor: str) -> Iterator[None]:
+    """Say which factor a level that cannot be used is of."""
+    try:
+        yield
+    except ConfigurationError as error:
+        raise ConfigurationError(f"factors.{factor}: {error}") from error
+
+
+def profiles_of(factors: Factors) -> list[LatencyProfile]:
+    """The latency profiles."""
+    with naming("latency_profile"):
+        return [profile_of(item) for item in factors.latency_profile]
+
+
+def faults_of(factors: Factors) -> list[tuple[Fault, ...]]:
+    """The faults of each level."""
+    with naming("fault"):
+        return [tuple(Fault.parse(part) for part in level.split("+")) for level in factors.fault]
+
+
+def budgets_of(factors: Factors, price: str | None) -> list[Budget]:
+    """The second budgets, every limit with every other."""
+    limits = itertools.product(factors.budget_tokens, factors.budget_calls, factors.budget_cost)
+    return [second_budget(tokens, calls, cost, price) for tokens, calls, cost in limits]
+
+
+def profile_of(level: Any) -> LatencyProfile:
+    """The profile of a level."""
+    if isinstance(level, LatencyProfile):
+        return level
+    if not isinstance(level, str):
+        raise ConfigurationError(f"{level!r} is neither a name nor a LatencyProfile")
+    return LatencyProfile.named(level)

@@ -1,0 +1,106 @@
+"""A study over a recording: what the recording settles, and the comparisons that are left to sweep.
+
+    replay = "monday"                   # the folder of a recording, beside `repeats`
+
+    [factors]
+    alternative = ["A", "C"]
+    decision_timeout_s = [5, 10, 20]
+
+Swept may be what a replay may have otherwise than it was recorded: alternatives, whether the deadline is propagated,
+decision timeouts, second budgets and retries. What is left out is as it was recorded.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.comparison.asked import UNSAID_WORKLOAD, Asked
+from docmind_lab.experiments.comparison.design import Comparison
+from docmind_lab.experiments.comparison.replays import has_own_documents, replayed_comparison
+from docmind_lab.experiments.recordings.recording import Recording
+from docmind_lab.experiments.recordings.replay import opened
+from docmind_lab.experiments.sweeps.budget_levels import FIELDS
+from docmind_lab.workloads.kinds import OWN_PREFIX, WORKLOADS
+
+SETTLED_FACTORS: Final = (
+    "router_injection",
+    "latency_profile",
+    "fault",
+    "stops_on_disconnect",
+    "node_colour",
+    "workload",
+    "clock",
+)
+"""Factors that a recording has settled."""
+
+_SETTLED_FIELDS: Final = ("seed", "horizon_factor", "side_by_side")
+_DOCUMENTS: Final = ("documents", "questions")
+# What the design in a manifest calls a field.
+_DESIGN_KEYS: Final = {"documents": "corpus"}
+
+
+def recording_in(folder: str) -> Recording:
+    """The recording in a folder. Raises: RecordError for a folder without one."""
+    # As a worker finds it, wherever it was started.
+    return opened(str(Path(folder).resolve()))
+
+
+def completed(values: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+    """The values of a study's design with those that its recording has settled, or knows a default of.
+
+    Raises: ConfigurationError naming a field that is settled and was given; RecordError for a folder without one.
+    """
+    folder = values["replay"]
+    if not isinstance(folder, str) or not folder:
+        raise ConfigurationError(f"replay: must be the folder of a recording, not {folder!r}")
+    recording = recording_in(folder)
+    design = recording.design
+    if str(design["workload"]).startswith(OWN_PREFIX):
+        raise ConfigurationError(
+            f"replay: {folder} was recorded of a graph of your own, whose inputs a study cannot name; replay it with "
+            "docmind-lab compare --replay --graph --inputs"
+        )
+    factors = values.get("factors", {})
+    given = [f"factors.{name}" for name in SETTLED_FACTORS if isinstance(factors, Mapping) and name in factors]
+    workload = UNSAID_WORKLOAD
+    if "factors.workload" in given and factors["workload"] in (design["workload"], [design["workload"]]):
+        # Another's workload is imported only if the study's author names it too.
+        workload = str(design["workload"])
+        if workload not in WORKLOADS:
+            given.remove("factors.workload")
+    fields = _SETTLED_FIELDS if has_own_documents(design) else (*_SETTLED_FIELDS, *_DOCUMENTS)
+    given += [name for name in fields if name in values]
+    if given:
+        raise ConfigurationError(
+            f"{', '.join(given)}: the recording in {folder} has settled it; leave it out of a study with replay, which "
+            "sweeps alternative, deadline_propagation, decision_timeout_s, retries and budget_*"
+        )
+    named = {name: values[name] for name in _DOCUMENTS if name in values}
+    recorded = replayed_comparison(recording, Asked(workload=workload, **named), "virtual", settings)
+    known: dict[str, Any] = {
+        "alternative": list(recorded.alternatives),
+        "decision_timeout_s": recorded.decision_timeout_s,
+    }
+    price: dict[str, Any] = {}
+    if "price" not in values and isinstance(factors, Mapping) and not FIELDS.keys() & factors.keys():
+        # As a comparison that replays: others take the place of all that were recorded.
+        limits = {name: recorded.budget.limit(kind) for name, kind in FIELDS.items()}
+        known |= {name: limit for name, limit in limits.items() if limit is not None}
+        price = {} if recorded.budget.price is None else {"price": recorded.budget.price.written}
+    settled = {name: design[key] for name in fields if (key := _DESIGN_KEYS.get(name, name)) in design}
+    # A wrong type of factors is said where every field is checked.
+    swept = known | dict(factors) | {"workload": recorded.workload} if isinstance(factors, Mapping) else factors
+    return {"repeats": recorded.runs} | price | dict(values) | settled | {"factors": swept}
+
+
+def replayed(folder: str, asked: Asked, documents: str, questions: str) -> Comparison:
+    """The comparison that is asked of the recording. documents, questions: the user's, if it was recorded of those."""
+    recording = recording_in(folder)
+    if has_own_documents(recording.design):
+        asked = dataclasses.replace(asked, documents=documents, questions=questions or None)
+    return replayed_comparison(recording, asked, "virtual", Settings())

@@ -1,0 +1,249 @@
+"""A study, computed: every cell that is not there yet, kept as it ends, and the tables when all are."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import Any
+
+from docmind_lab.analysis.manifest import MachineUse, manifest_of
+from docmind_lab.analysis.study import Study
+from docmind_lab.analysis.study_folder import StudyFolder
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.batch import Cell, CellResult, Workers, run_cells, workers_for
+from docmind_lab.experiments.comparison.wall import wall_laboratory
+from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.recordings.account import account_of
+from docmind_lab.experiments.sweeps.cells import Bench, benches_of
+from docmind_lab.experiments.sweeps.design import StudyDesign
+from docmind_lab.experiments.sweeps.progress import progress_bar
+from docmind_lab.experiments.sweeps.replayed import recording_in
+from docmind_lab.workloads import systems_said
+
+Progress = Callable[[int, int], None]
+# How long to wait before looking again for cells that another process has.
+_LOOK_S = 0.5
+
+
+def sweep(
+    design: StudyDesign | Mapping[str, Any] | str | os.PathLike[str],
+    *,
+    out: str | os.PathLike[str] | None = None,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    settings: Settings | None = None,
+    progress: Progress | None = None,
+    stop: threading.Event | None = None,
+) -> Study:
+    """Every combination of a design, repeated.
+
+        study = dl.sweep("study.toml", out="results/timeouts")
+        dl.sweep({"repeats": 20, "factors": {"alternative": "A,B", "decision_timeout_s": [5, 10, 20]}})
+
+    design: a `StudyDesign`, what `StudyDesign.of` takes, or a TOML file. out: a folder; each finished cell is kept in
+    it, and the same call goes on where an earlier one ended, however it ended. Several processes may work on one
+    folder. executor: computes cells in virtual time: a process pool, `distributed.Client.get_executor()`; its owner
+    ends it. workers: processes when there is none; None for one on each core, or none for a few runs. progress: called
+    with (runs done, all runs); a progress bar on a terminal or in a notebook when left out. stop: set by another
+    thread, the study ends with what is done.
+
+    The tables do not depend on who computes them, nor in how many attempts. A cell that is lost twice (its worker died
+    or stalled, a run raised) is named in `manifest["failed_cells"]`, and the study is not complete; the same call tries
+    it again.
+    Interrupted, it raises KeyboardInterrupt; what is done is in the folder, and there is none when nothing is.
+    Raises: ConfigurationError for a design, settings or folder that cannot be used; RecordError when a cell cannot be
+    written: the others are intact.
+    """
+    checked = _checked_design(design)
+    settings = settings or Settings()
+    benches = benches_of(checked, settings)
+    if executor is not None and workers is not None:
+        raise ConfigurationError("workers: the executor has workers of its own; leave one of the two out")
+    if (executor is not None or workers is not None) and all(bench.comparison.clock == "wall" for bench in benches):
+        name = "workers" if executor is None else "executor"
+        raise ConfigurationError(f"{name}: only runs in virtual time have worker processes; leave it out")
+    crew = _workers(checked, executor, workers)
+    folder = None if out is None else StudyFolder(out, checked.study_id, checked.to_dict(), settings)
+    if folder is not None and folder.finished():
+        return Study.load(folder.path)
+    with contextlib.ExitStack() as ending:
+        shown = progress or ending.enter_context(progress_bar())
+        work = _Work(benches, folder, shown, stop, crew)
+        try:
+            work.do()
+        except KeyboardInterrupt:
+            if folder is not None:
+                folder.release_all()
+                folder.discard_without_cells()
+            raise
+        finally:
+            if folder is not None:
+                folder.release_all()
+    manifest = manifest_of(
+        checked.to_dict(),
+        settings,
+        study_id=checked.study_id,
+        complete=work.is_complete,
+        systems=systems_said(checked.factors.workload),
+    ) | {
+        "failed_cells": [
+            {"cell": name, "reason": reason} for name, reason in sorted(work.failed.items()) if name not in work.done
+        ],
+        "left_out": list(checked.planned.left_out),
+        "machine_use": work.use.to_dict(work.runs_measured),
+    }
+    told = _told(checked)
+    if folder is None:
+        study = Study.of(work.measured, manifest)
+        return dataclasses.replace(study, manifest={**manifest, **told(study)})
+    return folder.finish(sorted(work.done), manifest, told)
+
+
+def _told(design: StudyDesign) -> Callable[[Study], dict[str, Any]]:
+    """What a manifest says of a study's tables: of a replay, where the times of its calls are from."""
+
+    def told(study: Study) -> dict[str, Any]:
+        if design.replay is None:
+            return {}
+        return {"replayed_calls": account_of(study, recording_in(design.replay)).to_dict()}
+
+    return told
+
+
+def _checked_design(design: StudyDesign | Mapping[str, Any] | str | os.PathLike[str]) -> StudyDesign:
+    if isinstance(design, StudyDesign):
+        return design
+    return StudyDesign.of(design) if isinstance(design, Mapping) else StudyDesign.read(design)
+
+
+def _workers(design: StudyDesign, executor: Executor | None, count: int | None) -> Callable[[], Workers]:
+    if executor is not None:
+        borrowed = Workers.of(executor)
+        return lambda: borrowed
+    return lambda: workers_for(design.total_runs, count)
+
+
+@dataclass
+class _Work:
+    """The cells of a study that are not there yet, computed and kept.
+
+    done: ids of the cells that are there, whoever computed them. It only grows: files of cells go when a study ends.
+    use, runs_measured: how busy the machine was in this attempt, and the runs of it.
+    """
+
+    benches: Sequence[Bench]
+    folder: StudyFolder | None
+    progress: Progress
+    stop: threading.Event | None
+    workers: Callable[[], Workers]
+    measured: list[MeasuredRun] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    done: set[str] = field(default_factory=set)
+    use: MachineUse = field(default_factory=MachineUse)
+    runs_measured: int = 0
+
+    def __post_init__(self) -> None:
+        self.sizes = {cell.id: len(cell.orders) for bench in self.benches for cell in bench.cells}
+        self._look()
+
+    @property
+    def is_complete(self) -> bool:
+        return len(self.done) == len(self.sizes)
+
+    def do(self) -> None:
+        """Compute what is missing until nothing is, but for what failed."""
+        self._show()
+        while (missing := self._missing()) and not self._is_stopped():
+            before = len(self.done)
+            with contextlib.closing(self._results(missing)) as results:
+                for result in results:
+                    self._take(result)
+            self._look()
+            if len(self.done) == before and self._missing() and not self._is_stopped():
+                # Another process has the rest: it will finish them, or leave them to us when it ends.
+                time.sleep(_LOOK_S)
+                self._look()
+        self._show()
+
+    def _look(self) -> None:
+        """See what is there, whoever put it there."""
+        self.looked_at = time.monotonic()
+        if self.folder is None:
+            return
+        if self.folder.finished():
+            self.done |= self.sizes.keys()
+        else:
+            self.done |= self.folder.done() & self.sizes.keys()
+
+    def _missing(self) -> list[Bench]:
+        there = self.done | self.failed.keys()
+        left = [(bench, tuple(cell for cell in bench.cells if cell.id not in there)) for bench in self.benches]
+        return [Bench(bench.comparison, bench.settings, cells) for bench, cells in left if cells]
+
+    def _is_stopped(self) -> bool:
+        return self.stop is not None and self.stop.is_set()
+
+    def _results(self, missing: Sequence[Bench]) -> Generator[CellResult]:
+        # In one stream, so that no worker waits at the end of a bench for the others.
+        virtual = [cell for bench in missing if bench.comparison.clock == "virtual" for cell in bench.cells]
+        if virtual:
+            with self.workers() as crew, contextlib.closing(run_cells(self._claimed(virtual), crew, self.stop)) as some:
+                yield from some
+        for bench in missing:
+            if bench.comparison.clock == "wall":
+                yield from _on_the_wall_clock(bench, self._claimed(bench.cells), self.stop)
+
+    def _claimed(self, cells: Iterable[Cell]) -> Iterator[Cell]:
+        """The cells that are ours, claimed one by one as they are handed out."""
+        for cell in cells:
+            if self._is_stopped():
+                return
+            if self.folder is None or self.folder.claim(cell.id):
+                yield cell
+
+    def _take(self, result: CellResult) -> None:
+        if result.error is not None:
+            self.failed[result.cell_id] = f"{type(result.error).__name__}: {result.error}"
+        elif self.folder is None:
+            self.measured += result.measured
+        else:
+            self.folder.keep(result.cell_id, result.measured)
+        if result.error is None:
+            self.done.add(result.cell_id)
+            self.runs_measured += len(result.measured)
+            if result.cpu_s:
+                self.use.add_workers(result.cpu_s)
+        if self.folder is not None:
+            self.folder.release(result.cell_id)
+        self._show()
+
+    def _show(self) -> None:
+        # A folder with the cells of a large study takes milliseconds to list, so not for each of them.
+        if time.monotonic() - self.looked_at >= _LOOK_S:
+            self._look()
+        self.progress(sum(self.sizes[name] for name in self.done), sum(self.sizes.values()))
+
+
+def _on_the_wall_clock(bench: Bench, cells: Iterator[Cell], stop: threading.Event | None) -> Generator[CellResult]:
+    first = next(cells, None)
+    if first is None:  # another process has them all, and is not to be disturbed by a second laboratory
+        return
+    with wall_laboratory(bench.comparison, bench.settings) as laboratory:
+        for cell in itertools.chain((first,), cells):
+            measured = []
+            with contextlib.closing(laboratory.measured(cell.orders)) as runs:
+                for run in runs:
+                    measured.append(run)
+                    if stop is not None and stop.is_set():
+                        break
+            if len(measured) < len(cell.orders):
+                return
+            yield CellResult(cell.id, tuple(measured))

@@ -1,0 +1,155 @@
+"""`docmind-lab compare`: the main job."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from docmind_lab.core.charges import parse_charge
+from docmind_lab.core.deadlines import DEADLINE_KEY
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.interfaces.cli import options, sending
+from docmind_lab.interfaces.cli.console import INTERRUPTED, ProgressBar, load_settings
+from docmind_lab.interfaces.cli.growing_table import GrowingTable
+from docmind_lab.interfaces.cli.printing import print_study, study_as_json
+
+if TYPE_CHECKING:
+    from docmind_lab.analysis.study import Study
+    from docmind_lab.core.budgets import Budget
+
+
+def compare(
+    decision_timeout: options.DecisionTimeout = None,
+    runs: options.Runs = None,
+    seed: options.Seed = 7,
+    alternatives: options.Alternatives = None,
+    profile: options.Profile = "",
+    fault: options.Faults = None,
+    stops_on_disconnect: options.StopsOnDisconnect = True,
+    retries: options.Retries = None,
+    router_injection: options.RouterInjection = None,
+    budget_tokens: options.BudgetTokens = None,
+    budget_calls: options.BudgetCalls = None,
+    budget_cost: options.BudgetCost = None,
+    price: options.Price = "",
+    workload: options.Workload = "supervisor",
+    documents: options.Documents = "",
+    questions: options.Questions = "",
+    graph: options.Graph = "",
+    inputs: options.Inputs = "",
+    deadline_key: options.DeadlineKey = "deadline_ts",
+    services: options.Services = "simulated",
+    clock: options.Clock = "",
+    workers: options.Workers = None,
+    side_by_side: options.SideBySide = None,
+    cpu_charge: options.CpuCharge = "0",
+    model_variation: options.ModelVariation = 0.0,
+    out: options.Out = "",
+    record: options.Record = "",
+    record_text: options.RecordText = False,
+    replay: options.Replay = "",
+    max_requests: options.MaxRequests = None,
+    max_tokens: options.MaxTokens = None,
+    yes: options.Yes = False,
+    otlp: options.Otlp = False,
+    metrics_file: options.MetricsFile = "",
+    verbose: options.Verbose = False,
+    as_json: options.SummaryAsJson = False,
+) -> None:
+    """Ask the same questions under every alternative; show what each did to the caller, and what went on afterwards."""
+    if record_text and not record:
+        raise ConfigurationError("--record-text keeps the text of a recording: give --record FOLDER too")
+    if deadline_key != DEADLINE_KEY and not graph:
+        raise ConfigurationError(
+            "--deadline-key is of a graph of your own: name it too (--graph), or leave the key out"
+        )
+    if verbose and as_json:
+        raise ConfigurationError("--verbose is for people, and --json has everything already; leave one out")
+    if workers is not None and clock == "wall":
+        raise ConfigurationError("--workers is for virtual time; on the wall clock use --side-by-side")
+    if side_by_side is not None and clock == "virtual":
+        raise ConfigurationError("--side-by-side is for the wall clock; in virtual time use --workers")
+    asked = {"runs": runs, "seed": seed, "alternatives": alternatives, "workload": workload}
+    put_to = {"questions": questions or None} | ({"documents": documents} if documents else {})
+    of_graph = {"graph": graph or None, "inputs": inputs or None, "deadline_key": deadline_key, "services": services}
+    met = {"profile": profile or None, "fault": fault or (), "stops_on_disconnect": stops_on_disconnect}
+    within: dict[str, Any] = {"retries": retries, "router_injection": router_injection}
+    within |= {"budget": _budget(budget_tokens, budget_calls, budget_cost, price)}
+    carried_out: dict[str, Any] = {"clock": clock or None, "workers": workers, "side_by_side": side_by_side}
+    carried_out |= {"cpu_charge": parse_charge(cpu_charge), "model_variation": model_variation}
+    kept: dict[str, Any] = {"record": record or None, "record_text": record_text, "replay": replay or None}
+    kept |= {"max_requests": max_requests, "max_tokens": max_tokens}
+    told = {"spans": "otlp" if otlp else None, "metrics_file": metrics_file or None}
+    folder = Path(out or f"results/{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%SZ}-compare")
+    keywords = asked | put_to | of_graph | met | within | carried_out | kept
+    study = _measured(decision_timeout, keywords, folder, told, yes=yes, as_json=as_json)
+    if side_by_side is not None and study.manifest["design"]["clock"] == "virtual":
+        typer.echo("--side-by-side was not used: in virtual time the runs share nothing.", err=True)
+    for note in sending.notes(study.manifest, len(study.runs)):
+        typer.echo(note, err=True)
+    if as_json:
+        typer.echo(json.dumps(study_as_json(study, folder), indent=2))
+    else:
+        files = "summary.md, timeline.png, overrun.png, runs.parquet, calls.parquet, events.parquet, manifest.json"
+        print_study(study, f"In {folder}: {files}", verbose=verbose)
+    if (study.runs["outcome"].astype("str") == "failed").all():
+        raise typer.Exit(1)  # nothing was measured
+
+
+def _measured(
+    decision_timeout_s: float | None,
+    keywords: Mapping[str, Any],
+    folder: Path,
+    told: Mapping[str, Any],
+    *,
+    yes: bool,
+    as_json: bool,
+) -> Study:
+    """The study, its progress shown. keywords: of `compare`. told: of `Telemetry`.
+
+    Raises: typer.Exit when it is interrupted.
+    """
+    table = GrowingTable() if sys.stdout.isatty() and not as_json else None
+    shown = table or ProgressBar("runs", "measuring", shown=not as_json)
+    try:
+        # Function-level: the stack takes seconds to import, which is shown, and --help must not.
+        from docmind_lab.experiments.comparison import compare as run_compare  # noqa: PLC0415
+        from docmind_lab.interfaces.telemetry import Telemetry  # noqa: PLC0415
+
+        settings = load_settings()
+        if decision_timeout_s is None and options.TIMEOUT_VARIABLE in os.environ:
+            decision_timeout_s = settings.agents.decision_timeout
+        return run_compare(
+            decision_timeout_s,
+            **keywords,
+            telemetry=Telemetry(**told),
+            settings=settings,
+            out=folder,
+            progress=shown.show,
+            watch=None if table is None else table.watch,
+            before_sending=sending.asking(yes=yes, drawn=table),
+        )
+    except KeyboardInterrupt:
+        shown.close()
+        saved = (folder / "runs.parquet").exists()
+        kept = f"the {shown.done} finished runs are in {folder}" if saved else "no run was finished, nothing is saved"
+        typer.echo(f"docmind-lab: interrupted; {kept}", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    finally:
+        shown.close()
+
+
+def _budget(tokens: int | None, calls: int | None, cost: float | None, price: str) -> Budget | None:
+    """What a run may use besides time; None where nothing is said."""
+    from docmind_lab.core.budgets import Budget, Price  # noqa: PLC0415 - the stack takes seconds to import
+
+    if tokens is None and calls is None and cost is None and not price:
+        return None
+    return Budget(tokens=tokens, calls=calls, cost=cost, price=Price.parse(price) if price else None)

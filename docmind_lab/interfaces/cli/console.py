@@ -1,0 +1,117 @@
+"""What the commands share: a console, a progress bar, settings with the logging they ask for."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from docmind_lab.core.settings import Settings
+
+INTERRUPTED = 130
+# Not a terminal (a file, a pipe, CI): wide enough that no column of a table is cut.
+_WIDTH = 144
+# How often a progress bar is drawn anew while nothing is done: on a terminal, and in a log, where each is a line.
+_TICK_S, _LOG_TICK_S = 1.0, 30.0
+
+
+def load_settings() -> Settings:
+    """The settings of the environment; the program logs as they say. Raises: ConfigurationError."""
+    from docmind_lab.core.settings import Settings  # noqa: PLC0415 - slow, and --help does not need it
+
+    settings = Settings()
+    logging.basicConfig(level=settings.log_level, stream=sys.stderr)
+    return settings
+
+
+def console() -> Console:
+    """A console on standard output."""
+    from rich.console import Console  # noqa: PLC0415 - slow, and --help does not need it
+
+    return Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
+
+
+class ProgressBar:
+    """A progress bar on standard error.
+
+    Args:
+        unit: What is counted.
+        doing: What goes on, in a word.
+        shown: False draws nothing.
+        at_once: Whether it is drawn before anything is done; else only if the work takes long.
+        form: Of the line, as tqdm's `bar_format`; None for its own.
+    """
+
+    def __init__(self, unit: str, doing: str, *, shown: bool, at_once: bool = True, form: str | None = None) -> None:
+        from tqdm.std import tqdm  # noqa: PLC0415 - only for commands that take long
+
+        tqdm.monitor_interval = 0  # no thread of its own
+
+        class Bar(tqdm):  # type: ignore[misc]
+            """Has a lock of its own: a Ctrl-C while it draws may keep the lock, and searches use tqdm's common one."""
+
+        Bar.set_lock(threading.RLock())
+        # In a log every refresh is a line: seldom there, and smooth on a terminal.
+        refresh_s = 0.1 if sys.stderr.isatty() else 5.0
+        style: dict[str, Any] = {
+            "dynamic_ncols": True,
+            "mininterval": refresh_s,
+            "desc": "starting",
+            "bar_format": form,
+        }
+        delay_s = 0.0 if at_once else 0.5
+        self._bar = Bar(total=0, unit=f" {unit}", disable=not shown, leave=False, delay=delay_s, **style)
+        self._doing = doing
+        self.done = 0
+        self._closed = threading.Event()
+        self._ticking = threading.Thread(target=self._tick, name="docmind-progress", daemon=True)
+        if shown:
+            self._ticking.start()
+
+    def _tick(self) -> None:
+        # A first part may take long, and somebody who waits wants to see that time passes.
+        while not self._closed.wait(_TICK_S if sys.stderr.isatty() else _LOG_TICK_S):
+            self._bar.refresh()
+
+    def show(self, done: int, total: int, name: str = "") -> None:
+        """`done` of `total` parts are over; name: of what comes next."""
+        self.done = done
+        self._bar.total = total
+        self._bar.set_description(self._doing, refresh=False)
+        self._bar.set_postfix_str(name, refresh=False)
+        self._bar.update(done - self._bar.n)
+
+    def close(self) -> None:
+        """Take the bar off the screen."""
+        self._closed.set()
+        if self._ticking.is_alive():
+            self._ticking.join(_TICK_S)
+        self._bar.close()
+
+
+@contextlib.contextmanager
+def starting(*, shown: bool) -> Iterator[None]:
+    """Show that time passes during a block that imports the stack, which takes seconds."""
+    bar = ProgressBar("parts", "starting", shown=shown and sys.stderr.isatty(), form="{desc} {elapsed}")
+    try:
+        yield
+    finally:
+        bar.close()
+
+
+def json_safe(value: Any) -> Any:
+    """The value as JSON knows it: NaN is null, a tuple a list."""
+    if isinstance(value, Mapping):
+        return {str(name): json_safe(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_safe(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value

@@ -1,0 +1,103 @@
+"""`docmind-lab doctor`: is everything there, and what is in force; of a graph of your own, what keeps its deadline."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Annotated, Any
+
+import typer
+
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.interfaces.cli.console import ProgressBar, console, json_safe, load_settings
+
+_MARKS = {"ok": "ok", "failed": "FAILED", "note": "note"}
+_OF_A_GRAPH = "With --graph: "
+
+
+def doctor(
+    graph: Annotated[
+        str, typer.Option(help="Lint the deadline of your own LangGraph graph, as module:attribute, and nothing else.")
+    ] = "",
+    inputs: Annotated[
+        str, typer.Option(help=f"{_OF_A_GRAPH}file of its inputs: one JSON object, or text, in each line.")
+    ] = "",
+    decision_timeout: Annotated[
+        float | None, typer.Option(help=f"{_OF_A_GRAPH}the budget of one run, in seconds; 20 when left out.")
+    ] = None,
+    slack: Annotated[
+        float | None,
+        typer.Option(help=f"{_OF_A_GRAPH}seconds past the deadline that still keep it; 0.15 when left out."),
+    ] = None,
+    alternatives: Annotated[
+        str, typer.Option(help=f"{_OF_A_GRAPH}those in question, such as A,E,C:propagate; all when left out.")
+    ] = "",
+    deadline_key: Annotated[
+        str, typer.Option(help=f"{_OF_A_GRAPH}key of its input that takes the deadline; deadline_ts when left out.")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON and nothing else.")] = False,
+) -> None:
+    """Check versions, settings and endpoints, and how late this machine's timers are. Exit code 1: something failed.
+
+    With --graph: say which alternatives keep the deadline on it, and what stands in the way. Exit code 1: none does.
+    """
+    of_a_graph = {
+        "--inputs": inputs,
+        "--decision-timeout": decision_timeout is not None,
+        "--slack": slack is not None,
+        "--alternatives": alternatives,
+        "--deadline-key": deadline_key,
+    }
+    if not graph:
+        for name, is_given in of_a_graph.items():
+            if is_given:
+                raise ConfigurationError(f"{name} is for a graph of your own: name it with --graph")
+        _checked(as_json)
+        return
+    options: dict[str, Any] = {"decision_timeout_s": decision_timeout, "slack_s": slack}
+    options |= {"alternatives": alternatives or None, "deadline_key": deadline_key or None}
+    _linted(graph, inputs, as_json, {name: value for name, value in options.items() if value is not None})
+
+
+def _checked(as_json: bool) -> None:
+    from docmind_lab.interfaces.diagnosis import diagnose  # noqa: PLC0415 - slow, and --help does not need it
+
+    checks = []
+    out = console()
+    for check in diagnose(load_settings()):
+        checks.append(check)
+        if not as_json:
+            out.print(f"{_MARKS[check.verdict]:<7} {check.subject:<48} {check.finding}", markup=False, soft_wrap=True)
+            if check.remedy:
+                out.print(f"{'':<7} {'':<48} → {check.remedy}", markup=False, soft_wrap=True)
+    failed = [check for check in checks if check.verdict == "failed"]
+    if as_json:
+        typer.echo(json.dumps([dataclasses.asdict(check) for check in checks], indent=2))
+    else:
+        out.print(f"\n{len(checks) - len(failed)} of {len(checks)} checks are well." if failed else "\nAll is well.")
+    if failed:
+        raise typer.Exit(1)
+
+
+def _linted(graph: str, inputs: str, as_json: bool, options: dict[str, Any]) -> None:
+    if not inputs:
+        raise ConfigurationError("--graph without --inputs: name a file with one input in each line")
+    load_settings()
+    from docmind_lab.experiments.lint import lint_graph  # noqa: PLC0415 - slow, and --help does not need it
+    from docmind_lab.experiments.lint.report import lines_of, nodes_table  # noqa: PLC0415 - slow, and --help does not need it
+
+    bar = ProgressBar("runs", "measuring", shown=not as_json)
+    try:
+        report = lint_graph(graph, inputs, progress=bar.show, **options)
+    finally:
+        bar.close()
+    if as_json:
+        typer.echo(json.dumps(json_safe(report.to_dict()), indent=2))
+    else:
+        out = console()
+        out.print(nodes_table(report))
+        out.print()
+        for line in lines_of(report):
+            out.print(line, markup=False, soft_wrap=True)
+    if not report.keeps:
+        raise typer.Exit(1)

@@ -1,0 +1,33 @@
+"""Interactive panels for notebooks; needs the extra "notebooks".
+
+    dl.tune()               how long should the decision timeout be: controls, and what they lead to
+    study.show()            the views of a finished study
+    dl.browse(study)        its runs, and the calls and events of one of them
+
+choice.py       what the controls say: a comparison, and the Python that repeats it; choice_traits.py its traits
+known_runs.py   runs that need not be computed again
+sweep.py        a request as it stands, and its tables
+newest.py       a thread that does the newest thing asked of it
+engine.py       requests become runs, in other processes
+rows.py         runs, calls and events by filters
+pictures.py     views as images, with words and numbers for who cannot see them
+page.py         HTML, style, and names for what has none
+words.py        what a panel says of itself
+controls.py, study_tabs.py, run_browser.py   the widgets
+tune_panel.py, study_panel.py   the panels
+
+Views are thin: what they show comes from public functions over a study's tables.
+"""
+
+try:
+    import ipywidgets  # noqa: F401 - looked for before the modules that need it, to say what is missing
+except ModuleNotFoundError as error:
+    from docmind_lab.core.errors import ConfigurationError
+
+    raise ConfigurationError("panels need ipywidgets: install docmind_lab[notebooks]") from error
+
+from docmind_lab.interfaces.panels.run_browser import RunBrowser
+from docmind_lab.interfaces.panels.study_panel import StudyPanel, browse, show
+from docmind_lab.interfaces.panels.tune_panel import TunePanel, tune
+
+__all__ = ["RunBrowser", "StudyPanel", "TunePanel", "browse", "show", "tune"]

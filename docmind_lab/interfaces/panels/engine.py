@@ -1,0 +1,159 @@
+"""The engine of a panel: runs what was asked for last, in other processes, and says how far it is.
+
+    engine = Engine(listener)
+    engine.request(Choice(decision_timeout_s=20))     # returns at once; an earlier request ends within one run
+    engine.stop()
+    engine.close()
+
+A request is computed in a thread that is there only while it lasts, and gives cells of one run each to warm processes:
+virtual time never runs in the process of the notebook. What has been computed before is there at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator
+
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.batch import Cell, Simulated, Workers, kept_warm, run_cells
+from docmind_lab.experiments.comparison.run import check_settings
+from docmind_lab.experiments.comparison.virtual import require_simulated, simulated
+from docmind_lab.experiments.comparison.wall import runs_on_the_wall_clock
+from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
+from docmind_lab.interfaces.panels.choice import Choice
+from docmind_lab.interfaces.panels.known_runs import KnownRuns
+from docmind_lab.interfaces.panels.newest import Newest
+from docmind_lab.interfaces.panels.sweep import Sweep
+
+Listener = Callable[[Sweep], None]
+"""Called in the engine's thread with each change of a sweep, and with nothing of one that a newer one has replaced."""
+
+
+def warm_processes() -> Workers:
+    """Processes on every core, kept warm; one run for each at a time, so that nothing outdated waits before a new one.
+
+    Few runs, too, are not for the process of the notebook. The wait between two runs of a worker is a hundredth of a
+    run.
+    """
+    workers = kept_warm()
+    workers.window = max(1, workers.window // 2)
+    return workers
+
+
+class Engine:
+    """Sweeps of one panel, the newest request only.
+
+    workers: a factory of who computes the runs. known: runs that need not be computed again.
+    """
+
+    def __init__(
+        self,
+        listener: Listener,
+        *,
+        workers: Callable[[], Workers] = warm_processes,
+        known: KnownRuns | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        self._listener = listener
+        # Made here and kept: a pool that is kept warm belongs to the thread that asks for it, and this is the
+        # notebook's own, whose comparisons use the same. Processes start with the first run.
+        self._workers = workers()
+        self.known = KnownRuns() if known is None else known
+        self.settings = Settings() if settings is None else settings
+        self._requests = Newest(self._serve, "docmind-panel-runs")
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._number = 0
+
+    @property
+    def number(self) -> int:
+        """Of the newest request."""
+        return self._number
+
+    @property
+    def running(self) -> bool:
+        """Whether a request is being computed."""
+        return self._requests.busy
+
+    def request(self, choice: Choice) -> int:
+        """Compute this next and return its number; whatever is under way ends within one run."""
+        with self._lock:
+            self._number += 1
+            self._stop.set()
+            # A fresh one for each request: a stop that comes late finds the event of a sweep that is over.
+            self._stop = threading.Event()
+            self._requests.ask((self._number, choice, self._stop))
+            return self._number
+
+    def stop(self) -> None:
+        """End what is under way within one run, and keep what is done; nothing happens when nothing is."""
+        self._stop.set()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Return True as soon as nothing is under way, False if that takes longer."""
+        return self._requests.wait(timeout_s)
+
+    def close(self) -> None:
+        """Stop, and take no further request; the thread ends within one run."""
+        self._requests.close()
+        self._stop.set()
+
+    def _serve(self, request: tuple[int, Choice, threading.Event]) -> None:
+        number, choice, stop = request
+        sweep = Sweep(number, choice, self.settings)
+        try:
+            for measured, total in self._growing(sweep, stop):
+                sweep = dataclasses.replace(sweep, measured=measured, total=total)
+                if number == self._number:
+                    self._listener(sweep)
+            ended = dataclasses.replace(sweep, state="stopped" if len(sweep.measured) < sweep.total else "done")
+        except Exception as error:  # noqa: BLE001 - nobody waits for the thread: the panel says what went wrong
+            ended = dataclasses.replace(sweep, state="failed", error=error)
+        if number == self._number:
+            self._listener(ended)
+
+    def _growing(self, sweep: Sweep, stop: threading.Event) -> Iterator[tuple[tuple[MeasuredRun, ...], int]]:
+        """The runs that are done, more each time, and how many there will be."""
+        comparison = sweep.comparison
+        check_settings(comparison, self.settings)
+        settings = self.settings.replaced(agents={"enable_router_injection": comparison.router_injection})
+        total = comparison.total_runs
+        measured: tuple[MeasuredRun, ...] = ()
+        if comparison.clock == "wall":
+            arriving = runs_on_the_wall_clock(comparison, settings)
+        else:
+            require_simulated(settings)
+            system = simulated(comparison, settings)
+            orders = _question_by_question(comparison.orders())
+            found = [(order, self.known.find(order, system)) for order in orders]
+            measured = tuple(run for _, run in found if run is not None)
+            arriving = self._computed([order for order, run in found if run is None], system, stop)
+        yield measured, total
+        with contextlib.closing(arriving):
+            # Looked at before a run too: a request that was outdated at once costs none.
+            while not stop.is_set() and (run := next(arriving, None)) is not None:
+                measured = (*measured, run)
+                yield measured, total
+
+    def _computed(self, orders: list[RunOrder], system: Simulated, stop: threading.Event) -> Generator[MeasuredRun]:
+        """The runs as they are done. Raises: what a run raised twice."""
+        asked = {order.facts.run_id: order for order in orders}
+        cells = [Cell(run_id, (order,), system) for run_id, order in asked.items()]
+        # Not as a context: one that is left early ends its processes, and the next request would have to start them.
+        for result in run_cells(cells, self._workers, stop):
+            if result.error is not None:
+                raise result.error
+            for run in result.measured:
+                self.known.keep(asked[result.cell_id], system, run)
+                yield run
+
+
+def _question_by_question(orders: Iterable[RunOrder]) -> list[RunOrder]:
+    """The orders of each question together, in the order of the questions.
+
+    A figure then compares like with like from its first runs on, and the first question is the one that is in front.
+    """
+    # The id of a run ends with its repeat; seeds have no order.
+    return sorted(orders, key=lambda order: (int(order.facts.run_id.rpartition("-")[2]), order.facts.run_id))

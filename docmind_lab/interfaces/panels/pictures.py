@@ -1,0 +1,121 @@
+"""A view as a picture: drawn by the functions of `plots`, with words for who cannot see it and its numbers as a table.
+
+Drawn without pyplot, so that it can be done in any thread and leaves no figure open.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from docmind_lab.analysis import plots
+from docmind_lab.analysis.findings.tables import one_line
+from docmind_lab.analysis.plots.overruns import overrun_size
+from docmind_lab.analysis.plots.selection import StudyTables, rows_of
+from docmind_lab.analysis.plots.timelines import timeline_size
+from docmind_lab.interfaces.reports.figure_tables import table_of
+from docmind_lab.interfaces.reports.parts import Table
+
+# Sharp at the width of a notebook's cell on an ordinary screen; more costs time at every frame.
+_DOTS_PER_INCH: Final = 110
+_COMPLETION_SIZE_IN: Final = (10.0, 5.0)
+_LEAST_HEIGHT_IN: Final = 4.0  # title, axis and legend of a single arm leave nothing to draw on below this
+
+
+@dataclass(frozen=True)
+class TimeAxis:
+    """Where time lies in a picture: shares of its width at two instants (s), and of its height at both ends."""
+
+    left: float
+    right: float
+    begins_at_s: float
+    ends_at_s: float
+    top: float
+    bottom: float
+
+    def place(self, at_s: float) -> float:
+        """The share of the picture's width at an instant, at the end of the axis for one beyond it."""
+        share = (at_s - self.begins_at_s) / (self.ends_at_s - self.begins_at_s)
+        return self.left + (self.right - self.left) * min(max(share, 0.0), 1.0)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image (PNG) with its alternative text and the table of its numbers.
+
+    decision_timeout_s: of the runs in it. time_axis: None where the picture has no line of time.
+    """
+
+    png: bytes
+    alt: str
+    table: Table
+    decision_timeout_s: float
+    time_axis: TimeAxis | None = None
+
+
+def timeline_picture(study: StudyTables, seed: int | None = None) -> Picture:
+    """One question under each alternative. seed: its; None for the one with the most work after the deadline.
+
+    Raises: ConfigurationError as `plots.timeline`.
+    """
+    lanes, bars = plots.lanes_frame(study, seed), plots.timeline_frame(study, seed)
+    ax = plots.timeline(study, seed=seed, ax=_axes(*timeline_size(len(lanes), len(bars["role"].cat.categories))))
+    said = "; ".join(f"{one_line(lane.label)}: {', '.join(lane.note.splitlines())}" for lane in rows_of(lanes))
+    alt = f"Timeline of the calls of question seed {lanes['seed'].iloc[0]}, a lane for each alternative. {said}."
+    # The note begins with the outcome.
+    shown = lanes.drop(columns=["outcome"]).assign(note=[", ".join(text.splitlines()) for text in lanes["note"]])
+    return _picture(ax, alt, table_of("The lanes of the timeline", shown), study, on_time=True)
+
+
+def completion_picture(study: StudyTables) -> Picture:
+    """The share of runs answered by each instant. Raises: ConfigurationError as `plots.completion`."""
+    frame = plots.completion_frame(study)
+    ends = frame[frame["at_s"] <= _timeout_s(study)].drop_duplicates("group", keep="last")
+    ax = plots.completion(study, ax=_axes(*_COMPLETION_SIZE_IN))
+    said = "; ".join(f"{one_line(end.label)} {end.answered} of {end.runs}" for end in rows_of(ends))
+    alt = f"Step curves of the share of runs answered by each instant. Answered by the deadline: {said}."
+    table = table_of("Answered by the deadline, bands at 95 %", ends.drop(columns=["at_s"]))
+    return _picture(ax, alt, table, study, on_time=True)
+
+
+def overrun_picture(study: StudyTables) -> Picture:
+    """The caller's and the work's overrun of every run. Raises: ConfigurationError as `plots.overrun`."""
+    summary = plots.overrun_summary(plots.overrun_frame(study))
+    ax = plots.overrun(study, ax=_axes(*overrun_size(summary["group"].nunique())))
+    said = "; ".join(
+        f"{one_line(row.label)} {row.overrun} {row.median_s:.3g} s, up to {row.high_s:.3g} s"
+        for row in rows_of(summary)
+    )
+    alt = f"Points: how long the caller waited, and the work went on, past the deadline. Medians: {said}."
+    return _picture(ax, alt, table_of("Medians and ranges of the overruns", summary), study, on_time=False)
+
+
+def _axes(width_in: float, height_in: float) -> Axes:
+    figure = Figure(figsize=(width_in, max(height_in, _LEAST_HEIGHT_IN)), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure.subplots()
+
+
+def _picture(ax: Axes, alt: str, table: Table, study: StudyTables, *, on_time: bool) -> Picture:
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=_DOTS_PER_INCH, facecolor=figure.get_facecolor())
+    return Picture(buffer.getvalue(), alt, table, _timeout_s(study), _time_axis(ax) if on_time else None)
+
+
+def _time_axis(ax: Axes) -> TimeAxis:
+    """Read after saving, when the layout has settled."""
+    box = ax.get_position()
+    begins_at_s, ends_at_s = ax.get_xlim()
+    return TimeAxis(box.x0, box.x1, begins_at_s, ends_at_s, 1.0 - box.y1, 1.0 - box.y0)
+
+
+def _timeout_s(study: StudyTables) -> float:
+    return float(study.runs["decision_timeout_s"].iloc[0]) if len(study.runs) else math.nan

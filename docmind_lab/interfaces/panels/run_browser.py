@@ -1,0 +1,175 @@
+"""From the runs of a study to the calls and events of one of them: lists to choose from, rows with filters."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import ipywidgets as widgets
+import pandas as pd
+import traitlets
+
+from docmind_lab.analysis.findings.tables import one_line
+from docmind_lab.analysis.plots.look import seconds_text
+from docmind_lab.analysis.plots.selection import StudyTables, rows_of
+from docmind_lab.analysis.run_timeline import RunTimeline
+from docmind_lab.analysis.study import Study
+from docmind_lab.interfaces.panels.page import PANEL_CLASS, furniture, lines_html, table_html, text_html
+from docmind_lab.interfaces.panels.rows import call_rows, event_rows, levels_of, run_rows
+from docmind_lab.interfaces.reports.figure_tables import table_of
+
+ALL: Final = "all"
+_CALL_FILTERS: Final = {"role": "Role", "kind": "Kind", "outcome": "Outcome of calls", "seen_from": "Seen from"}
+# Lines of a run's timeline beside a sidebar, on an ordinary screen.
+_WIDTH_CHARACTERS: Final = 110
+_NAMED: Final = {"style": {"description_width": "initial"}}
+
+
+class RunBrowser(traitlets.HasTraits):
+    """Runs → calls → events of one run; a notebook shows it, and every choice is a trait.
+
+    arm, outcome: which runs are listed, "all" for all. run_id: the run whose rows are shown. calls_where: filters of
+    the calls by column (role, kind, outcome, seen_from). event: filter of the events.
+    """
+
+    arm = traitlets.Unicode(ALL)
+    outcome = traitlets.Unicode(ALL)
+    run_id = traitlets.Unicode("")
+    calls_where: traitlets.Dict[str, str] = traitlets.Dict()
+    event = traitlets.Unicode(ALL)
+
+    def __init__(self, study: StudyTables, **choices: Any) -> None:
+        super().__init__()
+        self._study = study
+        self._filling = False
+        self._arms = widgets.Dropdown(description="Alternative", options=[ALL], **_NAMED)
+        self._outcomes = widgets.Dropdown(description="Outcome", options=[ALL], **_NAMED)
+        self._runs = widgets.Select(description="Runs", options=[], rows=8, layout={"width": "100%"}, **_NAMED)
+        self._filters = {
+            column: widgets.Dropdown(description=text, options=[ALL], **_NAMED)
+            for column, text in _CALL_FILTERS.items()
+        }
+        self._events = widgets.Dropdown(description="Event", options=[ALL], **_NAMED)
+        self._timeline, self._calls, self._happened = widgets.HTML(), widgets.HTML(), widgets.HTML()
+        first, second = widgets.Box([self._arms, self._outcomes]), widgets.Box([*self._filters.values()])
+        for row in (first, second):
+            row.add_class("docmind-row")
+        self.view = widgets.VBox([first, self._runs, self._timeline, second, self._calls, self._events, self._happened])
+        self._listen()
+        with self.hold_trait_notifications():
+            for name, value in choices.items():
+                setattr(self, name, value)
+        self.show(study)
+
+    @property
+    def study(self) -> StudyTables:
+        """The tables that are browsed."""
+        return self._study
+
+    def show(self, study: StudyTables) -> None:
+        """Browse these tables, at the same run if they have it."""
+        self._study = study
+        self._list_runs()
+
+    def calls(self) -> pd.DataFrame:
+        """The calls on screen, as a frame."""
+        return call_rows(self._study, self.run_id, **self.calls_where)
+
+    def events(self) -> pd.DataFrame:
+        """The events on screen, as a frame."""
+        return event_rows(self._study, self.run_id, event="" if self.event == ALL else self.event)
+
+    def _listen(self) -> None:
+        self._arms.observe(lambda change: self._chosen("arm", change.new), "value")
+        self._outcomes.observe(lambda change: self._chosen("outcome", change.new), "value")
+        self._runs.observe(lambda change: self._chosen("run_id", change.new or ""), "value")
+        self._events.observe(lambda change: self._chosen("event", change.new), "value")
+        for widget in self._filters.values():
+            widget.observe(self._filtered, "value")
+        self.observe(lambda _: self._list_runs(), ["arm", "outcome"])
+        self.observe(lambda _: self._show_run(), ["run_id", "calls_where", "event"])
+
+    def _chosen(self, name: str, value: str) -> None:
+        # Filling a list with new options chooses among them by itself, which nobody meant.
+        if not self._filling:
+            setattr(self, name, value)
+
+    def _filtered(self, _: Any) -> None:
+        if not self._filling:
+            chosen = {column: str(widget.value) for column, widget in self._filters.items()}
+            self.calls_where = {column: value for column, value in chosen.items() if value != ALL}
+
+    def _list_runs(self) -> None:
+        if self._study.runs.empty:
+            self._timeline.value = text_html("No run is done yet.")
+            return
+        everything = run_rows(self._study)
+        self._offer(self._arms, levels_of(everything, "arm"), self.arm)
+        self._offer(self._outcomes, levels_of(everything, "outcome"), self.outcome)
+        rows = run_rows(
+            self._study,
+            arm="" if self.arm == ALL else self.arm,
+            outcome="" if self.outcome == ALL else self.outcome,
+        )
+        options = [(_run_text(row), row.run_id) for row in rows_of(rows)]
+        ids = [run_id for _, run_id in options]
+        before = self.run_id
+        chosen = before if before in ids else next(iter(ids), "")
+        self._filling = True
+        self._runs.options = options
+        self._runs.value = chosen or None
+        self._filling = False
+        self.run_id = chosen
+        if chosen == before:
+            self._show_run()
+
+    def _show_run(self) -> None:
+        if not self.run_id or self.run_id not in set(self._study.runs["run_id"]):
+            self._timeline.value = text_html("No run has this alternative and outcome.")
+            self._calls.value = self._happened.value = ""
+            return
+        self._filling = True
+        self._runs.value = self.run_id if self.run_id in [value for _, value in self._runs.options] else None
+        self._filling = False
+        study = Study(self._study.runs, self._study.calls, self._study.events)
+        timeline = RunTimeline.of(study, self.run_id)
+        lines = [timeline.title(), "", *timeline.lines(_WIDTH_CHARACTERS), "", *timeline.notes()]
+        self._timeline.value = lines_html("The run on a line of time", lines)
+        calls = call_rows(self._study, self.run_id)
+        for column, widget in self._filters.items():
+            self._offer(widget, levels_of(calls, column), self.calls_where.get(column, ALL))
+        self._offer(self._events, levels_of(event_rows(self._study, self.run_id), "event"), self.event)
+        shown, happened = self.calls(), self.events()
+        self._calls.value = table_html(table_of(f"Calls of the run: {len(shown)} of {len(calls)} rows", shown))
+        # Most events are of no role: the instant is what a row goes by.
+        by_instant = happened.rename(columns={"role": "of role"})
+        self._happened.value = table_html(table_of(f"Events of the run: {len(happened)} rows", by_instant))
+
+    def _offer(self, widget: Any, levels: list[str], chosen: str) -> None:
+        """Options that a list has now, and the one that is chosen, without anybody having chosen it."""
+        options = [ALL, *levels] if chosen in (ALL, *levels) else [ALL, *levels, chosen]
+        self._filling = True
+        if list(widget.options) != options:
+            widget.options = options
+        widget.value = chosen
+        self._filling = False
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        return browser_page(self)._repr_mimebundle_(**options)
+
+    def __repr__(self) -> str:
+        return f"RunBrowser({len(self._study.runs)} runs, run_id={self.run_id!r})"
+
+
+def browser_page(browser: RunBrowser) -> Any:
+    """The browser as a page of its own, with its style."""
+    page = widgets.VBox([*furniture(), browser.view])
+    page.add_class(PANEL_CLASS)
+    return page
+
+
+def _run_text(row: Any) -> str:
+    back = "no answer" if row.returned_at_s != row.returned_at_s else f"back after {seconds_text(row.returned_at_s)}"
+    return (
+        f"{one_line(row.arm)} · {row.decision_timeout_s:g} s · {row.question_id} (seed {row.seed}) · "
+        f"{str(row.outcome).replace('_', ' ')}, {back}"
+    )

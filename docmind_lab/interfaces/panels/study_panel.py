@@ -1,0 +1,94 @@
+"""`show(study)` and `browse(study)`: the views of a finished study, which nothing is computed for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ipywidgets as widgets
+import traitlets
+
+from docmind_lab.analysis.conditions import by_condition
+from docmind_lab.analysis.plots.selection import StudyTables, context_of
+from docmind_lab.analysis.study import Study
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.interfaces.panels.page import PANEL_CLASS, STATUS_CLASS, close_all, furniture, text_html
+from docmind_lab.interfaces.panels.run_browser import RunBrowser
+from docmind_lab.interfaces.panels.study_tabs import StudyTabs
+from docmind_lab.interfaces.reports.conditions_in_words import apart, in_words
+
+
+class StudyPanel(traitlets.HasTraits):
+    """What `show` returns: tabs over one condition of a study. condition: which, counted as in the chooser."""
+
+    condition = traitlets.Int(0)
+
+    def __init__(self, study: Study) -> None:
+        super().__init__()
+        if study.runs.empty:
+            raise ConfigurationError("study.runs is empty: there is nothing to show; measure some runs first")
+        self.whole = study
+        columns = apart(study.runs)
+        conditions = list(by_condition(study.runs))
+        self._runs = [group for _, group in conditions]
+        names = [in_words(values, columns) or "the only condition" for values, _ in conditions]
+        self._chooser = widgets.Dropdown(
+            options=[(name, place) for place, name in enumerate(names)],
+            description="Condition",
+            style={"description_width": "initial"},
+            layout={"width": "auto", "display": "none" if len(names) == 1 else None},
+        )
+        self._status = widgets.HTML()
+        self._status.add_class(STATUS_CLASS)
+        self.tabs = StudyTabs(self._draw, study.manifest)
+        self.widget = widgets.VBox([*furniture(), self._chooser, self._status, self.tabs.widget])
+        self.widget.add_class(PANEL_CLASS)
+        traitlets.link((self, "condition"), (self._chooser, "value"))
+        self.observe(lambda _: self._draw(), "condition")
+        self._draw()
+
+    @property
+    def study(self) -> Study:
+        """The runs on screen: those of the chosen condition, with what belongs to them."""
+        runs = self._runs[self.condition]
+        ids = set(runs["run_id"])
+        calls, events = (frame[frame["run_id"].isin(ids)] for frame in (self.whole.calls, self.whole.events))
+        return Study(runs, calls, events, self.whole.manifest)
+
+    def close(self) -> None:
+        """Take the panel off every page."""
+        close_all(self.widget)
+
+    def _draw(self) -> None:
+        study = self.study
+        self.tabs.put(self.tabs.view, self.tabs.drawn(study), study)
+        self._status.value = text_html(f"{context_of(study.runs)} · {len(study.runs)} runs")
+
+    @traitlets.validate("condition")
+    def _check_condition(self, proposal: Any) -> int:
+        if not 0 <= proposal["value"] < len(self._runs):
+            raise ConfigurationError(
+                f"condition must be between 0 and {len(self._runs) - 1}, not {proposal['value']}: the study has so many"
+            )
+        return int(proposal["value"])
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        return self.widget._repr_mimebundle_(**options)
+
+    def __repr__(self) -> str:
+        return f"StudyPanel({len(self._runs)} conditions, {len(self.whole.runs)} runs)"
+
+
+def show(study: Study) -> StudyPanel:
+    """The tabs of a finished study; one with several conditions has a chooser. Raises: ConfigurationError if empty."""
+    return StudyPanel(study)
+
+
+def browse(study: StudyTables, **choices: Any) -> RunBrowser:
+    """The runs of a study, and the calls and events of one of them.
+
+        dl.browse(study)
+        dl.browse(study, arm="B  hard timeout", calls_where={"seen_from": "server"})
+
+    choices: traits of `RunBrowser`.
+    """
+    return RunBrowser(study, **choices)

@@ -1,0 +1,267 @@
+"""`tune()`: how long should the decision timeout be? A panel that measures what its controls say, as they move.
+
+panel = dl.tune(decision_timeout_s=20, runs=40)
+panel.decision_timeout_s = 8          # as if the slider had been moved
+study = panel.wait()                  # the study on screen, once all of its runs are done
+print(panel.code)                     # the Python that makes the same study
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import ipywidgets as widgets
+import traitlets
+
+from docmind_lab.analysis.study import Study
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.randomness import run_seed
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.batch import Workers
+from docmind_lab.interfaces.panels.choice import Choice
+from docmind_lab.interfaces.panels.choice_traits import SETTINGS, ChoiceTraits
+from docmind_lab.interfaces.panels.controls import Controls
+from docmind_lab.interfaces.panels.drawn import Drawn, runs_in_front
+from docmind_lab.interfaces.panels.engine import Engine, warm_processes
+from docmind_lab.interfaces.panels.known_runs import KnownRuns
+from docmind_lab.interfaces.panels.newest import Newest
+from docmind_lab.interfaces.panels.page import (
+    CODE_CLASS,
+    COPY_CLASS,
+    PANEL_CLASS,
+    STATUS_CLASS,
+    close_all,
+    code_html,
+    furniture,
+    text_html,
+)
+from docmind_lab.interfaces.panels.study_tabs import StudyTabs
+from docmind_lab.interfaces.panels.sweep import Sweep, SweepTables
+from docmind_lab.interfaces.panels.words import asked, needs_run, status_of
+from docmind_lab.workloads import workload_kind
+
+# Drawing takes as long as some runs: it rests five times as long as it took, so that frames do not cost the runs that
+# they wait for. And nobody looks more often than a few times a second.
+_FRAME_EVERY_S: Final = 0.35
+_REST: Final = 5.0
+# A screen reader reads a status to its end; a new one every half second would never be heard.
+_SAY_EVERY_S: Final = 2.0
+
+
+class TunePanel(ChoiceTraits):
+    """What `tune` returns. Its settings are traits, and setting one moves the control; see `ChoiceTraits`.
+
+    status: what the panel says of itself. running: whether runs are under way. On the virtual clock a change of a
+    setting is measured at once, the newest only; on the wall clock when `run` is called. Widgets are written by one
+    thread at a time.
+    """
+
+    status = traitlets.Unicode("")
+    running = traitlets.Bool(False)
+
+    def __init__(
+        self,
+        choice: Choice,
+        *,
+        workers: Callable[[], Workers] = warm_processes,
+        known: KnownRuns | None = None,
+        settings: Settings | None = None,
+        frame_every_s: float = _FRAME_EVERY_S,
+    ) -> None:
+        super().__init__(choice)
+        self._screen = threading.RLock()
+        self._engine = Engine(self._changed, workers=workers, known=known, settings=settings)
+        self._painter = Newest(self._paint, "docmind-panel-frames")
+        self._frame_every_s = frame_every_s
+        self._hurry = threading.Event()
+        self._paint_next_at = self._said_at = -math.inf
+        self._sweep: Sweep | None = None
+        self._shown: Choice | None = None
+        self._drawn = Drawn()
+        self.tabs = StudyTabs(self._repaint)
+        self.tabs.question_seed = choice.first_run_seed
+        self._build()
+        self.observe(self._moved, list(SETTINGS))
+        self._moved()
+
+    def _build(self) -> None:
+        self.controls = Controls(self, self._say)
+        self.run_button = widgets.Button(description="Run", icon="play", tooltip="Measure what the controls say")
+        self.stop_button = widgets.Button(description="Stop", icon="stop", disabled=True, tooltip="End within one run")
+        self.progress = widgets.IntProgress(min=0, max=1, value=0, layout={"width": "260px"})
+        self._copy = widgets.Button(description="Copy code", icon="copy", tooltip="Copy the Python of this study")
+        self._copy.add_class(COPY_CLASS)
+        self._code, self._status = widgets.HTML(), widgets.HTML()
+        self._code.add_class(CODE_CLASS)
+        self._status.add_class(STATUS_CLASS)
+        self.run_button.on_click(lambda _: self.run())
+        self.stop_button.on_click(lambda _: self.stop())
+        buttons = widgets.Box([self.run_button, self.stop_button, self.progress])
+        buttons.add_class("docmind-row")
+        parts = [*furniture(), *self.controls.rows(), buttons, self._status, self.tabs.widget, self._copy, self._code]
+        self.widget = widgets.VBox(parts)
+        self.widget.add_class(PANEL_CLASS)
+
+    @property
+    def study(self) -> Study:
+        """The runs that are done under the settings asked for last: the data on screen, or about to be.
+
+        Raises: ConfigurationError before anything has been asked for, which is so on the wall clock until `run`.
+        """
+        if self._sweep is None:
+            raise ConfigurationError("the panel has measured nothing yet; call run() and wait()")
+        return self._sweep.study()
+
+    @property
+    def code(self) -> str:
+        """Python that makes the study, as it is once all of its runs are done."""
+        return (self.choice if self._sweep is None else self._sweep.choice).code()
+
+    def run(self) -> None:
+        """Measure what the controls say; on the wall clock this is the only way to."""
+        choice = self.choice
+        with self._screen:
+            number = self._engine.request(choice)
+            self._sweep = Sweep(number, choice, self._engine.settings)
+            self._paint_next_at = self._said_at = -math.inf
+            # A painter that rests after a frame of the request before has something newer to draw soon.
+            self._hurry.set()
+            self.running = True
+            self.stop_button.disabled = False
+            self.progress.value = 0
+            self._code.value = code_html(choice.code())
+            self._say(asked(choice, self._shown))
+            self.tabs.mark(choice)
+
+    def stop(self) -> None:
+        """End the runs under way within one run, keeping those that are done; nothing happens when none are."""
+        self._engine.stop()
+
+    def wait(self, timeout_s: float = 300.0) -> Study:
+        """The study, once the runs asked for last are done, or stopped, and drawn.
+
+        Raises: what the runs failed with; TimeoutError after `timeout_s` seconds, and the runs go on.
+        """
+        limit_at = time.monotonic() + timeout_s
+        done = self._engine.wait(timeout_s) and self._painter.wait(max(0.0, limit_at - time.monotonic()))
+        if not done:
+            raise TimeoutError(f"timeout_s={timeout_s:g}: {self.status}; the runs go on, so wait again, or call stop()")
+        if self._sweep is not None and self._sweep.error is not None:
+            raise self._sweep.error
+        return self.study
+
+    def close(self) -> None:
+        """End the runs and the threads of the panel, and take it off every page."""
+        self._engine.close()
+        self._painter.close()
+        self._hurry.set()
+        with self._screen:
+            self.running = False
+            self.stop_button.disabled = True
+            close_all(self.widget)
+
+    def _moved(self, change: Any = None) -> None:
+        """A control was moved: measure it, or say why not."""
+        if change is not None and change.name == "seed" and self.tabs.question_seed == run_seed(change.old, 1):
+            self.tabs.question_seed = run_seed(change.new, 1)
+        if self.clock == "virtual":
+            self.run()
+            return
+        with self._screen:
+            if not self.running:
+                self._code.value = code_html(self.code)
+                self._say(needs_run(self.choice))
+            self.tabs.mark(self.choice)
+
+    def _changed(self, sweep: Sweep) -> None:
+        """A sweep has got further; called in the thread of the engine."""
+        with self._screen:
+            if sweep.number != self._engine.number:
+                return
+            self._sweep = sweep
+            self.progress.max = max(1, sweep.total)
+            self.progress.value = len(sweep.measured)
+            is_over = sweep.state != "running"
+            if is_over:
+                self.running = False
+                self.stop_button.disabled = True
+            if is_over or time.monotonic() - self._said_at >= _SAY_EVERY_S:
+                self._said_at = time.monotonic()
+                self._say(status_of(sweep))
+        if sweep.measured:
+            self._painter.ask(sweep.number)
+        if is_over:
+            self._hurry.set()
+
+    def _repaint(self) -> None:
+        """Another tab or question is in front."""
+        with self._screen:
+            self.tabs.mark(self.choice)
+        if self._sweep is not None and self._sweep.measured:
+            self._paint_next_at = -math.inf
+            self._painter.ask(self._sweep.number)
+
+    def _paint(self, _: int) -> None:
+        """Draw what there is; called in the thread of the painter, a few times a second at most."""
+        with self._screen:
+            sweep = self._sweep
+        if sweep is None or not sweep.measured:
+            return
+        if sweep.state == "running":
+            self._hurry.wait(max(0.0, self._paint_next_at - time.monotonic()))
+            self._hurry.clear()
+            with self._screen:
+                sweep = self._sweep or sweep
+        if not sweep.measured:
+            return
+        view, began_at = self.tabs.view, time.monotonic()
+        self.tabs.manifest = {"design": {"seed": sweep.choice.seed}}
+        runs = runs_in_front(sweep, self.tabs)
+        if not self._drawn.is_of(view, runs):
+            self._drawn = Drawn(view, runs, self.tabs.drawn(SweepTables(runs)))
+        with self._screen:
+            now = time.monotonic()
+            self._paint_next_at = now + max(self._frame_every_s, _REST * (now - began_at))
+            if sweep.number == self._engine.number and view == self.tabs.view:
+                self._shown = sweep.choice
+                self.tabs.put(view, self._drawn.content, sweep.tables, sweep.choice)
+
+    def _say(self, text: str) -> None:
+        self.status = text
+        self._status.value = text_html(text)
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        return self.widget._repr_mimebundle_(**options)
+
+    def __repr__(self) -> str:
+        return f"TunePanel({self.status})"
+
+
+def tune(
+    decision_timeout_s: float = 20.0,
+    runs: int = 40,
+    seed: int = 7,
+    *,
+    documents: str = "language_reference",
+    workers: Callable[[], Workers] = warm_processes,
+    **settings: Any,
+) -> TunePanel:
+    """The panel: controls, and what they lead to, measured in virtual time as they move.
+
+        dl.tune()
+        dl.tune(8, alternatives=("A", "B"), fault="hang", router_injection=True)
+
+    settings: the other traits of a panel (alternatives, deadline_propagation, router_injection, latency_profile, fault,
+    stops_on_disconnect, clock, workload). documents: as in `compare`. workers: a factory of who computes the runs.
+    Raises: ConfigurationError for a value that cannot be used.
+    """
+    unknown = sorted(set(settings) - set(SETTINGS))
+    if unknown:
+        raise ConfigurationError(f"tune has no setting {unknown[0]!r}; the settings are {', '.join(SETTINGS)}")
+    workload_kind(settings.get("workload", "supervisor")).cases(documents)
+    values = {"decision_timeout_s": decision_timeout_s, "runs": runs, "seed": seed, "corpus": documents, **settings}
+    return TunePanel(Choice(**values), workers=workers)

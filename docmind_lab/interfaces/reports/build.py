@@ -1,0 +1,223 @@
+"""The report of a study: what was asked, the answer, its tables and figures, what not to conclude, how it was made."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import pandas as pd
+
+from docmind_lab.analysis.conditions import by_condition, with_arms
+from docmind_lab.analysis.findings import decision_table, enforcement
+from docmind_lab.analysis.findings.contrasts import contrasts
+from docmind_lab.analysis.findings.enough import enough_of
+from docmind_lab.analysis.findings.tables import counted, joined, one_line
+from docmind_lab.analysis.study import Study
+from docmind_lab.analysis.summary import summarise
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.interfaces.reports import figures
+from docmind_lab.interfaces.reports.asked import asked
+from docmind_lab.interfaces.reports.conditions_in_words import apart, in_words
+from docmind_lab.interfaces.reports.limits import limits
+from docmind_lab.interfaces.reports.making import making
+from docmind_lab.interfaces.reports.parts import Block, Figure, Report, Section, Words
+from docmind_lab.interfaces.reports.tables import arms_tables, contrasts_table, enforcement_table
+
+# What enforces nothing is no arm to measure the others against.
+_NO_REFERENCE = ("unguarded", "fake_timeout")
+_RECORD = "ADR-056"
+
+Made = TypeVar("Made")
+
+
+def build_report(study: Study) -> Report:
+    """Everything that the study can say, section by section; a section that it cannot make is not there.
+
+    What is not there, and why, is among the limits. Raises: ConfigurationError for a study without runs.
+    """
+    if study.runs.empty:
+        raise ConfigurationError("the study has no runs: there is nothing to report; run it first")
+    making_of = _Making(study)
+    return Report(
+        title=summarise(study.runs, study.manifest).title,
+        study_id=str(study.manifest.get("study_id", "")),
+        complete=bool(study.manifest.get("complete", False)),
+        sections=tuple(making_of.sections()),
+        manifest=study.manifest,
+    )
+
+
+@dataclass
+class _Making:
+    """absent: what could not be made of this study, and why."""
+
+    study: Study
+    absent: list[str] = field(default_factory=list)
+
+    def sections(self) -> Iterator[Section]:
+        runs, columns = self.study.runs, apart(self.study.runs)
+        parts, not_drawn = figures.parts_of(self.study)
+        yield asked(self.study)
+        yield Section("answer", "The answer", tuple(self._answer()))
+        yield Section("arms", "Every arm, with 95 % intervals", (Words((_ARMS_NOTE,)), *self._arms()))
+        yield from self._drawn("completion", "Answers over time", (figures.completion_of, parts))
+        yield from self._drawn("overrun", "Past the deadline", (figures.overrun_of, parts))
+        yield from self._drawn("timeline", "One question, call by call", (figures.timeline_of, parts))
+        yield from self._section("frontier", "How long a deadline", lambda: list(figures.frontiers_of(self.study)))
+        if runs["second_budgets"].nunique() > 1:
+            yield from self._section(
+                "budgets", "How much of a second budget", lambda: list(figures.budget_frontiers_of(self.study))
+            )
+        yield from self._section("scorecard", "The decision record, measured", self._scorecard)
+        yield from self._drawn("slack", "What each role left of its time", (figures.slack_of, parts))
+        yield from self._section("differences", "Differences between arms", self._differences)
+        yield from self._section("controls", "Negative controls", self._controls)
+        yield limits(runs, columns, not_drawn, self.absent, complete=bool(self.study.manifest.get("complete", False)))
+        yield making(self.study)
+
+    def _answer(self) -> Iterator[Block]:
+        runs = self.study.runs
+        columns = apart(runs)
+        recommended = self._try("a recommendation", self.study.recommend)
+        if not columns:
+            summary = summarise(runs, self.study.manifest)
+            yield from _advice(summary.advice)
+            yield Words(("What each arm did",), "heading")
+            yield Words(summary.sentences, "list")
+        elif recommended is not None:
+            yield Words(recommended.words.choice)
+            if recommended.settings:
+                yield Words((recommended.settings,), "code")
+            yield Words(("In each condition",), "heading")
+            yield Words(tuple(_first_advice(runs, columns)), "list")
+        if recommended is not None:
+            yield Words((recommended.words.title,), "heading")
+            yield Words(recommended.sentences, "list")
+        enough = tuple(enough_of(runs))
+        if enough:
+            yield Words(("How much of a second budget is enough",), "heading")
+            yield Words(enough, "list")
+
+    def _arms(self) -> list[Block]:
+        runs = self.study.runs
+        made = self._try("the table of arms", lambda: arms_tables(runs, apart(runs), figures.MOST_CONDITIONS))
+        return list(made or [])
+
+    def _scorecard(self) -> list[Block]:
+        _require_options(self.study.runs)
+        card = self.study.scorecard(_RECORD)
+        return [
+            Words(card.sentences, "list"),
+            *figures.scorecard_figures(card),
+            *_perf_map(card.perf_map.text()),
+        ]
+
+    def _differences(self) -> list[Block]:
+        runs = self.study.runs
+        reference = _reference(self.study)
+        frame = contrasts(runs, reference)
+        if frame.empty:
+            raise ConfigurationError(f"{one_line(reference)} is the only arm")
+        differing = frame[frame["differs"]]
+        words = (
+            f"Of {counted(len(frame), 'comparison')} with {one_line(reference)}, {len(differing)} differ at 5 %. Arms "
+            "are compared over the seeds that both met; p values are corrected for all arms and conditions of a "
+            "measure (Holm). Not shown is not the same as no difference: the interval says how large it may be."
+        )
+        blocks: list[Block] = [Words((words,))]
+        if len(differing):
+            only = contrasts_table(differing, apart(runs))
+            blocks.append(dataclasses.replace(only, caption=f"What differs from {one_line(reference)}", is_main=True))
+        return [*blocks, contrasts_table(frame, apart(runs))]
+
+    def _controls(self) -> list[Block]:
+        frame = enforcement(self.study.runs)
+        words = (
+            "The control says which runs would have gone on past their deadline. An arm enforces it if it held all of "
+            "them; whether it says so of itself does not count. Intervals of the share held are exact (Clopper and "
+            "Pearson)."
+        )
+        return [Words((words,)), enforcement_table(frame, apart(self.study.runs))]
+
+    def _drawn(
+        self, name: str, heading: str, drawn: tuple[Callable[[figures.Part], Figure], Iterable[figures.Part]]
+    ) -> Iterator[Section]:
+        draw, parts = drawn
+        made = [
+            self._try(f"{heading.lower()}{part.caption}", lambda part=part: draw(part))  # type: ignore[misc]
+            for part in parts
+        ]
+        found = tuple(figure for figure in made if figure is not None)
+        if found:
+            yield Section(name, heading, found)
+
+    def _section(self, name: str, heading: str, make: Callable[[], Iterable[Block]]) -> Iterator[Section]:
+        made = self._try(heading.lower(), make)
+        if made is not None:
+            yield Section(name, heading, tuple(made))
+
+    def _try(self, what: str, make: Callable[[], Made]) -> Made | None:
+        """What is made, or None where this study has not what it takes; why is kept."""
+        try:
+            return make()
+        except ConfigurationError as error:
+            self.absent.append(f"{what}: {error}")
+            return None
+
+
+def _perf_map(text: str) -> Iterator[Block]:
+    """The map from measures to a score: its lines with a mark in front as a list, the others as paragraphs."""
+    lines = text.splitlines()
+    plain = tuple(line for line in lines if not line.lstrip().startswith("- "))
+    yield Words(plain)
+    yield Words(tuple(line.lstrip().removeprefix("- ") for line in lines if line not in plain), "list")
+
+
+def _advice(lines: Sequence[str]) -> Iterator[Block]:
+    """Paragraphs, settings apart, so that they can be pasted."""
+    for line in lines:
+        settings = line.removeprefix("Settings: ")
+        yield Words((line,)) if settings == line else Words((settings,), "code")
+
+
+def _first_advice(runs: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    """What to choose in each condition; of many conditions those with the same choice together."""
+    found = [(in_words(condition, columns), summarise(group, {}).advice[0]) for condition, group in by_condition(runs)]
+    if len(found) <= figures.MOST_CONDITIONS:
+        return [f"{words}: {advice}" for words, advice in found]
+    chosen: dict[str, list[str]] = {}
+    for words, advice in found:
+        # Without the second budget that nobody is chosen under: the condition says it.
+        choice = advice.partition(":")[0].partition(" under ")[0].rstrip(".")
+        chosen.setdefault(choice, []).append(words)
+    if len(chosen) == 1:
+        return [f"{next(iter(chosen))}: the same in all {len(found)} conditions."]
+    return [f"{choice}: {'; '.join(conditions)}." for choice, conditions in chosen.items()]
+
+
+_ARMS_NOTE = (
+    "Shares: Wilson. Time to an answer: the mean of the time without an answer up to the deadline, over all runs "
+    "(restricted mean). Overruns: an unfinished run counts with its horizon, and the worst is then a lower bound (≥). "
+    "Late is after the deadline, from the servers' own log: means per run, studentised bootstrap."
+)
+
+
+def _require_options(runs: pd.DataFrame) -> None:
+    """Return if every option of the record was run. Raises: ConfigurationError naming those that were not."""
+    run = set(runs["alternative"].astype("str"))
+    missing = [option.name for option in decision_table(_RECORD).options if option.alternative not in run]
+    if missing:
+        raise ConfigurationError(f"{_RECORD} decides between options of which {joined(missing)} was not run")
+
+
+def _reference(study: Study) -> str:
+    """A as it comes, or the first arm that enforces something. Raises: ConfigurationError when there is none."""
+    named = with_arms(study.runs)
+    plain = named.astype({"alternative": "str", "alternative_options": "str"})
+    enforcing = named[~plain["alternative"].isin(_NO_REFERENCE)]
+    if enforcing.empty:
+        raise ConfigurationError("no arm enforces a deadline, so there is none to compare the others with")
+    is_a = (plain["alternative"] == "cooperative") & (plain["alternative_options"] == "{}")
+    return str((named[is_a] if is_a.any() else enforcing)["arm"].min())

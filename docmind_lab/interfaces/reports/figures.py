@@ -1,0 +1,238 @@
+"""The figures of a report, each with the numbers that it draws, and which conditions they are drawn for."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from docmind_lab.analysis import plots
+from docmind_lab.analysis.conditions import by_condition
+from docmind_lab.analysis.findings import Scorecard
+from docmind_lab.analysis.findings.scorecard_words import display_table
+from docmind_lab.analysis.findings.tables import one_line
+from docmind_lab.analysis.plots.budgets import budget_slack, budget_slack_size, slack_frame, slack_summary
+from docmind_lab.analysis.plots.frontiers import MEASURES, OVER, frontier, frontier_frame
+from docmind_lab.analysis.plots.overruns import overrun_size
+from docmind_lab.analysis.plots.scorecards import scorecard_totals
+from docmind_lab.analysis.plots.selection import StudyTables
+from docmind_lab.analysis.plots.timelines import timeline_size
+from docmind_lab.analysis.plots.weight_maps import scorecard_weights
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.interfaces.reports.conditions_in_words import apart, in_words
+from docmind_lab.interfaces.reports.figure_tables import table_of
+from docmind_lab.interfaces.reports.parts import Figure, Table
+from docmind_lab.interfaces.reports.pictures import drawn
+
+MOST_CONDITIONS = 4
+"""How many conditions are drawn; a page of more would be leafed through, and not looked at."""
+
+# From this share of all weights on, one option leads under practically all of them.
+_EVERYWHERE = 0.9995
+
+
+@dataclass(frozen=True)
+class Part:
+    """The tables of one condition, as figures take them. words: the condition; "" when there is no other."""
+
+    runs: pd.DataFrame
+    calls: pd.DataFrame
+    events: pd.DataFrame
+    words: str
+
+    @property
+    def caption(self) -> str:
+        """The condition behind a title."""
+        return f" · {self.words}" if self.words else ""
+
+
+def parts_of(study: StudyTables, most: int = MOST_CONDITIONS) -> tuple[list[Part], list[str]]:
+    """The conditions to be drawn, and the words of those that are not.
+
+    Of too many, the first, the last and some evenly between them are drawn.
+    """
+    columns = apart(study.runs)
+    conditions = [(in_words(condition, columns), group) for condition, group in by_condition(study.runs)]
+    chosen = {round(place) for place in np.linspace(0, len(conditions) - 1, min(most, len(conditions)))}
+    parts, left_out = [], []
+    for place, (words, group) in enumerate(conditions):
+        if place in chosen:
+            ids = set(group["run_id"])
+            calls, events = (frame[frame["run_id"].isin(ids)] for frame in (study.calls, study.events))
+            parts.append(Part(group, calls, events, words))
+        else:
+            left_out.append(words)
+    return parts, left_out
+
+
+def completion_of(part: Part) -> Figure:
+    """The completion curves of a condition."""
+    frame = plots.completion_frame(part)
+    arms = frame.groupby("label", sort=False).last()
+    said = "; ".join(f"{one_line(str(arm))} {row['answered']} of {row['runs']}" for arm, row in arms.iterrows())
+    return _figure(
+        f"Who was answered by when, of all runs{part.caption}",
+        f"Step curves that rise from 0 % with each answer, one for each arm. At their ends are answered: {said}.",
+        functools.partial(_on, plots.completion, part),
+        (10.0, 5.0),
+        ("The steps of the curves, bands pointwise at 95 %", frame),
+    )
+
+
+def overrun_of(part: Part) -> Figure:
+    """Both overruns of every run of a condition."""
+    frame = plots.overrun_frame(part)
+    summary = plots.overrun_summary(frame)
+    said = "; ".join(
+        f"{one_line(row['label'])} {row['overrun']} {row['past']} of {row['runs']}"
+        + (f", median {row['median_s']:.3g} s, up to {row['high_s']:.3g} s" if row["past"] else "")
+        for row in summary.to_dict("records")
+    )
+    return _figure(
+        f"The caller's wait and the work, run by run{part.caption}",
+        f"A point for each run: how long its caller waited, and its work went on, past the deadline. Past it: {said}.",
+        functools.partial(_on, plots.overrun, part),
+        overrun_size(int(frame["group"].nunique())),
+        ("Runs past the deadline, and how far", summary),
+        ("The points", frame.drop(columns=["jitter"])),
+    )
+
+
+def timeline_of(part: Part) -> Figure:
+    """The question of a condition with the most work after its deadline. Raises: ConfigurationError without calls."""
+    lanes, bars = plots.lanes_frame(part), plots.timeline_frame(part)
+    if bars.empty:
+        raise ConfigurationError("calls has no rows of these runs: there is nothing to draw")
+    said = "; ".join(f"{one_line(row['label'])}: {', '.join(row['note'].splitlines())}" for _, row in lanes.iterrows())
+    return _figure(
+        f"The question with the most work after its deadline{part.caption}",
+        f"Calls on a line of time, a lane for each arm, a row for each role, with what went on past the deadline. "
+        f"{said}.",
+        functools.partial(_on, plots.timeline, part),
+        timeline_size(len(lanes), len(bars["role"].cat.categories)),
+        ("The lanes", lanes.drop(columns=["seed", "note"])),
+        ("The bars", bars),
+    )
+
+
+def slack_of(part: Part) -> Figure:
+    """What the roles of a condition left of their time."""
+    frame = slack_frame(part)
+    summary = slack_summary(frame)
+    tightest = summary.iloc[int(summary["median_s"].argmin())]
+    return _figure(
+        f"Given minus taken, visit by visit{part.caption}",
+        f"A point for each visit of a role: what it was given minus what it took. Least was left by {tightest['role']} "
+        f"under {one_line(str(tightest['label']))}, {tightest['median_s']:.3g} s in the median; "
+        f"{int(summary['cut'].sum())} of {int(summary['visits'].sum())} visits were cut.",
+        functools.partial(_on, budget_slack, part),
+        budget_slack_size(len(frame["role"].cat.categories), int(summary["group"].max()) + 1),
+        ("Medians of the slack", summary),
+        ("The visits", frame),
+    )
+
+
+def frontiers_of(study: StudyTables) -> Iterator[Figure]:
+    """What a longer decision timeout buys: for each measure, and for each condition but for its decision timeout.
+
+    Raises: ConfigurationError when there is one decision timeout only.
+    """
+    others = [column for column in apart(study.runs) if column != "decision_timeout_s"]
+    groups = study.runs.groupby(others, observed=True, sort=True) if others else [((), study.runs)]
+    for _, runs in groups:
+        words = in_words(runs.iloc[0], others)
+        part = Part(runs, study.calls, study.events, words)
+        for measure in ("answered_in_time", "recall_at_deadline"):
+            if runs[measure].notna().all():
+                yield _frontier(part, measure)
+
+
+def budget_frontiers_of(study: StudyTables) -> Iterator[Figure]:
+    """What more of a second budget buys: for each limit that varies, and for each condition but for its budgets.
+
+    Raises: ConfigurationError when no limit varies alone.
+    """
+    others = [column for column in apart(study.runs) if column != "second_budgets"]
+    found = 0
+    groups = study.runs.groupby(others, observed=True, sort=True) if others else [((), study.runs)]
+    for _, runs in groups:
+        varied = [name for name in OVER if name.endswith("_budget") and runs[name].nunique() > 1]
+        if len(varied) == 1:
+            found += 1
+            part = Part(runs, study.calls, study.events, in_words(runs.iloc[0], others))
+            yield _frontier(part, "answered_in_time", varied[0])
+    if not found:
+        raise ConfigurationError("a frontier needs several values of one second budget: measure a sweep of them")
+
+
+def _frontier(part: Part, measure: str, over: str = "decision_timeout_s") -> Figure:
+    frame = frontier_frame(part, measure, over)
+    budget = over.removesuffix("_s").replace("_", " ")
+    ends = frame.sort_values(over).groupby("arm", sort=False)["mean"].agg(["first", "last"])
+    said = "; ".join(
+        f"{one_line(str(arm))} from {row['first']:.0%} to {row['last']:.0%}" for arm, row in ends.iterrows()
+    )
+    what = MEASURES[measure].partition(" (")[0]
+    return _figure(
+        f"{what[0].upper()}{what[1:]}, by {budget}{part.caption}",
+        f"A line for each arm against the {budget}, from the smallest to the largest: {said}.",
+        lambda ax: frontier(part, measure, over, ax=ax),
+        (10.0, 5.6),
+        (f"The points of the lines: {what}", frame),
+    )
+
+
+def scorecard_figures(card: Scorecard) -> Iterator[Figure]:
+    """Judged and measured scores, and under which weights who wins."""
+    said = "; ".join(f"{one_line(row['option'])} {row['perf_measured']:.1f}" for row in card.totals.to_dict("records"))
+    yield _figure(
+        "Every option's Perf and total, judged and measured",
+        f"Scores from 0 to 10, a row for each arm, hollow as judged and full as measured. Perf measured: {said}.",
+        lambda ax: scorecard_totals(card, ax=ax),
+        (10.0, 2.0 + 0.78 * len(card.totals)),
+        ("What measured Perf is made of", card.components),
+        before=(_scores(card),),
+    )
+    for perf in ("judged", "measured"):
+        of_perf = card.simplex[card.simplex["perf"] == perf]
+        if (of_perf["wins_share"] >= _EVERYWHERE).any():
+            continue  # one option leads under all weights, which a sentence says; its triangle would be of one colour
+        said = "; ".join(f"{one_line(row['option'])} {row['wins_share']:.1%}" for row in of_perf.to_dict("records"))
+        yield _figure(
+            f"Who would be chosen under other weights, Perf {perf}",
+            f"A triangle of all weights of three criteria, coloured by who wins there. Shares of it: {said}.",
+            functools.partial(_weights, card, perf),
+            (8.6, 7.2),
+            ("How much of all weights is whose", of_perf),
+            ("The nearest weights that change the decision", card.nearest[card.nearest["perf"] == perf]),
+        )
+
+
+def _scores(card: Scorecard) -> Table:
+    shown = display_table(card).rename_axis("option").reset_index().astype("str")
+    shown["option"] = [one_line(option) for option in shown["option"]]
+    return Table("The scores", shown, card.totals)
+
+
+def _weights(card: Scorecard, perf: str, ax: Axes) -> Axes:
+    return scorecard_weights(card, perf=perf, ax=ax)
+
+
+def _on(plot: Callable[..., Axes], part: Part, ax: Axes) -> Axes:
+    return plot(part, ax=ax)
+
+
+def _figure(
+    title: str,
+    alt: str,
+    draw: Callable[[Axes], Axes],
+    size_in: tuple[float, float],
+    *tables: tuple[str, pd.DataFrame],
+    before: tuple[Table, ...] = (),
+) -> Figure:
+    image, media_type = drawn(draw, size_in)
+    return Figure(title, alt, image, media_type, (*before, *(table_of(caption, frame) for caption, frame in tables)))

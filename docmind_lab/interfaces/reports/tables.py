@@ -1,0 +1,223 @@
+"""The tables of a report: what was measured of each arm in each condition, what differs, what the controls say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from docmind_lab.analysis.conditions import by_condition, with_arms
+from docmind_lab.analysis.findings.choice import overran
+from docmind_lab.analysis.findings.second_budgets import KINDS, spending_of
+from docmind_lab.analysis.findings.tables import bracketed, number, one_line, percent
+from docmind_lab.analysis.statistics import TooFewRuns, column_values, gated_quantile, restricted_means, share_interval
+from docmind_lab.analysis.statistics.bootstrap import studentised_interval
+from docmind_lab.core.budgets import STOP_REASON_OF
+from docmind_lab.interfaces.reports.conditions_in_words import in_words
+from docmind_lab.interfaces.reports.figure_tables import heading
+from docmind_lab.interfaces.reports.parts import Table
+
+_CONFIDENCE, _RESAMPLES, _SEED = 0.95, 4999, 0
+_MEANS: Final = ("busy_after_deadline_s", "tokens_after_deadline", "source_recall")
+_DIGITS: Final = {"busy_after_deadline_s": 2, "tokens_after_deadline": 0, "source_recall": 2}
+_HEADINGS: Final = {
+    "busy_after_deadline_s": "late server seconds per run",
+    "tokens_after_deadline": "late tokens per run",
+    "source_recall": "source recall",
+}
+_SPENT: Final = {
+    "tokens_spent": ("tokens per run", 0),
+    "calls_spent": ("calls of the model per run", 1),
+    "cost_spent": ("cost per run", 6),
+}
+_UNITS: Final = {
+    "answered_in_time": ("answered in time (% of runs)", 100.0, 0),
+    "time_to_answer_s": ("time to an answer, up to the deadline (s)", 1.0, 2),
+    "caller_overrun_s": ("caller overrun (s)", 1.0, 3),
+    "busy_after_deadline_s": ("late server seconds per run", 1.0, 2),
+    "source_recall": ("source recall", 1.0, 2),
+}
+
+
+def arms_tables(runs: pd.DataFrame, apart: Sequence[str], most: int) -> list[Table]:
+    """What was measured of each arm: a table for each condition, or one for all if there are more than `most`."""
+    # Of what is limited anywhere: what an arm takes that has no limit is what the limits are held against.
+    limited = [f"{kind}_spent" for kind in KINDS if runs[STOP_REASON_OF[kind]].notna().any()]
+    frames = [
+        _arms_of(group, {name: condition[name] for name in apart}, limited) for condition, group in by_condition(runs)
+    ]
+    if len(frames) > most:
+        together = pd.concat(frames, ignore_index=True)
+        return [Table("Every arm in every condition", _arms_shown(together, apart), together, is_main=True)]
+    tables = []
+    for frame in frames:
+        where = in_words(frame.iloc[0], apart)
+        tables.append(Table(f"Every arm{where and f', {where}'}", _arms_shown(frame, ()), frame, is_main=True))
+    return tables
+
+
+def _arms_of(runs: pd.DataFrame, condition: Mapping[str, Any], limited: Sequence[str]) -> pd.DataFrame:
+    """One row per arm; bounds are of 95 % intervals. limited: columns of spending that some condition limits."""
+    named = with_arms(runs)
+    means = restricted_means(named, timed_out_as="no_answer")
+    until = {str(row["arm"]): row for row in means.to_dict("records")}
+    rows = []
+    for arm, group in named.groupby("arm", observed=True, sort=True):
+        share = share_interval(int(group["answered_in_time"].sum()), len(group), _CONFIDENCE)
+        overrun_s = column_values(group, "caller_overrun_s")
+        high = gated_quantile(overrun_s, 0.9)
+        late = overran(group).to_numpy()
+        row: dict[str, Any] = {
+            **condition,
+            "arm": str(arm),
+            "runs": len(group),
+            "answered_in_time": int(group["answered_in_time"].sum()),
+            "share": share.estimate,
+            "share_low": share.low,
+            "share_high": share.high,
+            "unfinished": int((group["outcome"].astype("str") == "unfinished").sum()),
+        }
+        row |= {f"time_to_answer_{name}": until[str(arm)][name] for name in ("mean_s", "low_s", "high_s")}
+        row["overran"] = int(late.sum())
+        row["caller_overrun_median_s"] = float(np.median(overrun_s[late])) if late.any() else math.nan
+        row["caller_overrun_p90_s"] = math.nan if isinstance(high, TooFewRuns) else high.estimate
+        row["caller_overrun_worst_s"] = float(overrun_s.max())
+        for column in _MEANS:
+            row |= _mean(group, column)
+        spending = spending_of(group)
+        if spending is not None:
+            row |= {"ended_by_budget": spending.any_ended, "past_budget": spending.any_passed}
+        for column in limited:
+            if group[column].notna().any():
+                row |= _mean(group, column)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _mean(group: pd.DataFrame, column: str) -> dict[str, float]:
+    names = (column, f"{column}_low", f"{column}_high")
+    values = group[column].to_numpy(dtype=np.float64)
+    if np.isnan(values).any():
+        return dict.fromkeys(names, math.nan)
+    if len(values) < 2:
+        return dict(zip(names, (float(values[0]), math.nan, math.nan), strict=True))
+    found = studentised_interval((values,), _CONFIDENCE, _SEED, _RESAMPLES)
+    # What is never negative has no mean below 0, whatever a studentised bound of few runs says.
+    low = max(0.0, found.low) if (values >= 0).all() else found.low
+    return dict(zip(names, (found.estimate, low, found.high), strict=True))
+
+
+def _arms_shown(frame: pd.DataFrame, apart: Sequence[str]) -> pd.DataFrame:
+    columns: dict[str, list[str]] = {"arm": [one_line(arm) for arm in frame["arm"]]}
+    columns |= {heading(name): [_level(value) for value in frame[name]] for name in apart}
+    columns["runs"] = [str(runs) for runs in frame["runs"]]
+    rows = frame.to_dict("records")
+    columns["answered in time"] = [f"{row['answered_in_time']} · {_share_text(row)}" for row in rows]
+    columns["time to an answer (s)"] = [
+        bracketed(row["time_to_answer_mean_s"], row["time_to_answer_low_s"], row["time_to_answer_high_s"], 2)
+        for row in rows
+    ]
+    columns["overran (median, worst s)"] = [_overran(row) for row in rows]
+    if frame["caller_overrun_p90_s"].notna().any():
+        columns["caller overrun p90 (s)"] = [number(value, 3) for value in frame["caller_overrun_p90_s"]]
+    for column in _MEANS:
+        bounds = (frame[column], frame[f"{column}_low"], frame[f"{column}_high"])
+        columns[_HEADINGS[column]] = [_bounded(*values, _DIGITS[column]) for values in zip(*bounds, strict=True)]
+    return pd.DataFrame(columns | _spending_shown(frame))
+
+
+def _spending_shown(frame: pd.DataFrame) -> dict[str, list[str]]:
+    """The columns of second budgets: what they did to whom had one, and what was spent where it is known."""
+    counts = {"ended_by_budget": "ended by a second budget", "past_budget": "past a second budget"}
+    columns = {
+        title: ["–" if math.isnan(value) else f"{value:.0f}" for value in frame[name]]
+        for name, title in counts.items()
+        if name in frame
+    }
+    for name, (title, digits) in _SPENT.items():
+        if name in frame:
+            bounds = (frame[name], frame[f"{name}_low"], frame[f"{name}_high"])
+            columns[title] = [_bounded(*values, digits) for values in zip(*bounds, strict=True)]
+    return columns
+
+
+def _share_text(row: Mapping[Any, Any]) -> str:
+    return f"{percent(row['share'])} [{percent(row['share_low'])}, {percent(row['share_high'])}]"
+
+
+def _overran(row: Mapping[Any, Any]) -> str:
+    """How many callers waited too long, and how long those did; the worst of them is "≥" where a run never ended."""
+    if not row["overran"]:
+        return "0"
+    worst = f"{'≥ ' if row['unfinished'] else ''}{number(row['caller_overrun_worst_s'], 2)}"
+    return f"{row['overran']} ({number(row['caller_overrun_median_s'], 2)}, {worst})"
+
+
+def _bounded(value: float, low: float, high: float, digits: int) -> str:
+    """A mean with its interval; of runs that are all alike there is none to tell."""
+    return f"{number(value, digits)} (all alike)" if low == high else bracketed(value, low, high, digits)
+
+
+def contrasts_table(frame: pd.DataFrame, apart: Sequence[str]) -> Table:
+    """The table of `findings.contrasts`, largest evidence first within each condition and arm as they come."""
+    shown: dict[str, list[str]] = {"arm": [one_line(arm) for arm in frame["arm"]]}
+    shown |= {heading(name): [_level(value) for value in frame[name]] for name in apart}
+    rows = frame.to_dict("records")
+    shown["measure"] = [_UNITS[row["measure"]][0] for row in rows]
+    shown["difference"] = [_difference(row) for row in rows]
+    shown["pairs"] = [str(row["pairs"]) for row in rows]
+    shown["p, corrected"] = [p_text(row["p_corrected"]) for row in rows]
+    shown["differs"] = ["yes" if row["differs"] else "not shown" for row in rows]
+    reference = one_line(str(frame["reference"].iloc[0]))
+    return Table(
+        f"Every arm minus {reference}, seed by seed",
+        pd.DataFrame(shown),
+        frame,
+        left=frozenset({"measure", "differs", *(heading(name) for name in apart)}),
+    )
+
+
+def _difference(row: Mapping[Any, Any]) -> str:
+    _, scale, digits = _UNITS[row["measure"]]
+    if row["low"] == row["high"] == 0:
+        return "0 (all alike)"
+    values = (row["difference"], row["low"], row["high"])
+    return "{} [{}, {}]".format(*(signed(scale * value, digits) for value in values))
+
+
+def signed(value: float, digits: int) -> str:
+    """The number with its sign; 0 without one."""
+    text = f"{value:+.{digits}f}"
+    return text.lstrip("+-") if float(text) == 0 else text.replace("-", "−")
+
+
+def p_text(value: float) -> str:
+    """A p value as people read it."""
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def enforcement_table(frame: pd.DataFrame, apart: Sequence[str]) -> Table:
+    """The table of `findings.enforcement`."""
+    shown: dict[str, list[str]] = {"arm": [one_line(arm) for arm in frame["arm"]]}
+    shown |= {heading(name): [_level(value) for value in frame[name]] for name in apart}
+    shown["runs"] = [str(value) for value in frame["runs"]]
+    shown["would have gone on"] = [str(value) for value in frame["tested"]]
+    shown["held"] = [
+        f"{row['held']} [{percent(row['held_low'])}, {percent(row['held_high'])}]" for row in frame.to_dict("records")
+    ]
+    shown["cut short, late"] = [str(value) for value in frame["cut_short"]]
+    shown["went on"] = [str(value) for value in frame["went_on"]]
+    shown["verdict"] = [str(value) for value in frame["verdict"]]
+    left = frozenset({"verdict", *(heading(name) for name in apart)})
+    return Table(
+        "Which arms enforce their deadline, by what was measured", pd.DataFrame(shown), frame, left=left, is_main=True
+    )
+
+
+def _level(value: object) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,90 @@
+"""Runs and calls as Prometheus metrics: how many ended how, by how much they were late, what they used.
+
+    metrics = RunMetrics(CollectorRegistry())
+    compare(..., telemetry=Telemetry(metrics=metrics))
+    generate_latest(metrics.registry)                     # what a scrape would get
+
+There are none unless somebody asks, and they are never put into the process's default registry.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from docmind_lab.analysis.tables import CallRecord, RunRecord
+from docmind_lab.experiments.measurement.run import MeasuredRun
+
+# From what a timer is late by to an enforcer that waits for a client's own timeouts. 0 is a bucket: not late at all.
+_OVERRUN_S = (0.0, 0.005, 0.02, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
+# From a search to a reply that hangs until its client gives up.
+_CALL_S = (0.005, 0.02, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+_OF_RUN = ("workload", "alternative", "clock")
+_OF_CALL = ("workload", "alternative", "clock", "role", "kind")
+
+
+@dataclass
+class RunMetrics:
+    """Metrics of every run that is shown to them; calls as the client saw them.
+
+    docmind_runs_total{workload,alternative,clock,outcome,stop_reason}
+    docmind_run_caller_overrun_seconds{workload,alternative,clock}   late by; 0 in time, until the horizon if unfinished
+    docmind_run_work_overrun_seconds{workload,alternative,clock}     what went on; until the horizon if it still did
+    docmind_runs_overspent_total{workload,alternative,clock,budget}  runs that passed a second budget
+    docmind_calls_total{workload,alternative,clock,role,kind,outcome}
+    docmind_call_seconds{workload,alternative,clock,role,kind}       calls that ended
+    docmind_tokens_total{workload,alternative,clock,role,kind,direction}
+
+    `clock` keeps seconds of virtual time apart from real ones.
+    """
+
+    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+
+    def __post_init__(self) -> None:
+        def counter(name: str, meaning: str, labels: tuple[str, ...]) -> Counter:
+            return Counter(f"docmind_{name}", meaning, labels, registry=self.registry)
+
+        def histogram(name: str, meaning: str, labels: tuple[str, ...], buckets: tuple[float, ...]) -> Histogram:
+            return Histogram(f"docmind_{name}", meaning, labels, registry=self.registry, buckets=buckets)
+
+        self.runs = counter("runs", "Runs that ended.", (*_OF_RUN, "outcome", "stop_reason"))
+        self.caller_overrun = histogram(
+            "run_caller_overrun_seconds", "How late the caller returned.", _OF_RUN, _OVERRUN_S
+        )
+        self.work_overrun = histogram(
+            "run_work_overrun_seconds", "How long work went on after the deadline.", _OF_RUN, _OVERRUN_S
+        )
+        self.overspent = counter("runs_overspent", "Runs that passed a second budget.", (*_OF_RUN, "budget"))
+        self.calls = counter("calls", "Requests of clients.", (*_OF_CALL, "outcome"))
+        self.call_seconds = histogram("call_seconds", "How long a request took.", _OF_CALL, _CALL_S)
+        self.tokens = counter("tokens", "Tokens as responses count them.", (*_OF_CALL, "direction"))
+
+    def observe(self, measured: MeasuredRun) -> None:
+        """Count a run and its calls."""
+        self._observe_run(measured.run)
+        for call in measured.calls:
+            if call.seen_from == "client":
+                self._observe_call(call, measured.run.clock)
+
+    def _observe_run(self, run: RunRecord) -> None:
+        labels = (run.workload, run.alternative, run.clock)
+        self.runs.labels(*labels, run.outcome, run.stop_reason).inc()
+        until_horizon_s = run.horizon_s - run.decision_timeout_s
+        late_s = until_horizon_s if math.isnan(run.caller_overrun_s) else run.caller_overrun_s
+        self.caller_overrun.labels(*labels).observe(late_s)
+        self.work_overrun.labels(*labels).observe(run.work_overrun_s)
+        overspent = {"tokens": run.tokens_overspent, "calls": run.calls_overspent, "cost": run.cost_overspent}
+        for budget, by in overspent.items():
+            if by > 0:
+                self.overspent.labels(*labels, budget).inc()
+
+    def _observe_call(self, call: CallRecord, clock: str) -> None:
+        labels = (call.workload, call.alternative, clock, call.role, call.kind)
+        self.calls.labels(*labels, call.outcome).inc()
+        if call.outcome != "refused" and not math.isnan(call.latency_s):
+            self.call_seconds.labels(*labels).observe(call.latency_s)
+        for direction, tokens in (("input", call.input_tokens), ("output", call.output_tokens)):
+            if not math.isnan(tokens):
+                self.tokens.labels(*labels, direction).inc(tokens)

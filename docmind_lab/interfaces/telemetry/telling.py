@@ -1,0 +1,169 @@
+"""Where spans and metrics of runs go, told after the last run: telling takes time that a run would be measured with.
+
+What fails or hangs is left behind with a warning in the log; the runs and their tables are what they are without it.
+Only who sends a saved study has asked for nothing else, and hears of a failure.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client import write_to_textfile
+
+from docmind_lab.analysis.manifest import manifest_of
+from docmind_lab.analysis.study import Study, require_writable
+from docmind_lab.core.deadlines import require_seconds
+from docmind_lab.core.errors import ConfigurationError, DocmindLabError, ServiceError
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.interfaces.telemetry.prometheus import RunMetrics
+from docmind_lab.interfaces.telemetry.queries import measured_query
+from docmind_lab.interfaces.telemetry.saved import measured_in
+from docmind_lab.interfaces.telemetry.tracing import otlp_exporter, require_opentelemetry, require_otlp, send_spans
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace.export import SpanExporter
+
+    from docmind_lab.docmind.coordinator.queries import EndedQuery
+
+_log = logging.getLogger("docmind_lab.interfaces.telemetry")
+
+
+@dataclass(frozen=True)
+class Telemetry:
+    """What is told of runs, and to whom; by itself nothing.
+
+    spans: "otlp" for where OTEL_EXPORTER_OTLP_* variables say, or an exporter of OpenTelemetry's SDK, which stays its
+    owner's to shut down. metrics: counted up by each run. metrics_file: what they say then, in Prometheus' text format,
+    for a node exporter's textfile collector: a study is a job, and over before anybody scrapes it. patience_s: how long
+    an exporter is waited for; one that hangs is left behind in a daemon thread.
+
+    Raises: ConfigurationError for a value that cannot be used.
+    """
+
+    spans: SpanExporter | str | None = None
+    metrics: RunMetrics | None = None
+    metrics_file: str | os.PathLike[str] | None = None
+    patience_s: float = 10.0
+
+    def __post_init__(self) -> None:
+        require_seconds("telemetry.patience_s", self.patience_s)
+        if isinstance(self.spans, str) and self.spans != "otlp":
+            raise ConfigurationError(f"telemetry.spans must be 'otlp' or an exporter, not {self.spans!r}")
+
+    @property
+    def tells(self) -> bool:
+        """Whether there is anybody to tell."""
+        return self.spans is not None or self._counts
+
+    @property
+    def _counts(self) -> bool:
+        return self.metrics is not None or self.metrics_file is not None
+
+    def check(self, settings: Settings) -> None:
+        """Return if it can be told. Looked at before a study begins, when a mistake costs nothing yet.
+
+        Raises: ConfigurationError for what is not installed or cannot be written; EndpointRefused for an address that
+        the settings do not admit.
+        """
+        if self.spans == "otlp":
+            require_otlp(settings)
+        elif self.spans is not None:
+            require_opentelemetry()
+        if self.metrics_file is not None:
+            named = "telemetry.metrics_file (--metrics-file):"
+            require_writable(os.path.dirname(os.path.abspath(self.metrics_file)), named)
+            if os.path.isdir(self.metrics_file):
+                raise ConfigurationError(f"{named} {os.fspath(self.metrics_file)} is a folder; name a file in it")
+
+    def tell(self, measured: Sequence[MeasuredRun], manifest: Mapping[str, Any]) -> None:
+        """Tell of these runs; never raises for what goes wrong on the way."""
+        runs = sorted(measured, key=lambda item: item.run.run_id)
+        if self._counts:
+            _best_effort("metrics", lambda: self._count(runs))
+        if self.spans is None:
+            return
+        thread = threading.Thread(
+            target=_best_effort,
+            args=("spans", lambda: self._send(runs, manifest)),
+            name="docmind-telemetry",
+            daemon=True,
+        )
+        thread.start()
+        thread.join(self.patience_s)
+        if thread.is_alive():
+            _log.warning("spans: not sent within %g s; left behind", self.patience_s)
+
+    def query_sink(self, settings: Settings, corpus: str) -> Callable[[EndedQuery], None]:
+        """Tells of one query after the other, each when it is quiet: `MultiAgentCoordinator(telemetry=...)`.
+
+        The coordinator calls it in a thread of its own, so whoever asked waits for nothing; an exporter that hangs
+        keeps that thread, and what comes after is not told of.
+        """
+        counting = replace(self, metrics=self.metrics or RunMetrics())
+        study_id = f"queries-{uuid.uuid4().hex[:10]}"
+
+        def sink(query: EndedQuery) -> None:
+            runs = [measured_query(query, settings, study_id)]
+            if self._counts:
+                _best_effort("metrics", lambda: counting._count(runs))
+            if self.spans is not None:
+                manifest = manifest_of({"corpus": corpus}, settings, study_id=study_id, complete=True)
+                _best_effort("spans", lambda: self._send(runs, manifest))
+
+        return sink
+
+    def send(self, study: Study) -> int:
+        """Tell of a study that is over, such as one in a folder; how many runs it has.
+
+        Its spans stand as if each run had begun when the manifest was written. Raises: ConfigurationError for what is
+        not installed, cannot be written, or is nothing to tell to; ServiceError for what could not be sent.
+        """
+        if not self.tells:
+            raise ConfigurationError("nothing to send a study to: give telemetry spans, metrics or metrics_file")
+        self.check(Settings())
+        runs = list(measured_in(study))
+        try:
+            if self._counts:
+                self._count(runs)
+            if self.spans is not None:
+                self._send(runs, study.manifest)
+        except DocmindLabError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever an exporter does, it is said in one line
+            # Its type only, as in the log.
+            raise ServiceError(f"the study was not sent ({type(error).__name__})") from None
+        return len(runs)
+
+    def _count(self, runs: Sequence[MeasuredRun]) -> None:
+        metrics = self.metrics or RunMetrics()
+        for run in runs:
+            metrics.observe(run)
+        if self.metrics_file is not None:
+            write_to_textfile(os.fspath(self.metrics_file), metrics.registry)
+
+    def _send(self, runs: Sequence[MeasuredRun], manifest: Mapping[str, Any]) -> None:
+        if not isinstance(self.spans, str) and self.spans is not None:
+            send_spans(runs, manifest, self.spans)
+            return
+        exporter = otlp_exporter()
+        try:
+            send_spans(runs, manifest, exporter)
+        finally:
+            exporter.shutdown()
+
+
+def _best_effort(what: str, work: Callable[[], object]) -> None:
+    try:
+        work()
+    except DocmindLabError as error:
+        _log.warning("%s: not sent (%s)", what, error)
+    except Exception as error:  # noqa: BLE001 - whatever an exporter does, the runs are what they are
+        # Its type only: a message that is not ours may hold an address with a user in it.
+        _log.warning("%s: not sent (%s)", what, type(error).__name__)

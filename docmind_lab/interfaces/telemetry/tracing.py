@@ -1,0 +1,169 @@
+"""Spans of measured runs, handed to an exporter of OpenTelemetry: OTLP by the usual environment variables, or any.
+
+Where a span stands in time: a run on the wall clock at its own instant; one in virtual time, which has none, as if it
+had begun when the manifest was written, and so does every run of a saved study. Its attribute `docmind.epoch_utc` says
+so.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib
+import math
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from docmind_lab.core.errors import ConfigurationError, ServiceError
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.interfaces.telemetry.spans import About, RunTrace, SpanRow, trace_of
+from docmind_lab.network.direct_session import direct_session
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.sdk.trace.export import SpanExporter
+    from opentelemetry.trace import Tracer
+
+_NANOSECONDS = 1_000_000_000
+_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+# The default of OTEL_BSP_MAX_EXPORT_BATCH_SIZE: what a collector expects in one request.
+_SPANS_AT_ONCE = 512
+
+
+def require_opentelemetry() -> None:
+    """Return if spans can be made. Raises: ConfigurationError with the remedy."""
+    try:
+        importlib.import_module("opentelemetry.sdk.trace")
+    except ImportError as error:
+        raise ConfigurationError(
+            "OpenTelemetry is not installed: pip install 'docmind_lab[telemetry]', or leave spans off"
+        ) from error
+
+
+def require_otlp(settings: Settings) -> None:
+    """Return if spans can be sent by OTLP to where the environment says.
+
+    Raises: ConfigurationError without the exporter, EndpointRefused for an address that the settings do not admit.
+    """
+    require_opentelemetry()
+    try:
+        importlib.import_module("opentelemetry.exporter.otlp.proto.http.trace_exporter")
+    except ImportError as error:
+        raise ConfigurationError(
+            "the OTLP exporter is not installed: pip install 'docmind_lab[telemetry]', or leave spans off"
+        ) from error
+    for name in _ENDPOINTS:
+        if url := os.environ.get(name):
+            settings.admit(url, name=name)
+            return  # the first that is set is the one that is used
+
+
+def otlp_exporter() -> SpanExporter:
+    """The OTLP exporter over HTTP, as OTEL_EXPORTER_OTLP_* variables configure it.
+
+    It sends to the collector that they name and to no other host: proxies of the environment are not used, and a
+    redirect counts as a failure.
+    """
+    # Function-level: an optional extra.
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
+
+    return OTLPSpanExporter(session=direct_session())
+
+
+def send_spans(measured: Sequence[MeasuredRun], manifest: Mapping[str, Any], exporter: SpanExporter) -> int:
+    """How many spans were sent, each run a trace of its own.
+
+    Raises: ServiceError when the exporter does not take all of them; whatever else it raises.
+    """
+    from opentelemetry.sdk.trace.export import SpanExportResult  # noqa: PLC0415 - an optional extra
+
+    spans, taken = finished_spans(measured, manifest), 0
+    for start in range(0, len(spans), _SPANS_AT_ONCE):
+        batch = spans[start : start + _SPANS_AT_ONCE]
+        if exporter.export(batch) is SpanExportResult.SUCCESS:
+            taken += len(batch)
+    if taken < len(spans):
+        raise ServiceError(f"the exporter took {taken} of {len(spans)} spans; its own log says why")
+    return taken
+
+
+def finished_spans(measured: Sequence[MeasuredRun], manifest: Mapping[str, Any]) -> list[ReadableSpan]:
+    """The spans of these runs, ended, calls before their run. Resource and sampler are as OTEL_* variables say."""
+    # Function-level: an optional extra.
+    from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
+    from opentelemetry.sdk.trace import SpanProcessor, TracerProvider  # noqa: PLC0415
+
+    ended: list[ReadableSpan] = []
+
+    class Keeping(SpanProcessor):
+        def on_end(self, span: ReadableSpan) -> None:
+            # What a sampler leaves out must not be sent, though it may be recorded.
+            if span.context is not None and span.context.trace_flags.sampled:
+                ended.append(span)
+
+    about = About.of(manifest)
+    resource = Resource.create({})
+    if not _has_service_name():
+        resource = resource.merge(Resource({"service.name": "docmind_lab"}))
+    # Nothing to do at exit: the spans are sent here or not at all.
+    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+    provider.add_span_processor(Keeping())
+    tracer = provider.get_tracer("docmind_lab")
+    for run in measured:
+        _record(tracer, trace_of(run, about), _epoch_s(run, manifest))
+    return ended
+
+
+def _has_service_name() -> bool:
+    named = os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
+    return "OTEL_SERVICE_NAME" in os.environ or "service.name=" in named
+
+
+def _epoch_s(measured: MeasuredRun, manifest: Mapping[str, Any]) -> float:
+    """The instant of the run's start, seconds since 1970: its own, if it was on the wall clock and is still known."""
+    if measured.run.clock == "wall" and not math.isnan(measured.started_at_s):
+        return time.time() - (time.monotonic() - measured.started_at_s)
+    return datetime.datetime.fromisoformat(str(manifest["created_utc"])).timestamp()
+
+
+def _record(tracer: Tracer, trace: RunTrace, epoch_s: float) -> None:
+    from opentelemetry.context import Context  # noqa: PLC0415 - an optional extra
+    from opentelemetry.trace import set_span_in_context  # noqa: PLC0415
+
+    epoch = datetime.datetime.fromtimestamp(epoch_s, datetime.UTC).isoformat(timespec="milliseconds")
+    # Under no span of the caller's: a study is not a part of the request that asked for it.
+    root = _started(tracer, trace.run, epoch_s, Context(), {"docmind.epoch_utc": epoch})
+    inside = set_span_in_context(root, Context())
+    for call in trace.calls:
+        _end(_started(tracer, call, epoch_s, inside, {}), call, epoch_s)
+    _end(root, trace.run, epoch_s)
+
+
+def _started(tracer: Tracer, row: SpanRow, epoch_s: float, context: Any, more: Mapping[str, str]) -> Any:
+    from opentelemetry.trace import SpanKind  # noqa: PLC0415 - an optional extra
+
+    return tracer.start_span(
+        row.name,
+        context=context,
+        kind=SpanKind.CLIENT if row.kind == "client" else SpanKind.INTERNAL,
+        attributes={**row.attributes, **more},
+        start_time=_nanoseconds(epoch_s, row.started_at_s),
+    )
+
+
+def _end(span: Any, row: SpanRow, epoch_s: float) -> None:
+    from opentelemetry.trace import Status, StatusCode  # noqa: PLC0415 - an optional extra
+
+    for event in row.events:
+        span.add_event(event.name, dict(event.attributes), _nanoseconds(epoch_s, event.at_s))
+    if row.error_type:
+        # Without a description: the message of an error may quote what was asked.
+        span.set_status(Status(StatusCode.ERROR))
+    span.end(_nanoseconds(epoch_s, row.ended_at_s))
+
+
+def _nanoseconds(epoch_s: float, at_s: float) -> int:
+    # Apart, since a float that holds both would be off by some hundred nanoseconds.
+    return round(epoch_s * _NANOSECONDS) + round(at_s * _NANOSECONDS)

@@ -1,0 +1,250 @@
+"""The recorder of one run: collects what happens, where it happens, and tells when nothing happens any more.
+
+It is put in force with `recording(recorder)`; graphs, tools and middleware find it with `current_recorder()` and do
+nothing when there is none. All methods may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import threading
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping
+from contextvars import ContextVar
+from typing import Any
+
+from docmind_lab.core.clock import Clock
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.wall_clock import WALL
+from docmind_lab.network.attempts import Attempt, CallKind, LogicalCall, call_scope, current_call
+from docmind_lab.network.langsmith_tracing import tracing_off
+from docmind_lab.network.snapshots import RawEvent, Snapshot, copied
+
+
+class Recorder:
+    """Collects one run. It is also the observer of the run's attempts at the network seam.
+
+    run_id: names the run to services. seed: keys its draws. deadline: the run's, whoever enforces it.
+    """
+
+    def __init__(self, run_id: str, seed: int, deadline: Deadline, clock: Clock = WALL) -> None:
+        self.run_id, self.seed, self.deadline, self.clock = run_id, seed, deadline, clock
+        self.started_at = deadline.at_s - deadline.limit_s
+        self.returned_at: float | None = None
+        self._attempts: list[Attempt] = []
+        self._events: list[RawEvent] = []
+        self._open: dict[Hashable, tuple[str, int]] = {}
+        self._in_threads: dict[object, RawEvent] = {}
+        self._open_attempts = 0
+        self._ordinals: Counter[tuple[str, str, str]] = Counter()
+        self._shared_threads: set[int] = set()
+        self._changed = threading.Condition()
+        self.event("run_started", at=self.started_at)
+
+    # ---- calls
+
+    @contextlib.contextmanager
+    def call(
+        self, kind: CallKind, role: str, position: str, *, cap_from_deadline: bool = False
+    ) -> Iterator[LogicalCall]:
+        """Open a logical call around a block: requests sent inside it are its attempts.
+
+        position: "handoff.fan-out"; the ordinal within the role is added here. Calls of one role at one position
+        follow each other, so the ordinal does not depend on the order of threads.
+        """
+        call = self._new_call(kind, role, position)
+        call.cap_from_deadline = cap_from_deadline
+        begun_at = self.clock.now()
+        try:
+            with call_scope(call):
+                yield call
+        finally:
+            begun_at_s = begun_at - self.started_at
+            self.event("call_ended", role, kind=kind, call_id=call.call_id, begun_at_s=begun_at_s)
+
+    def _new_call(self, kind: CallKind, role: str, position: str) -> LogicalCall:
+        with self._changed:
+            self._ordinals[kind, role, position] += 1
+            ordinal = self._ordinals[kind, role, position]
+        step = f"{position}.{ordinal}"
+        return LogicalCall(
+            run_id=self.run_id,
+            call_id=f"{kind}/{role}/{step}",
+            role=role,
+            step=step,
+            kind=kind,
+            seed=self.seed,
+            observer=self,
+            clock=self.clock,
+        )
+
+    def refuse(self, kind: CallKind, role: str, position: str, *, budget: str = "time") -> None:
+        """A call was not started because no budget was left: an attempt of its own, refused.
+
+        budget: which one; what a second budget refuses had some time left.
+        """
+        call = self._new_call(kind, role, position)
+        now, by_time = self.clock.now(), budget == "time"
+        timeout_s = 0.0 if by_time else math.inf
+        refusal = Attempt(call, 1, now, timeout_s=timeout_s, capped=by_time, ended_at=now, outcome="refused")
+        with self._changed:
+            self._attempts.append(refusal)
+        self.event("refused", role, **refusal_detail(kind, budget))
+
+    def attempt_started(self, attempt: Attempt) -> None:
+        """A request is about to be sent."""
+        with self._changed:
+            self._attempts.append(attempt)
+            self._open_attempts += 1
+        call = attempt.call
+        detail = {"kind": call.kind, "call_id": call.call_id, "attempt": attempt.number, "capped": attempt.capped}
+        self.event("attempt_started", call.role, at=attempt.started_at, **detail)
+
+    def attempt_ended(self, attempt: Attempt) -> None:
+        """A request is over."""
+        with self._changed:
+            self._open_attempts -= 1
+            self._changed.notify_all()
+
+    def note_tokens(self, input_tokens: int, output_tokens: int) -> None:
+        """Token counts that a response gave: they go to the latest attempt of the call in force."""
+        call = current_call()
+        with self._changed:
+            for attempt in reversed(self._attempts):
+                if attempt.call is call:
+                    attempt.input_tokens, attempt.output_tokens = input_tokens, output_tokens
+                    return
+
+    # ---- events and work
+
+    def event(self, name: str, role: str = "", *, at: float | None = None, **detail: Any) -> None:
+        """Something happened. detail: names and numbers only, never text of a user or a document."""
+        raw = RawEvent(self.clock.now() if at is None else at, name, role, detail)
+        with self._changed:
+            self._events.append(raw)
+
+    def work_started(self, key: Hashable, label: str) -> None:
+        """A node, or the graph as a whole, is at work in this thread until `work_ended(key)`."""
+        with self._changed:
+            self._open[key] = (label, threading.get_ident())
+
+    def work_ended(self, key: Hashable) -> None:
+        """The work is over; a key that is not open is ignored."""
+        with self._changed:
+            self._open.pop(key, None)
+            self._changed.notify_all()
+
+    @contextlib.contextmanager
+    def work(self, label: str) -> Iterator[None]:
+        """`work_started` and `work_ended` around a block."""
+        key = object()
+        self.work_started(key, label)
+        try:
+            yield
+        finally:
+            self.work_ended(key)
+
+    @contextlib.contextmanager
+    def thread_work(self, role: str = "", node: str = "") -> Iterator[None]:
+        """Around what an event loop, or a node, has handed to the calling thread.
+
+        Nobody can cancel a thread: whoever waits for it may have ended long ago. So it is work of the run until its own
+        end, which is an event of its own. node: the path of the node that it belongs to.
+        """
+        begun, key = RawEvent(self.clock.now(), "thread_started", role, {"node": node}), object()
+        with self._changed:
+            self._in_threads[key] = begun
+        with self.work("worker thread"):
+            try:
+                yield
+            finally:
+                detail = {"node": node, "begun_at_s": begun.at - self.started_at}
+                ended = RawEvent(self.clock.now(), "thread_ended", role, detail)
+                with self._changed:
+                    del self._in_threads[key]
+                    # In virtual time, what took none: libraries have a thread look things up once in a process, and a
+                    # table does not depend on which runs a process made before.
+                    if ended.at > begun.at:
+                        self._events += (begun, ended)
+
+    def share_thread(self) -> None:
+        """The calling thread belongs to no run (an event loop's thread): never count it as left behind."""
+        with self._changed:
+            self._shared_threads.add(threading.get_ident())
+
+    def mark_returned(self) -> float:
+        """The caller has its answer, now; the instant."""
+        self.returned_at = self.clock.now()
+        self.event("returned", at=self.returned_at)
+        return self.returned_at
+
+    # ---- quiescence
+
+    def quiet(self) -> bool:
+        """Whether no node, graph or attempt is at work on this side."""
+        with self._changed:
+            return not self._open and self._open_attempts == 0
+
+    def wait_quiet(self, timeout_s: float) -> bool:
+        """Wait until `quiet`, at most `timeout_s`; whether it is."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._open and self._open_attempts == 0, timeout_s)
+
+    def unanswered_requests(self, known: set[tuple[str, int]]) -> int:
+        """Attempts whose bytes were handed to the network and that are not in `known` (call id, attempt)."""
+        with self._changed:
+            sent = {(attempt.call.call_id, attempt.number) for attempt in self._attempts if attempt.sent_at is not None}
+        return len(sent - known)
+
+    def snapshot(self) -> Snapshot:
+        """What has been recorded so far; later changes do not show in it."""
+        with self._changed:
+            threads = {thread for _, thread in self._open.values()} - self._shared_threads
+            now = self.clock.now()
+            begun = (begun for begun in self._in_threads.values() if begun.at < now)
+            return Snapshot(
+                taken_at=now,
+                attempts=tuple(copied(attempt) for attempt in self._attempts),
+                events=(*self._events, *begun),
+                threads_left=len(threads),
+                open_work=tuple(label for label, _ in self._open.values()),
+            )
+
+
+def refusal_detail(kind: CallKind, budget: str) -> dict[str, Any]:
+    """The detail of an event `refused`: time goes without saying, as it did before there were other budgets."""
+    return {"kind": kind} if budget == "time" else {"kind": kind, "budget": budget}
+
+
+def position_of(state: Mapping[str, Any]) -> str:
+    """The logical position "handoff.fan-out" of an agent's work, read off its graph's state."""
+    return f"{state.get('handoff_ordinal', 0)}.{state.get('fan_out_index', 0)}"
+
+
+def detail_json(detail: dict[str, Any]) -> str:
+    """A detail as it stands in the events table."""
+    return json.dumps(detail, sort_keys=True, separators=(",", ":"))
+
+
+_recorder: ContextVar[Recorder | None] = ContextVar("docmind_lab_recorder", default=None)
+
+
+def current_recorder() -> Recorder | None:
+    """The recorder of the run that the calling code belongs to, None outside a run."""
+    return _recorder.get()
+
+
+@contextlib.contextmanager
+def recording(recorder: Recorder) -> Iterator[Recorder]:
+    """Put a recorder in force during a block, and in threads and tasks started with its context.
+
+    LangSmith's tracing is off there, whatever the environment says: a trace holds questions and documents.
+    """
+    token = _recorder.set(recorder)
+    try:
+        with tracing_off():
+            yield recorder
+    finally:
+        _recorder.reset(token)

@@ -1,0 +1,13 @@
+"""Spans and metrics of runs under their public names."""
+
+from docmind_lab.interfaces.telemetry import (
+    About,
+    RunMetrics,
+    RunTrace,
+    SpanEvent,
+    SpanRow,
+    Telemetry,
+    trace_of,
+)
+
+__all__ = ["About", "RunMetrics", "RunTrace", "SpanEvent", "SpanRow", "Telemetry", "trace_of"]

@@ -1,0 +1,152 @@
+"""asyncio's own event loop with another clock and another way to wait."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import sys
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from docmind_lab.core.errors import SimulationError
+from docmind_lab.virtual_time.actors import Actor, SimulationOver, calling_actor
+from docmind_lab.virtual_time.reports import place_of_code
+
+if TYPE_CHECKING:
+    from docmind_lab.virtual_time.kernel import Kernel
+
+    _Loop = Any
+else:
+    _Loop = asyncio.BaseEventLoop
+
+
+class _Task(asyncio.Task[Any]):
+    """A task with a hash that is the same in every run, for the order of the sets that asyncio keeps tasks in."""
+
+    def __init__(self, loop: VirtualEventLoop, coroutine: Coroutine[Any, Any, Any], **options: Any) -> None:
+        self._number = next(loop.numbers)
+        super().__init__(coroutine, loop=loop, **options)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class _Future(asyncio.Future[Any]):
+    """A future with a hash that is the same in every run."""
+
+    def __init__(self, loop: VirtualEventLoop) -> None:
+        self._number = next(loop.numbers)
+        super().__init__(loop=loop)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class _TimerHandle(asyncio.TimerHandle):
+    """A timer of the loop that comes after those of the same instant made before it."""
+
+    __slots__ = ("_ticket",)
+
+    def __init__(self, loop: VirtualEventLoop, when: float, callback: Any, args: Any, context: Any) -> None:
+        super().__init__(when, callback, args, loop, context)
+        self._ticket = next(loop.numbers)
+
+    def __lt__(self, other: Any) -> bool:
+        return (self._when, self._ticket) < (other._when, other._ticket)  # type: ignore[attr-defined]
+
+
+class VirtualEventLoop(_Loop):  # type: ignore[misc]
+    """The event loop that an actor gets. It has no sockets: bytes come through a door below the HTTP clients."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__()
+        self.numbers = itertools.count()
+        self._kernel, self._sleepers, self._poked = kernel, deque[Actor](), False
+        # BaseEventLoop waits by calling `self._selector.select(timeout)`.
+        self._selector = self
+        self._task_factory = _Task
+        self._made_at = place_of_code(sys._getframe(1))
+        self._ended_with_run = False
+        kernel.loops.append(self)
+
+    def time(self) -> float:
+        """Virtual seconds."""
+        return self._kernel.now_s
+
+    def create_future(self) -> asyncio.Future[Any]:
+        """A future of this loop."""
+        return _Future(self)
+
+    def call_at(
+        self, when: float, callback: Callable[..., object], *args: Any, context: Any = None
+    ) -> asyncio.TimerHandle:
+        """As in asyncio; timers of one instant fire in order of creation."""
+        self._check_closed()
+        timer = _TimerHandle(self, when, callback, args, context)
+        heapq.heappush(self._scheduled, timer)
+        timer._scheduled = True  # type: ignore[attr-defined]
+        return timer
+
+    def select(self, timeout: float | None) -> tuple[()]:
+        """Wait in virtual time until a timer is due or another thread calls in."""
+        calling_actor().loop = self
+        if timeout is not None and timeout <= 0:
+            self._kernel.pause()
+        elif not self._poked:
+            self._kernel.wait(self._sleepers, timeout, "an event of its event loop")
+        self._poked = False
+        return ()
+
+    def _process_events(self, event_list: tuple[()]) -> None:
+        pass
+
+    def _write_to_self(self) -> None:
+        # What call_soon_threadsafe does to end a wait.
+        self._poked = True
+        self._kernel.wake_one(self._sleepers)
+
+    async def shutdown_default_executor(self, *timeout: float | None) -> None:
+        """As in asyncio; once the run has failed, without waiting for threads that cannot end."""
+        if self._kernel.failure is None and not self._kernel.ending:
+            await super().shutdown_default_executor(*timeout)
+            return
+        self._executor_shutdown_called = True
+        if self._default_executor is not None:
+            self._default_executor.shutdown(wait=False)
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """As in asyncio, but silent about what the end of the run itself has ended."""
+        if not isinstance(context.get("exception"), SimulationOver):
+            super().call_exception_handler(context)
+
+    def end(self) -> None:
+        """Close a loop whose thread was ended with the run, and with it the coroutines it had not finished."""
+        if self.is_closed() or self.is_running():
+            return
+        for task in asyncio.all_tasks(self):
+            # Nobody forgot this task; the run is over.
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            with suppress(RuntimeError, SimulationOver):
+                coroutine: Any = task.get_coro()
+                coroutine.close()
+        self._ended_with_run = True
+        self.close()
+
+    def _check_closed(self) -> None:
+        if self._ended_with_run:
+            raise SimulationError(
+                f"the event loop made at {self._made_at} ended with the run in virtual time that it was made in; make "
+                "one in each run, or before all of them outside"
+            )
+        super()._check_closed()
+
+    async def create_connection(self, *args: Any, **options: Any) -> Any:
+        """Raises: NotImplementedError."""
+        raise NotImplementedError("a loop in virtual time has no sockets; reach services through a virtual door")
+
+    async def create_server(self, *args: Any, **options: Any) -> Any:
+        """Raises: NotImplementedError."""
+        raise NotImplementedError("a loop in virtual time has no sockets; serve through a virtual door")

@@ -1,0 +1,235 @@
+"""Locks and the queue that pools use, with virtual waiting.
+
+Conditions, events, semaphores, barriers, queues and futures of the standard library are Python code over these, and
+need nothing of their own. An object made by an actor keeps working for everyone after the run: it has a real lock
+inside, and a thread that is no actor just takes that one.
+"""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+from collections import deque
+from threading import get_ident
+from types import FrameType, GenericAlias
+from typing import Any, ClassVar
+
+from docmind_lab.virtual_time.actors import Actor, RealLock, RealSimpleQueue, current_actor, this_thread
+
+_RealLockType: type = type(RealLock())
+
+
+class StandsFor(type):
+    """The metaclass of a class that is put in the place of a real one: objects of that one are its instances too."""
+
+    real: type
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return type.__instancecheck__(cls, instance) or isinstance(instance, cls.real)
+
+
+class SimulatedLock(metaclass=StandsFor):
+    """`threading.Lock` with virtual waiting; asked for by a thread that is no actor, a real lock."""
+
+    __slots__ = ("__weakref__", "_lock", "_waiters")
+    real: ClassVar[type] = _RealLockType
+    _lock: threading.Lock
+    _waiters: deque[Actor] | None
+
+    def __new__(cls) -> Any:  # noqa: D102 - what comes back is the first line of the class
+        actor = this_thread.actor
+        if actor is None:
+            return RealLock()
+        lock = object.__new__(PreemptibleLock if actor.kernel.exploring else SimulatedLock)
+        lock._lock, lock._waiters = RealLock(), None
+        return lock
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        """As `threading.Lock.acquire`, in virtual seconds."""
+        if not blocking or not (timeout == -1 or 0 <= timeout <= threading.TIMEOUT_MAX):
+            return self._lock.acquire(blocking, timeout)
+        if self._lock.acquire(False):
+            return True
+        actor = this_thread.actor
+        return self._lock.acquire(True, timeout) if actor is None else self._wait(actor, timeout)
+
+    __enter__ = acquire
+
+    def _wait(self, actor: Actor, timeout: float) -> bool:
+        kernel, deadline_s = actor.kernel, actor.kernel.now_s + timeout
+        if self._waiters is None:
+            self._waiters = deque()
+        while not self._lock.acquire(False):
+            left_s = None if timeout < 0 else deadline_s - kernel.now_s
+            if not kernel.wait(self._waiters, left_s, "a lock"):
+                return self._lock.acquire(False)
+        return True
+
+    def release(self) -> None:
+        """As `threading.Lock.release`."""
+        self._lock.release()
+        if self._waiters:
+            self._waiters[0].kernel.wake_one(self._waiters)
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
+
+    def locked(self) -> bool:
+        """Whether somebody holds it."""
+        return self._lock.locked()
+
+    def _at_fork_reinit(self) -> None:
+        self._lock, self._waiters = RealLock(), None
+
+
+class PreemptibleLock(SimulatedLock):
+    """A lock that is a place to lose the baton, for runs that explore orders."""
+
+    __slots__ = ()
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        """As `SimulatedLock.acquire`, after letting others run first."""
+        actor = this_thread.actor
+        if blocking and actor is not None and _may_lose_the_baton(sys._getframe(1)):
+            actor.kernel.pause()
+        return SimulatedLock.acquire(self, blocking, timeout)
+
+    __enter__ = acquire
+
+
+def _may_lose_the_baton(frame: FrameType | None) -> bool:
+    """Whether somebody asked for this very lock, and not for an event to be set or a module to be imported.
+
+    Those happen inside real locks too (a connection pool made before the run, the import of a module), and whoever
+    is next could want the same one: a stall that no real schedule has.
+    """
+    while frame is not None and frame.f_globals.get("__name__") == "threading":
+        if frame.f_code.co_name not in ("__enter__", "acquire"):
+            return False
+        frame = frame.f_back
+    if frame is None or frame.f_globals.get("__name__", "").partition(".")[0] in sys.stdlib_module_names:
+        return False
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "importlib._bootstrap":
+            return False
+        frame = frame.f_back
+    return True
+
+
+class SimulatedRLock:
+    """`threading.RLock` with virtual waiting."""
+
+    __slots__ = ("__weakref__", "_count", "_lock", "_owner")
+
+    def __init__(self) -> None:
+        self._lock: SimulatedLock = SimulatedLock()
+        self._owner: int | None = None
+        self._count = 0
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        """As `threading.RLock.acquire`, in virtual seconds."""
+        me = get_ident()
+        if self._owner == me:
+            self._count += 1
+            return True
+        if not self._lock.acquire(blocking, timeout):
+            return False
+        self._owner, self._count = me, 1
+        return True
+
+    __enter__ = acquire
+
+    def release(self) -> None:
+        """As `threading.RLock.release`."""
+        if self._owner != get_ident():
+            raise RuntimeError("cannot release un-acquired lock")
+        self._count -= 1
+        if not self._count:
+            self._owner = None
+            self._lock.release()
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
+
+    # What threading.Condition asks of a lock that one thread may take twice.
+
+    def _release_save(self) -> tuple[int, int | None]:
+        if self._count == 0:
+            raise RuntimeError("cannot release un-acquired lock")
+        state = self._count, self._owner
+        self._count, self._owner = 0, None
+        self._lock.release()
+        return state
+
+    def _acquire_restore(self, state: tuple[int, int | None]) -> None:
+        self._lock.acquire()
+        self._count, self._owner = state
+
+    def _is_owned(self) -> bool:
+        return self._owner == get_ident()
+
+    def _recursion_count(self) -> int:
+        return self._count if self._owner == get_ident() else 0
+
+    def _at_fork_reinit(self) -> None:
+        self._lock._at_fork_reinit()
+        self._owner, self._count = None, 0
+
+
+class SimulatedSimpleQueue(metaclass=StandsFor):
+    """`queue.SimpleQueue` with virtual waiting; asked for by a thread that is no actor, the real one.
+
+    Like the real one, and unlike one made of locks, `put` may be called from a destructor in the middle of anything.
+    A real one is inside, so that a thread that is no actor waits for an item in real time.
+    """
+
+    __slots__ = ("__weakref__", "_items", "_waiters")
+    real: ClassVar[type] = RealSimpleQueue
+    _items: queue.SimpleQueue[Any]
+    _waiters: deque[Actor]
+
+    def __new__(cls) -> Any:  # noqa: D102 - what comes back is the first line of the class
+        if this_thread.actor is None:
+            return RealSimpleQueue()
+        made = object.__new__(cls)
+        made._items, made._waiters = RealSimpleQueue(), deque()
+        return made
+
+    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+        """Add an item; never waits."""
+        self._items.put(item)
+        if self._waiters:
+            self._waiters[0].kernel.wake_one(self._waiters)
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        """Take the oldest item, waiting for one. Raises: queue.Empty."""
+        if timeout is not None and timeout < 0:
+            raise ValueError("'timeout' must be a non-negative number")
+        actor = current_actor()
+        if actor is None or not block:
+            return self._items.get(block, timeout)
+        kernel, end_s = actor.kernel, None if timeout is None else actor.kernel.now_s + timeout
+        while self._items.empty():
+            left_s = None if end_s is None else end_s - kernel.now_s
+            if not kernel.wait(self._waiters, left_s, "an item of a queue"):
+                break
+        return self._items.get(block=False)
+
+    def put_nowait(self, item: Any) -> None:
+        """Add an item."""
+        self.put(item)
+
+    def get_nowait(self) -> Any:
+        """Take the oldest item. Raises: queue.Empty."""
+        return self.get(block=False)
+
+    def qsize(self) -> int:
+        """How many items it holds."""
+        return self._items.qsize()
+
+    def empty(self) -> bool:
+        """Whether it holds none."""
+        return self._items.empty()
+
+    __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)

@@ -1,0 +1,246 @@
+"""The names that are bound to something else while a run goes on, and how every one of them is put back.
+
+A replacement asks who calls: an actor gets virtual time, any other thread the real thing. So it does not matter to
+other threads that the names are replaced, and two clocks may run at once in two threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import operator
+import queue
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+from docmind_lab.virtual_time import refusals, threads, times
+from docmind_lab.virtual_time.actors import (
+    Actor,
+    RealLock,
+    outside_simulation,
+    this_thread,
+)
+from docmind_lab.virtual_time.event_loop import VirtualEventLoop
+from docmind_lab.virtual_time.kernel import Kernel
+from docmind_lab.virtual_time.locks import SimulatedLock, SimulatedRLock, SimulatedSimpleQueue
+from docmind_lab.virtual_time.times import for_actors
+
+# Wherever a module has one of these under any name, the name is replaced.
+_REPLACEMENTS: list[tuple[Any, Any]] = [
+    *times.replacements(),
+    *refusals.replacements(),
+    (threading.Lock, SimulatedLock),
+    (threading.RLock, for_actors(lambda actor: SimulatedRLock(), threading.RLock)),
+    (queue.SimpleQueue, SimulatedSimpleQueue),
+    (asyncio.new_event_loop, for_actors(lambda actor: VirtualEventLoop(actor.kernel), asyncio.new_event_loop)),
+]
+_allocate_lock = threading._allocate_lock  # type: ignore[attr-defined]
+# The same object as Lock up to 3.12. One replacement stands for one real thing, or it could not be put back.
+if _allocate_lock is not threading.Lock:
+    _REPLACEMENTS.append((_allocate_lock, for_actors(lambda actor: SimulatedLock(), _allocate_lock)))
+_VIRTUAL_FOR = {id(real): virtual for real, virtual in _REPLACEMENTS}
+_REAL_FOR = {id(virtual): real for real, virtual in _REPLACEMENTS}
+
+# These are replaced where they are, and nowhere else; whatever was there (a tracer's own, say) is put back.
+_METHODS: list[tuple[str, Callable[..., Any]]] = [
+    ("start", threads.start),
+    ("join", threads.join),
+    ("is_alive", threads.is_alive),
+]
+_FUTURES = concurrent.futures._base
+
+# Where the real ones live, and the kernel, which needs them.
+_LEFT_ALONE = ("_thread", "_queue", "_frozen_importlib", "importlib._bootstrap", "posix", "nt")
+_OWN_PACKAGE = __name__.rpartition(".")[0]
+
+
+class _Places:
+    """Where in the loaded modules replaceable names are. Looks only at modules that are new or have gained names."""
+
+    def __init__(self) -> None:
+        self._modules: list[Any] = []
+        self._namespaces: list[dict[str, Any]] = []
+        self._sizes: list[int] = []
+        self._known: set[tuple[int, str]] = set()
+        self.found: list[tuple[dict[str, Any], str]] = []
+
+    def look(self) -> None:
+        """Add places that have come about since the last look."""
+        modules = list(sys.modules.values())
+        # Compared by identity, since a module-like object may compare as it likes.
+        if len(modules) != len(self._modules) or not all(map(operator.is_, modules, self._modules)):
+            sizes = {id(space): size for space, size in zip(self._namespaces, self._sizes, strict=True)}
+            self._namespaces = [
+                _namespace(module) for name, module in list(sys.modules.items()) if _is_searched(name, module)
+            ]
+            # -1 is no size, so that a new module is searched.
+            self._sizes = [sizes.get(id(space), -1) for space in self._namespaces]
+            kept = {id(space) for space in self._namespaces}
+            self._known = {place for place in self._known if place[0] in kept}
+            self.found = [place for place in self.found if id(place[0]) in kept]
+            # Last, so that a look that fails is made again.
+            self._modules = modules
+        sizes_now = list(map(len, self._namespaces))
+        if sizes_now != self._sizes:
+            for space, size, before in zip(self._namespaces, sizes_now, self._sizes, strict=True):
+                if size != before:
+                    self._search(space)
+            self._sizes = sizes_now
+        # A notebook's cells bind names anew, which does not show in the size.
+        self._search(_namespace(sys.modules.get("__main__")))
+
+    def _search(self, space: dict[str, Any]) -> None:
+        for name, value in list(space.items()):
+            identity = id(value)
+            if (identity in _VIRTUAL_FOR or identity in _REAL_FOR) and (id(space), name) not in self._known:
+                self._known.add((id(space), name))
+                self.found.append((space, name))
+
+
+def _namespace(module: object) -> dict[str, Any]:
+    # Past a module's own __getattribute__, which may load what is to be loaded later.
+    try:
+        return object.__getattribute__(module, "__dict__") if isinstance(module, ModuleType) else {}
+    except AttributeError:  # compiled libraries that pass for modules, as cffi's do
+        return {}
+
+
+def _is_searched(name: str, module: object) -> bool:
+    own = name == _OWN_PACKAGE or name.startswith(_OWN_PACKAGE + ".")
+    return isinstance(module, ModuleType) and name not in _LEFT_ALONE and not own
+
+
+_INHERITED = object()
+_places = _Places()
+_lock = RealLock()
+_in_place = 0
+_found_there: list[tuple[Any, str, Any]] = []
+
+
+@contextmanager
+def primitives_in_place() -> Iterator[None]:
+    """Have the virtual primitives in place during a block. Blocks may nest and overlap: the last one puts back.
+
+    All of them or none: what could not be put in place has left everything as it was when it raises.
+    """
+    global _in_place
+    with _lock:
+        if not _in_place:
+            _put_in_place()
+        _in_place += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _in_place -= 1
+            if _in_place == 0:
+                _put_back()
+
+
+def _put_in_place() -> None:
+    try:
+        _places.look()
+        _rebind(_VIRTUAL_FOR)
+        for name, virtual in _METHODS:
+            _replace(threading.Thread, name, for_actors(virtual, vars(threading.Thread)[name]))
+        _replace(_FUTURES, "Future", threads.SimulatedFuture)
+        for owner, name, virtual in refusals.methods():
+            _replace(owner, name, for_actors(virtual, getattr(owner, name)))
+    except BaseException:
+        # A process that failed once must not have a clock of its own for every run after that.
+        _put_back_what_was_found()
+        raise
+
+
+def _replace(owner: Any, name: str, virtual: Any) -> None:
+    # What a class inherits is put back by taking away what hides it.
+    real = vars(owner).get(name, _INHERITED)
+    setattr(owner, name, virtual)
+    _found_there.append((owner, name, real))
+
+
+def _put_back() -> None:
+    try:
+        # What was imported meanwhile may have taken hold of a replacement.
+        _places.look()
+    finally:
+        _put_back_what_was_found()
+
+
+def _put_back_what_was_found() -> None:
+    while _found_there:
+        owner, name, real = _found_there.pop()
+        if real is _INHERITED:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, real)
+    _rebind(_REAL_FOR)
+
+
+def _rebind(replacement_for: dict[int, Any]) -> None:
+    for space, name in _places.found:
+        replacement = replacement_for.get(id(space.get(name)))
+        if replacement is not None:
+            space[name] = replacement
+
+
+def stand_in(value: Any) -> Any:
+    """What stands for a value during a run: `time.sleep` handed over as an argument is virtual too."""
+    return _VIRTUAL_FOR.get(id(value), value)
+
+
+# ---- names that belong to one run, such as a door below the HTTP clients
+
+
+_of_kernels: dict[tuple[Any, str], tuple[Any, dict[Kernel, Callable[..., Any]]]] = {}
+
+
+@contextmanager
+def patched_for(kernel: Kernel, owner: Any, name: str, virtual: Callable[..., Any]) -> Iterator[None]:
+    """Have `owner.name` be `virtual(actor, ...)` for the actors of one run, and what it was for everyone else."""
+    with _lock:
+        if (owner, name) not in _of_kernels:
+            found: tuple[Any, dict[Kernel, Callable[..., Any]]] = vars(owner)[name], {}
+            setattr(owner, name, _dispatching(*found))
+            _of_kernels[owner, name] = found
+        real, virtuals = _of_kernels[owner, name]
+        virtuals[kernel] = virtual
+    try:
+        yield
+    finally:
+        with _lock:
+            del virtuals[kernel]
+            if not virtuals:
+                del _of_kernels[owner, name]
+                setattr(owner, name, real)
+
+
+def _dispatching(real: Any, virtuals: dict[Kernel, Callable[..., Any]]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        actor = this_thread.actor
+        virtual = None if actor is None else virtuals.get(actor.kernel)
+        return real(*args, **kwargs) if virtual is None else virtual(actor, *args, **kwargs)
+
+    call.__name__ = getattr(real, "__name__", call.__name__)
+    return call
+
+
+@contextmanager
+def jupyter_output_is_real(kernel: Kernel) -> Iterator[None]:
+    """Let a notebook's output stream flush in real time: it waits for a thread that is outside the simulation."""
+    stream = getattr(sys.modules.get("ipykernel.iostream"), "OutStream", None)
+    if stream is None:
+        yield
+        return
+    real = vars(stream)["flush"]
+
+    def flush(actor: Actor, *args: Any, **kwargs: Any) -> Any:
+        with outside_simulation():
+            return real(*args, **kwargs)
+
+    with patched_for(kernel, stream, "flush", flush):
+        yield

@@ -1,0 +1,87 @@
+"""What has no virtual time and is well known: refused by name where an actor asks for it, rather than waited for.
+
+What is not known here is seen by the watch of the run, once it waits: `real_waits`.
+"""
+
+from __future__ import annotations
+
+import multiprocessing.process
+import os
+import select
+import selectors
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from docmind_lab.virtual_time import times
+from docmind_lab.virtual_time.actors import Actor
+
+_PROCESS = "a process of its own"
+# Name in `os` → what is refused; not every system has all of them.
+_PROCESSES = ("system", "fork", "forkpty", "posix_spawn", "posix_spawnp")
+_SOCKET_METHODS = ("accept", "connect_ex", "recvfrom", "recvfrom_into", "recvmsg", "sendto", "sendmsg")
+_SELECTORS = ("SelectSelector", "PollSelector", "EpollSelector", "KqueueSelector")
+# Event loops that wait in ways of their own.
+_FOREIGN_LOOPS = (
+    ("trio", "run"),
+    ("uvloop", "run"),
+    ("uvloop", "new_event_loop"),
+    ("gevent", "sleep"),
+    ("gevent", "spawn"),
+    ("gevent", "joinall"),
+)
+
+
+def _refusing(what: str) -> Callable[..., Any]:
+    def refused(actor: Actor, *_: Any, **__: Any) -> Any:
+        actor.kernel.refuse(what)
+
+    return refused
+
+
+def replacements() -> list[tuple[Any, Any]]:
+    """Pairs of a builtin and what stands for it during a run."""
+    pairs: list[tuple[Any, Any]] = [(select.select, times.of_builtin(select.select, _select))]
+    for name in _PROCESSES:
+        real = getattr(os, name, None)
+        if real is not None:
+            pairs.append((real, times.of_builtin(real, _refusing(f"os.{name}, {_PROCESS},"))))
+    return pairs
+
+
+def methods() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
+    """Owner, name, and what an actor gets: (actor, …) → result. Of the modules that are imported by now."""
+    yield multiprocessing.process.BaseProcess, "start", _refusing(f"multiprocessing.Process.start, {_PROCESS},")
+    # An event loop of another kind makes a pair of sockets to wake itself.
+    yield socket, "socketpair", _refusing("socket.socketpair (or an event loop that is not asyncio.new_event_loop's)")
+    for name in _SOCKET_METHODS:
+        if hasattr(socket.socket, name):
+            yield socket.socket, name, _refusing(f"socket.{name}")
+    for name in _SELECTORS:
+        owner = getattr(selectors, name, None)
+        if owner is not None:
+            yield owner, "select", _selecting(owner.select, name)
+    for module_name, name in _FOREIGN_LOOPS:
+        module = sys.modules.get(module_name)
+        if module is not None and hasattr(module, name):
+            yield module, name, _refusing(f"{module_name}.{name}, an event loop of its own,")
+
+
+def _select(actor: Actor, read: Any, write: Any, urgent: Any, timeout: float | None = None) -> Any:
+    """As `select.select` where nothing is waited for, a sleep where there are no files."""
+    if timeout is not None and timeout <= 0:
+        return times.real_select(read, write, urgent, timeout)
+    if timeout is None or read or write or urgent:
+        actor.kernel.refuse("select.select")
+    times.sleep(actor, timeout)
+    return [], [], []
+
+
+def _selecting(real: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def selected(actor: Actor, selector: Any, timeout: float | None = None) -> Any:
+        if timeout is None or timeout > 0:
+            actor.kernel.refuse(f"{name}.select")
+        return real(selector, timeout)
+
+    return selected

@@ -1,0 +1,126 @@
+"""Where the actors of a simulation stand, in words: what goes into the errors of a run that cannot go on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import sys
+import threading
+import traceback
+from collections.abc import Iterable
+from types import FrameType
+from typing import Any
+
+from docmind_lab.virtual_time.actors import Actor
+
+_OWN_FOLDER = os.path.dirname(__file__)
+_STANDARD_LIBRARY = os.path.dirname(threading.__file__)
+_KERNEL = os.path.join(_OWN_FOLDER, "kernel.py")
+# Where a thread waits for its first turn.
+_BEGINNINGS = os.path.join(_OWN_FOLDER, "threads.py")
+_STACK_LINES = 6
+_EXEMPT = frozenset({"importlib._bootstrap", "bdb", "pdb", "pydevd", "debugpy"})
+
+
+def where_everyone_waits(actors: Iterable[Actor]) -> str:
+    """One paragraph an actor: its name, where it waits and what for, the end of its stack, its loop's tasks."""
+    frames = sys._current_frames()
+    return "\n".join(_paragraph(actor, frames.get(actor.thread.ident or 0)) for actor in actors)
+
+
+def _paragraph(actor: Actor, frame: FrameType | None) -> str:
+    outside = [each for each in _outwards(frame) if not _is_in(each, _OWN_FOLDER)]
+    waits_for = _standard_call(outside) or actor.waits_for
+    until = "" if actor.wakes_at_s is None else f" until {actor.wakes_at_s:.6f} s"
+    if not outside:
+        return f"- {actor.name} has not begun"
+    own = next((each for each in outside if not _is_in(each, _STANDARD_LIBRARY)), outside[0])
+    lines = [f"- {actor.name} waits for {waits_for}{until} at {_place(own)}"]
+    for entry in reversed(outside[:_STACK_LINES]):
+        lines.append(f"    {_place(entry)}")
+    for task in asyncio.all_tasks(actor.loop) if actor.loop is not None else ():
+        lines.append(f"    {task.get_name()} of its event loop awaits")
+        lines += [f"      {place}" for place in _await_chain(task.get_coro())]
+    return "\n".join(lines)
+
+
+def place_of(thread: threading.Thread) -> str:
+    """File, line and function of the innermost code of a thread that is no library's; "" for one that has ended."""
+    return place_of_code(sys._current_frames().get(thread.ident or 0))
+
+
+def place_of_code(frame: FrameType | None) -> str:
+    """File, line and function of the nearest code, from a frame outwards, that is no library's; "" for no frame."""
+    nearest = None
+    for each in _outwards(frame):
+        if _is_in(each, _OWN_FOLDER):
+            continue
+        nearest = nearest or each
+        if not _is_in(each, _STANDARD_LIBRARY) and "site-packages" not in each.f_code.co_filename:
+            return _place(each)
+    return "" if nearest is None else _place(nearest)
+
+
+def waiting_queue(frame: FrameType | None) -> Any:
+    """The queue that a thread waits at for an item; None where it waits for something else."""
+    for each in _outwards(frame):
+        owner = each.f_locals.get("self") if each.f_code.co_name == "get" else None
+        if isinstance(owner, queue.Queue) or type(owner).__name__ == "SimulatedSimpleQueue":
+            return owner
+    return None
+
+
+def is_handing_over(frame: FrameType) -> bool:
+    """Whether a thread is about to give the baton to another one."""
+    return any(each.f_code.co_filename == _KERNEL for each in _outwards(frame))
+
+
+def is_at_its_gate(thread: threading.Thread) -> bool:
+    """Whether a thread waits for the baton, which is on its way to it when it holds it already, or has not begun."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    return frame is None or frame.f_code.co_filename in (_KERNEL, _BEGINNINGS)
+
+
+def is_exempt(thread: threading.Thread) -> bool:
+    """Whether a thread imports a module or stands in a debugger, both of which wait in real time."""
+    frames = _outwards(sys._current_frames().get(thread.ident or 0))
+    return any(frame.f_globals.get("__name__") in _EXEMPT for frame in frames)
+
+
+def _outwards(frame: FrameType | None) -> Iterable[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _is_in(frame: FrameType, folder: str) -> bool:
+    name = frame.f_code.co_filename
+    return name.startswith(folder + os.sep) and "site-packages" not in name[len(folder) :]
+
+
+def _standard_call(outside: list[FrameType]) -> str:
+    """The outermost call of the standard library's that waits here, such as Event.wait; "" without one."""
+    name = ""
+    for frame in outside:
+        if not _is_in(frame, _STANDARD_LIBRARY):
+            break
+        if "asyncio" in frame.f_code.co_filename:
+            return "an event of its event loop"
+        name = frame.f_code.co_qualname
+    # A thread's own beginning is not what it waits for.
+    return "" if name.startswith("Thread._bootstrap") else name
+
+
+def _place(frame: FrameType) -> str:
+    return f"{frame.f_code.co_filename}:{frame.f_lineno} {frame.f_code.co_qualname}"
+
+
+def _await_chain(coroutine: Any) -> list[str]:
+    """Where a suspended coroutine stands, then what it awaits, and so on."""
+    entries = []
+    while (frame := getattr(coroutine, "cr_frame", None)) is not None:
+        entries.append((frame, frame.f_lineno))
+        coroutine = coroutine.cr_await
+    summary = traceback.StackSummary.extract(iter(entries[-_STACK_LINES:]))
+    return [f"{line.filename}:{line.lineno} {line.name}" for line in summary]

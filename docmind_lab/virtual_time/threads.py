@@ -1,0 +1,138 @@
+"""What becomes of `threading.Thread` and of the futures of pools when an actor uses them."""
+
+from __future__ import annotations
+
+import concurrent.futures.thread
+import contextlib
+import queue
+import sys
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from docmind_lab.virtual_time.actors import (
+    Actor,
+    SimulationOver,
+    calling_actor,
+    current_actor,
+    outside_simulation,
+    real_is_alive,
+    real_join,
+    real_start,
+    this_thread,
+)
+from docmind_lab.virtual_time.reports import place_of_code
+
+_ACTOR = "_docmind_lab_actor"
+
+
+def actor_of(thread: threading.Thread) -> Actor | None:
+    """The actor that a thread is; None for a thread that no actor started."""
+    return getattr(thread, _ACTOR, None)
+
+
+def become_actor(thread: threading.Thread, actor: Actor) -> None:
+    """Let a thread be known as an actor."""
+    setattr(thread, _ACTOR, actor)
+
+
+def start(actor: Actor, thread: threading.Thread) -> None:
+    """Start a thread as an actor of the caller's simulation. It is ready at once and runs when its turn comes."""
+    if thread.ident is not None:
+        real_start(thread)  # raises: a thread is started once
+        return
+    kernel = actor.kernel
+    started, original_run = Actor(kernel, thread), thread.run
+    caller = sys._getframe(2)
+    if caller.f_globals.get("__name__") == concurrent.futures.thread.__name__:
+        started.ends_count = False
+        kernel.pools[caller.f_locals["self"]] = None
+    else:
+        started.started_at = place_of_code(caller)
+
+    def run() -> None:
+        started.gate.acquire()
+        this_thread.actor = started
+        try:
+            if started.pending_error is None:
+                original_run()
+        except SimulationOver:
+            pass
+        except BaseException:
+            # What an actor raises while it is being ended, such as the release of a lock it never got, is no news.
+            if not (kernel.ending or kernel.abandoned or kernel.failure is not None):
+                raise
+        finally:
+            kernel.retire(started)
+
+    thread.run = run  # type: ignore[method-assign]
+    become_actor(thread, started)
+    # A simulation that was given up must not keep the interpreter from ending.
+    thread.daemon = True
+    # The interpreter's own handshake with a new thread is real.
+    with outside_simulation():
+        real_start(thread)
+    kernel.admit(started)
+
+
+def join(actor: Actor, thread: threading.Thread, timeout: float | None = None) -> None:
+    """Wait for a thread's end in virtual time."""
+    target = actor_of(thread)
+    if target is not None and target is not actor and not target.finished:
+        actor.kernel.wait(target.joiners, timeout, f"the end of {thread.name}")
+        if not target.finished:
+            return
+    real_join(thread, timeout)
+
+
+def is_alive(actor: Actor, thread: threading.Thread) -> bool:
+    """Whether a thread has not ended in virtual time."""
+    target = actor_of(thread)
+    return real_is_alive(thread) and not (target is not None and target.finished)
+
+
+class SimulatedFuture(Future[Any]):
+    """A pool's future with a hash that is the same in every run, for the order of the sets that waiting makes."""
+
+    def __new__(cls) -> Any:  # noqa: D102 - what comes back is the first line of the class
+        return Future() if current_actor() is None else object.__new__(cls)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._kernel = calling_actor().kernel
+        self._number = next(self._kernel.numbers)
+
+    def __hash__(self) -> int:
+        return self._number
+
+    def set_result(self, result: Any) -> None:
+        """As `Future.set_result`; the end of a job is a side effect."""
+        self._kernel.note_effect()
+        super().set_result(result)
+
+    def set_exception(self, exception: BaseException | None) -> None:
+        """As `Future.set_exception`; the end of a job is a side effect."""
+        self._kernel.note_effect()
+        super().set_exception(exception)
+
+
+def cancel_waiting_jobs(pool: ThreadPoolExecutor) -> None:
+    """Cancel what was handed to a pool and has not begun: it belongs to the run that ends."""
+    jobs: Any = pool._work_queue
+    with contextlib.suppress(queue.Empty):
+        while True:
+            job = jobs.get_nowait()
+            if job is not None:
+                job.future.cancel()
+
+
+def renew_pool(pool: ThreadPoolExecutor) -> None:
+    """Have a pool whose workers ended with their run start new ones when it is used again, in a run or outside."""
+    known: Any = pool
+    known._threads = {thread for thread in known._threads if actor_of(thread) is None}
+    known._idle_semaphore._value = 0
+
+
+def forget_pool_worker(thread: threading.Thread) -> None:
+    """See that the interpreter does not wait at its end for a worker that will never end."""
+    concurrent.futures.thread._threads_queues.pop(thread, None)  # type: ignore[attr-defined]
