@@ -42,10 +42,11 @@ test-all: $(READY) ## run every test at its full counts, notebooks in random ord
 test-browser: $(READY) ## run the tests of the panel in a real browser; skipped with a reason where there is none
 	@$(BIN)/python -m pytest -m browser tests/browser
 
-lint: $(READY) ## check style, formatting and that notebooks carry no outputs
+lint: $(READY) ## check style, formatting, which package imports which, and that notebooks carry no outputs
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/nbstripout --verify notebooks/*.ipynb
+	@$(BIN)/lint-imports
 
 typecheck: $(READY) ## check types, strictly
 	@$(BIN)/mypy

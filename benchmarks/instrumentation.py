@@ -25,6 +25,7 @@ from benchmarks.in_process import ADDRESSES, InProcessServices, in_process
 from benchmarks.pairs import Work, pair_ratios
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.levels import ROLES, SUPERVISOR_ROLE
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.graphs import (
     SUPERVISOR_PROMPT,
@@ -34,7 +35,7 @@ from docmind_lab.docmind.graphs import (
     create_forward_message_tool,
 )
 from docmind_lab.docmind.graphs.history import TrimHistory
-from docmind_lab.docmind.graphs.roles import ROLE_PROMPTS, ROLES, SUPERVISOR_ROLE, role_tools
+from docmind_lab.docmind.graphs.roles import ROLE_PROMPTS, role_tools
 from docmind_lab.docmind.retrieval import Question, RetrievalResources, SearchIndex, load_questions
 from docmind_lab.docmind.system import language_reference
 from docmind_lab.network.recorder import Recorder, recording

@@ -29,7 +29,7 @@ from benchmarks.instrumentation import _bare, _bare_graph
 from benchmarks.pairs import Work, pair_ratios
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.core.labels import label_of, rank_of
+from docmind_lab.core.catalogue import label_of, rank_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.retrieval import Question, load_questions
 from docmind_lab.experiments.comparison import Comparison

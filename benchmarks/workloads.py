@@ -12,8 +12,8 @@ import pandas as pd
 
 from benchmarks.figures import Figure
 from benchmarks.pairs import DifferentWork
+from docmind_lab.core.catalogue import label_of
 from docmind_lab.core.clock import CLOCKS, ClockName
-from docmind_lab.core.labels import label_of
 from docmind_lab.experiments.comparison import compare
 from docmind_lab.workloads import WORKLOADS
 

@@ -17,9 +17,10 @@ from sample_calls import call
 from sample_runs import sample_run
 
 from docmind_lab.alternatives import Cooperative
-from docmind_lab.alternatives.allocation import Equal, LearnedPercentile, Proportional, ReserveFirst, RoleTimes, learn
+from docmind_lab.alternatives.allocation import Equal, LearnedPercentile, Proportional, ReserveFirst
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.analysis.role_times import RoleTimes, role_times
 from docmind_lab.analysis.tables import NAN, to_frame
 from docmind_lab.core.deadlines import Allocation, Deadline, PropagationPolicy, allotted, policy_scope
 from docmind_lab.core.errors import ConfigurationError
@@ -183,7 +184,7 @@ def test_a_roles_time_is_that_of_all_its_visits_in_the_runs_that_called_it() -> 
         call("x", "router", 0.0, 9.0, seen_from="server"),
         call("y", "router", 0.0, 1.5),
     )
-    times = learn(calls, runs)
+    times = role_times(calls, runs)
     assert times.seconds == {"router": (0.5, 1.5), "retrieval": (pytest.approx(0.6),)}
     assert times.mean_s() == {"router": 1.0, "retrieval": pytest.approx(0.6)}
     assert times.percentile_s(50)["router"] == pytest.approx(1.0)
@@ -193,12 +194,12 @@ def test_a_roles_time_is_that_of_all_its_visits_in_the_runs_that_called_it() -> 
 
 def test_a_call_that_hangs_counts_until_the_horizon() -> None:
     calls, runs = training(call("x", "synthesis", 1.0, NAN, outcome="abandoned"))
-    assert learn(calls, runs).seconds == {"synthesis": (9.0,)}
+    assert role_times(calls, runs).seconds == {"synthesis": (9.0,)}
 
 
 def test_nothing_is_learned_from_runs_that_somebody_cut() -> None:
     with pytest.raises(ConfigurationError, match="unguarded"):
-        learn(*training(call("x", "router", 0.0, 0.5), alternative="cooperative"))
+        role_times(*training(call("x", "router", 0.0, 0.5), alternative="cooperative"))
 
 
 def test_seeds_that_taught_an_allocation_cannot_judge_it() -> None:

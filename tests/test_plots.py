@@ -21,8 +21,8 @@ from docmind_lab.analysis import plots
 from docmind_lab.analysis.agreement import agreement
 from docmind_lab.analysis.plots.look import INK, PAPER
 from docmind_lab.analysis.tables import NAN, CallRecord, RunRecord, to_frame
+from docmind_lab.core.catalogue import label_of, offered
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.labels import LETTERS, label_of
 
 NAMES = ("unguarded", "cooperative", "hard_timeout", "async_cancellation", "stop_flag")
 ROLES = ("supervisor", "router", "planner", "retrieval", "synthesis", "validation")
@@ -174,16 +174,15 @@ def _no_figures_left():
 
 
 def test_every_alternative_has_one_colour_of_okabe_and_ito_that_no_other_has():
-    assert list(plots.COLOURS) == list(LETTERS)
+    assert list(plots.COLOURS) == list(offered())
     assert len(set(plots.COLOURS.values())) == len(plots.COLOURS) == 7
     assert set(plots.COLOURS.values()) < OKABE_ITO
 
 
-def test_letters_and_order_are_those_of_the_alternatives_themselves():
+def test_the_catalogue_names_each_class_by_its_level():
     from docmind_lab.alternatives import ALTERNATIVES
 
-    assert {name: LETTERS[name] for name in ALTERNATIVES} == {n: k.letter for n, k in ALTERNATIVES.items()}
-    assert [name for name in LETTERS if name in ALTERNATIVES] == list(ALTERNATIVES)
+    assert {name: kind.name for name, kind in ALTERNATIVES.items()} == {name: name for name in offered()}
 
 
 @pytest.mark.parametrize(
@@ -806,7 +805,7 @@ def test_pairs_without_a_return_are_refused():
 
 def agreement_of_all(_, *, ax=None):
     """The figure of agreement, like the others a function of a study; its own runs have points near and far."""
-    return plots.agreement(both_clocks(1.605, 1.62, 1.9, 2.4, names=tuple(LETTERS)), ax=ax)
+    return plots.agreement(both_clocks(1.605, 1.62, 1.9, 2.4, names=offered()), ax=ax)
 
 
 PLOTS = (plots.timeline, plots.overrun, plots.completion, plots.fault_matrix, agreement_of_all)

@@ -11,13 +11,13 @@ import pytest
 from sample_runs import sample_run, sample_study
 
 import docmind_lab as dl
-from docmind_lab.alternatives.allocation import RoleTimes
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis import findings, statistics
 from docmind_lab.analysis.agreement import agreement
 from docmind_lab.analysis.findings.measured_perf import measures_of
 from docmind_lab.analysis.findings.scorecard_frames import Basis, drawn_seeds, rows_of_options
 from docmind_lab.analysis.latency.profile import QuantileTable
+from docmind_lab.analysis.role_times import RoleTimes
 from docmind_lab.analysis.tables import to_frame
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.lint.findings import Evidence, Finding

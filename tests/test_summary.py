@@ -7,7 +7,7 @@ from sample_runs import LEVELS, MANIFEST, sample_run, study_of
 
 from docmind_lab.analysis.summary import Summary, summarise
 from docmind_lab.analysis.tables import RunRecord
-from docmind_lab.core.labels import label_of
+from docmind_lab.core.catalogue import label_of
 
 
 def summary_of(*records: RunRecord) -> Summary:

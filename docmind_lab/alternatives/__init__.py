@@ -13,7 +13,8 @@ fake_timeout.py         a negative control: enforces nothing, and says that it d
 names.py                alternatives by what people call them
 """
 
-from types import MappingProxyType
+import pkgutil
+from collections.abc import Iterator, Mapping
 
 from docmind_lab.alternatives.async_cancellation import AsyncCancellation
 from docmind_lab.alternatives.base import Alternative, Outcome
@@ -23,18 +24,26 @@ from docmind_lab.alternatives.hybrid import Hybrid
 from docmind_lab.alternatives.native import Native
 from docmind_lab.alternatives.stop_flag import StopFlag
 from docmind_lab.alternatives.unguarded import Unguarded
+from docmind_lab.core.catalogue import CATALOGUE, offered
 
-_IN_ORDER: tuple[type[Alternative], ...] = (
-    Unguarded,
-    Cooperative,
-    HardTimeout,
-    AsyncCancellation,
-    StopFlag,
-    Hybrid,
-    Native,
-)
 
-ALTERNATIVES = MappingProxyType({kind.name: kind for kind in _IN_ORDER})
+class _Offered(Mapping[str, type[Alternative]]):
+    """The catalogue's alternatives by level, each with its class; one that is added to the catalogue is here too."""
+
+    def __getitem__(self, name: str) -> type[Alternative]:
+        if name not in offered():
+            raise KeyError(name)
+        kind: type[Alternative] = pkgutil.resolve_name(CATALOGUE[name].home)
+        return kind
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(offered())
+
+    def __len__(self) -> int:
+        return len(offered())
+
+
+ALTERNATIVES: Mapping[str, type[Alternative]] = _Offered()
 """Level in the tables → class, in the order of the reports."""
 
 __all__ = [

@@ -37,7 +37,6 @@ class AsyncCancellation(Propagation):
     policy: PropagationPolicy = field(default_factory=PropagationPolicy)
 
     name: ClassVar[str] = "async_cancellation"
-    letter: ClassVar[str] = "C"
     node_colour: ClassVar[NodeColour] = "async"
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:

@@ -19,7 +19,7 @@ from docmind_lab.alternatives.bound import seen_from_outside
 from docmind_lab.core.budgets import STOP_REASON_OF, current_meter
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import BudgetError, RunCut
-from docmind_lab.core.outcomes import SPENDING_REASONS, RunOutcome
+from docmind_lab.core.levels import SPENDING_REASONS, RunOutcome
 from docmind_lab.network.recorder import Recorder
 
 INTERRUPT = "__interrupt__"
@@ -58,7 +58,6 @@ class Alternative(Protocol):
     """
 
     name: ClassVar[str]
-    letter: ClassVar[str]
     node_colour: ClassVar[NodeColour]
 
     @property

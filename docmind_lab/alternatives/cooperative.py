@@ -30,7 +30,6 @@ class Cooperative(Propagation):
     propagate: bool = True
 
     name: ClassVar[str] = "cooperative"
-    letter: ClassVar[str] = "A"
     node_colour: ClassVar[NodeColour] = "sync"
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:

@@ -22,7 +22,6 @@ class FakeTimeout:
     """
 
     name: ClassVar[str] = "fake_timeout"
-    letter: ClassVar[str] = "fake"
     propagates: ClassVar[bool] = False
     node_colour: ClassVar[NodeColour] = "sync"
     client_retries: ClassVar[bool] = True

@@ -43,7 +43,6 @@ class HardTimeout(Propagation):
     policy: PropagationPolicy = field(default_factory=PropagationPolicy)
 
     name: ClassVar[str] = "hard_timeout"
-    letter: ClassVar[str] = "B"
     node_colour: ClassVar[NodeColour] = "sync"
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:

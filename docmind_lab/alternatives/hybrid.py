@@ -49,7 +49,6 @@ class Hybrid(Propagation):
     propagate: bool = True
 
     name: ClassVar[str] = "hybrid"
-    letter: ClassVar[str] = "E"
     node_colour: ClassVar[NodeColour] = "async"
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:

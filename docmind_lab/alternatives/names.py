@@ -3,43 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
-from collections.abc import Callable, Sequence
+import pkgutil
+from collections.abc import Sequence
 from typing import Any
 
-from docmind_lab.alternatives import (
-    ALTERNATIVES,
-    Alternative,
-    AsyncCancellation,
-    Cooperative,
-    HardTimeout,
-    Hybrid,
-    Native,
-    StopFlag,
-)
+from docmind_lab.alternatives import ALTERNATIVES, Alternative
 from docmind_lab.alternatives.allocation import Equal, ReserveFirst
-from docmind_lab.alternatives.fake_timeout import FakeTimeout
 from docmind_lab.alternatives.propagation import Propagation
+from docmind_lab.core.catalogue import CATALOGUE, level_and_variant
 from docmind_lab.core.deadlines import PropagationPolicy
 from docmind_lab.core.errors import ConfigurationError
 
-VARIANTS: dict[tuple[str, str], Callable[[], Alternative]] = {
-    ("cooperative", "per_read"): lambda: Cooperative(PropagationPolicy(cap="per_read")),
-    ("cooperative", "equal"): lambda: Cooperative(PropagationPolicy(allocation=Equal())),
-    ("cooperative", "reserve_first"): lambda: Cooperative(PropagationPolicy(allocation=ReserveFirst())),
-    ("cooperative", "unpropagated"): lambda: Cooperative(propagate=False),
-    ("cooperative", "uncommitted"): lambda: Cooperative(PropagationPolicy(commits_cut_agents=False)),
-    ("hard_timeout", "drain"): lambda: HardTimeout(drain_on_timeout=True),
-    ("hard_timeout", "naive"): lambda: HardTimeout(naive=True),
-    ("hard_timeout", "propagate"): lambda: HardTimeout(propagate=True),
-    ("hard_timeout", "streamed"): lambda: HardTimeout(streamed=True),
-    ("async_cancellation", "propagate"): lambda: AsyncCancellation(propagate=True),
-    ("stop_flag", "interrupt"): lambda: StopFlag(interrupt=True),
-    ("stop_flag", "propagate"): lambda: StopFlag(propagate=True),
-    ("hybrid", "unpropagated"): lambda: Hybrid(propagate=False),
-    ("native", "per_step"): lambda: Native(per_step=True),
-    ("native", "propagate"): lambda: Native(propagate=True),
-}
+_ALLOCATIONS = {kind.name: kind for kind in (Equal, ReserveFirst)}
 
 
 def parse_alternatives(
@@ -66,22 +41,16 @@ def parse_alternatives(
 
 
 def _named(text: str) -> Alternative:
-    if text.lower() == FakeTimeout.name:  # a negative control, in no default
-        return FakeTimeout()
-    base, _, variant = text.partition(":")
-    by_letter = {kind.letter.lower(): name for name, kind in ALTERNATIVES.items()}
-    name = by_letter.get(base.lower(), base.lower())
-    if name not in ALTERNATIVES:
-        near = difflib.get_close_matches(name, ALTERNATIVES, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        known = ", ".join(f"{name} ({kind.letter})" for name, kind in ALTERNATIVES.items())
-        raise ConfigurationError(f"unknown alternative {text!r}; {hint}the alternatives are {known}")
-    if not variant:
-        return ALTERNATIVES[name]()
-    if (name, variant) not in VARIANTS:
-        known = ", ".join(f"{base}:{option}" for base, option in VARIANTS)
-        raise ConfigurationError(f"unknown variant {text!r}; the variants are {known}")
-    return VARIANTS[name, variant]()
+    level, variant = level_and_variant(text)
+    options = dict(CATALOGUE[level].variants[variant]) if variant else {}
+    if (allocation := options.get("allocation")) is not None:
+        options["allocation"] = _ALLOCATIONS[allocation]()
+    kind: Any = pkgutil.resolve_name(CATALOGUE[level].home)
+    own = {option.name for option in dataclasses.fields(kind)}
+    of_policy = {name: value for name, value in options.items() if name not in own}
+    policy = {"policy": PropagationPolicy(**of_policy)} if of_policy else {}
+    named: Alternative = kind(**{name: value for name, value in options.items() if name in own}, **policy)
+    return named
 
 
 def _with_retries(alternative: Alternative, retries: int) -> Alternative:

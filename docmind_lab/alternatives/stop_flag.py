@@ -39,7 +39,6 @@ class StopFlag(Propagation):
     policy: PropagationPolicy = field(default_factory=PropagationPolicy)
 
     name: ClassVar[str] = "stop_flag"
-    letter: ClassVar[str] = "D"
     node_colour: ClassVar[NodeColour] = "sync"
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:

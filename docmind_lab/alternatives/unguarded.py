@@ -18,7 +18,6 @@ class Unguarded:
     """
 
     name: ClassVar[str] = "unguarded"
-    letter: ClassVar[str] = "control"
     propagates: ClassVar[bool] = False
     node_colour: ClassVar[NodeColour] = "sync"
     client_retries: ClassVar[bool] = True

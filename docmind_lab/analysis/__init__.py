@@ -4,6 +4,7 @@ tables       runs, calls and events: their columns, and what each means
 cell_store   cells of a study as files; study_folder is the folder they are in
 study        the three tables of a study with its manifest
 conditions, visits   which runs are compared; which agents a run visited
+role_times   how long each agent takes
 statistics   intervals and tests
 findings     what the runs say: choices, recommendations, scorecards
 summary      a study in a table and sentences; run_timeline is one run as lines

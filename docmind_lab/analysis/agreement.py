@@ -16,8 +16,8 @@ from typing import Final, Protocol
 import pandas as pd
 
 from docmind_lab.analysis.statistics.shares import share_interval
+from docmind_lab.core.catalogue import label_of, order_of
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.labels import label_of, order_of
 
 # The three criteria were set before anything was compared, and no constant of the simulation is fitted to them.
 MEAN_ERROR: Final = 0.01

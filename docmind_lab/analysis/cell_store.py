@@ -21,11 +21,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from docmind_lab.analysis.tables import SCHEMA_VERSION, TABLES, typed
+from docmind_lab.analysis.tables import SCHEMA_VERSION, TABLES, RunRows, typed
 from docmind_lab.analysis.tables.files import UNREADABLE, read_arrow, unreadable, write_arrow
 from docmind_lab.core.errors import RecordError
 from docmind_lab.core.whole_files import written_whole
-from docmind_lab.experiments.measurement.run import MeasuredRun
 
 _SUFFIX = ".parquet"
 _VERSION_KEY = b"docmind_lab_schema_version"
@@ -69,7 +68,7 @@ class CellStore:
         """Whether a cell is there."""
         return (self.folder / f"{cell_id}{_SUFFIX}").exists()
 
-    def write(self, cell_id: str, measured: Sequence[MeasuredRun]) -> Path:
+    def write(self, cell_id: str, measured: Sequence[RunRows]) -> Path:
         """Write a cell, in place of one with its id. Raises: OSError as the file system does."""
         # Records are flat, and `asdict` would copy each of their values.
         rows = [

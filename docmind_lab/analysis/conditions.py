@@ -13,7 +13,7 @@ from typing import Any, Final
 import pandas as pd
 
 from docmind_lab.core.budgets import order_of_level
-from docmind_lab.core.labels import label_of, order_of
+from docmind_lab.core.catalogue import label_of, order_of
 
 CONDITION: Final = (
     "decision_timeout_s",

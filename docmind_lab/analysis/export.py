@@ -22,9 +22,9 @@ import pyarrow as pa
 
 from docmind_lab.analysis.study import MANIFEST, Study, require_writable
 from docmind_lab.analysis.tables import TABLES, typed
+from docmind_lab.analysis.tables.dictionary import common_dictionary
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.whole_files import as_json, as_text, written_whole
-from docmind_lab.interfaces.data_dictionary import common_dictionary
 
 if TYPE_CHECKING:
     import duckdb

@@ -16,8 +16,8 @@ from typing import Any
 import pandas as pd
 
 from docmind_lab.analysis.study import Study
+from docmind_lab.core.catalogue import label_of
 from docmind_lab.core.errors import NoSuchRecord
-from docmind_lab.core.labels import label_of
 
 _SHOWN_EVENTS = {
     "returned": "the caller returned",

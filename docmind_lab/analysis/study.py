@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import json
 import os
+import pkgutil
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Final, Protocol
 
 import pandas as pd
 
@@ -18,16 +19,18 @@ from docmind_lab.analysis.findings.contrasts import contrasts
 from docmind_lab.analysis.findings.recommendation import Recommendation, recommend
 from docmind_lab.analysis.findings.scorecard import Scorecard, scorecard
 from docmind_lab.analysis.summary import Summary, summarise
-from docmind_lab.analysis.tables import SCHEMA_VERSION, TABLES, to_frame, typed
+from docmind_lab.analysis.tables import SCHEMA_VERSION, TABLES, RunRows, to_frame, typed
+from docmind_lab.analysis.tables.extra import ExtraTable, not_imported
 from docmind_lab.analysis.tables.files import UNREADABLE, parquet, read_parquet, unreadable
 from docmind_lab.core.errors import ConfigurationError, NoSuchRecord, RecordError
 from docmind_lab.core.whole_files import Write, as_json, written_whole
 
-if TYPE_CHECKING:
-    from docmind_lab.experiments.measurement.run import MeasuredRun
-    from docmind_lab.interfaces.panels import StudyPanel
-
 _DAMAGED = "; take the folder from a copy, or measure the study again into another folder"
+
+# Two methods of a study are the work of packages that stand above it. They are found by name when they are called, so
+# that a study that is only read needs neither the stack nor widgets.
+_SHOW: Final = "docmind_lab.interfaces.panels:show"
+_EXTRA_TABLE: Final = "docmind_lab.workloads:extra_table"
 
 MANIFEST, DESIGN = "manifest.json", "design.json"
 
@@ -48,7 +51,7 @@ class Study:
     trusted_kinds: Collection[str] | None = None
 
     @classmethod
-    def of(cls, measured: Iterable[MeasuredRun], manifest: Mapping[str, Any]) -> Study:
+    def of(cls, measured: Iterable[RunRows], manifest: Mapping[str, Any]) -> Study:
         """The study of measured runs, in the order of their ids, whatever order they ended in."""
         runs = sorted(measured, key=lambda item: item.run.run_id)
         return cls(
@@ -94,10 +97,8 @@ class Study:
         It follows from the three tables; docs/data-dictionary.md says what is in it. Raises: ConfigurationError naming
         the tables there are.
         """
-        # Function-level: workloads come with the whole stack, which a study that is read does not need.
-        from docmind_lab.workloads import extra_table  # noqa: PLC0415
-
-        return extra_table(self._kinds(), name, self.trusted_kinds).derive(self.events, self.runs, self.calls)
+        extra: ExtraTable = pkgutil.resolve_name(_EXTRA_TABLE)(self._kinds(), name, self.trusted_kinds)
+        return extra.derive(self.events, self.runs, self.calls)
 
     def _kinds(self) -> list[str]:
         """Its workloads, as they are imported."""
@@ -107,9 +108,6 @@ class Study:
 
     def _missing_tables(self) -> str:
         """A sentence about workloads whose tables are not there; empty without any."""
-        # Function-level: as in `table`.
-        from docmind_lab.workloads.kinds import not_imported  # noqa: PLC0415
-
         unknown = () if self.trusted_kinds is None else not_imported(self._kinds(), self.trusted_kinds)
         if not unknown:
             return ""
@@ -118,15 +116,12 @@ class Study:
             f"Study.load(..., kinds={list(unknown)!r})"
         )
 
-    def show(self) -> StudyPanel:
+    def show(self) -> Any:
         """The views of the study in a notebook: figures with tables beside them, runs, calls.
 
         Raises: ConfigurationError without the extra "notebooks".
         """
-        # Function-level: widgets are an extra, and slow to import.
-        from docmind_lab.interfaces.panels import show  # noqa: PLC0415
-
-        return show(self)
+        return pkgutil.resolve_name(_SHOW)(self)
 
     def report(self) -> str:
         """Table, one sentence for each alternative, and what to choose, as Markdown."""

@@ -21,11 +21,10 @@ from typing import Any
 
 from docmind_lab.analysis.cell_store import CellStore
 from docmind_lab.analysis.study import DESIGN, MANIFEST, Study, files_of, require_writable
-from docmind_lab.analysis.tables import SCHEMA_VERSION, TABLES
+from docmind_lab.analysis.tables import SCHEMA_VERSION, TABLES, RunRows
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.whole_files import Write, as_json, written_whole
-from docmind_lab.experiments.measurement.run import MeasuredRun
 
 CELLS = "cells"
 _DAMAGED = "; take the folder from a copy, or measure the study again into another folder"
@@ -115,7 +114,7 @@ class StudyFolder:
         self._claims[cell_id] = descriptor
         return True
 
-    def keep(self, cell_id: str, measured: Sequence[MeasuredRun]) -> None:
+    def keep(self, cell_id: str, measured: Sequence[RunRows]) -> None:
         """Write a finished cell. Raises: RecordError when it cannot be; the others are intact."""
         try:
             self.store.write(cell_id, measured)

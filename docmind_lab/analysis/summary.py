@@ -12,17 +12,17 @@ import pandas as pd
 
 from docmind_lab.analysis.conditions import by_condition, varying, with_arms
 from docmind_lab.analysis.findings.advice import advice_of
+from docmind_lab.analysis.findings.assumptions import LOWER_BOUND
 from docmind_lab.analysis.findings.choice import overran
 from docmind_lab.analysis.findings.enough import enough_of
 from docmind_lab.analysis.findings.held import HELD_WITHIN_S
 from docmind_lab.analysis.findings.measured_perf import CONTROL
-from docmind_lab.analysis.findings.prices import PRICES
 from docmind_lab.analysis.findings.recommendation import recommend
 from docmind_lab.analysis.findings.second_budgets import is_budgeted, levels_in_words, spending_of
 from docmind_lab.analysis.findings.tables import counted, duration, joined, one_line
 from docmind_lab.analysis.statistics import share_interval
 from docmind_lab.core.budgets import NO_BUDGETS
-from docmind_lab.experiments.recordings.account import LOWER_BOUND
+from docmind_lab.core.catalogue import CATALOGUE
 
 _SHARE = ("share", "low", "high")
 
@@ -340,8 +340,9 @@ def _number(value: float, digits: int, absent: str = "–") -> str:
 def _sentence(row: Mapping[str, Any]) -> str:
     """What happened to the callers, what went on afterwards, and what the alternative asks for."""
     parts = [_callers(row), *([row["spending"]] if row["spending"] else []), *_afterwards(row)]
-    if row["alternative"] in PRICES:
-        parts.append(f"the price: {PRICES[row['alternative']]}")
+    entry = CATALOGUE.get(row["alternative"])
+    if entry is not None and entry.price:
+        parts.append(f"the price: {entry.price}")
     return f"{one_line(row['label'])}: {'; '.join(parts)}."
 
 
@@ -388,13 +389,9 @@ def _afterwards(row: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _why_it_went_on(row: Mapping[str, Any]) -> str:
-    by_construction = {
-        "unguarded": "nobody enforces anything",
-        "hard_timeout": "the graph does not know that its caller has left",
-        "stop_flag": "the flag is looked at between steps only",
-    }
-    if row["alternative"] in by_construction:
-        return by_construction[row["alternative"]]
+    entry = CATALOGUE.get(row["alternative"])
+    if entry is not None and entry.why_work_goes_on:
+        return entry.why_work_goes_on
     if row["work_overrun_worst_s"] <= HELD_WITHIN_S:
         return "on the way as the deadline fell, and over within moments"
     return "docmind-lab doctor --graph tells which node, docmind-lab show which call"

@@ -5,8 +5,8 @@ settings       DOCMIND_ environment variables; which endpoints may be reached
 deadlines      a deadline, and how it reaches a call
 budgets        tokens, calls and cost of a run
 clock          the protocol of a clock; wall_clock is real time; charges are CPU seconds that virtual time adds
-outcomes       the ways that runs and calls end
-labels         what people call the alternatives, and their order
+levels         the values that levels of tables may take
+catalogue      the alternatives, one row each: names, letters, colours, prices, variants
 randomness     draws by key
 addresses      addresses of endpoints, checked and without credentials
 whole_files    files that are there whole or not at all

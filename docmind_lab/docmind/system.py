@@ -23,6 +23,7 @@ from docmind_lab.alternatives.bound import bound
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.addresses import displayed
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError, EndpointRefused, ServiceError
+from docmind_lab.core.levels import SUPERVISOR_ROLE
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.documents import Library, LibraryPlace, load_project_docs, open_library
 from docmind_lab.docmind.graphs import (
@@ -36,7 +37,7 @@ from docmind_lab.docmind.graphs import (
 from docmind_lab.docmind.graphs.colours import MODELS, Colour
 from docmind_lab.docmind.graphs.model_calls import ModelCalls
 from docmind_lab.docmind.graphs.observer import RunCallbacks
-from docmind_lab.docmind.graphs.roles import ANSWERING_AGENT, SUPERVISOR_ROLE, role_middleware
+from docmind_lab.docmind.graphs.roles import ANSWERING_AGENT, role_middleware
 from docmind_lab.docmind.retrieval import Chunk, SearchIndex, load_language_reference
 from docmind_lab.docmind.retrieval.corpus import language_references
 from docmind_lab.docmind.retrieval.injection import ROUTER_ROLE

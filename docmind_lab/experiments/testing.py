@@ -14,7 +14,7 @@ from typing import Any
 
 from docmind_lab.analysis.findings.held import HELD_WITHIN_S
 from docmind_lab.core.deadlines import DEADLINE_KEY
-from docmind_lab.experiments.lint import ALTERNATIVES, LintReport, lint_graph
+from docmind_lab.experiments.lint import LintReport, lint_graph
 from docmind_lab.experiments.lint.report import summary_of
 from docmind_lab.workloads.own import Inputs
 
@@ -27,7 +27,7 @@ def assert_keeps_deadline(
     *,
     decision_timeout_s: float,
     slack_s: float = HELD_WITHIN_S,
-    alternatives: str = ALTERNATIVES,
+    alternatives: str | None = None,
     deadline_key: str = DEADLINE_KEY,
     profile: str = "typical",
     seed: int = 7,

@@ -11,7 +11,7 @@ import json
 import math
 import threading
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -248,3 +248,13 @@ def recording(recorder: Recorder) -> Iterator[Recorder]:
             yield recorder
     finally:
         _recorder.reset(token)
+
+
+def time_outside(calls: Iterable[tuple[float, float]], until_s: float) -> float:
+    """Seconds up to `until_s` in which no call was under way. calls: (start, end), seconds since the run's start."""
+    covered_s, reached_s = 0.0, 0.0
+    for begun_at_s, ended_at_s in sorted(calls):
+        ended_at_s = min(ended_at_s, until_s)
+        covered_s += max(0.0, ended_at_s - max(begun_at_s, reached_s))
+        reached_s = max(reached_s, ended_at_s)
+    return until_s - covered_s

@@ -12,15 +12,13 @@ more of it than this.
 from __future__ import annotations
 
 import importlib
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol, Self
 
-import pandas as pd
-
-from docmind_lab.analysis.tables import Column
+from docmind_lab.alternatives.base import Outcome, Runnable
+from docmind_lab.analysis.tables.extra import ELSEWHERE, ExtraTable, not_imported
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
@@ -28,7 +26,7 @@ from docmind_lab.docmind.documents import LibraryPlace
 from docmind_lab.docmind.graphs.colours import Colour
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.docmind.system import Corpus, named_corpus
-from docmind_lab.experiments.measurement.run import Workload
+from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.workloads.retries import RetriesOf, of_alternative
 
@@ -51,7 +49,33 @@ OWN_PREFIX = "own:"
 # Those that need an extra of their own name.
 _EXTRAS = frozenset({"peers"})
 
-_ELSEWHERE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+class Workload(Protocol):
+    """A system under a deadline."""
+
+    name: str
+
+    def runnable(self, recorder: Recorder) -> Runnable:
+        """The graph, observed by this recorder."""
+        ...
+
+    def inputs(self, question: Question) -> dict[str, Any]:
+        """The graph's input for a question."""
+        ...
+
+    def scores(self, question: Question, outcome: Outcome) -> tuple[float, float]:
+        """Source recall and answer score."""
+        ...
+
+    def coloured(self, node_colour: Colour) -> Self:
+        """The same system with nodes of this colour; see `graphs/colours.py`."""
+        ...
+
+    def forget(self, run_id: str) -> None:
+        """Drop what is kept of a run."""
+
+    def close(self) -> None:
+        """Close the clients."""
 
 
 @dataclass(frozen=True)
@@ -73,19 +97,6 @@ class Surroundings:
     def searched(self) -> Corpus:
         """The corpus itself. Raises: as `named_corpus`."""
         return self.corpus if isinstance(self.corpus, Corpus) else named_corpus(self.corpus)
-
-
-@dataclass(frozen=True)
-class ExtraTable:
-    """A table that a workload has beside the three.
-
-    columns: in order. derive: (events, runs, calls) of a study → the table's frame, from these alone.
-    """
-
-    name: str
-    meaning: str
-    columns: tuple[Column, ...]
-    derive: Callable[[pd.DataFrame, pd.DataFrame, pd.DataFrame], pd.DataFrame]
 
 
 @dataclass(frozen=True)
@@ -139,27 +150,13 @@ def workload_kind(name: str) -> WorkloadKind:
         from docmind_lab.workloads.own import own_kind  # noqa: PLC0415
 
         return own_kind(name)
-    if not _ELSEWHERE.fullmatch(name):
+    if not ELSEWHERE.fullmatch(name):
         known = ", ".join(WORKLOADS)
         raise ConfigurationError(
             f"unknown workload {name!r}; the workloads are {known}, or module:ATTRIBUTE for another"
         )
     module, _, attribute = name.partition(":")
     return _kind_in(name, module, attribute)
-
-
-def not_imported(names: Iterable[str], trusted: Collection[str] | None) -> tuple[str, ...]:
-    """The workloads of other packages whose modules may not be imported, in order.
-
-    Importing a module runs its code, and the names come from data, such as a manifest.
-
-    Args:
-        names: Workloads, as a manifest names them.
-        trusted: Workloads of other packages that may be imported; None for all.
-    """
-    if trusted is None:
-        return ()
-    return tuple(name for name in names if _ELSEWHERE.fullmatch(name) and name not in trusted)
 
 
 def extra_table(names: Iterable[str], table: str, trusted: Collection[str] | None = None) -> ExtraTable:

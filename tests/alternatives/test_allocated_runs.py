@@ -8,8 +8,9 @@ import pytest
 from virtual_runs import VirtualRuns
 
 from docmind_lab.alternatives import Alternative, Cooperative, HardTimeout, Hybrid, Unguarded
-from docmind_lab.alternatives.allocation import Equal, LearnedPercentile, Proportional, ReserveFirst, learn
+from docmind_lab.alternatives.allocation import Equal, LearnedPercentile, Proportional, ReserveFirst
 from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.analysis.role_times import role_times
 from docmind_lab.analysis.tables import to_frame
 from docmind_lab.core.deadlines import Allocation, PropagationPolicy
 from docmind_lab.experiments.comparison import Comparison
@@ -102,7 +103,7 @@ def test_the_allocators_are_compared_on_seeds_that_they_have_not_seen(virtual_ru
         return [virtual_runs.system.measure(order, options) for order in comparison.orders()]
 
     taught = study(1007, Unguarded())
-    times = learn(
+    times = role_times(
         to_frame("calls", [call for run in taught for call in run.calls]), to_frame("runs", [r.run for r in taught])
     )
     times.require_other_seeds(range(7, 7 + runs))

@@ -12,8 +12,8 @@ from docmind_lab.alternatives import ALTERNATIVES, Alternative, Cooperative, Har
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.alternatives.propagation import Propagation
+from docmind_lab.core.catalogue import label_of
 from docmind_lab.core.deadlines import PropagationPolicy
-from docmind_lab.core.labels import label_of
 from docmind_lab.workloads.retries import of_alternative
 
 PROPAGATED = ("A", "B:propagate", "C:propagate", "D:propagate", "E", "F:propagate")

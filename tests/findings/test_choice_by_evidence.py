@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 from sample_runs import sample_run, study_of
 
-from docmind_lab.analysis.findings.choice import FEWEST_PAIRS, Choice, choose, is_mistake
+from docmind_lab.analysis.findings.choice import FEWEST_PAIRS, Choice, choose
 from docmind_lab.analysis.summary import summarise
 from docmind_lab.analysis.tables import RunRecord
+from docmind_lab.core.catalogue import is_mistake
 
 A, B, C = "A  cooperative", "B  hard timeout", "C  async cancellation"
 

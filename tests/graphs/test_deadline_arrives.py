@@ -42,9 +42,10 @@ from langgraph.types import Command
 from docmind_lab.alternatives import Cooperative, Unguarded
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, PropagationPolicy, policy_scope
 from docmind_lab.core.errors import BudgetRefused, DeadlineError
+from docmind_lab.core.levels import ROLES, SUPERVISOR_ROLE
 from docmind_lab.docmind.graphs import MultiAgentGraphState, SupervisorBuildParams
 from docmind_lab.docmind.graphs.model_calls import ModelCalls
-from docmind_lab.docmind.graphs.roles import ROLES, SUPERVISOR_ROLE, role_middleware, role_tools
+from docmind_lab.docmind.graphs.roles import role_middleware, role_tools
 from docmind_lab.docmind.retrieval.tool import RetrievalResources
 from docmind_lab.network.recorder import recording
 

@@ -10,10 +10,12 @@ from typing import Any
 import pandas as pd
 import pytest
 import traitlets
+from eighth_alternative import ROW, Eighth
 from ipywidgets.widgets.widget import _instances
 from scripted_runs import PATIENCE_S, SMALL, Scripted, measured_of
 
 from docmind_lab.analysis.study import Study
+from docmind_lab.core.catalogue import CATALOGUE
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
@@ -126,6 +128,14 @@ def test_what_code_has_set_is_not_moved_to_the_nearest_step_of_the_slider(make: 
     assert panel.decision_timeout_s == 8.0
     panel.controls.slider.value = 10**0.92
     assert panel.decision_timeout_s == 8.32
+
+
+def test_an_alternative_that_was_added_to_the_catalogue_has_a_checkbox(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(CATALOGUE, Eighth.name, ROW)
+    panel = make()
+    assert panel.controls.boxes["H"].description == "H eighth"
 
 
 def test_checkboxes_choose_alternatives_and_a_variant_gets_one(make: Any) -> None:

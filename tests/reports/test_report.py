@@ -16,10 +16,11 @@ from bs4 import BeautifulSoup
 from matplotlib.axes import Axes
 from sample_runs import LEVELS, MANIFEST, sample_run, study_of
 
+from docmind_lab.analysis.plots.files import save_study
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.tables import CallRecord, to_frame
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.interfaces.reports import Report, build_report, figures, save_study, write_report
+from docmind_lab.interfaces.reports import Report, build_report, figures, write_report
 from docmind_lab.interfaces.reports.as_json import as_json
 from docmind_lab.interfaces.reports.build import _advice
 from docmind_lab.interfaces.reports.html import as_html

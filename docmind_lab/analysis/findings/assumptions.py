@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import pandas as pd
 
 from docmind_lab.analysis.findings.tables import joined, one_line
 from docmind_lab.analysis.latency.dependence import base_name, correlation_in, without_correlation
 from docmind_lab.analysis.latency.sessions import fit_correlation
-from docmind_lab.experiments.recordings.recording import RECORDED
+from docmind_lab.core.levels import RECORDED
+
+LOWER_BOUND: Final = (
+    "drew a length beyond what the recording could observe and never end, so shares answered in time are lower bounds, "
+    "and overruns and late work may be shorter in truth: record with a longer deadline to know"
+)
+"""How draws beyond what was observed bias a replay, after their number."""
 
 
 def is_replay(runs: pd.DataFrame) -> bool:

@@ -14,7 +14,6 @@ that is truly best is dropped by chance in at most 2.5 % of studies for each mea
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,11 +26,11 @@ from scipy import stats
 
 from docmind_lab.analysis.conditions import with_arms
 from docmind_lab.analysis.findings.held import HELD_WITHIN_S
-from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.findings.second_budgets import spending_of
 from docmind_lab.analysis.statistics import Interval, share_interval
 from docmind_lab.analysis.statistics.incidence import Floats
 from docmind_lab.analysis.statistics.sparse import adjusted_paired_interval, few_differ, student_interval
+from docmind_lab.core.catalogue import is_mistake
 
 FEWEST_PAIRS: Final = 12
 """With fewer runs of each arm nothing is told apart: the intervals are tested from 12 pairs on."""
@@ -162,13 +161,6 @@ class _Arm:
         """The places of the seeds that both met, in each."""
         _, mine, theirs = np.intersect1d(self.seeds, other.seeds, return_indices=True)
         return mine, theirs
-
-
-def is_mistake(alternative: str, options: str) -> bool:
-    """Whether it is one of the documented mistakes and controls, which are measured but never recommended."""
-    chosen = json.loads(options)
-    naive = chosen.get("naive") or chosen.get("per_step") or chosen.get("cap") == "per_read"
-    return bool(naive) or alternative in (CONTROL, "fake_timeout")
 
 
 def choose(runs: pd.DataFrame) -> Choice:

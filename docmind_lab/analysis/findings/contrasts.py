@@ -25,6 +25,7 @@ from docmind_lab.analysis.statistics import (
     paired_share_difference,
     values_of,
 )
+from docmind_lab.core.catalogue import level_and_variant, options_of
 from docmind_lab.core.errors import ConfigurationError
 
 # A corrected p value is at best (resamples + 1)⁻¹ × the number of comparisons: enough for a hundred at the 5 % level.
@@ -94,17 +95,13 @@ def _reference_arm(named: pd.DataFrame, reference: str) -> str:
     arms = list(named["arm"].cat.categories)
     if reference in arms:
         return reference
-    # Function-level: the stack takes seconds to import, and tables need none of it.
-    from docmind_lab.alternatives.base import options_json  # noqa: PLC0415
-    from docmind_lab.alternatives.names import parse_alternatives  # noqa: PLC0415
-
     known = " or ".join(repr(one_line(arm)) for arm in arms)
     try:
-        (alternative,) = parse_alternatives([reference])
+        level, variant = level_and_variant(reference)
     except ConfigurationError as error:
         raise ConfigurationError(f"reference: {error}") from error
-    fits = (named["alternative"].astype("str") == alternative.name) & (
-        named["alternative_options"].astype("str") == options_json(alternative)
+    fits = (named["alternative"].astype("str") == level) & (
+        named["alternative_options"].astype("str") == options_of(level, variant)
     )
     found = list(dict.fromkeys(named.loc[fits, "arm"].astype("str")))
     if len(found) != 1:

@@ -24,7 +24,6 @@ from scipy import stats
 
 from docmind_lab.analysis.conditions import varying, with_arms
 from docmind_lab.analysis.findings.assumptions import is_replay
-from docmind_lab.analysis.findings.choice import is_mistake
 from docmind_lab.analysis.findings.recommendation_words import Words, words_of
 from docmind_lab.analysis.findings.second_budgets import ordered_levels, spending_of
 from docmind_lab.analysis.statistics import (
@@ -34,6 +33,7 @@ from docmind_lab.analysis.statistics import (
     runs_needed_for_share,
     share_interval,
 )
+from docmind_lab.core.catalogue import is_mistake
 from docmind_lab.core.errors import ConfigurationError
 
 VERDICTS: Final = ("reached", "too few runs", "not shown", "not known", "below")

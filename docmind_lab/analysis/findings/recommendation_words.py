@@ -13,9 +13,9 @@ import pandas as pd
 from docmind_lab.analysis.conditions import with_arms
 from docmind_lab.analysis.findings.assumptions import assumptions_of
 from docmind_lab.analysis.findings.choice import Choice, choose
-from docmind_lab.analysis.findings.prices import PRICES, settings_to_paste
 from docmind_lab.analysis.findings.second_budgets import second_budget_in_words
 from docmind_lab.analysis.findings.tables import counted, duration, joined, one_line, percent
+from docmind_lab.core.catalogue import CATALOGUE, settings_to_paste
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,9 @@ def _costs(row: Any) -> str:
     else:
         tokens = f" and {row['late_tokens']:.0f} tokens" if row["late_tokens"] >= 0.5 else ""
         parts.append(f"after the deadline servers were busy for {row['late_server_s']:.2f} s{tokens} a run")
-    if row["alternative"] in PRICES:
-        parts.append(f"the price: {PRICES[row['alternative']]}")
+    entry = CATALOGUE.get(row["alternative"])
+    if entry is not None and entry.price:
+        parts.append(f"the price: {entry.price}")
     return "; ".join(parts)
 
 

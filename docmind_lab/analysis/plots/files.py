@@ -16,8 +16,9 @@ from docmind_lab.analysis.plots.lanes import lanes_frame, timeline_frame
 from docmind_lab.analysis.plots.overruns import overrun, overrun_frame, overrun_size
 from docmind_lab.analysis.plots.selection import StudyTables
 from docmind_lab.analysis.plots.timelines import timeline, timeline_size
+from docmind_lab.analysis.study import Study
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.whole_files import as_bytes, written_whole
+from docmind_lab.core.whole_files import as_bytes, as_text, written_whole
 
 _DOTS_PER_INCH = 150
 _LOAD_SIZE = (9.0, 5.0)
@@ -80,3 +81,14 @@ def _png(ax: Axes) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=_DOTS_PER_INCH, facecolor=figure.get_facecolor())
     return buffer.getvalue()
+
+
+def save_study(study: Study, directory: str | os.PathLike[str]) -> Path:
+    """Write runs, calls and events (.parquet), manifest.json, timeline.png, overrun.png and summary.md.
+
+    Raises: ConfigurationError when the folder cannot be written or holds a study already.
+    """
+    folder = study.save(directory)
+    save_figures(study, folder)
+    written_whole(folder / "summary.md", as_text(study.report()))
+    return folder

@@ -16,18 +16,9 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.transforms import ScaledTranslation
 
-# Okabe and Ito, Color Universal Design (2008). Their yellow is left out: it cannot be seen on white.
-COLOURS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "unguarded": "#000000",
-        "cooperative": "#0072B2",
-        "hard_timeout": "#D55E00",
-        "async_cancellation": "#009E73",
-        "stop_flag": "#E69F00",
-        "hybrid": "#CC79A7",
-        "native": "#56B4E9",
-    }
-)
+from docmind_lab.core.catalogue import CATALOGUE, offered
+
+COLOURS: Final[Mapping[str, str]] = MappingProxyType({name: CATALOGUE[name].colour for name in offered()})
 """Colour of each alternative, safe for the colour-blind and the same in every figure."""
 
 OTHER_COLOUR: Final = "#7A7A7A"
@@ -40,7 +31,7 @@ _LEGEND_BELOW_IN = 0.48  # below tick labels and the label of the axis, whatever
 
 def colour_of(alternative: str) -> str:
     """The colour of an alternative; one grey for those that are not ours."""
-    return COLOURS.get(alternative, OTHER_COLOUR)
+    return CATALOGUE[alternative].colour if alternative in CATALOGUE else OTHER_COLOUR
 
 
 def seconds_text(value_s: float) -> str:

@@ -9,8 +9,8 @@ import pandas as pd
 
 from docmind_lab.analysis.conditions import CONDITION
 from docmind_lab.core.budgets import NO_BUDGETS, order_of_level
+from docmind_lab.core.catalogue import label_of, rank_of
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.labels import label_of, rank_of
 
 
 class StudyTables(Protocol):

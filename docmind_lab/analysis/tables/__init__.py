@@ -16,8 +16,8 @@ frames.py    the tables as DataFrames
 from docmind_lab.analysis.tables.columns import ALTERNATIVE, RUN_ID, STUDY_ID, TABLES, Column, Kind
 from docmind_lab.analysis.tables.events import EVENTS
 from docmind_lab.analysis.tables.frames import concatenated, positive_part, to_frame, typed, typed_rows
-from docmind_lab.analysis.tables.rows import CallRecord, EventRecord, RunRecord
-from docmind_lab.core.outcomes import (
+from docmind_lab.analysis.tables.rows import CallRecord, EventRecord, RunRecord, RunRows
+from docmind_lab.core.levels import (
     CALL_OUTCOMES,
     NAN,
     RUN_OUTCOMES,
@@ -49,6 +49,7 @@ __all__ = [
     "Kind",
     "RunOutcome",
     "RunRecord",
+    "RunRows",
     "concatenated",
     "positive_part",
     "to_frame",

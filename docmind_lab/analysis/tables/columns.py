@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from docmind_lab.analysis.tables.rows import CallRecord, EventRecord, RunRecord
-from docmind_lab.core.outcomes import CALL_OUTCOMES, NAN, RUN_OUTCOMES, STOP_REASONS
+from docmind_lab.core.levels import CALL_OUTCOMES, NAN, RUN_OUTCOMES, STOP_REASONS
 
 Kind = Literal["text", "level", "float", "int", "bool", "maybe_bool"]
 DTYPES: Final[Mapping[str, str]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from docmind_lab.core.outcomes import NAN, CallOutcome, RunOutcome
+from docmind_lab.core.levels import NAN, CallOutcome, RunOutcome
 
 
 @dataclass(frozen=True)
@@ -106,3 +106,12 @@ class RunRecord:
     error_type: str = ""
     error_node: str = ""
     faulted_calls: float = NAN
+
+
+@dataclass(frozen=True)
+class RunRows:
+    """The rows of one run in the three tables."""
+
+    run: RunRecord
+    calls: tuple[CallRecord, ...]
+    events: tuple[EventRecord, ...]

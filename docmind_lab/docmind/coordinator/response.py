@@ -9,9 +9,8 @@ from html import escape
 from typing import Any
 
 from docmind_lab.alternatives.base import Outcome
-from docmind_lab.core.outcomes import TIMEOUT_REASONS
-from docmind_lab.experiments.measurement.derive import time_outside
-from docmind_lab.network.recorder import Recorder
+from docmind_lab.core.levels import TIMEOUT_REASONS
+from docmind_lab.network.recorder import Recorder, time_outside
 
 THREAD_BUSY = "thread_busy"
 """Stop reason of a question whose turn on its thread did not come in time."""

@@ -16,6 +16,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 from pydantic import Field
 
+from docmind_lab.core.levels import ROLES
 from docmind_lab.docmind.graphs.colours import Colour, coloured_tool
 from docmind_lab.docmind.graphs.history import TrimHistory
 from docmind_lab.docmind.graphs.model_calls import ModelCalls
@@ -23,8 +24,6 @@ from docmind_lab.docmind.graphs.state import MultiAgentGraphState
 from docmind_lab.docmind.retrieval.tool import RetrievalResources, Strategy, create_retrieve_documents
 from docmind_lab.docmind.runtime_tools import runtime_tool
 
-ROLES = ("router", "planner", "retrieval", "synthesis", "validation")
-SUPERVISOR_ROLE = "supervisor"
 ANSWERING_AGENT = "synthesis_agent"
 
 SUPERVISOR_PROMPT = """You are the supervisor of DocMind, a system that answers questions from documents.

@@ -17,10 +17,9 @@ from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.asked import UNSAID_CORPUS, UNSAID_SEED, UNSAID_WORKLOAD, Asked
 from docmind_lab.experiments.comparison.asking import comparison_of
-from docmind_lab.experiments.comparison.run import Progress, Watch, run_comparison
+from docmind_lab.experiments.comparison.run import Progress, RunListener, Watch, run_comparison
 from docmind_lab.experiments.comparison.sending import asks_live_endpoints, expected_to_send
 from docmind_lab.experiments.recordings.choices import Kept
-from docmind_lab.interfaces.telemetry import Telemetry
 from docmind_lab.services.faults import Fault
 from docmind_lab.workloads.own import Inputs, Services
 
@@ -61,7 +60,7 @@ def compare(
     max_requests: int | None = None,
     max_tokens: int | None = None,
     before_sending: BeforeSending | None = None,
-    telemetry: Telemetry | None = None,
+    telemetry: RunListener | None = None,
 ) -> Study:
     """The same questions under every alternative.
 

@@ -9,16 +9,18 @@ from typing import Any
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.base import options_json
-from docmind_lab.alternatives.names import VARIANTS, parse_alternatives
+from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.budgets import Budget, Price
+from docmind_lab.core.catalogue import CATALOGUE
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.levels import RECORDED
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.asked import UNSAID_SEED, UNSAID_WORKLOAD, Asked
 from docmind_lab.experiments.comparison.design import RUN_SEEDS, Comparison
 from docmind_lab.experiments.comparison.documents import Documents, documents_of
-from docmind_lab.experiments.recordings.recording import RECORDED, Recording
+from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.services.faults import Fault
 from docmind_lab.workloads.kinds import OWN_PREFIX, WORKLOADS
 
@@ -127,7 +129,8 @@ def _recorded_alternatives(design: Mapping[str, Any], settings: Settings) -> tup
 
 
 def _alternative(name: str, options: Mapping[str, Any], settings: Settings) -> Alternative:
-    labels = [name, *(f"{base}:{variant}" for base, variant in VARIANTS if base == name)]
+    variants = CATALOGUE[name].variants if name in CATALOGUE else ()
+    labels = [name, *(f"{name}:{variant}" for variant in variants)]
     for label in labels:
         for retries in (settings.agents.max_retries, options.get("retries", 1)):
             (found,) = parse_alternatives([label], budgeted_retries=retries)

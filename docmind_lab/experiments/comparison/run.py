@@ -6,9 +6,9 @@ import contextlib
 import dataclasses
 import os
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pandas as pd
 
@@ -25,7 +25,6 @@ from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.recordings.account import account_of
 from docmind_lab.experiments.recordings.choices import NOTHING_KEPT, Kept, Wire
 from docmind_lab.experiments.recordings.recording import Recording
-from docmind_lab.interfaces.telemetry import Telemetry
 from docmind_lab.workloads.kinds import systems_said
 
 Progress = Callable[[int, int], None]
@@ -38,6 +37,18 @@ CELLS = "cells"
 """Where the finished cells of a comparison are while it goes on; its tables take their place."""
 
 
+class RunListener(Protocol):
+    """Who is told of measured runs when all are done: `docmind_lab.telemetry.Telemetry`."""
+
+    def check(self, settings: Settings) -> None:
+        """Return if it can be told. Called before the first run. Raises: ConfigurationError, EndpointRefused."""
+        ...
+
+    def tell(self, measured: Sequence[MeasuredRun], manifest: Mapping[str, Any]) -> None:
+        """Take the runs and the manifest of their study; never raises."""
+        ...
+
+
 def run_comparison(
     comparison: Comparison,
     settings: Settings,
@@ -47,7 +58,7 @@ def run_comparison(
     progress: Progress | None = None,
     watch: Watch | None = None,
     kept: Kept = NOTHING_KEPT,
-    telemetry: Telemetry | None = None,
+    telemetry: RunListener | None = None,
 ) -> Study:
     """The comparison as a study; arguments as those of `compare`.
 
@@ -87,7 +98,7 @@ def run_comparison(
         study = dataclasses.replace(study, manifest={**study.manifest, "replayed_calls": account.to_dict()})
     if folder is not None and measured:
         # Function-level: drawing is slow to import and not needed to measure.
-        from docmind_lab.interfaces.reports.folder import save_study  # noqa: PLC0415
+        from docmind_lab.analysis.plots.files import save_study  # noqa: PLC0415
 
         save_study(study, folder)
         CellStore(folder / CELLS).remove()

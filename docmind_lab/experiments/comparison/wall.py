@@ -14,12 +14,13 @@ from docmind_lab.alternatives import AsyncCancellation, Cooperative
 from docmind_lab.analysis.manifest import MachineUse
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.design import Comparison
-from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, Workload, measure
+from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
 from docmind_lab.experiments.recordings.caps import CapReached
 from docmind_lab.network.endpoints import require_endpoints
 from docmind_lab.network.taps import Tap, tapped
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
 from docmind_lab.workloads import Surroundings
+from docmind_lab.workloads.kinds import Workload
 
 # Long enough for the first use of every code path, short enough not to be noticed.
 _WARM_UP_S = 3.0

@@ -14,7 +14,7 @@ run.py         lint_graph
 
 from docmind_lab.experiments.lint.facts import NodeFacts
 from docmind_lab.experiments.lint.findings import Evidence, Finding
-from docmind_lab.experiments.lint.run import ALTERNATIVES, lint_graph
+from docmind_lab.experiments.lint.run import lint_graph
 from docmind_lab.experiments.lint.verdict import LintReport, Verdict
 
-__all__ = ["ALTERNATIVES", "Evidence", "Finding", "LintReport", "NodeFacts", "Verdict", "lint_graph"]
+__all__ = ["Evidence", "Finding", "LintReport", "NodeFacts", "Verdict", "lint_graph"]

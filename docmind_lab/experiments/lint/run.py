@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from docmind_lab.analysis.findings.held import HELD_WITHIN_S
+from docmind_lab.core.catalogue import CATALOGUE, offered
 from docmind_lab.core.deadlines import DEADLINE_KEY, require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.lint.findings import Evidence, Findings, of_facts, of_overruns
@@ -19,9 +20,6 @@ from docmind_lab.workloads.own import Inputs
 from docmind_lab.workloads.own.inputs import input_keys
 from docmind_lab.workloads.own.reference import compiled, load_graph
 
-ALTERNATIVES = "A,A:per_read,B,C,D,E,F"
-"""Those that are asked when none are named: every way to enforce a deadline, and the cap that most clients have."""
-
 Progress = Callable[[int, int], None]
 
 
@@ -31,7 +29,7 @@ def lint_graph(
     *,
     decision_timeout_s: float = 20.0,
     slack_s: float = HELD_WITHIN_S,
-    alternatives: str = ALTERNATIVES,
+    alternatives: str | None = None,
     deadline_key: str = DEADLINE_KEY,
     profile: str = "typical",
     seed: int = 7,
@@ -40,7 +38,8 @@ def lint_graph(
     """Which alternatives keep the deadline on a graph, per node what stands in the way, each by a measured run.
 
     graph, inputs, deadline_key: as `compare` takes them. decision_timeout_s: the budget. slack_s: how much later the
-    caller may be back, and the last work be over. alternatives: those in question. profile, seed: of the simulated
+    caller may be back, and the last work be over. alternatives: those in question; None for every
+    way to enforce a deadline, and the cap for each read that most clients have. profile, seed: of the simulated
     services. progress: called with (done, all) runs under a deadline.
 
     Raises: ConfigurationError for a value that cannot be used; NotSimulated for a graph that leaves virtual time,
@@ -51,9 +50,10 @@ def lint_graph(
         raise ConfigurationError(f"slack_s must be 0 or more finite seconds, not {slack_s!r}")
     made = load_graph(graph) if isinstance(graph, str) else compiled(graph, getattr(graph, "__name__", "") or "graph")
     shown = graph if isinstance(graph, str) else made.get_name()
+    alternatives = _all_that_enforce() if alternatives is None else alternatives
     names = [name.strip() for name in alternatives.split(",") if name.strip()]
     if not names:
-        raise ConfigurationError(f"alternatives: name at least one of {ALTERNATIVES}")
+        raise ConfigurationError(f"alternatives: name at least one of {_all_that_enforce()}")
     bench = Bench(
         graph if isinstance(graph, str) else made, inputs, deadline_key=deadline_key, profile=profile, seed=seed
     )
@@ -71,6 +71,16 @@ def lint_graph(
         bench.close()
     nodes = tuple(probed.facts.values())
     return LintReport(shown, decision_timeout_s, slack_s, nodes, findings.all(), verdicts, tuple(overruns))
+
+
+def _all_that_enforce() -> str:
+    names = []
+    for level in offered():
+        entry = CATALOGUE[level]
+        if not entry.is_control:
+            name = entry.letter or level
+            names += [name, *(f"{name}:{variant}" for variant in entry.variants if variant == "per_read")]
+    return ",".join(names)
 
 
 def _of_probe(bench: Bench, findings: Findings, probed: Probed, colours: Mapping[str, str]) -> None:

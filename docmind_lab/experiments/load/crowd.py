@@ -25,11 +25,12 @@ from docmind_lab.alternatives.base import Alternative, Inputs, Outcome, Runnable
 from docmind_lab.core.clock import Clock
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.wall_clock import WALL
-from docmind_lab.experiments.measurement.run import MeasuredRun, RequestLog, RunOrder, Workload, measure
+from docmind_lab.experiments.measurement.run import MeasuredRun, RequestLog, RunOrder, measure
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.slots import SlotQueue, Turn
 from docmind_lab.services.virtual_door import VirtualDoor
 from docmind_lab.virtual_time import VirtualClock
+from docmind_lab.workloads.kinds import Workload
 
 Kept = TypeVar("Kept")
 

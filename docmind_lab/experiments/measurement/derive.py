@@ -24,7 +24,7 @@ from docmind_lab.analysis.tables import (
 )
 from docmind_lab.core.budgets import Budget
 from docmind_lab.network.attempts import Attempt
-from docmind_lab.network.recorder import Recorder, detail_json
+from docmind_lab.network.recorder import Recorder, detail_json, time_outside
 from docmind_lab.network.snapshots import RawEvent, Snapshot
 from docmind_lab.services.log import RequestRow
 
@@ -347,13 +347,3 @@ def _coordination_overhead(
         return NAN
     ended = ((event.at_s, json.loads(event.detail)) for event in events if event.event == "call_ended")
     return time_outside([(detail["begun_at_s"], at_s) for at_s, detail in ended], returned_at_s)
-
-
-def time_outside(calls: Iterable[tuple[float, float]], until_s: float) -> float:
-    """Seconds up to `until_s` in which no call was under way. calls: (start, end), seconds since the run's start."""
-    covered_s, reached_s = 0.0, 0.0
-    for begun_at_s, ended_at_s in sorted(calls):
-        ended_at_s = min(ended_at_s, until_s)
-        covered_s += max(0.0, ended_at_s - max(begun_at_s, reached_s))
-        reached_s = max(reached_s, ended_at_s)
-    return until_s - covered_s

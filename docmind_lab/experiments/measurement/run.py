@@ -8,19 +8,19 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
-from docmind_lab.alternatives.base import Alternative, Outcome, Runnable
-from docmind_lab.analysis.tables import CallRecord, EventRecord, RunRecord
+from docmind_lab.alternatives.base import Alternative, Outcome
+from docmind_lab.analysis.tables import RunRows
 from docmind_lab.core.budgets import Meter, metering
 from docmind_lab.core.clock import Clock
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.wall_clock import WALL
-from docmind_lab.docmind.graphs.colours import Colour
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.experiments.measurement.derive import Answer, RunFacts, call_records, derive_run, event_records
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.services.log import RequestRow
+from docmind_lab.workloads.kinds import Workload
 
 HORIZON_FACTOR = 5.0
 """How many decision timeouts a run is observed for, where nothing else is said."""
@@ -35,34 +35,6 @@ _UNWINDING_PATIENCE_S = 2.0
 _FIRST_LOOK_S = 0.25
 
 
-class Workload(Protocol):
-    """A system under a deadline."""
-
-    name: str
-
-    def runnable(self, recorder: Recorder) -> Runnable:
-        """The graph, observed by this recorder."""
-        ...
-
-    def inputs(self, question: Question) -> dict[str, Any]:
-        """The graph's input for a question."""
-        ...
-
-    def scores(self, question: Question, outcome: Outcome) -> tuple[float, float]:
-        """Source recall and answer score."""
-        ...
-
-    def coloured(self, node_colour: Colour) -> Self:
-        """The same system with nodes of this colour; see `graphs/colours.py`."""
-        ...
-
-    def forget(self, run_id: str) -> None:
-        """Drop what is kept of a run."""
-
-    def close(self) -> None:
-        """Close the clients."""
-
-
 class RequestLog(Protocol):
     """Where a service's own rows are read."""
 
@@ -74,15 +46,12 @@ class RequestLog(Protocol):
 
 
 @dataclass(frozen=True)
-class MeasuredRun:
+class MeasuredRun(RunRows):
     """The rows of one run, and the answer itself, which no table holds.
 
     started_at_s: instant of its start on the run's own clock, which no table holds either.
     """
 
-    run: RunRecord
-    calls: tuple[CallRecord, ...]
-    events: tuple[EventRecord, ...]
     outcome: Outcome
     started_at_s: float = field(default=0.0, compare=False)
 

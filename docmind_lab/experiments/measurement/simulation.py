@@ -24,7 +24,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.documents import LibraryPlace
 from docmind_lab.docmind.graphs.colours import Colour
 from docmind_lab.docmind.system import Corpus
-from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, Workload, measure
+from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
 from docmind_lab.experiments.recordings.replay import ReplayOptions
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions
@@ -32,6 +32,7 @@ from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
 from docmind_lab.virtual_time import VirtualClock
 from docmind_lab.workloads import Surroundings, workload_kind
+from docmind_lab.workloads.kinds import Workload
 
 # Beyond a run's own horizon: for what was cut there to unwind, and for a thread that sleeps to be left.
 _AFTER_HORIZON_S = 60.0

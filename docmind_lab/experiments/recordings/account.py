@@ -10,10 +10,11 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import pandas as pd
 
+from docmind_lab.analysis.findings.assumptions import LOWER_BOUND
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.experiments.recordings.replay import RunKey, drawn_wait_s, find
@@ -21,13 +22,6 @@ from docmind_lab.experiments.recordings.timings import REPLAYED_KINDS
 
 _RUN = ["alternative", "alternative_options", "seed", "question_id"]
 _CALL = ["run_id", "call_id", "attempt", "kind", "role", "step"]
-
-
-LOWER_BOUND: Final = (
-    "drew a length beyond what the recording could observe and never end, so shares answered in time are lower bounds, "
-    "and overruns and late work may be shorter in truth: record with a longer deadline to know"
-)
-"""How draws beyond what was observed bias a replay, after their number."""
 
 
 class HasCalls(Protocol):

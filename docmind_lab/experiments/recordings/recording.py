@@ -22,9 +22,6 @@ from typing import Any, Final, Literal
 from docmind_lab.core.errors import NoSuchRecord, RecordError
 from docmind_lab.experiments.recordings.timings import Timings
 
-RECORDED: Final = "recorded"
-"""The level of `latency_profile` in the tables of a replay."""
-
 RUNS, MANIFEST = "runs.jsonl", "manifest.json"
 FORMAT: Final = 1
 """Of the folder. Raised when an older reader would misread a newer one."""

@@ -30,8 +30,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.core.budgets import NO_BUDGETS
+from docmind_lab.core.catalogue import label_of
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.labels import label_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.asking import default_side_by_side
 from docmind_lab.experiments.comparison.design import RUN_SEEDS

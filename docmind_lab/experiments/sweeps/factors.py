@@ -52,7 +52,7 @@ class Factors(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
-    alternative: Levels[Any] = tuple(ALTERNATIVES)
+    alternative: Levels[Any] = Field(default_factory=lambda: tuple(ALTERNATIVES))
     decision_timeout_s: Numbers[float] = (20.0,)
     deadline_propagation: Levels[bool | Literal["own"]] = ("own",)
     router_injection: Levels[bool] = (False,)

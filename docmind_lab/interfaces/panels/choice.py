@@ -7,8 +7,9 @@ import json
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from docmind_lab.alternatives.names import VARIANTS, parse_alternatives
+from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.catalogue import CATALOGUE
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import run_seed
@@ -104,7 +105,7 @@ def _with_propagation(name: str, level: PropagationLevel) -> str:
         raise ConfigurationError(
             f"deadline_propagation={level!r} cannot be combined with the variant {name!r}; set it to 'own'"
         )
-    has_choice = (alternative.name, SUFFIXES[level]) in VARIANTS
+    has_choice = SUFFIXES[level] in CATALOGUE[alternative.name].variants
     if alternative.propagates == (level == "on") or not has_choice:
         return name
     return f"{name}:{SUFFIXES[level]}"

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import traitlets
 
-from docmind_lab.alternatives import ALTERNATIVES
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.catalogue import CATALOGUE
 from docmind_lab.core.clock import CLOCKS
 from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
@@ -118,5 +118,6 @@ def _shortest(name: str) -> str:
     """The shortest name of an alternative: its letter, with its variant. Raises: ConfigurationError."""
     (alternative,) = parse_alternatives([name])
     variant = name.partition(":")[2]
-    letter = ALTERNATIVES[alternative.name].letter if alternative.name in ALTERNATIVES else alternative.name
+    entry = CATALOGUE.get(alternative.name)
+    letter = entry.letter if entry is not None and entry.letter else alternative.name
     return f"{letter}:{variant}" if variant else letter

@@ -9,12 +9,11 @@ from typing import Any, Final
 import ipywidgets as widgets
 import traitlets
 
-from docmind_lab.alternatives import ALTERNATIVES
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.findings.tables import one_line
+from docmind_lab.core.catalogue import CATALOGUE, label_of, offered
 from docmind_lab.core.clock import CLOCKS
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.labels import label_of
 from docmind_lab.interfaces.panels.choice import PROPAGATION_LEVELS
 from docmind_lab.interfaces.panels.choice_traits import LEAST_TIMEOUT_S, MOST_TIMEOUT_S
 from docmind_lab.services.faults import FAULT_KINDS
@@ -175,7 +174,7 @@ class Controls:
         def follow(names: Sequence[str]) -> None:
             nonlocal following
             following = True
-            for name in (*_LETTERS, *names):
+            for name in (*(CATALOGUE[each].letter or each for each in offered()), *names):
                 if name not in boxes:
                     boxes[name] = widgets.Checkbox(description=_label(name), indent=False, layout={"width": "auto"})
                     boxes[name].observe(ticked, "value")
@@ -188,9 +187,6 @@ class Controls:
         self.boxes = boxes
         follow(getattr(self._panel, "alternatives"))  # noqa: B009 - a trait of whoever has these controls
         self._panel.observe(lambda change: follow(change.new), "alternatives")
-
-
-_LETTERS: Final = tuple(kind.letter for kind in ALTERNATIVES.values())
 
 
 def _label(name: str) -> str:

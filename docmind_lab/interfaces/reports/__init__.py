@@ -1,9 +1,8 @@
-"""What is written of a study: its folder, and its report as HTML, Markdown or JSON.
+"""The report of a study as HTML, Markdown or JSON.
 
 report = build_report(study)         # sections of words, tables and figures
 write_report(report, "report.html")  # the ending says the format
 
-folder.py                  tables, manifest, figures and a summary in one folder
 parts.py                   what a report consists of
 build.py                   the report of a study: which sections it has
 asked.py, limits.py, making.py             the sections of words
@@ -14,7 +13,6 @@ html.py, markdown.py, as_json.py           the same report in three formats; fil
 
 from docmind_lab.interfaces.reports.build import build_report
 from docmind_lab.interfaces.reports.files import FORMATS, write_report
-from docmind_lab.interfaces.reports.folder import save_study
 from docmind_lab.interfaces.reports.parts import Report
 
-__all__ = ["FORMATS", "Report", "build_report", "save_study", "write_report"]
+__all__ = ["FORMATS", "Report", "build_report", "write_report"]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from docmind_lab.docmind.coordinator.queries import EndedQuery
 
-_log = logging.getLogger("docmind_lab.interfaces.telemetry")
+_log = logging.getLogger("docmind_lab.telemetry")
 
 
 @dataclass(frozen=True)

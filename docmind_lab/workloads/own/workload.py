@@ -14,7 +14,7 @@ from docmind_lab.alternatives.bound import bound
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.outcomes import NAN
+from docmind_lab.core.levels import NAN
 from docmind_lab.docmind.graphs.colours import Colour
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.network.recorder import Recorder

@@ -12,7 +12,6 @@ state.py, stages/, graph.py the ladder as a LangGraph graph
 processing.py               one chunk, as a function
 telling.py, metrics.py      events and Prometheus metrics
 chunks.py, stage_table.py, workload.py   the workload `staged`: what runs are asked, its own table, its kind
-timeout_study.py            fixed against adaptive timeouts, on runs in virtual time (imported by its own name)
 """
 
 from docmind_lab.workloads.staged.calls import ordered

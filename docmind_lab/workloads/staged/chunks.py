@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from docmind_lab.core.outcomes import NAN
+from docmind_lab.core.levels import NAN
 from docmind_lab.docmind.documents import load_project_docs
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.workloads.staged.calls import gold_entity, gold_relation

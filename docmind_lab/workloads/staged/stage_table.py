@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from docmind_lab.analysis.tables import ALTERNATIVE, RUN_ID, STUDY_ID, Column, typed_rows
-from docmind_lab.core.outcomes import NAN
+from docmind_lab.core.levels import NAN
 from docmind_lab.workloads.staged.graph_store import ORIGINS
 from docmind_lab.workloads.staged.telling import STAGES
 

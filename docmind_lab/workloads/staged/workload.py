@@ -11,12 +11,13 @@ from langchain_core.messages import HumanMessage
 
 from docmind_lab.alternatives.base import Outcome, Runnable
 from docmind_lab.alternatives.event_loop import shared_loop
+from docmind_lab.analysis.tables.extra import ExtraTable
 from docmind_lab.docmind.graphs.colours import MODELS, Colour, checked_colour
 from docmind_lab.docmind.graphs.observer import ObservedSaver, RunCallbacks
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder
-from docmind_lab.workloads.kinds import Defaults, ExtraTable, Surroundings, WorkloadKind
+from docmind_lab.workloads.kinds import Defaults, Surroundings, WorkloadKind
 from docmind_lab.workloads.retries import within_own_limits
 from docmind_lab.workloads.staged import stage_table
 from docmind_lab.workloads.staged.chunks import StagedChunk, found_in, recall_and_f1, staged_chunks

@@ -14,10 +14,12 @@ import pytest
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.analysis.tables import to_frame
+from docmind_lab.core.catalogue import CATALOGUE
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
+from docmind_lab.experiments.stage_timeouts import compare_timeouts, timeouts_summary
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.scripted_model.staged import MANNERS, manner_of
 from docmind_lab.services.server import ServiceOptions
@@ -25,7 +27,6 @@ from docmind_lab.workloads.kinds import workload_kind
 from docmind_lab.workloads.staged import AdaptiveTimeout, FixedTimeout, staged_chunks
 from docmind_lab.workloads.staged.chunks import recall_and_f1
 from docmind_lab.workloads.staged.stage_table import COLUMNS, stages_table
-from docmind_lab.workloads.staged.timeout_study import compare_timeouts, timeouts_summary
 
 EVERYONE = "control,A,B,C,D,E,F"
 
@@ -45,7 +46,7 @@ class Ladders:
             faults=tuple(Fault.parse(fault) for fault in faults),
             workload="staged",
         )
-        return {o.alternative.letter: o for o in comparison.orders() if o.question.id == chunk}
+        return {CATALOGUE[o.alternative.name].letter: o for o in comparison.orders() if o.question.id == chunk}
 
     def measured(
         self, alternatives: str, chunk: str, *faults: str, timeout_s: float, colour: str = "own"

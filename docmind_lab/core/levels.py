@@ -38,3 +38,11 @@ STOP_REASONS: Final = (
     "horizon",
 )
 NAN: Final = math.nan
+
+ROLES: Final = ("router", "planner", "retrieval", "synthesis", "validation")
+"""The agents of DocMind, in the order of work."""
+
+SUPERVISOR_ROLE: Final = "supervisor"
+
+RECORDED: Final = "recorded"
+"""The latency profile of a replay: its times are those of a recording."""

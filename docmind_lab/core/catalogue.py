@@ -1,0 +1,207 @@
+"""The alternatives, one row each: names, letters, colours, prices, variants. Labels, plots, sentences and lint read it.
+
+    CATALOGUE["hard_timeout"].letter             # "B"
+    label_of("hard_timeout", '{"naive": true}')  # "B  hard timeout (naive)"
+
+A new alternative is a row here, a file in `alternatives` and its test. A package of its own adds its row with
+`CATALOGUE["mine"] = Entry(...)`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from docmind_lab.core.errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One alternative, as tables, figures and sentences have it.
+
+    Args:
+        home: Where its class is, as "module:Class".
+        letter: What people call it; empty for one that has only its name.
+        colour: In every figure, as "#RRGGBB".
+        price: What has to change in the code that adopts it; empty for one that nobody would adopt.
+        setting: The environment variable that it needs beside the decision timeout; empty for none.
+        why_work_goes_on: Why work goes on after the deadline; empty where it is meant to end with it.
+        variants: Variant → its options that are not at their default, as `alternative_options` has them.
+        mistakes: Variants that are common mistakes, measured but never recommended.
+        is_control: Whether it enforces nothing. Measured, never recommended.
+        is_offered: Whether it is among all alternatives when none is named.
+    """
+
+    home: str
+    letter: str = ""
+    colour: str = "#7A7A7A"
+    price: str = ""
+    setting: str = ""
+    why_work_goes_on: str = ""
+    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    mistakes: tuple[str, ...] = ()
+    is_control: bool = False
+    is_offered: bool = True
+
+
+_ALL_ASYNC: Final = "every node, tool and client must be async"
+_PROPAGATE: Final = {"propagate": {"propagate": True}}
+
+# Colours: Okabe and Ito, Color Universal Design (2008). Their yellow is left out: it cannot be seen on white.
+CATALOGUE: Final[dict[str, Entry]] = {
+    "unguarded": Entry(
+        home="docmind_lab.alternatives.unguarded:Unguarded",
+        letter="control",
+        colour="#000000",
+        why_work_goes_on="nobody enforces anything",
+        is_control=True,
+    ),
+    "cooperative": Entry(
+        home="docmind_lab.alternatives.cooperative:Cooperative",
+        letter="A",
+        colour="#0072B2",
+        price="every role's state and every client must carry the deadline",
+        setting="DOCMIND_AGENTS__ENABLE_DEADLINE_PROPAGATION=true",
+        variants={
+            "per_read": {"cap": "per_read"},
+            "equal": {"allocation": "equal"},
+            "reserve_first": {"allocation": "reserve_first"},
+            "unpropagated": {"propagate": False},
+            "uncommitted": {"commits_cut_agents": False},
+        },
+        mistakes=("per_read",),
+    ),
+    "hard_timeout": Entry(
+        home="docmind_lab.alternatives.hard_timeout:HardTimeout",
+        letter="B",
+        colour="#D55E00",
+        price="nothing in the graph changes",
+        why_work_goes_on="the graph does not know that its caller has left",
+        variants={
+            "drain": {"drain_on_timeout": True},
+            "naive": {"naive": True},
+            **_PROPAGATE,
+            "streamed": {"streamed": True},
+        },
+        mistakes=("naive",),
+    ),
+    "async_cancellation": Entry(
+        home="docmind_lab.alternatives.async_cancellation:AsyncCancellation",
+        letter="C",
+        colour="#009E73",
+        price=_ALL_ASYNC,
+        variants=_PROPAGATE,
+    ),
+    "stop_flag": Entry(
+        home="docmind_lab.alternatives.stop_flag:StopFlag",
+        letter="D",
+        colour="#E69F00",
+        price="one argument to the graph",
+        why_work_goes_on="the flag is looked at between steps only",
+        variants={"interrupt": {"interrupt": True}, **_PROPAGATE},
+    ),
+    "hybrid": Entry(
+        home="docmind_lab.alternatives.hybrid:Hybrid",
+        letter="E",
+        colour="#CC79A7",
+        price="what A asks for and what C asks for",
+        setting="DOCMIND_AGENTS__ENABLE_DEADLINE_PROPAGATION=true",
+        variants={"unpropagated": {"propagate": False}},
+    ),
+    "native": Entry(
+        home="docmind_lab.alternatives.native:Native",
+        letter="F",
+        colour="#56B4E9",
+        price=_ALL_ASYNC,
+        variants={"per_step": {"per_step": True}, **_PROPAGATE},
+        mistakes=("per_step",),
+    ),
+    "fake_timeout": Entry(
+        home="docmind_lab.alternatives.fake_timeout:FakeTimeout",
+        is_control=True,
+        is_offered=False,
+    ),
+}
+"""Alternative → its row, in the order in which every figure has them."""
+
+
+def offered() -> tuple[str, ...]:
+    """The alternatives that are meant where none is named, in order."""
+    return tuple(name for name, entry in CATALOGUE.items() if entry.is_offered)
+
+
+def level_and_variant(text: str) -> tuple[str, str]:
+    """The alternative and the variant that a text such as "B:naive", "hard_timeout" or "a" names; "" for no variant.
+
+    Raises:
+        ConfigurationError: One of them is unknown. It names the nearest and the known ones.
+    """
+    base, _, variant = text.partition(":")
+    by_letter = {CATALOGUE[name].letter.lower(): name for name in offered()}
+    name = by_letter.get(base.lower(), base.lower())
+    if name not in CATALOGUE:
+        near = difflib.get_close_matches(name, offered(), n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        known = ", ".join(f"{name} ({CATALOGUE[name].letter})" for name in offered())
+        raise ConfigurationError(f"unknown alternative {text!r}; {hint}the alternatives are {known}")
+    if variant and variant not in CATALOGUE[name].variants:
+        known = ", ".join(f"{each}:{option}" for each, entry in CATALOGUE.items() for option in entry.variants)
+        raise ConfigurationError(f"unknown variant {text!r}; the variants are {known}")
+    return name, variant
+
+
+def options_of(name: str, variant: str = "") -> str:
+    """The column `alternative_options` of a variant, a JSON object."""
+    return json.dumps(dict(CATALOGUE[name].variants[variant]) if variant else {}, sort_keys=True)
+
+
+def is_mistake(alternative: str, options: str) -> bool:
+    """Whether it is one of the documented mistakes and controls, which are measured but never recommended."""
+    entry = CATALOGUE.get(alternative)
+    chosen = json.loads(options)
+    mistakes = (each.variants[variant] for each in CATALOGUE.values() for variant in each.mistakes)
+    return (entry is not None and entry.is_control) or any(
+        chosen.get(option) == value for mistake in mistakes for option, value in mistake.items()
+    )
+
+
+def settings_to_paste(alternative: str, decision_timeout_s: float) -> str:
+    """The environment variables of a choice, in a line."""
+    timeout = f"DOCMIND_AGENTS__DECISION_TIMEOUT={decision_timeout_s:g}"
+    entry = CATALOGUE.get(alternative)
+    return f"{timeout} {entry.setting}" if entry is not None and entry.setting else timeout
+
+
+def label_of(alternative: str, options: str = "{}") -> str:
+    """How people call an alternative: "A  cooperative", "control  unguarded", "B  hard timeout (naive)".
+
+    options: the column `alternative_options`, a JSON object. One that is not in the catalogue goes by its own name.
+    """
+    words = alternative.replace("_", " ")
+    entry = CATALOGUE.get(alternative)
+    label = f"{entry.letter}  {words}" if entry is not None and entry.letter else words
+    named = [_option(name, value) for name, value in json.loads(options).items()]
+    return f"{label} ({', '.join(named)})" if named else label
+
+
+def _option(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return name if value else f"no {name}"
+    if isinstance(value, list | dict):
+        # A table of numbers, as an allocation learned from a study; the run's options have all of it.
+        return f"{name} #{hashlib.blake2b(json.dumps(value).encode(), digest_size=2).hexdigest()}"
+    return f"{name}={value}"
+
+
+def rank_of(alternative: str) -> int:
+    """The place of an alternative in every figure; those that are not in the catalogue come last."""
+    return list(CATALOGUE).index(alternative) if alternative in CATALOGUE else len(CATALOGUE)
+
+
+def order_of(alternative: str, options: str = "{}") -> tuple[int, bool, str]:
+    """A sort key: alternatives in their order, the plain one before its variants."""
+    return rank_of(alternative), options != "{}", options

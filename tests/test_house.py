@@ -1,0 +1,134 @@
+"""The house: what stands on what, which public names lead where, and what a new alternative has to touch."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+import importlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from eighth_alternative import ROW, Eighth
+from langgraph.graph import START, StateGraph
+from matplotlib.text import Text
+
+import docmind_lab as dl
+from docmind_lab.alternatives import ALTERNATIVES
+from docmind_lab.alternatives.base import options_json
+from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.analysis import plots
+from docmind_lab.analysis.plots.look import colour_of
+from docmind_lab.core.catalogue import CATALOGUE, options_of
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.experiments.lint.run import lint_graph
+
+PACKAGE = Path(dl.__file__).parent
+PACKAGES = {
+    "core",
+    "analysis",
+    "virtual_time",
+    "network",
+    "services",
+    "alternatives",
+    "docmind",
+    "workloads",
+    "experiments",
+    "interfaces",
+}
+# Public path → where its names are at home.
+PUBLIC_PATHS = {
+    "docmind_lab.clocks": "docmind_lab.virtual_time",
+    "docmind_lab.graphs": "docmind_lab.docmind.graphs",
+    "docmind_lab.recordings": "docmind_lab.experiments.recordings",
+    "docmind_lab.recordings.fidelity": "docmind_lab.experiments.recordings.fidelity",
+    "docmind_lab.retrieval": "docmind_lab.docmind.retrieval",
+    "docmind_lab.studies.load": "docmind_lab.experiments.load",
+    "docmind_lab.telemetry": "docmind_lab.interfaces.telemetry",
+    "docmind_lab.testing": "docmind_lab.experiments.testing",
+}
+
+
+def test_the_package_has_ten_packages_and_public_names_beside_them() -> None:
+    there = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    public = {path.split(".")[1] for path in PUBLIC_PATHS}
+    assert there == PACKAGES | public | {"__init__", "__main__"}
+
+
+@pytest.mark.parametrize("path", PUBLIC_PATHS)
+def test_a_public_path_hands_on_the_names_of_its_home(path: str) -> None:
+    public, home = importlib.import_module(path), importlib.import_module(PUBLIC_PATHS[path])
+    shared = [name for name in public.__all__ if hasattr(home, name)]
+    assert shared
+    assert all(getattr(public, name) is getattr(home, name) for name in shared)
+    # It defines nothing of its own.
+    tree = ast.parse(Path(str(public.__file__)).read_text(encoding="utf-8"))
+    assert not [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+
+
+@pytest.mark.parametrize(
+    ("module", "absent"),
+    [
+        ("docmind_lab.interfaces.reports", ("langgraph", "langchain_core", "openai", "qdrant_client", "httpx")),
+        ("docmind_lab.analysis.study", ("langgraph", "langchain_core", "openai", "qdrant_client", "httpx")),
+        ("docmind_lab.alternatives", ("pandas", "matplotlib")),
+        ("docmind_lab.network", ("pandas", "matplotlib", "langgraph")),
+    ],
+)
+def test_importing_a_package_loads_nothing_that_it_does_not_need(module: str, absent: tuple[str, ...]) -> None:
+    code = f"import sys, {module}; print(*{{name.split('.')[0] for name in sys.modules}})"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not set(absent) & set(loaded)
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    for path in PACKAGE.rglob("*.py"):
+        parts = [PACKAGE.name, *path.relative_to(PACKAGE).with_suffix("").parts]
+        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+
+
+def imported_at_the_top(path: Path, known: set[str]) -> Iterator[str]:
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(PACKAGE.name):
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield whole if whole in known else str(node.module)
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    paths = dict(modules())
+    graph = {name: set(imported_at_the_top(path, set(paths))) - {name} for name, path in paths.items()}
+    graphlib.TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
+
+
+def test_each_variant_has_the_options_that_the_catalogue_says() -> None:
+    for level, entry in CATALOGUE.items():
+        for variant in entry.variants:
+            (alternative,) = parse_alternatives(f"{level}:{variant}")
+            assert options_json(alternative) == options_of(level, variant)
+        assert set(entry.mistakes) <= set(entry.variants)
+
+
+def test_an_eighth_alternative_is_a_row_and_a_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CATALOGUE, Eighth.name, ROW)
+    assert [each.name for each in parse_alternatives(None)] == list(ALTERNATIVES)
+    assert list(ALTERNATIVES)[-1] == Eighth.name
+    study = dl.compare(8.0, 2, alternatives="A,H", profile="typical", documents="handbook")
+    assert "H  eighth" in study.summary().index
+    assert ROW.why_work_goes_on in study.report()
+    assert ROW.price in study.report()
+    assert colour_of("eighth") == ROW.colour
+    texts = plots.timeline(study).get_figure().findobj(match=Text)
+    assert any("H  eighth" in text.get_text() for text in texts)
+    with pytest.raises(ConfigurationError, match="name at least one of A,A:per_read,B,C,D,E,F,H"):
+        lint_graph(graph(), ["a"], alternatives="")
+
+
+def graph() -> Any:
+    builder = StateGraph(dict)
+    builder.add_node("only", lambda state: state)
+    builder.add_edge(START, "only")
+    return builder.compile()
