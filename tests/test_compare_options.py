@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-import docmind_lab.experiments.comparison
 from docmind_lab.core.budgets import Budget, Price
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.interfaces.cli.app import app
 from docmind_lab.interfaces.telemetry import Telemetry
 
@@ -22,11 +23,11 @@ class NotRun(Exception):
 def given(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     said: dict[str, Any] = {}
 
-    def compare(*positional: Any, **named: Any) -> None:
-        said.update(named)
+    def run_request(request: CompareRequest, settings: Settings, **others: Any) -> None:
+        said.update(vars(request) | others)
         raise NotRun
 
-    monkeypatch.setattr(docmind_lab.experiments.comparison, "compare", compare)
+    monkeypatch.setattr("docmind_lab.experiments.comparison.run.run_request", run_request)
     return said
 
 
@@ -65,7 +66,7 @@ def test_documents_and_questions_of_ones_own_have_an_option_each(given: dict[str
 
 def test_without_them_the_comparison_chooses_its_own(given: dict[str, Any]) -> None:
     CliRunner().invoke(app, ["compare", "--json"])
-    assert "documents" not in given
+    assert given["documents"] == CompareRequest().documents
     assert given["questions"] is None
 
 

@@ -96,23 +96,20 @@ def _asked(count: int, seed: int) -> list[StagedChunk]:
 
 def _order(chunk: StagedChunk, number: int, seed: int, profile: str) -> RunOrder:
     alternative = Unguarded()
-    facts = RunFacts(
+    facts = RunFacts.of(
+        alternative,
+        _NO_DEADLINE_S,
+        horizon_s=2 * _NO_DEADLINE_S,
         study_id="timeouts",
         run_id=f"timeouts-{number}",
         workload="staged",
-        alternative=alternative.name,
-        alternative_options="{}",
         seed=seed + number,
         question_id=chunk.id,
-        decision_timeout_s=_NO_DEADLINE_S,
-        horizon_s=2 * _NO_DEADLINE_S,
-        deadline_propagation=False,
         router_injection=False,
         retries=within_own_limits(alternative),
         latency_profile=profile,
         fault="none",
         stops_on_disconnect=True,
-        node_colour="sync",
         clock="virtual",
         gold_topics=chunk.gold_topics,
     )

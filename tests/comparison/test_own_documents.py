@@ -24,9 +24,9 @@ from docmind_lab.docmind.retrieval import Question
 from docmind_lab.experiments.batch.cells import cells_of
 from docmind_lab.experiments.batch.worker import run_cell
 from docmind_lab.experiments.comparison import Comparison, run_comparison
-from docmind_lab.experiments.comparison.asked import Asked
 from docmind_lab.experiments.comparison.documents import Documents, documents_of
 from docmind_lab.experiments.comparison.replays import replayed_comparison
+from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.experiments.comparison.virtual import simulated
 from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.experiments.sweeps import design as studies_design
@@ -228,7 +228,7 @@ class Recorded:
 
 def replayed(of: Comparison, **asked: Any) -> Comparison:
     recorded = cast("Recording", Recorded(of.design()))
-    return replayed_comparison(recorded, Asked(**asked), "virtual", Settings())
+    return replayed_comparison(recorded, CompareRequest(**asked), "virtual", Settings())
 
 
 def test_a_replay_is_of_the_documents_and_questions_that_were_recorded(harbour: Path, tmp_path: Path) -> None:

@@ -13,10 +13,9 @@ from docmind_lab.analysis.manifest import MachineUse
 from docmind_lab.analysis.summary import summarise
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison, compare, run_comparison
-from docmind_lab.experiments.comparison.asked import Asked
-from docmind_lab.experiments.comparison.asking import comparison_of
 from docmind_lab.experiments.comparison.design import SIDE_BY_SIDE
-from docmind_lab.experiments.recordings.choices import NOTHING_KEPT
+from docmind_lab.experiments.comparison.request import CompareRequest
+from docmind_lab.experiments.comparison.resolve import resolve
 from docmind_lab.experiments.sweeps.design import StudyDesign
 
 # One slot of one run: waits of tenths of a second, long beside the CPU time of Python (0.1 s a run) and short enough
@@ -44,9 +43,9 @@ def test_the_clocks_agree_where_runs_side_by_side_have_one_slot_each() -> None:
 )
 def test_runs_at_a_live_endpoint_go_one_at_a_time_unless_asked(section: dict[str, dict[str, str]]) -> None:
     settings = Settings(**section)
-    assert comparison_of(Asked(), NOTHING_KEPT, settings)[0].side_by_side == 1
-    assert comparison_of(Asked(side_by_side=3), NOTHING_KEPT, settings)[0].side_by_side == 3
-    assert comparison_of(Asked(clock="wall"), NOTHING_KEPT, Settings())[0].side_by_side == SIDE_BY_SIDE
+    assert resolve(CompareRequest(), settings)[0].side_by_side == 1
+    assert resolve(CompareRequest(side_by_side=3), settings)[0].side_by_side == 3
+    assert resolve(CompareRequest(clock="wall"), Settings())[0].side_by_side == SIDE_BY_SIDE
 
 
 def test_a_swept_study_goes_one_at_a_time_at_a_live_endpoint_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None:

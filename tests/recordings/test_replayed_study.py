@@ -13,13 +13,14 @@ from recorded_runs import recorded_call, recorded_run, written
 
 import docmind_lab as dl
 from docmind_lab.analysis.study import Study
+from docmind_lab.analysis.summary import summarise
 from docmind_lab.core.budgets import Budget, Price
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import in_this_process
-from docmind_lab.experiments.comparison.asked import Asked
 from docmind_lab.experiments.comparison.replays import replayed_comparison
+from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.experiments.recordings import Recording
 from docmind_lab.experiments.sweeps.cells import benches_of
 from docmind_lab.experiments.sweeps.design import StudyDesign
@@ -109,7 +110,7 @@ def test_the_manifest_says_where_the_times_of_calls_are_from(swept: Study) -> No
     assert said["of_another_alternative"] > 0, "of C, which was not recorded"
     assert said["not_recorded"] == 0
     assert swept.manifest["design"]["replay"] == "made-up"
-    assert any(line.startswith("A replay: ") for line in dl.summary.summarise(swept.runs, swept.manifest).advice)
+    assert any(line.startswith("A replay: ") for line in summarise(swept.runs, swept.manifest).advice)
 
 
 def test_what_is_left_out_is_as_it_was_recorded(folder: Path, live: Study) -> None:
@@ -162,10 +163,10 @@ def test_second_budgets_of_a_replay_are_those_that_were_recorded_unless_others_a
 ) -> None:
     price = {"input_per_million": 1.0, "output_per_million": 4.0}
     recording = Recording.load(recording_at(tmp_path / "r", live, budget={"calls": 4, "price": price}))
-    assert replayed_comparison(recording, Asked(), "virtual", Settings()).budget == Budget(
+    assert replayed_comparison(recording, CompareRequest(), "virtual", Settings()).budget == Budget(
         calls=4, price=Price(1.0, 4.0)
     )
-    asked = Asked(budget=Budget(time_s=5.0, tokens=100))
+    asked = CompareRequest(budget=Budget(time_s=5.0, tokens=100))
     made = replayed_comparison(recording, asked, "virtual", Settings())
     assert (made.budget.tokens, made.budget.calls, made.decision_timeout_s) == (100, None, 5.0)
 

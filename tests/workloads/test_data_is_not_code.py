@@ -16,8 +16,8 @@ from docmind_lab.analysis.tables import to_frame
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
-from docmind_lab.experiments.comparison.asked import Asked
 from docmind_lab.experiments.comparison.replays import replayed_comparison
+from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.interfaces.reports.build import build_report
@@ -80,12 +80,12 @@ def test_a_recording_that_names_a_module_is_not_replayed_unless_the_person_names
     workload: str, elsewhere: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=r"made_up_elsewhere.*(--workload|--graph)"):
-        replayed_comparison(recording(workload), Asked(), "virtual", Settings())
+        replayed_comparison(recording(workload), CompareRequest(), "virtual", Settings())
     assert "made_up_elsewhere" not in sys.modules
 
 
 def test_a_recording_of_another_packages_workload_is_replayed_by_its_name(elsewhere: str) -> None:
-    comparison = replayed_comparison(recording(elsewhere), Asked(workload=elsewhere), "virtual", Settings())
+    comparison = replayed_comparison(recording(elsewhere), CompareRequest(workload=elsewhere), "virtual", Settings())
     assert comparison.workload == elsewhere
     assert "made_up_elsewhere" in sys.modules
 

@@ -24,8 +24,8 @@ from docmind_lab.docmind.graphs.colours import Colour, checked_colour
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.comparison.levels import node_colour_of
-from docmind_lab.experiments.measurement.derive import RunFacts
-from docmind_lab.experiments.measurement.run import HORIZON_FACTOR, RunOrder
+from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, RunFacts, horizon_of
+from docmind_lab.experiments.measurement.run import RunOrder
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.scripted_model.variation import VARYING_ROLES, checked_variation
 from docmind_lab.workloads.kinds import WorkloadKind, workload_kind
@@ -202,17 +202,15 @@ class Comparison:
     def _order(
         self, alternative: Alternative, seed: int, question: Question, run_id: str, has_server_log: bool
     ) -> RunOrder:
-        facts = RunFacts(
+        facts = RunFacts.of(
+            alternative,
+            self.decision_timeout_s,
+            horizon_s=horizon_of(self.decision_timeout_s, self.horizon_factor),
             study_id=self.study_id,
             run_id=run_id,
             workload=self.kind.name,
-            alternative=alternative.name,
-            alternative_options=options_json(alternative),
             seed=seed,
             question_id=question.id,
-            decision_timeout_s=self.decision_timeout_s,
-            horizon_s=self.horizon_factor * self.decision_timeout_s,
-            deadline_propagation=alternative.propagates,
             router_injection=self.router_injection,
             retries=self.kind.retries(alternative, self.client_retries),
             latency_profile=self.profile.name if has_server_log else "",

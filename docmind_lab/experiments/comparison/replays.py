@@ -17,9 +17,9 @@ from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import RECORDED
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison.asked import UNSAID_SEED, UNSAID_WORKLOAD, Asked
 from docmind_lab.experiments.comparison.design import RUN_SEEDS, Comparison
 from docmind_lab.experiments.comparison.documents import Documents, documents_of
+from docmind_lab.experiments.comparison.request import DEFAULT_SEED, DEFAULT_WORKLOAD, CompareRequest
 from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.services.faults import Fault
 from docmind_lab.workloads.kinds import OWN_PREFIX, WORKLOADS
@@ -30,25 +30,27 @@ def off_endpoints(settings: Settings) -> Settings:
     return settings.replaced(llm={"base_url": None}, database={"qdrant_url": None})
 
 
-def replayed_comparison(recording: Recording, asked: Asked, clock: ClockName, settings: Settings) -> Comparison:
+def replayed_comparison(
+    recording: Recording, request: CompareRequest, clock: ClockName, settings: Settings
+) -> Comparison:
     """The comparison of a replay: what is asked, and all else as it was recorded.
 
-    asked: of a user's graph, by the names that it and its inputs have in this process.
+    request: for a user's graph, by the names that it and its inputs have in this process.
     Raises: ConfigurationError for what the recording has settled and was given all the same, for alternatives that
     cannot be told from the recording, and for other inputs than were recorded.
     """
     design = recording.design
-    _require_open(design, asked, clock)
-    documents = _documents(design, asked)
-    chosen = _recorded_alternatives(design, settings) if asked.alternatives is None else asked.alternatives
+    _require_open(design, request, clock)
+    documents = _documents(design, request)
+    chosen = _recorded_alternatives(design, settings) if request.alternatives is None else request.alternatives
     client_retries = design["client_retries"]
-    budget = _recorded_budget(design) if asked.budget is None else asked.budget
-    timeouts_s = (asked.decision_timeout_s, budget.time_s, design["decision_timeout_s"])
+    budget = _recorded_budget(design) if request.budget is None else request.budget
+    timeouts_s = (request.decision_timeout_s, budget.time_s, design["decision_timeout_s"])
     return Comparison(
         decision_timeout_s=next(timeout_s for timeout_s in timeouts_s if timeout_s is not None),
-        runs=design["runs"] if asked.runs is None else asked.runs,
+        runs=design["runs"] if request.runs is None else request.runs,
         seed=design["seed"],
-        alternatives=parse_alternatives(chosen, asked.retries, budgeted_retries=settings.agents.max_retries),
+        alternatives=parse_alternatives(chosen, request.retries, budgeted_retries=settings.agents.max_retries),
         # Its tables are not used; the name stands in the replay's.
         # How its calls are slow together is in the recorded times.
         profile=dataclasses.replace(
@@ -60,7 +62,7 @@ def replayed_comparison(recording: Recording, asked: Asked, clock: ClockName, se
         ),
         faults=() if design["fault"] == "none" else tuple(Fault.parse(text) for text in design["fault"].split("+")),
         stops_on_disconnect=design["stops_on_disconnect"],
-        client_retries=client_retries if asked.retries is None else asked.retries,
+        client_retries=client_retries if request.retries is None else request.retries,
         horizon_factor=design["horizon_factor"],
         side_by_side=design["side_by_side"],
         router_injection=design["router_injection"],
@@ -68,7 +70,7 @@ def replayed_comparison(recording: Recording, asked: Asked, clock: ClockName, se
         corpus=documents.corpus,
         own_questions=documents.questions,
         node_colour=design["node_colour"],
-        workload=recorded_workload(design, asked.workload) if asked.graph is None else asked.workload,
+        workload=recorded_workload(design, request.workload) if request.graph is None else request.workload,
         replay=recording.id,
         budget=budget,
     )
@@ -80,27 +82,30 @@ def _recorded_budget(design: Mapping[str, Any]) -> Budget:
     return Budget(**said, price=None if price is None else Price(**price))
 
 
-def _require_open(design: Mapping[str, Any], asked: Asked, clock: ClockName) -> None:
+def _require_open(design: Mapping[str, Any], request: CompareRequest, clock: ClockName) -> None:
     """Return if nothing is asked that the recording has settled otherwise."""
     if design.get("run_seeds") != RUN_SEEDS:
         raise ConfigurationError(
             "replay: this recording was made by an older version, which drew seeds in another way; record again"
         )
-    settled = {"profile": asked.profile is not None, "fault": bool(asked.fault), "clock": clock != "virtual"}
-    settled |= {"stops_on_disconnect": not asked.stops_on_disconnect, "side_by_side": asked.side_by_side is not None}
-    settled |= {"cpu_charge": bool(asked.cpu_charge), "model_variation": bool(asked.model_variation)}
-    settled |= {"router_injection": asked.router_injection is not None}
-    if asked.graph is None:
-        is_named_again = asked.workload == design["workload"] not in WORKLOADS
-        settled |= {"workload": asked.workload != UNSAID_WORKLOAD and not is_named_again}
+    settled = {"profile": request.profile is not None, "fault": bool(request.fault), "clock": clock != "virtual"}
+    settled |= {
+        "stops_on_disconnect": not request.stops_on_disconnect,
+        "side_by_side": request.side_by_side is not None,
+    }
+    settled |= {"cpu_charge": bool(request.cpu_charge), "model_variation": bool(request.model_variation)}
+    settled |= {"router_injection": request.router_injection is not None}
+    if request.graph is None:
+        is_named_again = request.workload == design["workload"] not in WORKLOADS
+        settled |= {"workload": request.workload != DEFAULT_WORKLOAD and not is_named_again}
         # A recording holds neither documents nor questions: the user's are named again.
-        settled |= {} if has_own_documents(design) else asked.names_documents
+        settled |= {} if has_own_documents(design) else request.names_documents
     for name, is_given in settled.items():
         if is_given:
             raise ConfigurationError(f"{name}: the recording has settled it; leave it out of a replay")
-    if asked.seed not in (UNSAID_SEED, design["seed"]):
+    if request.seed not in (DEFAULT_SEED, design["seed"]):
         raise ConfigurationError(f"seed: the recording has seed {design['seed']}; leave it out of a replay")
-    if asked.graph is not None and asked.documents != design["corpus"]:
+    if request.graph is not None and request.documents != design["corpus"]:
         raise ConfigurationError("inputs: they are not those of the recording; pass the same file or list")
 
 
@@ -109,11 +114,11 @@ def has_own_documents(design: Mapping[str, Any]) -> bool:
     return "library" in design or "questions" in design
 
 
-def _documents(design: Mapping[str, Any], asked: Asked) -> Documents:
+def _documents(design: Mapping[str, Any], request: CompareRequest) -> Documents:
     """What was searched and asked. Raises: ConfigurationError when the user's, named again, are others."""
-    if asked.graph is not None or not has_own_documents(design):
+    if request.graph is not None or not has_own_documents(design):
         return Documents(str(design["corpus"]))
-    documents = documents_of(asked.documents, asked.questions)
+    documents = documents_of(request.documents, request.questions)
     found = documents.design()
     for name, parts in (("documents", ("corpus", "library")), ("questions", ("questions",))):
         if any(found.get(part) != design.get(part) for part in parts):

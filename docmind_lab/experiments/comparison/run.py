@@ -1,4 +1,4 @@
-"""A comparison carried out: its runs, its study, its folder."""
+"""`compare`, and a comparison carried out: its runs, its study, its folder."""
 
 from __future__ import annotations
 
@@ -12,23 +12,35 @@ from typing import Any, Protocol
 
 import pandas as pd
 
+from docmind_lab.alternatives import Alternative
 from docmind_lab.analysis.cell_store import CellStore
+from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.analysis.manifest import MachineUse, manifest_of
 from docmind_lab.analysis.study import Study, prepare_folder
 from docmind_lab.analysis.tables import to_frame
+from docmind_lab.core.budgets import Budget
+from docmind_lab.core.charges import CpuCharge
+from docmind_lab.core.clock import ClockName
+from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.design import Comparison
+from docmind_lab.experiments.comparison.live_estimate import asks_live_endpoints, expected_to_send
+from docmind_lab.experiments.comparison.request import DEFAULT_DOCUMENTS, DEFAULT_SEED, DEFAULT_WORKLOAD, CompareRequest
+from docmind_lab.experiments.comparison.resolve import resolve
 from docmind_lab.experiments.comparison.virtual import runs_in_virtual_time
 from docmind_lab.experiments.comparison.wall import runs_on_the_wall_clock
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.recordings.account import account_of
-from docmind_lab.experiments.recordings.choices import NOTHING_KEPT, Kept, Wire
+from docmind_lab.experiments.recordings.live_study import NO_RECORDING, LiveStudy, RecordingOptions
 from docmind_lab.experiments.recordings.recording import Recording
+from docmind_lab.services.faults import Fault
 from docmind_lab.workloads.kinds import systems_said
+from docmind_lab.workloads.own import Inputs, Services
 
 Progress = Callable[[int, int], None]
 Watch = Callable[[pd.DataFrame], None]
+BeforeSending = Callable[[str], None]
 
 # A person reads no faster, and making a summary takes some milliseconds.
 _LOOK_EVERY_S = 0.5
@@ -49,6 +61,181 @@ class RunListener(Protocol):
         ...
 
 
+def compare(
+    decision_timeout_s: float | None = None,
+    runs: int | None = None,
+    seed: int = DEFAULT_SEED,
+    *,
+    alternatives: Sequence[str | Alternative] | str | None = None,
+    profile: str | LatencyProfile | None = None,
+    fault: Sequence[str | Fault] | str = (),
+    stops_on_disconnect: bool = True,
+    retries: int | None = None,
+    router_injection: bool | None = None,
+    budget: Budget | None = None,
+    workload: str = DEFAULT_WORKLOAD,
+    documents: str | os.PathLike[str] = DEFAULT_DOCUMENTS,
+    questions: str | os.PathLike[str] | None = None,
+    graph: Any = None,
+    inputs: Inputs | None = None,
+    deadline_key: str = DEADLINE_KEY,
+    services: Services = "simulated",
+    clock: ClockName | None = None,
+    workers: int | None = None,
+    side_by_side: int | None = None,
+    cpu_charge: CpuCharge = 0.0,
+    model_variation: float = 0.0,
+    settings: Settings | None = None,
+    out: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    watch: Watch | None = None,
+    record: str | os.PathLike[str] | None = None,
+    record_text: bool = False,
+    replay: str | os.PathLike[str] | None = None,
+    max_requests: int | None = None,
+    max_tokens: int | None = None,
+    before_sending: BeforeSending | None = None,
+    telemetry: RunListener | None = None,
+) -> Study:
+    """Ask the same questions under every alternative, and measure each run.
+
+        study = dl.compare(decision_timeout_s=20, runs=40, seed=7)
+        study                                   # a table, and what it says
+        dl.compare(fault="hang", alternatives="A,B,C")
+        dl.compare(clock="wall")                # over sockets, in real time
+        dl.compare(graph=my_graph, inputs=["…"])    # your own graph; docs/own-graph.md
+        dl.compare(documents="papers", questions="questions.jsonl")    # your own documents; docs/own-documents.md
+        dl.compare(clock="wall", record="monday")   # then dl.compare(replay="monday"); docs/own-endpoint.md
+
+    Args:
+        decision_timeout_s: The budget of each run, in seconds. Defaults to 20, on the wall clock to 2.
+        runs: How many questions each alternative is asked. Defaults to 40, on the wall clock to 8.
+        seed: Keys the questions, latencies and faults.
+        alternatives: Levels, letters ("A"), variants ("A:per_read", "B:naive") or instances. None means all.
+        profile: A latency profile or its name. Defaults to "heavy_tail/3", on the wall clock to "typical/6".
+        fault: One fault or several, as `services.faults` writes them.
+        stops_on_disconnect: Whether the model server stops generating when its client leaves.
+        retries: Tries after the first, of whoever retries under an alternative. None leaves the openai client its 2.
+        router_injection: Whether retrieval asks a router engine first, as in ADR-056. None means as the settings say.
+        budget: Tokens, calls and cost of each run. It is measured everywhere, and enforced where the deadline is
+            propagated. Its `time_s` is the decision timeout by another name.
+        workload: The system under the deadline, one of `workloads.WORKLOADS`. The defaults here are those of
+            "supervisor", which is DocMind itself.
+        documents: "language_reference" with its forty questions, "handbook" with twelve (the same text on every
+            Python), or a folder that `docmind-lab index` has indexed.
+        questions: A file of your own questions: .jsonl, .csv or .json. None means those that come with the documents;
+            a folder's do not come with any.
+        graph: A compiled LangGraph graph, a function without arguments that makes one, or "module:attribute", which
+            worker processes can find too. It takes the place of a workload.
+        inputs: The graph's inputs as a list, or a file with one in each line.
+        deadline_key: The key of the graph's input that takes the deadline, if it has one.
+        services: "simulated": simulated services answer whatever host the graph names, no key is used and nothing is
+            spent. "own": requests go where the graph's code sends them, on the wall clock only.
+        clock: "virtual": the same stack in simulated time, without waiting, with the same tables every time. "wall":
+            real time. None means "wall" if the settings name a live endpoint, else "virtual".
+        workers: Processes in virtual time. None means one on each core, or none for a few runs.
+        side_by_side: Runs under way at once on the wall clock; 1 also measures coordination overhead. None means 4,
+            or 1 with a live endpoint, which all runs share, or with a graph of your own, whose nodes may block the
+            event loop that runs share. Each run has the slots of a profile to itself.
+        cpu_charge: CPU seconds that each request to a model or a store costs in virtual time, where Python's own work
+            takes no time otherwise. "measured" charges what it took, and tables then differ between repeats.
+        model_variation: Share, from 0 to 1, of the simulated model's decisions that go another way than the best:
+            wrong hand-overs, searches for a part of the words, answers with less in them. They are drawn by seed.
+            With 0, quality is a constant of the question.
+        settings: Settings; those of the environment when left out.
+        out: A folder for tables, plots and the summary.
+        progress: Called with (runs done, all runs).
+        watch: Called with the `runs` table of what is done, now and then while it grows.
+        record: A folder for a recording of the study, on the wall clock.
+        record_text: Whether the recording keeps responses and digests of requests.
+        replay: The folder of a recording to replay in virtual time. It settles everything but budgets, runs,
+            alternatives and retries.
+        max_requests: The most model requests on the wall clock. At the first request past it no further run begins,
+            and runs that need another request are left out. The study is then not complete; its manifest says why.
+        max_tokens: The most tokens of model calls on the wall clock, in the same way.
+        before_sending: Called, before anything is sent, with what a live endpoint is expected to be sent. Whatever it
+            raises ends the study.
+        telemetry: Where spans and metrics of the runs go when all are done: `docmind_lab.telemetry.Telemetry`.
+
+    Returns:
+        The study: its tables, and what they say.
+
+    Raises:
+        ConfigurationError: A value cannot be used.
+        RecordError: A folder has no finished index, or no recording that can be read.
+        ServiceError: The services do not start.
+        KeyboardInterrupt: It was interrupted. The finished runs are in `out` by then, if there is one.
+    """
+    request = CompareRequest(
+        decision_timeout_s=decision_timeout_s,
+        runs=runs,
+        seed=seed,
+        alternatives=alternatives,
+        profile=profile,
+        fault=fault,
+        stops_on_disconnect=stops_on_disconnect,
+        retries=retries,
+        router_injection=router_injection,
+        budget=budget,
+        workload=workload,
+        documents=documents,
+        questions=questions,
+        graph=graph,
+        inputs=inputs,
+        deadline_key=deadline_key,
+        services=services,
+        clock=clock,
+        side_by_side=side_by_side,
+        cpu_charge=cpu_charge,
+        model_variation=model_variation,
+        record=record,
+        record_text=record_text,
+        replay=replay,
+        max_requests=max_requests,
+        max_tokens=max_tokens,
+    )
+    return run_request(
+        request,
+        settings or Settings(),
+        workers=workers,
+        out=out,
+        progress=progress,
+        watch=watch,
+        before_sending=before_sending,
+        telemetry=telemetry,
+    )
+
+
+def run_request(
+    request: CompareRequest,
+    settings: Settings,
+    *,
+    workers: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    watch: Watch | None = None,
+    before_sending: BeforeSending | None = None,
+    telemetry: RunListener | None = None,
+) -> Study:
+    """The study of a request. Everything but `request` is as in `compare`, which also lists what is raised."""
+    comparison, settings = resolve(request, settings)
+    recording = request.recording
+    if recording.replay is None:
+        recording.require_fit(comparison.clock, comparison.workload, None if out is None else Path(out))
+    if before_sending is not None and asks_live_endpoints(comparison, settings):
+        before_sending(expected_to_send(comparison, settings))
+    return run_comparison(
+        comparison,
+        settings,
+        workers=workers,
+        out=out,
+        progress=progress,
+        watch=watch,
+        recording=recording,
+        telemetry=telemetry,
+    )
+
+
 def run_comparison(
     comparison: Comparison,
     settings: Settings,
@@ -57,7 +244,7 @@ def run_comparison(
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     watch: Watch | None = None,
-    kept: Kept = NOTHING_KEPT,
+    recording: RecordingOptions = NO_RECORDING,
     telemetry: RunListener | None = None,
 ) -> Study:
     """The comparison as a study; arguments as those of `compare`.
@@ -77,7 +264,7 @@ def run_comparison(
     use = MachineUse()
     try:
         # Closed by the block, whatever raises in it: services and workers end before the study is made.
-        with contextlib.closing(_runs(comparison, settings, workers, folder, kept, said, use)) as arriving:
+        with contextlib.closing(_runs(comparison, settings, workers, folder, recording, said, use)) as arriving:
             for some in arriving:
                 measured += some
                 if progress is not None:
@@ -92,9 +279,9 @@ def run_comparison(
     complete = interrupted is None and "ended_by" not in said
     said["machine_use"] = use.to_dict(len(measured))
     study = Study.of(measured, comparison_manifest(comparison, settings, complete=complete) | said)
-    if kept.replay is not None:
+    if recording.replay is not None:
         # What a replay drew is a matter of its tables and of what was recorded; nobody counts while it goes on.
-        account = account_of(study, Recording.load(kept.replay))
+        account = account_of(study, Recording.load(recording.replay))
         study = dataclasses.replace(study, manifest={**study.manifest, "replayed_calls": account.to_dict()})
     if folder is not None and measured:
         # Function-level: drawing is slow to import and not needed to measure.
@@ -135,7 +322,7 @@ def _runs(
     settings: Settings,
     workers: int | None,
     folder: Path | None,
-    kept: Kept,
+    recording: RecordingOptions,
     said: dict[str, Any],
     use: MachineUse,
 ) -> Generator[Sequence[MeasuredRun]]:
@@ -143,13 +330,15 @@ def _runs(
     keep_in = None if folder is None else folder / CELLS
     if comparison.clock == "wall":
         begun = comparison_manifest(comparison, settings, complete=False)
-        with Wire.opened(kept, begun, _run_ids(comparison), keep_in) as wire:
+        with LiveStudy.opened(recording, begun, _run_ids(comparison), keep_in) as wire:
             with contextlib.closing(runs_on_the_wall_clock(comparison, settings, wire.taps, use)) as runs:
                 yield from ((run,) for run in wire.finished(runs))
             said |= wire.said()
             wire.close({"complete": not wire.reached} | said)
         return
-    virtual = runs_in_virtual_time(comparison, settings, workers=workers, keep_in=keep_in, replay=kept.replay, use=use)
+    virtual = runs_in_virtual_time(
+        comparison, settings, workers=workers, keep_in=keep_in, replay=recording.replay, use=use
+    )
     with contextlib.closing(virtual) as cells:
         yield from cells
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from docmind_lab.experiments.lint.overruns import requests_of
 from docmind_lab.experiments.lint.probe import Scene, sent_in
 from docmind_lab.experiments.lint.trials import Bench, Trial
-from docmind_lab.experiments.measurement.run import HORIZON_FACTOR
+from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 
 # What has not given up after a day never does, to whoever waits.
 LONGEST_S = 86_400.0

@@ -15,7 +15,7 @@ from docmind_lab.core.errors import NotSimulated, SimulationStalled
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.experiments.comparison import Comparison
-from docmind_lab.experiments.comparison.own import require_whole_budget
+from docmind_lab.experiments.comparison.own_graph import require_whole_budget
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault

@@ -20,8 +20,8 @@ from docmind_lab.core.randomness import keyed_random, keyed_uniform
 from docmind_lab.docmind.retrieval import Question, load_questions
 from docmind_lab.experiments.load.arrivals import Arrivals, as_json
 from docmind_lab.experiments.load.crowd import Query
-from docmind_lab.experiments.measurement.derive import RunFacts
-from docmind_lab.experiments.measurement.run import HORIZON_FACTOR, RunOrder
+from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, RunFacts, horizon_of
+from docmind_lab.experiments.measurement.run import RunOrder
 from docmind_lab.workloads.retries import of_alternative
 
 # Each query under way is some threads of this process, and a crowd's rows are in memory until it ends.
@@ -101,7 +101,7 @@ class LoadDesign:
     @property
     def horizon_s(self) -> float:
         """How long each query is observed at most, seconds since its start."""
-        return self.horizon_factor * self.decision_timeout_s
+        return horizon_of(self.decision_timeout_s, self.horizon_factor)
 
     @property
     def window_from_s(self) -> float:
@@ -170,23 +170,20 @@ class LoadDesign:
         return LoadPoint(point_id, arrivals, replicate, queries, self.window_from_s, until_s)
 
     def _order(self, point_id: str, number: int, seed: int, question: Question, alternative: Alternative) -> RunOrder:
-        facts = RunFacts(
+        facts = RunFacts.of(
+            alternative,
+            self.decision_timeout_s,
+            horizon_s=self.horizon_s,
             study_id=self.study_id,
             run_id=f"{self.study_id}-{point_id}-{number:04}",
             workload="supervisor",
-            alternative=alternative.name,
-            alternative_options=options_json(alternative),
             seed=keyed_random(seed, "query", number).getrandbits(48),
             question_id=question.id,
-            decision_timeout_s=self.decision_timeout_s,
-            horizon_s=self.horizon_s,
-            deadline_propagation=alternative.propagates,
             router_injection=self.router_injection,
             retries=of_alternative(alternative, self.client_retries),
             latency_profile=self.profile.name,
             fault="none",
             stops_on_disconnect=self.stops_on_disconnect,
-            node_colour=alternative.node_colour,
             clock=self.clock,
             gold_topics=question.gold_topics,
             alone=False,

@@ -23,7 +23,7 @@ from docmind_lab.experiments.load.arrivals import Arrivals, Poisson
 from docmind_lab.experiments.load.cell import LoadCell, LoadCellResult, run_load_cell
 from docmind_lab.experiments.load.design import LoadDesign
 from docmind_lab.experiments.load.study import LoadStudy
-from docmind_lab.experiments.measurement.run import HORIZON_FACTOR
+from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.services.server import ServiceOptions
 
 Progress = Callable[[int, int], None]

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from docmind_lab.alternatives.base import Alternative, options_json
 from docmind_lab.analysis.tables import (
     EVENTS,
     NAN,
@@ -30,6 +31,15 @@ from docmind_lab.services.log import RequestRow
 
 # What ends the work of a run, on either clock: see "quiescent" in docs/architecture.md.
 WORK_EVENTS = frozenset({"checkpoint_put", "node_ended", "thread_ended", "tokens_generated"})
+
+
+HORIZON_FACTOR = 5.0
+"""How many decision timeouts a run is observed for, where nothing else is said."""
+
+
+def horizon_of(decision_timeout_s: float, factor: float = HORIZON_FACTOR) -> float:
+    """How long a run is observed after its start, in seconds."""
+    return factor * decision_timeout_s
 
 
 @dataclass(frozen=True)
@@ -57,6 +67,27 @@ class RunFacts:
     has_server_log: bool = True
     alone: bool = True
     budget: Budget = field(default_factory=Budget)
+
+    @classmethod
+    def of(
+        cls, alternative: Alternative, decision_timeout_s: float, *, horizon_s: float | None = None, **others: Any
+    ) -> RunFacts:
+        """The facts of a run under an alternative.
+
+        Args:
+            alternative: It says its name, its options and whether it propagates.
+            decision_timeout_s: The budget, in seconds.
+            horizon_s: How long the run is observed, in seconds; that of `horizon_of` when left out.
+            others: The other facts, by name. The nodes are of the alternative's own mode where nothing is said.
+        """
+        return cls(
+            alternative=alternative.name,
+            alternative_options=options_json(alternative),
+            deadline_propagation=alternative.propagates,
+            decision_timeout_s=decision_timeout_s,
+            horizon_s=horizon_of(decision_timeout_s) if horizon_s is None else horizon_s,
+            **{"node_colour": alternative.node_colour, **others},
+        )
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,6 @@ from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.services.log import RequestRow
 from docmind_lab.workloads.kinds import Workload
 
-HORIZON_FACTOR = 5.0
-"""How many decision timeouts a run is observed for, where nothing else is said."""
-
 # A request whose bytes were written reaches the service within a round trip on loopback; one that has not after this
 # long was cut before it got there.
 _ARRIVAL_PATIENCE_S = 0.5

@@ -33,10 +33,10 @@ from docmind_lab.core.budgets import NO_BUDGETS
 from docmind_lab.core.catalogue import label_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison.asking import default_side_by_side
 from docmind_lab.experiments.comparison.design import RUN_SEEDS
 from docmind_lab.experiments.comparison.documents import Documents, documents_of
-from docmind_lab.experiments.measurement.run import HORIZON_FACTOR
+from docmind_lab.experiments.comparison.resolve import default_side_by_side
+from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.experiments.sweeps.budget_levels import FIELDS
 from docmind_lab.experiments.sweeps.factors import Factors, alternatives_of, profile_of
 from docmind_lab.experiments.sweeps.planning import Planned, planned

@@ -11,8 +11,8 @@ from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison.asked import UNSAID_WORKLOAD, Asked
 from docmind_lab.experiments.comparison.design import Comparison
+from docmind_lab.experiments.comparison.request import DEFAULT_WORKLOAD, CompareRequest
 from docmind_lab.experiments.sweeps.combinations import Combination, Impossible, with_colour, with_propagation
 from docmind_lab.experiments.sweeps.factors import alternatives_of, budgets_of, faults_of, naming, profiles_of
 from docmind_lab.experiments.sweeps.replayed import replayed
@@ -87,8 +87,8 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
             continue
         tries = None if retries == "own" else retries
         if design.replay is not None:
-            again = UNSAID_WORKLOAD if workload in WORKLOADS else workload
-            asked = Asked(
+            again = DEFAULT_WORKLOAD if workload in WORKLOADS else workload
+            request = CompareRequest(
                 timeout_s,
                 design.repeats,
                 alternatives=[chosen],
@@ -98,7 +98,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
                 cpu_charge=design.cpu_charge,
                 model_variation=design.model_variation,
             )
-            yield Combination(replayed(design.replay, asked, design.documents, design.questions))
+            yield Combination(replayed(design.replay, request, design.documents, design.questions))
             continue
         yield Combination(
             Comparison(

@@ -19,9 +19,9 @@ from typing import Any, Final
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison.asked import UNSAID_WORKLOAD, Asked
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.replays import has_own_documents, replayed_comparison
+from docmind_lab.experiments.comparison.request import DEFAULT_WORKLOAD, CompareRequest
 from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.experiments.recordings.replay import opened
 from docmind_lab.experiments.sweeps.budget_levels import FIELDS
@@ -67,7 +67,7 @@ def completed(values: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
         )
     factors = values.get("factors", {})
     given = [f"factors.{name}" for name in SETTLED_FACTORS if isinstance(factors, Mapping) and name in factors]
-    workload = UNSAID_WORKLOAD
+    workload = DEFAULT_WORKLOAD
     if "factors.workload" in given and factors["workload"] in (design["workload"], [design["workload"]]):
         # Another's workload is imported only if the study's author names it too.
         workload = str(design["workload"])
@@ -81,7 +81,7 @@ def completed(values: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
             "sweeps alternative, deadline_propagation, decision_timeout_s, retries and budget_*"
         )
     named = {name: values[name] for name in _DOCUMENTS if name in values}
-    recorded = replayed_comparison(recording, Asked(workload=workload, **named), "virtual", settings)
+    recorded = replayed_comparison(recording, CompareRequest(workload=workload, **named), "virtual", settings)
     known: dict[str, Any] = {
         "alternative": list(recorded.alternatives),
         "decision_timeout_s": recorded.decision_timeout_s,
@@ -98,9 +98,9 @@ def completed(values: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
     return {"repeats": recorded.runs} | price | dict(values) | settled | {"factors": swept}
 
 
-def replayed(folder: str, asked: Asked, documents: str, questions: str) -> Comparison:
+def replayed(folder: str, request: CompareRequest, documents: str, questions: str) -> Comparison:
     """The comparison that is asked of the recording. documents, questions: the user's, if it was recorded of those."""
     recording = recording_in(folder)
     if has_own_documents(recording.design):
-        asked = dataclasses.replace(asked, documents=documents, questions=questions or None)
-    return replayed_comparison(recording, asked, "virtual", Settings())
+        request = dataclasses.replace(request, documents=documents, questions=questions or None)
+    return replayed_comparison(recording, request, "virtual", Settings())

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from docmind_lab.interfaces.cli.printing import print_study, study_as_json
 if TYPE_CHECKING:
     from docmind_lab.analysis.study import Study
     from docmind_lab.core.budgets import Budget
+    from docmind_lab.experiments.comparison.request import CompareRequest
 
 
 def compare(
@@ -76,20 +78,43 @@ def compare(
         raise ConfigurationError("--workers is for virtual time; on the wall clock use --side-by-side")
     if side_by_side is not None and clock == "virtual":
         raise ConfigurationError("--side-by-side is for the wall clock; in virtual time use --workers")
-    asked = {"runs": runs, "seed": seed, "alternatives": alternatives, "workload": workload}
-    put_to = {"questions": questions or None} | ({"documents": documents} if documents else {})
-    of_graph = {"graph": graph or None, "inputs": inputs or None, "deadline_key": deadline_key, "services": services}
-    met = {"profile": profile or None, "fault": fault or (), "stops_on_disconnect": stops_on_disconnect}
-    within: dict[str, Any] = {"retries": retries, "router_injection": router_injection}
-    within |= {"budget": _budget(budget_tokens, budget_calls, budget_cost, price)}
-    carried_out: dict[str, Any] = {"clock": clock or None, "workers": workers, "side_by_side": side_by_side}
-    carried_out |= {"cpu_charge": parse_charge(cpu_charge), "model_variation": model_variation}
-    kept: dict[str, Any] = {"record": record or None, "record_text": record_text, "replay": replay or None}
-    kept |= {"max_requests": max_requests, "max_tokens": max_tokens}
-    told = {"spans": "otlp" if otlp else None, "metrics_file": metrics_file or None}
     folder = Path(out or f"results/{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%SZ}-compare")
-    keywords = asked | put_to | of_graph | met | within | carried_out | kept
-    study = _measured(decision_timeout, keywords, folder, told, yes=yes, as_json=as_json)
+
+    def request() -> CompareRequest:
+        # Function-level: the stack takes seconds to import, and --help must not.
+        from docmind_lab.experiments.comparison.request import DEFAULT_DOCUMENTS, CompareRequest  # noqa: PLC0415
+
+        return CompareRequest(
+            decision_timeout_s=decision_timeout,
+            runs=runs,
+            seed=seed,
+            alternatives=alternatives,
+            profile=profile or None,
+            fault=fault or (),
+            stops_on_disconnect=stops_on_disconnect,
+            retries=retries,
+            router_injection=router_injection,
+            budget=_budget(budget_tokens, budget_calls, budget_cost, price),
+            workload=workload,
+            documents=documents or DEFAULT_DOCUMENTS,
+            questions=questions or None,
+            graph=graph or None,
+            inputs=inputs or None,
+            deadline_key=deadline_key,
+            services=services,  # type: ignore[arg-type]  # checked where it is used
+            clock=clock or None,  # type: ignore[arg-type]  # checked where it is used
+            side_by_side=side_by_side,
+            cpu_charge=parse_charge(cpu_charge),
+            model_variation=model_variation,
+            record=record or None,
+            record_text=record_text,
+            replay=replay or None,
+            max_requests=max_requests,
+            max_tokens=max_tokens,
+        )
+
+    listener = {"spans": "otlp" if otlp else None, "metrics_file": metrics_file or None}
+    study = _measured(request, folder, listener, workers=workers, yes=yes, as_json=as_json)
     if side_by_side is not None and study.manifest["design"]["clock"] == "virtual":
         typer.echo("--side-by-side was not used: in virtual time the runs share nothing.", err=True)
     for note in sending.notes(study.manifest, len(study.runs)):
@@ -104,15 +129,15 @@ def compare(
 
 
 def _measured(
-    decision_timeout_s: float | None,
-    keywords: Mapping[str, Any],
+    request: Callable[[], CompareRequest],
     folder: Path,
-    told: Mapping[str, Any],
+    listener: Mapping[str, Any],
     *,
+    workers: int | None,
     yes: bool,
     as_json: bool,
 ) -> Study:
-    """The study, its progress shown. keywords: of `compare`. told: of `Telemetry`.
+    """The study, its progress shown. request: makes the request, which imports the stack. listener: of `Telemetry`.
 
     Raises: typer.Exit when it is interrupted.
     """
@@ -120,17 +145,18 @@ def _measured(
     shown = table or ProgressBar("runs", "measuring", shown=not as_json)
     try:
         # Function-level: the stack takes seconds to import, which is shown, and --help must not.
-        from docmind_lab.experiments.comparison import compare as run_compare  # noqa: PLC0415
+        from docmind_lab.experiments.comparison.run import run_request  # noqa: PLC0415
         from docmind_lab.interfaces.telemetry import Telemetry  # noqa: PLC0415
 
         settings = load_settings()
-        if decision_timeout_s is None and options.TIMEOUT_VARIABLE in os.environ:
-            decision_timeout_s = settings.agents.decision_timeout
-        return run_compare(
-            decision_timeout_s,
-            **keywords,
-            telemetry=Telemetry(**told),
-            settings=settings,
+        asked = request()
+        if asked.decision_timeout_s is None and options.TIMEOUT_VARIABLE in os.environ:
+            asked = dataclasses.replace(asked, decision_timeout_s=settings.agents.decision_timeout)
+        return run_request(
+            asked,
+            settings,
+            telemetry=Telemetry(**listener),
+            workers=workers,
             out=folder,
             progress=shown.show,
             watch=None if table is None else table.watch,

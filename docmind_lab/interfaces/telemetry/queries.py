@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from docmind_lab.alternatives.base import options_json
 from docmind_lab.analysis.tables import NAN
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.measurement.derive import Answer, RunFacts, call_records, derive_run, event_records
-from docmind_lab.experiments.measurement.run import HORIZON_FACTOR, MeasuredRun
+from docmind_lab.experiments.measurement.derive import (
+    Answer,
+    RunFacts,
+    call_records,
+    derive_run,
+    event_records,
+    horizon_of,
+)
+from docmind_lab.experiments.measurement.run import MeasuredRun
 
 if TYPE_CHECKING:
     from docmind_lab.docmind.coordinator.queries import EndedQuery
@@ -22,7 +28,7 @@ def measured_query(query: EndedQuery, settings: Settings, study_id: str) -> Meas
     """The query, after waiting until nothing of it is at work; what servers alone know is NaN."""
     recorder, alternative, outcome = query.recorder, query.alternative, query.outcome
     limit_s = recorder.deadline.limit_s
-    horizon_s = HORIZON_FACTOR * limit_s
+    horizon_s = horizon_of(limit_s)
     horizon_at = recorder.started_at + horizon_s
     quiet = recorder.wait_quiet(max(0.0, horizon_at - recorder.clock.now()))
     snapshot = recorder.snapshot()
@@ -32,23 +38,20 @@ def measured_query(query: EndedQuery, settings: Settings, study_id: str) -> Meas
         horizon_at, horizon_s = query.closing.at, query.closing.at - recorder.started_at
     if not quiet or snapshot.last_at > horizon_at:
         quiet, snapshot = False, snapshot.until(horizon_at)
-    facts = RunFacts(
+    facts = RunFacts.of(
+        alternative,
+        limit_s,
+        horizon_s=horizon_s,
         study_id=study_id,
         run_id=recorder.run_id,
         workload="supervisor",
-        alternative=alternative.name,
-        alternative_options=options_json(alternative),
         seed=recorder.seed,
         question_id="",
-        decision_timeout_s=limit_s,
-        horizon_s=horizon_s,
-        deadline_propagation=alternative.propagates,
         router_injection=settings.agents.enable_router_injection,
         retries="",
         latency_profile="",
         fault="",
         stops_on_disconnect=True,
-        node_colour=alternative.node_colour,
         clock="wall",
         has_server_log=False,
         # Others may be answered at the same time.

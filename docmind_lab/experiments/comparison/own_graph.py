@@ -1,4 +1,4 @@
-"""A comparison of a user's own graph: what is asked of it, and what cannot be."""
+"""A comparison of a user's own graph: what can be asked of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from docmind_lab.alternatives.base import options_json
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison.asked import Asked
+from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.services.faults import Fault
 from docmind_lab.workloads.kinds import WorkloadKind
 from docmind_lab.workloads.own import Inputs, OwnGraph, Services, own_graph
@@ -19,16 +19,16 @@ from docmind_lab.workloads.own import Inputs, OwnGraph, Services, own_graph
 _EVERY_ROLE = "*"
 
 
-def of_own_graph(asked: Asked, settings: Settings, clock: ClockName) -> Asked:
+def of_own_graph(request: CompareRequest, settings: Settings, clock: ClockName) -> CompareRequest:
     """The same, of the graph and its inputs by the names under which comparisons find them.
 
     Raises: ConfigurationError for what a graph of one's own cannot be asked, and for a graph or inputs that are none.
     """
-    others = asked.names_system | {"retries": asked.retries is not None}
-    others |= {"router_injection": bool(asked.router_injection)}
-    _require_own_only(settings, clock, asked.services, [name for name, is_given in others.items() if is_given])
-    own = _named(asked.graph, asked.inputs, asked.deadline_key, asked.services)
-    return dataclasses.replace(asked, workload=own.workload, documents=own.corpus)
+    others = request.names_system | {"retries": request.retries is not None}
+    others |= {"router_injection": bool(request.router_injection)}
+    _require_own_only(settings, clock, request.services, [name for name, is_given in others.items() if is_given])
+    own = _named(request.graph, request.inputs, request.deadline_key, request.services)
+    return dataclasses.replace(request, workload=own.workload, documents=own.corpus)
 
 
 def _named(graph: Any, inputs: Inputs | None, deadline_key: str, services: Services) -> OwnGraph:

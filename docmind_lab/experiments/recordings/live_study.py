@@ -21,7 +21,7 @@ _WARM_UP = "warm-up-"
 
 
 @dataclass(frozen=True)
-class Kept:
+class RecordingOptions:
     """What is kept of a live study, and how much it may send.
 
     record: a folder for its recording. with_text: requests' digests and responses too. replay: the folder of the
@@ -41,7 +41,7 @@ class Kept:
         replay: str | os.PathLike[str] | None,
         max_requests: int | None,
         max_tokens: int | None,
-    ) -> Kept:
+    ) -> RecordingOptions:
         """The choices, checked. Raises: ConfigurationError for those that do not go together."""
         if record_text and record is None:
             raise ConfigurationError("record_text is for a recording; name its folder with record (--record)")
@@ -77,11 +77,11 @@ class Kept:
             require_no_recording(self.record)
 
 
-NOTHING_KEPT = Kept()
+NO_RECORDING = RecordingOptions()
 
 
 @dataclass
-class Wire:
+class LiveStudy:
     """A live study under way: what is counted of it, recorded and stored."""
 
     meter: Meter | None = None
@@ -91,8 +91,8 @@ class Wire:
     @classmethod
     @contextlib.contextmanager
     def opened(
-        cls, kept: Kept, manifest: Mapping[str, Any], run_ids: Iterable[str], cells: Path | None
-    ) -> Iterator[Wire]:
+        cls, kept: RecordingOptions, manifest: Mapping[str, Any], run_ids: Iterable[str], cells: Path | None
+    ) -> Iterator[LiveStudy]:
         """The wire of a study. manifest: of it. cells: a folder for its finished runs."""
         with contextlib.ExitStack() as stack:
             wire = cls(

@@ -1,4 +1,4 @@
-"""What `compare` is told to measure, as its keywords say it."""
+"""What a comparison is asked to measure: the one description that the command line and `compare` build."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from docmind_lab.core.budgets import Budget
 from docmind_lab.core.charges import CpuCharge
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.deadlines import DEADLINE_KEY
+from docmind_lab.experiments.recordings.live_study import RecordingOptions
 from docmind_lab.services.faults import Fault
 from docmind_lab.workloads.own import Inputs, Services
 
-UNSAID_SEED = 7
-"""What `compare` takes when no seed is named."""
-
-UNSAID_WORKLOAD = "supervisor"
-UNSAID_CORPUS = "language_reference"
+DEFAULT_SEED = 7
+DEFAULT_WORKLOAD = "supervisor"
+DEFAULT_DOCUMENTS = "language_reference"
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The keywords of `compare` that say what is measured; None where it is left open, and then something else says it.
+class CompareRequest:
+    """What to measure, and what to record of it. The fields are the keywords of `compare`, which documents them.
 
-    Nothing is checked here: what can be asked depends on whether it is of a workload, a user's graph or a recording.
+    None leaves a field open: the workload, the settings or the recording that is replayed settles it. Nothing is
+    checked here, because what may be asked depends on those too; `resolve` checks it.
     """
 
     decision_timeout_s: float | None = None
     runs: int | None = None
-    seed: int = UNSAID_SEED
+    seed: int = DEFAULT_SEED
     alternatives: Sequence[str | Alternative] | str | None = None
     profile: str | LatencyProfile | None = None
     fault: Sequence[str | Fault] | str = ()
@@ -40,8 +40,8 @@ class Asked:
     retries: int | None = None
     router_injection: bool | None = None
     budget: Budget | None = None
-    workload: str = UNSAID_WORKLOAD
-    documents: str | os.PathLike[str] = UNSAID_CORPUS
+    workload: str = DEFAULT_WORKLOAD
+    documents: str | os.PathLike[str] = DEFAULT_DOCUMENTS
     questions: str | os.PathLike[str] | None = None
     graph: Any = None
     inputs: Inputs | None = None
@@ -51,6 +51,16 @@ class Asked:
     side_by_side: int | None = None
     cpu_charge: CpuCharge = 0.0
     model_variation: float = 0.0
+    record: str | os.PathLike[str] | None = None
+    record_text: bool = False
+    replay: str | os.PathLike[str] | None = None
+    max_requests: int | None = None
+    max_tokens: int | None = None
+
+    @property
+    def recording(self) -> RecordingOptions:
+        """What is recorded, replayed and capped. Raises: ConfigurationError for options that do not go together."""
+        return RecordingOptions.of(self.record, self.record_text, self.replay, self.max_requests, self.max_tokens)
 
     @property
     def is_of_own_graph(self) -> bool:
@@ -60,9 +70,9 @@ class Asked:
     @property
     def names_system(self) -> dict[str, bool]:
         """Keyword that names one of the lab's own systems, or what it searches and is asked → whether it was given."""
-        return {"workload": self.workload != UNSAID_WORKLOAD} | self.names_documents
+        return {"workload": self.workload != DEFAULT_WORKLOAD} | self.names_documents
 
     @property
     def names_documents(self) -> dict[str, bool]:
         """Keyword that names what is searched and asked → whether it was given."""
-        return {"documents": self.documents != UNSAID_CORPUS, "questions": self.questions is not None}
+        return {"documents": self.documents != DEFAULT_DOCUMENTS, "questions": self.questions is not None}

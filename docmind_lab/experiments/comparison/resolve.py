@@ -1,0 +1,107 @@
+"""From a request to the comparison that it means: of a workload, of a user's graph, or of a recording."""
+
+from __future__ import annotations
+
+from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.budgets import Budget
+from docmind_lab.core.clock import ClockName
+from docmind_lab.core.errors import ConfigurationError, RecordError
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.comparison.design import SIDE_BY_SIDE, Comparison
+from docmind_lab.experiments.comparison.documents import Documents, documents_of
+from docmind_lab.experiments.comparison.own_graph import faults_in, of_own_graph, require_whole_budget
+from docmind_lab.experiments.comparison.replays import off_endpoints, replayed_comparison
+from docmind_lab.experiments.comparison.request import CompareRequest
+from docmind_lab.experiments.recordings.recording import RUNS, Recording
+from docmind_lab.services.faults import Fault
+from docmind_lab.workloads.kinds import workload_kind
+
+
+def resolve(request: CompareRequest, settings: Settings) -> tuple[Comparison, Settings]:
+    """The comparison that a request means, and the settings that it goes on under.
+
+    Args:
+        request: What to measure.
+        settings: The endpoints of a replay are left out of them, since a replay asks no live endpoint.
+
+    Raises:
+        ConfigurationError: A value cannot be used, or not with another.
+        RecordError: The recording to replay has no finished run.
+    """
+    recorded_in = request.recording.replay
+    if recorded_in is not None:
+        settings = off_endpoints(settings)
+    clock = _clock_of(request, settings)
+    if request.is_of_own_graph:
+        request = of_own_graph(request, settings, clock)
+    if recorded_in is not None:
+        recording = Recording.load(recorded_in)
+        replayed = replayed_comparison(recording, request, clock, settings)
+        if not recording.runs:
+            raise RecordError(f"{recorded_in / RUNS} has no finished run; take the folder from a copy, or record again")
+        return replayed, settings
+    return _measured(request, clock, settings), settings
+
+
+def _clock_of(request: CompareRequest, settings: Settings) -> ClockName:
+    if request.clock is not None:
+        return request.clock
+    is_live = _is_live(settings) or request.services == "own" or request.recording.is_live
+    return "wall" if is_live else "virtual"
+
+
+def _is_live(settings: Settings) -> bool:
+    return settings.llm.base_url is not None or settings.database.qdrant_url is not None
+
+
+def default_side_by_side(settings: Settings, *, is_own: bool = False) -> int:
+    """How many runs are under way at once on the wall clock when nobody says.
+
+    What answers a live endpoint is shared by all runs, and a user's nodes may block the event loop that runs share.
+
+    Args:
+        settings: Their endpoints count.
+        is_own: Whether the system is a user's own graph.
+    """
+    return 1 if is_own or _is_live(settings) else SIDE_BY_SIDE
+
+
+def _measured(request: CompareRequest, clock: ClockName, settings: Settings) -> Comparison:
+    """A comparison that is measured: what is left open is as its workload has it on this clock."""
+    kind, is_own = workload_kind(request.workload), request.is_of_own_graph
+    documents = Documents(str(request.documents)) if is_own else documents_of(request.documents, request.questions)
+    defaults = kind.defaults.get(clock, kind.defaults["virtual"])
+    written = [request.fault] if isinstance(request.fault, str) else request.fault
+    faults = tuple(Fault.parse(item) if isinstance(item, str) else item for item in written)
+    profile = defaults.profile if request.profile is None else request.profile
+    if request.router_injection and not kind.has_router:
+        raise ConfigurationError(f"router_injection: workload {request.workload} has no router engine; leave it out")
+    injection, budget = request.router_injection, request.budget or Budget()
+    given_s = budget.time_s if request.decision_timeout_s is None else request.decision_timeout_s
+    comparison = Comparison(
+        decision_timeout_s=defaults.decision_timeout_s if given_s is None else given_s,
+        runs=defaults.runs if request.runs is None else request.runs,
+        seed=request.seed,
+        alternatives=parse_alternatives(
+            request.alternatives, request.retries, budgeted_retries=settings.agents.max_retries
+        ),
+        profile=LatencyProfile.named(profile) if isinstance(profile, str) else profile,
+        faults=faults_in(kind, faults) if is_own else faults,
+        stops_on_disconnect=request.stops_on_disconnect,
+        client_retries=request.retries,
+        side_by_side=default_side_by_side(settings, is_own=is_own)
+        if request.side_by_side is None
+        else request.side_by_side,
+        router_injection=settings.agents.enable_router_injection if injection is None else injection,
+        clock=clock,
+        corpus=documents.corpus,
+        own_questions=documents.questions,
+        workload=request.workload,
+        budget=budget,
+        cpu_charge=request.cpu_charge,
+        model_variation=request.model_variation,
+    )
+    if is_own:
+        require_whole_budget(comparison.alternatives)
+    return comparison
