@@ -11,8 +11,8 @@ from docmind_lab.alternatives.base import (
     Inputs,
     NodeColour,
     Outcome,
-    Progress,
     Runnable,
+    RunProgress,
     run_to_outcome_async,
 )
 from docmind_lab.alternatives.event_loop import shared_loop
@@ -45,7 +45,7 @@ class AsyncCancellation(Propagation):
 
     async def _run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         recorder.share_thread()
-        progress = Progress.of(runnable)
+        progress = RunProgress.of(runnable)
         limit = asyncio.timeout(max(0.0, deadline.remaining()))
 
         async def stream() -> None:

@@ -114,7 +114,7 @@ def _unchanged(state: Any) -> Any:
     return state
 
 
-class Progress:
+class RunProgress:
     """What a run has shown so far, for what can be returned when it stops short.
 
     Args:
@@ -132,7 +132,7 @@ class Progress:
         self._latest: tuple[Any, list[Mapping[str, Any]]] = (state or {}, [])
 
     @classmethod
-    def of(cls, runnable: Runnable) -> Progress:
+    def of(cls, runnable: Runnable) -> RunProgress:
         """The progress of a run of this graph, which has shown nothing yet."""
         return cls(None, runnable.channels, seen_from_outside(runnable))
 
@@ -239,7 +239,7 @@ TimeOut = Callable[[Exception], str]
 """The stop reason that an exception means, if it is how the alternative's own limit surfaces; else empty."""
 
 
-def run_to_outcome(progress: Progress, work: Callable[[], None], time_out: TimeOut = lambda error: "") -> Outcome:
+def run_to_outcome(progress: RunProgress, work: Callable[[], None], time_out: TimeOut = lambda error: "") -> Outcome:
     """Do the work, which shows its progress, and turn any way it can end into an outcome.
 
     Cancellation and interrupts of the interpreter are not ends of a run and go on. Raises: what a `RunCut` means, when
@@ -275,14 +275,14 @@ def _first_cut(group: BaseExceptionGroup[RunCut]) -> RunCut:
     return _first_cut(first) if isinstance(first, BaseExceptionGroup) else first
 
 
-def _cut(progress: Progress, cut: RunCut) -> Outcome:
+def _cut(progress: RunProgress, cut: RunCut) -> Outcome:
     if isinstance(cut.error, BudgetError):
         return progress.stopped(cut.error.stop_reason, type(cut.error).__name__)
     raise cut.error from cut
 
 
 async def run_to_outcome_async(
-    progress: Progress, work: Callable[[], Awaitable[None]], time_out: TimeOut = lambda error: ""
+    progress: RunProgress, work: Callable[[], Awaitable[None]], time_out: TimeOut = lambda error: ""
 ) -> Outcome:
     """`run_to_outcome` for async work."""
     failure: list[BaseException] = []

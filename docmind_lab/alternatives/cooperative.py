@@ -7,7 +7,15 @@ from typing import ClassVar
 
 from langgraph.runtime import RunControl
 
-from docmind_lab.alternatives.base import STREAM_MODES, Inputs, NodeColour, Outcome, Progress, Runnable, run_to_outcome
+from docmind_lab.alternatives.base import (
+    STREAM_MODES,
+    Inputs,
+    NodeColour,
+    Outcome,
+    Runnable,
+    RunProgress,
+    run_to_outcome,
+)
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy
 from docmind_lab.network.recorder import Recorder
@@ -34,7 +42,7 @@ class Cooperative(Propagation):
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Stream the graph in the caller's thread; between steps too, an exceeded deadline ends it."""
-        progress = Progress.of(runnable)
+        progress = RunProgress.of(runnable)
         control = RunControl()
 
         def work() -> None:

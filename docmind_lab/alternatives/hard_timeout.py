@@ -12,7 +12,15 @@ from typing import ClassVar
 
 from langgraph.runtime import RunControl
 
-from docmind_lab.alternatives.base import STREAM_MODES, Inputs, NodeColour, Outcome, Progress, Runnable, run_to_outcome
+from docmind_lab.alternatives.base import (
+    STREAM_MODES,
+    Inputs,
+    NodeColour,
+    Outcome,
+    Runnable,
+    RunProgress,
+    run_to_outcome,
+)
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy
 from docmind_lab.network.recorder import Recorder
@@ -58,7 +66,7 @@ class HardTimeout(Propagation):
                 for chunk in carried.stream(given, stream_mode=STREAM_MODES, control=control):
                     progress.show(chunk)
 
-        progress, control, context = Progress.of(runnable), RunControl(), contextvars.copy_context()
+        progress, control, context = RunProgress.of(runnable), RunControl(), contextvars.copy_context()
         wait = self._with_pool if self.naive else self._with_thread
         try:
             return wait(context, answer, deadline)

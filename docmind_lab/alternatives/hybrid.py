@@ -13,8 +13,8 @@ from docmind_lab.alternatives.base import (
     Inputs,
     NodeColour,
     Outcome,
-    Progress,
     Runnable,
+    RunProgress,
     run_to_outcome_async,
 )
 from docmind_lab.alternatives.bound import bound
@@ -53,7 +53,7 @@ class Hybrid(Propagation):
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Stream the graph on the shared loop; the calling thread waits, and a little past the deadline no longer."""
-        fence, control, progress = Fence(), RunControl(), Progress.of(runnable)
+        fence, control, progress = Fence(), RunControl(), RunProgress.of(runnable)
         guarded = bound(
             fenced(self._carried(runnable, deadline), fence, recorder),
             step_limit_s=lambda: deadline.remaining() + STEP_SLACK_S,

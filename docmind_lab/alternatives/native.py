@@ -17,8 +17,8 @@ from docmind_lab.alternatives.base import (
     Inputs,
     NodeColour,
     Outcome,
-    Progress,
     Runnable,
+    RunProgress,
     run_to_outcome_async,
 )
 from docmind_lab.alternatives.event_loop import shared_loop
@@ -58,7 +58,7 @@ class Native(Propagation):
 
     async def _run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         recorder.share_thread()
-        progress = Progress.of(runnable)
+        progress = RunProgress.of(runnable)
         carried = self._carried(runnable, deadline)
         limited = carried.copy({"step_timeout": deadline.limit_s}) if self.per_step else carried
 

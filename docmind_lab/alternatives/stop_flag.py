@@ -12,7 +12,15 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 
-from docmind_lab.alternatives.base import STREAM_MODES, Inputs, NodeColour, Outcome, Progress, Runnable, run_to_outcome
+from docmind_lab.alternatives.base import (
+    STREAM_MODES,
+    Inputs,
+    NodeColour,
+    Outcome,
+    Runnable,
+    RunProgress,
+    run_to_outcome,
+)
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy
 from docmind_lab.core.errors import ConfigurationError
@@ -51,7 +59,7 @@ class StopFlag(Propagation):
         return self._flagged(runnable, inputs, deadline, recorder)
 
     def _flagged(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
-        progress, control = Progress.of(runnable), RunControl()
+        progress, control = RunProgress.of(runnable), RunControl()
 
         def raise_flag() -> None:
             recorder.event("stop_requested")
@@ -77,7 +85,7 @@ class StopFlag(Propagation):
                 "StopFlag(interrupt=True) needs a graph with a checkpointer: an interrupted run goes on from a "
                 "checkpoint; compile the graph with one, or leave interrupt off"
             )
-        progress, carried = Progress.of(runnable), self._carried(runnable, deadline)
+        progress, carried = RunProgress.of(runnable), self._carried(runnable, deadline)
 
         def work() -> None:
             going_in = inputs

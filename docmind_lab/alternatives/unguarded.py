@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from docmind_lab.alternatives.base import STREAM_MODES, Inputs, NodeColour, Outcome, Progress, Runnable, run_to_outcome
+from docmind_lab.alternatives.base import (
+    STREAM_MODES,
+    Inputs,
+    NodeColour,
+    Outcome,
+    Runnable,
+    RunProgress,
+    run_to_outcome,
+)
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.network.recorder import Recorder
 
@@ -24,7 +32,7 @@ class Unguarded:
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Run the graph to its end, however long that takes."""
-        progress = Progress.of(runnable)
+        progress = RunProgress.of(runnable)
 
         def work() -> None:
             for chunk in runnable.stream(inputs, stream_mode=STREAM_MODES):

@@ -13,13 +13,13 @@ import pandas as pd
 from docmind_lab.analysis.conditions import by_condition, varying, with_arms
 from docmind_lab.analysis.findings.advice import advice_of
 from docmind_lab.analysis.findings.assumptions import LOWER_BOUND
+from docmind_lab.analysis.findings.budget_sufficiency import enough_of
 from docmind_lab.analysis.findings.choice import overran
-from docmind_lab.analysis.findings.enough import enough_of
-from docmind_lab.analysis.findings.held import HELD_WITHIN_S
 from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.findings.recommendation import recommend
 from docmind_lab.analysis.findings.second_budgets import is_budgeted, levels_in_words, spending_of
 from docmind_lab.analysis.findings.tables import counted, duration, joined, one_line
+from docmind_lab.analysis.findings.thresholds import HELD_WITHIN_S
 from docmind_lab.analysis.statistics import share_interval
 from docmind_lab.core.budgets import NO_BUDGETS
 from docmind_lab.core.catalogue import CATALOGUE

@@ -39,7 +39,7 @@ _OF_THE_ENDPOINT = frozenset({b"host", b"authorization", b"api-key", b"x-api-key
 
 
 @dataclass(frozen=True)
-class Passage:
+class GuestCall:
     """What a request is let through with.
 
     to: the URL that takes the place of its own; None for its own. deadline: bounds everything that the request does.
@@ -56,7 +56,7 @@ class Passage:
 class Watch(Protocol):
     """A run whose requests are seen."""
 
-    def passage(self, method: str, url: str, is_retry: bool) -> Passage:
+    def passage(self, method: str, url: str, is_retry: bool) -> GuestCall:
         """What a request of the calling code is let through with; raises for one that must not be sent."""
         ...
 

@@ -18,7 +18,7 @@ from docmind_lab.services.plan import Chunk, Headers, ServiceRequest, Step
 _NOT_HTTP = b"Invalid HTTP request received."
 
 
-class Exchange(Protocol):
+class ServerExchange(Protocol):
     """A request under way, as its connection knows it."""
 
     def client_left(self) -> None:
@@ -37,7 +37,7 @@ class HttpConnection:
         self._http = h11.Connection(h11.SERVER)
         self._head: h11.Request | None = None
         self._body: list[bytes] = []
-        self._exchange: Exchange | None = None
+        self._exchange: ServerExchange | None = None
 
     # ---- what the wire tells
 
@@ -86,7 +86,7 @@ class HttpConnection:
 
     # ---- what whoever serves says
 
-    def attend(self, exchange: Exchange) -> None:
+    def attend(self, exchange: ServerExchange) -> None:
         """Tell this one if the client leaves before the reply is complete."""
         self._exchange = exchange
 

@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from virtual_runs import VirtualRuns
 
-from docmind_lab.alternatives.base import Progress
+from docmind_lab.alternatives.base import RunProgress
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.core.budgets import Budget, Meter, Price, metering
 from docmind_lab.experiments.measurement.run import MeasuredRun
@@ -101,7 +101,7 @@ def test_a_reply_is_cut_at_the_tokens_that_are_left_and_kept_as_a_draft(virtual_
 
 
 def test_a_last_word_that_was_cut_is_no_answer() -> None:
-    progress = Progress({"messages": [HumanMessage("q"), AIMessage("It begins with")], "visits": ["synthesis"]})
+    progress = RunProgress({"messages": [HumanMessage("q"), AIMessage("It begins with")], "visits": ["synthesis"]})
     assert progress.finished().outcome == "answered"
     with metering(Meter(Budget(tokens=10))) as meter:
         meter.note_cut("tokens")

@@ -15,7 +15,7 @@ from langgraph.types import Overwrite
 from manual_clock import ManualClock
 from virtual_runs import VirtualRuns
 
-from docmind_lab.alternatives.base import STREAM_MODES, Progress
+from docmind_lab.alternatives.base import STREAM_MODES, RunProgress
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, policy_scope
@@ -98,8 +98,8 @@ def failing(state: State) -> Any:
     raise RuntimeError("the other branches have finished")
 
 
-def shown(graph: Any, inputs: dict[str, Any]) -> Progress:
-    progress = Progress.of(graph)
+def shown(graph: Any, inputs: dict[str, Any]) -> RunProgress:
+    progress = RunProgress.of(graph)
 
     def work() -> None:
         for chunk in graph.stream(inputs, {"max_concurrency": 1}, stream_mode=STREAM_MODES):
@@ -133,7 +133,7 @@ def test_an_overwrite_replaces_what_a_reducer_would_add_to() -> None:
 
 def test_a_state_takes_the_place_of_the_updates_that_led_to_it() -> None:
     graph = fan_out(lambda state: {"documents": [{"id": "b"}]})
-    progress = Progress.of(graph)
+    progress = RunProgress.of(graph)
     for chunk in graph.stream({"messages": [], "documents": [{"id": "a"}]}, stream_mode=STREAM_MODES):
         progress.show(chunk)
     assert [document["id"] for document in progress.state["documents"]] == ["a", "b"]

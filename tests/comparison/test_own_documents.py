@@ -32,8 +32,8 @@ from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.experiments.sweeps import design as studies_design
 from docmind_lab.experiments.sweeps import replayed as studies_replayed
 from docmind_lab.experiments.sweeps.design import StudyDesign
-from docmind_lab.interfaces.reports.asked import asked as section_on_what_was_asked
-from docmind_lab.interfaces.reports.parts import Facts
+from docmind_lab.interfaces.reports.model import Facts
+from docmind_lab.interfaces.reports.question import asked as section_on_what_was_asked
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 QUESTIONS = EXAMPLES / "harbour-questions.jsonl"

@@ -107,7 +107,7 @@ def test_queries_that_nobody_was_told_of_are_counted_at_the_end(
     def broken(*arguments: Any) -> None:
         raise RuntimeError("no run can be made of it")
 
-    monkeypatch.setattr("docmind_lab.interfaces.telemetry.telling.measured_query", broken)
+    monkeypatch.setattr("docmind_lab.interfaces.telemetry.exporter.measured_query", broken)
     asked = coordinator(timeout_s=0.001, telemetry=Telemetry(metrics=RunMetrics()))
     asked.process_query(QUESTION)
     asked.close()

@@ -12,7 +12,7 @@ from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
 from docmind_lab.core.deadlines import Deadline, current_deadline, deadline_scope
-from docmind_lab.docmind.graphs.two_colours import Steps, StepsNode, Waiting, afinish, finish, pause, together
+from docmind_lab.docmind.graphs.sync_async import Steps, StepsNode, Waiting, afinish, finish, pause, together
 from docmind_lab.virtual_time import VirtualClock
 
 Drive = Callable[[Steps[Any]], Any]

@@ -9,7 +9,7 @@ import pytest
 from sample_calls import call
 from sample_runs import sample_run
 
-from docmind_lab.analysis.latency.parts import split_calls
+from docmind_lab.analysis.latency.decompose import split_calls
 from docmind_lab.analysis.latency.sources import read_calls
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.tables import EventRecord, to_frame

@@ -3,7 +3,7 @@
 import pytest
 
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.analysis.latency.parts import split_calls
+from docmind_lab.analysis.latency.decompose import split_calls
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.analysis.latency.sources import read_calls
 from docmind_lab.analysis.study import Study

@@ -16,7 +16,7 @@ import pytest
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import RunCut
 from docmind_lab.network.attempts import Attempt, LogicalCall
-from docmind_lab.network.guests import GuestHooks, Passage
+from docmind_lab.network.guests import GuestCall, GuestHooks
 from docmind_lab.network.taps import tapped
 
 OWNERS = [
@@ -41,10 +41,10 @@ class Watched:
         self.attempts: list[Attempt] = []
         self.seen: list[tuple[str, str, bool]] = []
 
-    def passage(self, method: str, url: str, is_retry: bool) -> Passage:
+    def passage(self, method: str, url: str, is_retry: bool) -> GuestCall:
         self.seen.append((method, url, is_retry))
         call = LogicalCall("run", "llm/node/1.0.1", "node", "1.0.1", "llm", 7, self)
-        return Passage(call, **self.passage_options)
+        return GuestCall(call, **self.passage_options)
 
     def attempt_started(self, attempt: Attempt) -> None:
         self.attempts.append(attempt)

@@ -11,12 +11,12 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
 from langgraph.types import Command
 
-from docmind_lab.alternatives.base import FreeState, Progress, run_to_outcome, run_to_outcome_async
+from docmind_lab.alternatives.base import FreeState, RunProgress, run_to_outcome, run_to_outcome_async
 from docmind_lab.core.addresses import displayed
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.core.errors import NotSimulated, RunCut
 from docmind_lab.network.recorder import Recorder
-from docmind_lab.workloads.own.destinations import Own, Simulated, kind_of
+from docmind_lab.workloads.own.destinations import Own, SimulatedDestinations, kind_of
 from docmind_lab.workloads.own.doorway import RunDoorway, free_state
 from docmind_lab.workloads.own.nodes import NOWHERE, RunTree
 from docmind_lab.workloads.own.watch import RunWatch
@@ -44,7 +44,7 @@ def raising(error: BaseException) -> Callable[[], None]:
 
 def test_a_cut_is_read_as_what_it_stands_for() -> None:
     cuts = [RunCut(DEADLINE.exceeded("node", "network")), RunCut(DEADLINE.refused("node", "graph"))]
-    ends = [run_to_outcome(Progress(), raising(cut)) for cut in cuts]
+    ends = [run_to_outcome(RunProgress(), raising(cut)) for cut in cuts]
     assert [(end.outcome, end.stop_reason) for end in ends] == [
         ("timed_out", "deadline"),
         ("timed_out", "budget_refused"),
@@ -59,24 +59,24 @@ def test_a_cut_inside_a_task_group_is_found() -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(cut())
 
-    assert asyncio.run(run_to_outcome_async(Progress(), work)).stop_reason == "deadline"
+    assert asyncio.run(run_to_outcome_async(RunProgress(), work)).stop_reason == "deadline"
 
 
 def test_other_groups_are_failures_and_what_is_no_end_of_a_run_goes_on() -> None:
-    failed = run_to_outcome(Progress(), raising(ExceptionGroup("two", [ValueError()])))
+    failed = run_to_outcome(RunProgress(), raising(ExceptionGroup("two", [ValueError()])))
     assert (failed.outcome, failed.error_type) == ("failed", "ExceptionGroup")
     with pytest.raises(BaseExceptionGroup):
-        run_to_outcome(Progress(), raising(BaseExceptionGroup("two", [KeyboardInterrupt()])))
+        run_to_outcome(RunProgress(), raising(BaseExceptionGroup("two", [KeyboardInterrupt()])))
 
 
 def test_a_cut_for_something_that_nobody_simulates_is_raised_as_that() -> None:
     with pytest.raises(NotSimulated, match="nobody"):
-        run_to_outcome(Progress(), raising(RunCut(NotSimulated("nobody answers"))))
+        run_to_outcome(RunProgress(), raising(RunCut(NotSimulated("nobody answers"))))
 
 
 def test_a_foreign_state_without_messages_is_an_answer_and_the_labs_own_is_not() -> None:
-    assert Progress(FreeState(messages=[])).finished().outcome == "answered"
-    assert Progress({"messages": []}).finished().outcome == "failed"
+    assert RunProgress(FreeState(messages=[])).finished().outcome == "answered"
+    assert RunProgress({"messages": []}).finished().outcome == "failed"
 
 
 def test_keys_of_a_foreign_state_mean_what_they_mean_to_it() -> None:
@@ -86,7 +86,7 @@ def test_keys_of_a_foreign_state_mean_what_they_mean_to_it() -> None:
         "visits": {},
         "documents": ["a text", Document("b", id="1"), {"id": "2", "content": "c"}],
     }
-    outcome = Progress(free_state(state)).finished()
+    outcome = RunProgress(free_state(state)).finished()
     assert (outcome.outcome, outcome.answer, outcome.stop_reason) == ("answered", "because", "")
     assert [document["id"] for document in outcome.documents] == ["1", "2"]
     assert free_state({"messages": "none"})["messages"] == []
@@ -133,7 +133,7 @@ def test_a_node_in_a_subgraph_belongs_to_the_outermost_one_and_keeps_its_branch(
     assert tree.place_of(object()) is NOWHERE
 
 
-SIMULATED = Simulated("http://127.0.0.1:1/v1", "http://127.0.0.1:1")
+SIMULATED = SimulatedDestinations("http://127.0.0.1:1/v1", "http://127.0.0.1:1")
 
 
 @pytest.mark.parametrize(

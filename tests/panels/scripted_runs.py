@@ -14,11 +14,11 @@ from docmind_lab.alternatives.base import Outcome
 from docmind_lab.analysis.tables import EventRecord, RunRecord
 from docmind_lab.experiments.batch import Cell, CellResult, Workers
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
-from docmind_lab.interfaces.panels.choice import Choice
+from docmind_lab.interfaces.panels.choice import PanelChoice
 
 # Far more than a made-up run takes on any machine; only a defect makes anybody wait so long.
 PATIENCE_S = 60.0
-SMALL = Choice(runs=3, alternatives=("A", "B"), corpus="handbook")
+SMALL = PanelChoice(runs=3, alternatives=("A", "B"), corpus="handbook")
 
 
 def measured_of(order: RunOrder) -> MeasuredRun:

@@ -11,11 +11,11 @@ from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Workers
 from docmind_lab.interfaces.panels.engine import Engine
-from docmind_lab.interfaces.panels.sweep import Sweep
+from docmind_lab.interfaces.panels.panel_run import PanelRun
 
 
-def _engine(executor: Scripted) -> tuple[Engine, list[Sweep]]:
-    heard: list[Sweep] = []
+def _engine(executor: Scripted) -> tuple[Engine, list[PanelRun]]:
+    heard: list[PanelRun] = []
     return Engine(heard.append, workers=executor.workers), heard
 
 
@@ -117,7 +117,7 @@ def test_processes_that_somebody_else_ended_are_replaced() -> None:
             raise ShutdownExecutorError("cannot schedule new futures after shutdown")
 
     executors = iter([Ended(), Scripted()])
-    heard: list[Sweep] = []
+    heard: list[PanelRun] = []
     engine = Engine(heard.append, workers=lambda: Workers(lambda: next(executors), window=2))
     engine.request(SMALL)
     assert engine.wait(PATIENCE_S)
@@ -126,7 +126,7 @@ def test_processes_that_somebody_else_ended_are_replaced() -> None:
 
 def test_settings_that_a_comparison_refuses_are_refused_here_too() -> None:
     executor = Scripted()
-    heard: list[Sweep] = []
+    heard: list[PanelRun] = []
     local = Settings(database={"qdrant_path": "a-local-store"})
     engine = Engine(heard.append, workers=executor.workers, settings=local)
     engine.request(SMALL)

@@ -10,11 +10,11 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Simulated
 from docmind_lab.experiments.comparison.virtual import simulated
 from docmind_lab.experiments.measurement.run import RunOrder
-from docmind_lab.interfaces.panels.choice import Choice
+from docmind_lab.interfaces.panels.choice import PanelChoice
 from docmind_lab.interfaces.panels.known_runs import KnownRuns
 
 
-def _orders(choice: Choice) -> tuple[list[RunOrder], Simulated]:
+def _orders(choice: PanelChoice) -> tuple[list[RunOrder], Simulated]:
     comparison = choice.comparison(Settings())
     return comparison.orders(), simulated(comparison, Settings())
 

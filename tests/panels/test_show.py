@@ -11,11 +11,11 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
 from docmind_lab.interfaces.panels import browse, show
-from docmind_lab.interfaces.panels.choice import Choice
+from docmind_lab.interfaces.panels.choice import PanelChoice
 from docmind_lab.interfaces.panels.rows import call_rows, event_rows, run_rows
 
 
-def _study(*choices: Choice) -> Study:
+def _study(*choices: PanelChoice) -> Study:
     orders = [order for choice in choices for order in choice.comparison(Settings()).orders()]
     return Study.of([measured_of(order) for order in orders], {"design": {"seed": 7}})
 

@@ -20,10 +20,10 @@ from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
 from docmind_lab.interfaces.panels import engine as engine_module
-from docmind_lab.interfaces.panels.choice import Choice
+from docmind_lab.interfaces.panels.choice import PanelChoice
+from docmind_lab.interfaces.panels.panel_run import SweepTables
 from docmind_lab.interfaces.panels.pictures import timeline_picture
 from docmind_lab.interfaces.panels.study_tabs import VIEWS, StudyTabs
-from docmind_lab.interfaces.panels.sweep import SweepTables
 from docmind_lab.interfaces.panels.tune_panel import TunePanel, tune
 from docmind_lab.workloads import workload_kind
 
@@ -44,7 +44,7 @@ def make(panels: list[TunePanel], monkeypatch: pytest.MonkeyPatch) -> Any:
     drawn: whether pictures are; a third of a second each is for the tests that look at them.
     """
 
-    def made(executor: Scripted | None = None, choice: Choice = SMALL, *, drawn: bool = False) -> TunePanel:
+    def made(executor: Scripted | None = None, choice: PanelChoice = SMALL, *, drawn: bool = False) -> TunePanel:
         if not drawn:
             monkeypatch.setattr(StudyTabs, "drawn", lambda _, tables: f"<p>{len(tables.runs)} runs</p>")
         workers = (executor or Scripted()).workers

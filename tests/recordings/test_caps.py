@@ -10,7 +10,7 @@ import pytest
 
 from docmind_lab.core.errors import ConfigurationError, RunCut
 from docmind_lab.experiments.recordings import Caps
-from docmind_lab.experiments.recordings.caps import CapReached, Meter
+from docmind_lab.experiments.recordings.caps import CapMeter, CapReached
 from docmind_lab.experiments.recordings.usage import Usage, usage_of
 from docmind_lab.network.attempts import Attempt, CallKind, LogicalCall
 from docmind_lab.network.taps import Traffic
@@ -32,14 +32,14 @@ def call_of(kind: CallKind = "llm", run_id: str = "run") -> LogicalCall:
     return LogicalCall(run_id, f"{kind}/planner/0.0.1", "planner", "0.0.1", kind, 7, _Nobody())
 
 
-def answered(meter: Meter, data: bytes = REPLY) -> None:
+def answered(meter: CapMeter, data: bytes = REPLY) -> None:
     call = call_of()
     meter.sending(call)
     meter.ended(Attempt(call, 1, 0.0, sent_at=0.1, outcome="ok"), Traffic(received=[data]))
 
 
 def test_the_request_past_the_cap_is_not_sent_and_ends_its_run() -> None:
-    meter = Meter(Caps(max_requests=2))
+    meter = CapMeter(Caps(max_requests=2))
     meter.sending(call_of())
     meter.sending(call_of())
     assert not meter.reached
@@ -50,7 +50,7 @@ def test_the_request_past_the_cap_is_not_sent_and_ends_its_run() -> None:
 
 
 def test_a_cap_of_requests_holds_however_many_threads_send() -> None:
-    meter, sent = Meter(Caps(max_requests=50)), []
+    meter, sent = CapMeter(Caps(max_requests=50)), []
 
     def send() -> None:
         for _ in range(30):
@@ -69,7 +69,7 @@ def test_a_cap_of_requests_holds_however_many_threads_send() -> None:
 
 
 def test_a_cap_of_tokens_is_passed_by_calls_under_way_and_by_no_more() -> None:
-    meter = Meter(Caps(max_tokens=150))
+    meter = CapMeter(Caps(max_tokens=150))
     answered(meter)
     answered(meter)
     assert meter.tokens == 200
@@ -78,7 +78,7 @@ def test_a_cap_of_tokens_is_passed_by_calls_under_way_and_by_no_more() -> None:
 
 
 def test_a_search_is_no_model_request() -> None:
-    meter = Meter(Caps(max_requests=1))
+    meter = CapMeter(Caps(max_requests=1))
     for _ in range(3):
         meter.sending(call_of("retrieval"))
     assert meter.requests == 0
@@ -106,6 +106,6 @@ def test_tokens_of_a_stream_are_in_its_last_event() -> None:
 
 def test_tokens_that_nobody_told_are_an_estimate_from_the_bytes_and_say_so() -> None:
     assert usage_of(Traffic(sent=b"x" * 40, received=[b"half a rep"])) == Usage(13, is_estimate=True)
-    meter = Meter(Caps(max_tokens=10))
+    meter = CapMeter(Caps(max_tokens=10))
     answered(meter, b"nothing of tokens here")
     assert meter.estimated_requests == 1

@@ -25,7 +25,7 @@ from docmind_lab.experiments.recordings import Recording
 from docmind_lab.experiments.sweeps.cells import benches_of
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.estimate import estimate
-from docmind_lab.experiments.sweeps.replayed import SETTLED_FACTORS
+from docmind_lab.experiments.sweeps.replays import SETTLED_FACTORS
 from docmind_lab.experiments.sweeps.runner import sweep
 
 SETTLED_FIELDS = ("seed", "horizon_factor", "side_by_side", "documents", "questions")

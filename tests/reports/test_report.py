@@ -25,7 +25,7 @@ from docmind_lab.interfaces.reports.as_json import as_json
 from docmind_lab.interfaces.reports.build import _advice
 from docmind_lab.interfaces.reports.html import as_html
 from docmind_lab.interfaces.reports.markdown import as_markdown
-from docmind_lab.interfaces.reports.parts import Figure, Table
+from docmind_lab.interfaces.reports.model import Figure, Table
 from docmind_lab.interfaces.reports.pictures import PNG, SVG, drawn
 
 matplotlib.use("Agg")

@@ -8,12 +8,12 @@ import pandas as pd
 from sample_runs import sample_run, study_of
 
 from docmind_lab.analysis.study import Study
-from docmind_lab.interfaces.reports.asked import asked
 from docmind_lab.interfaces.reports.build import _first_advice
 from docmind_lab.interfaces.reports.conditions_in_words import in_words
 from docmind_lab.interfaces.reports.figures import MOST_CONDITIONS
 from docmind_lab.interfaces.reports.limits import limits
-from docmind_lab.interfaces.reports.parts import Facts, Table
+from docmind_lab.interfaces.reports.model import Facts, Table
+from docmind_lab.interfaces.reports.question import asked
 from docmind_lab.interfaces.reports.tables import arms_tables
 
 

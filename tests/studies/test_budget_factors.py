@@ -11,7 +11,7 @@ import pytest
 from sample_runs import MANIFEST, sample_run
 from small_studies import DESIGN
 
-from docmind_lab.analysis.findings.enough import enough_of
+from docmind_lab.analysis.findings.budget_sufficiency import enough_of
 from docmind_lab.analysis.findings.second_budgets import levels_in_words
 from docmind_lab.analysis.findings.tables import joined
 from docmind_lab.analysis.study import Study

@@ -9,9 +9,9 @@ assumptions.py       what a recommended decision timeout assumes of the latencie
 contrasts.py         every arm against one, seed by seed
 controls.py          negative controls: who enforces nothing is caught, who is the same is not told apart
 second_budgets.py    what budgets of tokens, calls and cost did: whom they ended, who went past, what a run needs
-enough.py            how much of a second budget is enough, of the limits that a study went through
+budget_sufficiency.py            how much of a second budget is enough, of the limits that a study went through
 advice.py            what to choose of the arms of one condition, in sentences
-held.py              when a caller counts as kept to the deadline
+thresholds.py              when a caller counts as kept to the deadline
 prices.py            what an alternative asks for
 tables.py            numbers and frames as text
 """

@@ -25,8 +25,8 @@ import pandas as pd
 from scipy import stats
 
 from docmind_lab.analysis.conditions import with_arms
-from docmind_lab.analysis.findings.held import HELD_WITHIN_S
 from docmind_lab.analysis.findings.second_budgets import spending_of
+from docmind_lab.analysis.findings.thresholds import HELD_WITHIN_S
 from docmind_lab.analysis.statistics import Interval, share_interval
 from docmind_lab.analysis.statistics.incidence import Floats
 from docmind_lab.analysis.statistics.sparse import adjusted_paired_interval, few_differ, student_interval

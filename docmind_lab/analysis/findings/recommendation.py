@@ -24,7 +24,7 @@ from scipy import stats
 
 from docmind_lab.analysis.conditions import varying, with_arms
 from docmind_lab.analysis.findings.assumptions import is_replay
-from docmind_lab.analysis.findings.recommendation_words import Words, words_of
+from docmind_lab.analysis.findings.recommendation_words import Sentences, words_of
 from docmind_lab.analysis.findings.second_budgets import ordered_levels, spending_of
 from docmind_lab.analysis.statistics import (
     TooFewRuns,
@@ -62,7 +62,7 @@ class Recommendation:
     confidence: float
     frame: pd.DataFrame
     steps: pd.DataFrame
-    words: Words
+    words: Sentences
 
     @property
     def sentences(self) -> tuple[str, ...]:

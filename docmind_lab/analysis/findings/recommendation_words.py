@@ -19,7 +19,7 @@ from docmind_lab.core.catalogue import CATALOGUE, settings_to_paste
 
 
 @dataclass(frozen=True)
-class Words:
+class Sentences:
     """sentences: one for each arm and condition. choice: what to choose, one for each condition; settings: of it."""
 
     title: str
@@ -55,7 +55,7 @@ def words_of(
     confidence: float,
     fewest: int,
     calls: pd.DataFrame | None = None,
-) -> Words:
+) -> Sentences:
     """The words of a `Recommendation.frame`. apart: the columns that tell its conditions apart."""
     budgets = joined([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())], "or")
     title = f"The smallest decision timeout that has {percent(target)} answered in time, of {budgets} s"
@@ -71,7 +71,7 @@ def words_of(
     sentences += assumptions_of(runs, frame, apart, calls)
     chosen = list(_choices(frame, runs, apart))
     settings = chosen[0][1] if len(chosen) == 1 else ""
-    return Words(title, tuple(sentences), tuple(line for line, _ in chosen), settings)
+    return Sentences(title, tuple(sentences), tuple(line for line, _ in chosen), settings)
 
 
 def _sentence(row: Any, target: float, fewest: int) -> str:

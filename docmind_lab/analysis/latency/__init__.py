@@ -7,7 +7,7 @@ columns.py     a user's columns as ours: names, units, what is complete
 study_calls.py the calls table of a study
 spans.py       OTLP JSON spans with the gen_ai conventions
 calls.py       observed calls, one row each, whatever they were read from
-parts.py       what a call's latency is made of: first token, tokens, search
+decompose.py       what a call's latency is made of: first token, tokens, search
 pace.py        how latencies grow with tokens where no first token is recorded
 sessions.py    how much of a call's slowness is its session's
 families.py    censored maximum likelihood for four families

@@ -19,7 +19,7 @@ from docmind_lab.analysis.statistics.completion_curves import completion_curve
 from docmind_lab.analysis.statistics.incidence import aalen_johansen
 from docmind_lab.core.errors import ConfigurationError
 
-Tables = Literal["auto", "fitted", "empirical"]
+QuantileTables = Literal["auto", "fitted", "empirical"]
 """Where a table comes from: the family, the observed quantiles, or the family unless the data contradict it."""
 
 # Below it a family is a guess: the standard error of a p95 is then a quarter of it or more.
@@ -122,14 +122,16 @@ class DurationFit:
         return cls(**(values | {"table": table}))
 
 
-def fit_durations(sample: Sample, what: str, tables: Tables = "auto", hang_probability: float = 0.0) -> DurationFit:
+def fit_durations(
+    sample: Sample, what: str, tables: QuantileTables = "auto", hang_probability: float = 0.0
+) -> DurationFit:
     """The fit of one sample. what: its name, for errors. hang_probability: share that never ends, apart from which
     everything is told.
 
     Raises: ConfigurationError when every row was cut, or tables is not known.
     """
-    if tables not in get_args(Tables):
-        raise ConfigurationError(f"tables is {tables!r}: choose {', '.join(get_args(Tables))}")
+    if tables not in get_args(QuantileTables):
+        raise ConfigurationError(f"tables is {tables!r}: choose {', '.join(get_args(QuantileTables))}")
     if not len(sample.observed_s):
         raise ConfigurationError(
             f"{what}: all {len(sample)} rows were cut, so no duration was observed; measure with a longer timeout, "

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from docmind_lab.analysis.latency.calls import ObservedCalls
-from docmind_lab.analysis.latency.durations import DurationFit, Tables, fit_durations
-from docmind_lab.analysis.latency.parts import split_calls
+from docmind_lab.analysis.latency.decompose import split_calls
+from docmind_lab.analysis.latency.durations import DurationFit, QuantileTables, fit_durations
 from docmind_lab.analysis.latency.profile import LatencyProfile, QuantileTable
 from docmind_lab.analysis.latency.sessions import fit_correlation
 from docmind_lab.analysis.latency.sources import Source, read_calls
@@ -38,7 +38,7 @@ class FitOptions:
     hang_probability: float = 0.0
     slots: int | None = None
     retrieval: str | LatencyProfile = "typical"
-    tables: Tables = "auto"
+    tables: QuantileTables = "auto"
 
     def __post_init__(self) -> None:
         if not 0 <= self.hang_probability < 1:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from docmind_lab.analysis.findings.held import HELD_WITHIN_S
+from docmind_lab.analysis.findings.thresholds import HELD_WITHIN_S
 from docmind_lab.analysis.plots.look import INK, PAPER, RULE, SMALL_PT, dress, legend_below, new_axes, seconds_text
 from docmind_lab.analysis.plots.selection import StudyTables, comparable, context_of, rows_of
 from docmind_lab.core.errors import ConfigurationError

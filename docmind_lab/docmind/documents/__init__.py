@@ -23,7 +23,13 @@ handbook.py        load_project_docs
 
 from docmind_lab.docmind.documents.folder import Problem
 from docmind_lab.docmind.documents.handbook import load_project_docs
-from docmind_lab.docmind.documents.indexing import INDEX_FOLDER, MAX_FILE_BYTES, LibraryReport, Progress, index_folder
+from docmind_lab.docmind.documents.indexing import (
+    INDEX_FOLDER,
+    MAX_FILE_BYTES,
+    IndexProgress,
+    LibraryReport,
+    index_folder,
+)
 from docmind_lab.docmind.documents.opening import Library, open_library
 from docmind_lab.docmind.documents.own_questions import read_questions
 from docmind_lab.docmind.documents.places import LibraryPlace
@@ -33,11 +39,11 @@ __all__ = [
     "INDEX_FOLDER",
     "MAX_FILE_BYTES",
     "SUFFIXES",
+    "IndexProgress",
     "Library",
     "LibraryPlace",
     "LibraryReport",
     "Problem",
-    "Progress",
     "index_folder",
     "load_project_docs",
     "open_library",

@@ -21,7 +21,7 @@ from docmind_lab.docmind.documents.documents import UnreadableDocument
 from docmind_lab.docmind.documents.folder import FoundFile, Problem, find_documents
 from docmind_lab.docmind.documents.lock import locked
 from docmind_lab.docmind.documents.readers import read_document, reader_name, suffix_of
-from docmind_lab.docmind.documents.store import Entry, Manifest, Passages
+from docmind_lab.docmind.documents.store import Manifest, Passages, StoreEntry
 from docmind_lab.docmind.documents.topics import linked_topics
 
 INDEX_FOLDER = ".docmind"
@@ -34,7 +34,7 @@ MAX_FILE_BYTES = 50_000_000
 _TICK_NS = 2_000_000_000
 
 
-class Progress(Protocol):
+class IndexProgress(Protocol):
     """Who is told how far indexing is."""
 
     def __call__(self, done: int, total: int, name: str, /) -> None:
@@ -77,7 +77,7 @@ def index_folder(
     source_dir: str | os.PathLike[str],
     out: str | os.PathLike[str] | None = None,
     *,
-    progress: Progress | None = None,
+    progress: IndexProgress | None = None,
     max_file_bytes: int = MAX_FILE_BYTES,
 ) -> LibraryReport:
     """Bring the index of a folder's .md, .txt, .rst, .html and .pdf files up to date, and say what that took.
@@ -102,7 +102,7 @@ def index_folder(
     with store.writing(folder), locked(folder):
         before = store.read_manifest(folder) or Manifest()
         store.write_ignore(folder)
-        entries: dict[str, Entry] = {}
+        entries: dict[str, StoreEntry] = {}
         problems = list(found.problems)
         try:
             for done, file in enumerate(found.files):
@@ -134,7 +134,7 @@ class _FileRefused(Exception):
         self.problem = problem
 
 
-def _up_to_date(folder: Path, file: FoundFile, known: Entry | None) -> Entry:
+def _up_to_date(folder: Path, file: FoundFile, known: StoreEntry | None) -> StoreEntry:
     """The entry of a document, its passages stored; by as little work as what is known of it allows."""
     reader = reader_name(suffix_of(file.path))
     status = file.status
@@ -149,7 +149,7 @@ def _up_to_date(folder: Path, file: FoundFile, known: Entry | None) -> Entry:
     except OSError as error:
         reason = f"cannot be read ({error.strerror})"
         raise _FileRefused(Problem(file.path, reason, "check that it is there and its permissions")) from error
-    entry = Entry(
+    entry = StoreEntry(
         # The dates from before reading: a change since then shows as other dates the next time.
         size=status.st_size,
         mtime_ns=status.st_mtime_ns if read_at_ns - status.st_mtime_ns > _TICK_NS else None,
@@ -162,11 +162,11 @@ def _up_to_date(folder: Path, file: FoundFile, known: Entry | None) -> Entry:
     return _parsed(folder, file, entry, data)
 
 
-def _is_stored(folder: Path, topic: str, entry: Entry) -> bool:
+def _is_stored(folder: Path, topic: str, entry: StoreEntry) -> bool:
     return entry.problem is not None or store.passage_path(folder, entry.key(topic)).exists()
 
 
-def _parsed(folder: Path, file: FoundFile, entry: Entry, data: bytes) -> Entry:
+def _parsed(folder: Path, file: FoundFile, entry: StoreEntry, data: bytes) -> StoreEntry:
     key = entry.key(file.topic)
     try:
         # A run that was killed may have come this far.
@@ -186,7 +186,7 @@ def _parsed(folder: Path, file: FoundFile, entry: Entry, data: bytes) -> Entry:
 
 
 def _report(
-    folder: Path, before: Mapping[str, Entry], after: Mapping[str, Entry], problems: list[Problem]
+    folder: Path, before: Mapping[str, StoreEntry], after: Mapping[str, StoreEntry], problems: list[Problem]
 ) -> LibraryReport:
     old = {topic: entry.key(topic) for topic, entry in before.items() if entry.problem is None}
     new = {topic: entry.key(topic) for topic, entry in after.items() if entry.problem is None}

@@ -33,7 +33,7 @@ _PASSAGE_FILE = re.compile(r"\.?([0-9a-f]{32})\.jsonl(\.tmp)?")
 
 
 @dataclass(frozen=True)
-class Entry:
+class StoreEntry:
     """What is known of a document.
 
     size, mtime_ns, ctime_ns: of the file when it was read; mtime_ns is None when it had changed so shortly before
@@ -59,7 +59,7 @@ class Entry:
 class Manifest:
     """The documents of an index by topic. complete: False after an interrupted run, which the next one finishes."""
 
-    documents: Mapping[str, Entry] = field(default_factory=dict)
+    documents: Mapping[str, StoreEntry] = field(default_factory=dict)
     complete: bool = True
 
 
@@ -118,9 +118,9 @@ def read_manifest(folder: Path) -> Manifest | None:
     )
 
 
-def _entry(fields: Mapping[str, Any]) -> Entry:
+def _entry(fields: Mapping[str, Any]) -> StoreEntry:
     problem = fields.get("problem")
-    return Entry(**{**fields, "problem": None if problem is None else (str(problem[0]), str(problem[1]))})
+    return StoreEntry(**{**fields, "problem": None if problem is None else (str(problem[0]), str(problem[1]))})
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:

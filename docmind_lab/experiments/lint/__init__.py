@@ -1,7 +1,7 @@
 """The deadline lint: which alternatives can keep a deadline on somebody's graph, and what stands in the way.
 
 trials.py      measured runs of the graph, one at a time
-observed.py    an alternative that is looked on at: nodes, threads, a loop that stands still
+observation.py    an alternative that is looked on at: nodes, threads, a loop that stands still
 intervals.py   stretches of time
 probe.py       what the graph does when nothing limits it
 facts.py       of each node: colour, calls, timeouts, retries and their worst case

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from docmind_lab.experiments.lint.overruns import requests_of
 from docmind_lab.experiments.lint.probe import Scene, sent_in
-from docmind_lab.experiments.lint.trials import Bench, Trial
+from docmind_lab.experiments.lint.trials import Trial, TrialBench
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 
 # What has not given up after a day never does, to whoever waits.
@@ -45,7 +45,7 @@ class WorstCase:
 
 
 @dataclass(frozen=True)
-class Retries:
+class RetryFacts:
     """Requests of one visit of a node, when all goes well and when every request fails at once.
 
     of_one_call: that the client made of one call by itself.
@@ -86,7 +86,7 @@ class NodeFacts:
     timeouts_s: tuple[float, ...]
     capped: tuple[int, int]
     code_s: float
-    retries: Retries | None
+    retries: RetryFacts | None
     worst_case: WorstCase | None
     trickled: Trickled | None
     has_key: bool | None
@@ -123,7 +123,7 @@ def capped_in(told: Scene, node: str) -> tuple[int, int]:
     return len(capped), len(sent)
 
 
-def retries_of(bench: Bench, well: Scene, failing: Scene, node: str) -> Retries:
+def retries_of(bench: TrialBench, well: Scene, failing: Scene, node: str) -> RetryFacts:
     """What the node's retries come to."""
 
     def most(scene: Scene) -> int:
@@ -131,10 +131,10 @@ def retries_of(bench: Bench, well: Scene, failing: Scene, node: str) -> Retries:
 
     by_client = max((call.attempt for call in requests_of(failing.measured) if call.role == node), default=0)
     run_id, command = failing.measured.run.run_id, bench.command(failing.trial)
-    return Retries(run_id, command, most(well), most(failing), by_client)
+    return RetryFacts(run_id, command, most(well), most(failing), by_client)
 
 
-def worst_case_of(bench: Bench, like: Scene, node: str, fault: str) -> WorstCase:
+def worst_case_of(bench: TrialBench, like: Scene, node: str, fault: str) -> WorstCase:
     """A visit of the node whose service never answers, measured to its end or for a day."""
     trial = Trial(like.trial.alternative, LONGEST_S / HORIZON_FACTOR, like.trial.question_id, f"{fault}:{node}")
     measured = bench.measure(trial)
@@ -153,7 +153,7 @@ def worst_case_of(bench: Bench, like: Scene, node: str, fault: str) -> WorstCase
     return WorstCase(measured.run.run_id, bench.command(trial), len(requests), timed_out_s, took_s)
 
 
-def trickled_of(bench: Bench, like: Scene, node: str, timeout_s: float) -> Trickled | None:
+def trickled_of(bench: TrialBench, like: Scene, node: str, timeout_s: float) -> Trickled | None:
     """A call that went on past its client's timeout because its body came in pieces; None if it was cut."""
     gap_s = min(timeout_s / 2, SLOWEST_GAP_S)
     fault = f"trickle={gap_s!r}:{node}"

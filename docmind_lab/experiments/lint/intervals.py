@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-Interval = tuple[float, float]
+TimeSpan = tuple[float, float]
 
 
-def length_of(interval: Interval) -> float:
+def length_of(interval: TimeSpan) -> float:
     """Its seconds."""
     return interval[1] - interval[0]
 
 
-def length_s(intervals: Iterable[Interval]) -> float:
+def length_s(intervals: Iterable[TimeSpan]) -> float:
     """Seconds that the union of the intervals covers."""
     return sum(to - start for start, to in union(intervals))
 
 
-def union(intervals: Iterable[Interval]) -> list[Interval]:
+def union(intervals: Iterable[TimeSpan]) -> list[TimeSpan]:
     """The intervals in order, those that touch made one."""
-    made: list[Interval] = []
+    made: list[TimeSpan] = []
     for start, to in sorted(intervals):
         if made and start <= made[-1][1]:
             made[-1] = (made[-1][0], max(made[-1][1], to))
@@ -28,13 +28,13 @@ def union(intervals: Iterable[Interval]) -> list[Interval]:
     return made
 
 
-def within(intervals: Iterable[Interval], start: float, to: float) -> list[Interval]:
+def within(intervals: Iterable[TimeSpan], start: float, to: float) -> list[TimeSpan]:
     """What of the intervals lies between two instants."""
     clipped = ((max(start, begun), min(to, ended)) for begun, ended in intervals)
     return [(begun, ended) for begun, ended in clipped if ended > begun]
 
 
-def without(whole: Interval, intervals: Iterable[Interval]) -> list[Interval]:
+def without(whole: TimeSpan, intervals: Iterable[TimeSpan]) -> list[TimeSpan]:
     """The parts of a stretch that none of the intervals covers; one that takes no time still divides it."""
     made, at = [], whole[0]
     for start, to in sorted(intervals):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from docmind_lab.analysis.tables import CallRecord
-from docmind_lab.experiments.lint.intervals import Interval, length_s, within
+from docmind_lab.experiments.lint.intervals import TimeSpan, length_s, within
 from docmind_lab.experiments.lint.trials import Trial
 from docmind_lab.experiments.measurement.run import MeasuredRun
 
@@ -66,15 +66,15 @@ def requests_of(measured: MeasuredRun) -> list[CallRecord]:
     return [call for call in measured.calls if call.seen_from == "client" and (call.call_id, call.attempt) in known]
 
 
-def span_of(call: CallRecord) -> Interval:
+def span_of(call: CallRecord) -> TimeSpan:
     """From its start to its end, which may never have come."""
     return call.started_at_s, math.inf if math.isnan(call.ended_at_s) else call.ended_at_s
 
 
-def threads_of(measured: MeasuredRun) -> defaultdict[str, list[Interval]]:
+def threads_of(measured: MeasuredRun) -> defaultdict[str, list[TimeSpan]]:
     """Role → when threads did what its nodes, or an event loop for them, had handed over; to infinity if never done."""
     begun: Counter[tuple[str, float]] = Counter()
-    made: defaultdict[str, list[Interval]] = defaultdict(list)
+    made: defaultdict[str, list[TimeSpan]] = defaultdict(list)
     for event in measured.events:
         if event.event == "thread_started":
             begun[event.role, event.at_s] += 1
@@ -136,7 +136,7 @@ def overrun_of(
     )
 
 
-def _eaten(calls: Iterable[CallRecord], node: str, late: Interval, *, after_failure: bool) -> CallRecord | None:
+def _eaten(calls: Iterable[CallRecord], node: str, late: TimeSpan, *, after_failure: bool) -> CallRecord | None:
     """The call of the node that was under way for most of that time, requests before the tools that send them."""
     of_node = [call for call in calls if call.role == node]
     if after_failure:
@@ -148,17 +148,17 @@ def _eaten(calls: Iterable[CallRecord], node: str, late: Interval, *, after_fail
     )
 
 
-def _by_role(pairs: Iterable[tuple[str, Interval]]) -> defaultdict[str, list[Interval]]:
-    made: defaultdict[str, list[Interval]] = defaultdict(list)
+def _by_role(pairs: Iterable[tuple[str, TimeSpan]]) -> defaultdict[str, list[TimeSpan]]:
+    made: defaultdict[str, list[TimeSpan]] = defaultdict(list)
     for role, interval in pairs:
         made[role].append(interval)
     return made
 
 
-def _nodes_at_work(measured: MeasuredRun) -> defaultdict[str, list[Interval]]:
+def _nodes_at_work(measured: MeasuredRun) -> defaultdict[str, list[TimeSpan]]:
     """When the outermost nodes were at work; branches of one node end in no order, which changes no union."""
     begun: defaultdict[str, list[float]] = defaultdict(list)
-    made: defaultdict[str, list[Interval]] = defaultdict(list)
+    made: defaultdict[str, list[TimeSpan]] = defaultdict(list)
     for event in measured.events:
         if event.event not in ("node_started", "node_ended") or "/" in json.loads(event.detail)["node"]:
             continue

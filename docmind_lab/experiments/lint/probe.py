@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from docmind_lab.analysis.tables import CallRecord
-from docmind_lab.experiments.lint.intervals import Interval, length_of, length_s, within, without
-from docmind_lab.experiments.lint.observed import Observed, Seen, Visit
+from docmind_lab.experiments.lint.intervals import TimeSpan, length_of, length_s, within, without
+from docmind_lab.experiments.lint.observation import Observed, Seen, Visit
 from docmind_lab.experiments.lint.overruns import requests_of, span_of, threads_of
-from docmind_lab.experiments.lint.trials import Bench, Trial
+from docmind_lab.experiments.lint.trials import Trial, TrialBench
 from docmind_lab.experiments.measurement.run import MeasuredRun
 
 # So long that no limit is met, and no alternative has anything to do.
@@ -56,14 +56,14 @@ class Scene:
         """Those that the visit sent."""
         return sent_in(requests_of(self.measured), visit)
 
-    def longest_code(self, node: str) -> Interval:
+    def longest_code(self, node: str) -> TimeSpan:
         """The longest stretch of a visit without a request under way: what no deadline can cut in sync code.
 
         Under a fault, of those after a request that failed: what was there before it is no news.
         """
         return self._longest(node, [(0.0, float("inf"))])
 
-    def stretches(self, node: str) -> list[Interval]:
+    def stretches(self, node: str) -> list[TimeSpan]:
         """Where to put a deadline: into the longest code, and into the longest that an event loop cannot cancel.
 
         That is code in a thread, and whatever the loop stands still for.
@@ -71,7 +71,7 @@ class Scene:
         in_threads = self._longest(node, threads_of(self.measured)[node])
         return [self.longest_code(node), in_threads, self._longest(node, self.seen.blocked)]
 
-    def _longest(self, node: str, of_these: Iterable[Interval]) -> Interval:
+    def _longest(self, node: str, of_these: Iterable[TimeSpan]) -> TimeSpan:
         """The longest part of these, in a visit of the node and without a request under way; (0.0, 0.0) if none."""
         spans = list(of_these)
         found = [
@@ -83,7 +83,7 @@ class Scene:
         ]
         return max(found, key=length_of, default=(0.0, 0.0))
 
-    def _of_interest(self, visit: Visit) -> Interval:
+    def _of_interest(self, visit: Visit) -> TimeSpan:
         if self.trial.fault == "none":
             return visit.started_at_s, visit.ended_at_s
         failed = [span_of(call)[1] for call in self.requests(visit) if call.outcome != "ok"]
@@ -120,7 +120,7 @@ def sent_in(requests: Iterable[CallRecord], visit: Visit) -> list[CallRecord]:
     return [call for call in requests if call.role == role and call.step.rpartition(".")[0] == position]
 
 
-def look(bench: Bench, alternative: str, question_id: str, *, fault: str = "none", key: str = "") -> Scene:
+def look(bench: TrialBench, alternative: str, question_id: str, *, fault: str = "none", key: str = "") -> Scene:
     """The scene of a run with an ample budget. key: that of the deadline, looked for in the inputs of nodes."""
     trial = Trial(alternative, AMPLE_S, question_id, fault)
     seen = Seen(key, tick_s=_TICK_S if fault == "none" else _TICK_OF_RETRIES_S)

@@ -22,7 +22,7 @@ from docmind_lab.experiments.lint.facts import (
 )
 from docmind_lab.experiments.lint.intervals import length_of
 from docmind_lab.experiments.lint.probe import UNTIMED, UNTIMED_ASYNC, Scene, look
-from docmind_lab.experiments.lint.trials import Bench
+from docmind_lab.experiments.lint.trials import TrialBench
 
 # Of a stretch that cannot be cut: early enough that most of it is still to come.
 _CUT_AFTER = 0.1
@@ -58,7 +58,7 @@ class Probed:
         return [scene for scene in self.of_input((asking or visiting)[0].trial.question_id) if scene.outermost(node)]
 
 
-def probe(bench: Bench, decision_timeout_s: float, slack_s: float, key: str) -> Probed:
+def probe(bench: TrialBench, decision_timeout_s: float, slack_s: float, key: str) -> Probed:
     """What is known of the graph. key: of its deadline; empty where none is asked for.
 
     Raises: GraphError for a graph that fails without any deadline, sync and async.
@@ -85,7 +85,9 @@ def probe(bench: Bench, decision_timeout_s: float, slack_s: float, key: str) -> 
     return probed
 
 
-def _facts(bench: Bench, probed: Probed, node: str, decision_timeout_s: float, slack_s: float, key: str) -> NodeFacts:
+def _facts(
+    bench: TrialBench, probed: Probed, node: str, decision_timeout_s: float, slack_s: float, key: str
+) -> NodeFacts:
     """The facts of a node; its runs under a deadline go to `probed.trials`."""
     scenes = probed.home(node)
     first, question_id = scenes[0], scenes[0].trial.question_id

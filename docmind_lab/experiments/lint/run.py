@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from docmind_lab.analysis.findings.held import HELD_WITHIN_S
+from docmind_lab.analysis.findings.thresholds import HELD_WITHIN_S
 from docmind_lab.core.catalogue import CATALOGUE, offered
 from docmind_lab.core.deadlines import DEADLINE_KEY, require_seconds
 from docmind_lab.core.errors import ConfigurationError
@@ -14,7 +14,7 @@ from docmind_lab.experiments.lint.findings import Evidence, Findings, of_facts, 
 from docmind_lab.experiments.lint.overruns import Overrun, overrun_of
 from docmind_lab.experiments.lint.probe import UNTIMED
 from docmind_lab.experiments.lint.probing import Probed, probe
-from docmind_lab.experiments.lint.trials import Bench, Trial
+from docmind_lab.experiments.lint.trials import Trial, TrialBench
 from docmind_lab.experiments.lint.verdict import LintReport, Verdict, verdict_of
 from docmind_lab.workloads.own import Inputs
 from docmind_lab.workloads.own.inputs import input_keys
@@ -54,7 +54,7 @@ def lint_graph(
     names = [name.strip() for name in alternatives.split(",") if name.strip()]
     if not names:
         raise ConfigurationError(f"alternatives: name at least one of {_all_that_enforce()}")
-    bench = Bench(
+    bench = TrialBench(
         graph if isinstance(graph, str) else made, inputs, deadline_key=deadline_key, profile=profile, seed=seed
     )
     try:
@@ -83,7 +83,7 @@ def _all_that_enforce() -> str:
     return ",".join(names)
 
 
-def _of_probe(bench: Bench, findings: Findings, probed: Probed, colours: Mapping[str, str]) -> None:
+def _of_probe(bench: TrialBench, findings: Findings, probed: Probed, colours: Mapping[str, str]) -> None:
     for alternative, scene in probed.cannot.items():
         colour = "sync" if alternative == UNTIMED else "async"
         failed = [visit for visit in scene.outermost() if visit.error_type == scene.failed]
@@ -100,7 +100,7 @@ def _of_probe(bench: Bench, findings: Findings, probed: Probed, colours: Mapping
 
 
 def _judge(
-    bench: Bench,
+    bench: TrialBench,
     probed: Probed,
     colours: Mapping[str, str],
     slack_s: float,

@@ -40,7 +40,7 @@ class Trial:
     fault: str = "none"
 
 
-class Bench:
+class TrialBench:
     """Somebody's graph on simulated services, in this process and in virtual time; every trial is run once.
 
     profile: of the services' latencies. seed: keys every draw. Raises: ConfigurationError for a graph or inputs that

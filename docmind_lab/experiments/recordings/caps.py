@@ -1,6 +1,6 @@
 """The most requests and tokens that a study may send, held at the seam.
 
-    meter = Meter(Caps(max_requests=500))
+    meter = CapMeter(Caps(max_requests=500))
     with tapped(meter):
         ...                                     # the 501st request of a model call is not sent: it ends its run
 
@@ -44,7 +44,7 @@ class Caps:
 
 
 @dataclass
-class Meter:
+class CapMeter:
     """Counts requests and tokens of model calls, and lets none out past a cap; a tap on the seam.
 
     reached: the cap that a request ran into, in words; empty so far. cut: ids of the runs whose request it kept back.

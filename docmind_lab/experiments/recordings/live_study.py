@@ -13,7 +13,7 @@ from docmind_lab.analysis.cell_store import CellStore
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.measurement.run import MeasuredRun
-from docmind_lab.experiments.recordings.caps import Caps, Meter
+from docmind_lab.experiments.recordings.caps import CapMeter, Caps
 from docmind_lab.experiments.recordings.writing import RecordingWriter, require_no_recording
 from docmind_lab.network.taps import Tap
 
@@ -84,7 +84,7 @@ NO_RECORDING = RecordingOptions()
 class LiveStudy:
     """A live study under way: what is counted of it, recorded and stored."""
 
-    meter: Meter | None = None
+    meter: CapMeter | None = None
     writer: RecordingWriter | None = None
     store: CellStore | None = None
 
@@ -96,7 +96,7 @@ class LiveStudy:
         """The wire of a study. manifest: of it. cells: a folder for its finished runs."""
         with contextlib.ExitStack() as stack:
             wire = cls(
-                Meter(kept.caps) if kept.caps.are_set else None, store=None if cells is None else CellStore(cells)
+                CapMeter(kept.caps) if kept.caps.are_set else None, store=None if cells is None else CellStore(cells)
             )
             if kept.record is not None:
                 writer = RecordingWriter.begun(kept.record, manifest, frozenset(run_ids), kept.with_text)

@@ -21,7 +21,7 @@ from docmind_lab.experiments.sweeps.design import StudyDesign
 
 
 @dataclass(frozen=True)
-class Bench:
+class SweepBench:
     """Cells that need the same services. comparison: one of those that do; its clock is theirs."""
 
     comparison: Comparison
@@ -29,7 +29,7 @@ class Bench:
     cells: tuple[Cell, ...]
 
 
-def benches_of(design: StudyDesign, settings: Settings) -> list[Bench]:
+def benches_of(design: StudyDesign, settings: Settings) -> list[SweepBench]:
     """Every run of the study in cells, by the services they need, in an order that the design alone determines.
 
     Within a bench the repeats go round the combinations, so that a study that is stopped has some of each; on the wall
@@ -56,7 +56,7 @@ def benches_of(design: StudyDesign, settings: Settings) -> list[Bench]:
 
 def _benches(
     design: StudyDesign, grouped: dict[tuple[str, Simulated], list[tuple[Comparison, int, RunOrder]]]
-) -> Iterator[Bench]:
+) -> Iterator[SweepBench]:
     numbers = itertools.count()
     for (clock, system), members in grouped.items():
         if clock == "wall":
@@ -65,4 +65,4 @@ def _benches(
             members.sort(key=lambda member: member[1])
         orders = [order for _, _, order in members]
         cells = cells_of(orders, system, RUNS_PER_CELL, prefix=f"{next(numbers):02}-")
-        yield Bench(members[0][0], system.settings, tuple(cells))
+        yield SweepBench(members[0][0], system.settings, tuple(cells))

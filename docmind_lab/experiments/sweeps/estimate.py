@@ -23,7 +23,7 @@ from docmind_lab.experiments.batch import Cell, Simulated
 from docmind_lab.experiments.batch.cells import portable
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
-from docmind_lab.experiments.sweeps.cells import Bench, benches_of
+from docmind_lab.experiments.sweeps.cells import SweepBench, benches_of
 from docmind_lab.experiments.sweeps.design import StudyDesign
 
 # One run of each arm tells what an arm costs, and a few at other budgets how that goes with the budget; more would make
@@ -126,7 +126,7 @@ def _virtual_s(cells: Sequence[Cell], pilot: _Pilot, cores: int) -> float:
     return sum(pilot.run_s(order) for cell in cells for order in cell.orders) / working + systems * pilot.build_s
 
 
-def _bound_s(bench: Bench) -> float:
+def _bound_s(bench: SweepBench) -> float:
     """Every run of a bench to its horizon, as many side by side as there may be."""
     side_by_side = 1 if bench.comparison.node_colour == "blocking_async" else bench.comparison.side_by_side
     rounds = [

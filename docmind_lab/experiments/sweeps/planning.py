@@ -15,7 +15,7 @@ from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.request import DEFAULT_WORKLOAD, CompareRequest
 from docmind_lab.experiments.sweeps.combinations import Combination, Impossible, with_colour, with_propagation
 from docmind_lab.experiments.sweeps.factors import alternatives_of, budgets_of, faults_of, naming, profiles_of
-from docmind_lab.experiments.sweeps.replayed import replayed
+from docmind_lab.experiments.sweeps.replays import replayed
 from docmind_lab.workloads.kinds import WORKLOADS, workload_kind
 
 if TYPE_CHECKING:

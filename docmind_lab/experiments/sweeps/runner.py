@@ -22,10 +22,10 @@ from docmind_lab.experiments.batch import Cell, CellResult, Workers, run_cells, 
 from docmind_lab.experiments.comparison.wall import wall_laboratory
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.recordings.account import account_of
-from docmind_lab.experiments.sweeps.cells import Bench, benches_of
+from docmind_lab.experiments.sweeps.cells import SweepBench, benches_of
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.progress import progress_bar
-from docmind_lab.experiments.sweeps.replayed import recording_in
+from docmind_lab.experiments.sweeps.replays import recording_in
 from docmind_lab.workloads import systems_said
 
 Progress = Callable[[int, int], None]
@@ -139,7 +139,7 @@ class _Work:
     use, runs_measured: how busy the machine was in this attempt, and the runs of it.
     """
 
-    benches: Sequence[Bench]
+    benches: Sequence[SweepBench]
     folder: StudyFolder | None
     progress: Progress
     stop: threading.Event | None
@@ -183,15 +183,15 @@ class _Work:
         else:
             self.done |= self.folder.done() & self.sizes.keys()
 
-    def _missing(self) -> list[Bench]:
+    def _missing(self) -> list[SweepBench]:
         there = self.done | self.failed.keys()
         left = [(bench, tuple(cell for cell in bench.cells if cell.id not in there)) for bench in self.benches]
-        return [Bench(bench.comparison, bench.settings, cells) for bench, cells in left if cells]
+        return [SweepBench(bench.comparison, bench.settings, cells) for bench, cells in left if cells]
 
     def _is_stopped(self) -> bool:
         return self.stop is not None and self.stop.is_set()
 
-    def _results(self, missing: Sequence[Bench]) -> Generator[CellResult]:
+    def _results(self, missing: Sequence[SweepBench]) -> Generator[CellResult]:
         # In one stream, so that no worker waits at the end of a bench for the others.
         virtual = [cell for bench in missing if bench.comparison.clock == "virtual" for cell in bench.cells]
         if virtual:
@@ -232,7 +232,7 @@ class _Work:
         self.progress(sum(self.sizes[name] for name in self.done), sum(self.sizes.values()))
 
 
-def _on_the_wall_clock(bench: Bench, cells: Iterator[Cell], stop: threading.Event | None) -> Generator[CellResult]:
+def _on_the_wall_clock(bench: SweepBench, cells: Iterator[Cell], stop: threading.Event | None) -> Generator[CellResult]:
     first = next(cells, None)
     if first is None:  # another process has them all, and is not to be disturbed by a second laboratory
         return

@@ -18,7 +18,7 @@ MAX_TOKENS_HELP = "End the study when its model calls have taken this many token
 YES_HELP = "Do not ask before requests are sent to a live endpoint."
 
 
-class Drawn(Protocol):
+class Pausable(Protocol):
     """Something on the screen that can make room for a question."""
 
     def pause(self) -> None:
@@ -28,7 +28,7 @@ class Drawn(Protocol):
         """Put it back."""
 
 
-def asking(*, yes: bool, drawn: Drawn | None) -> Callable[[str], None]:
+def asking(*, yes: bool, drawn: Pausable | None) -> Callable[[str], None]:
     """What is called with the estimate of a live study: shows it and, on a terminal, asks. yes: do not ask."""
 
     def ask(estimate: str) -> None:

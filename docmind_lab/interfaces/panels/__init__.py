@@ -6,7 +6,7 @@
 
 choice.py       what the controls say: a comparison, and the Python that repeats it; choice_traits.py its traits
 known_runs.py   runs that need not be computed again
-sweep.py        a request as it stands, and its tables
+panel_run.py        a request as it stands, and its tables
 newest.py       a thread that does the newest thing asked of it
 engine.py       requests become runs, in other processes
 rows.py         runs, calls and events by filters

@@ -23,7 +23,7 @@ SUFFIXES: Final = {"on": "propagate", "off": "unpropagated"}
 
 
 @dataclass(frozen=True)
-class Choice:
+class PanelChoice:
     """The settings of a sweep: those of `compare`, by the names it knows them by, and durations in seconds.
 
     alternatives: letters, levels or variants. deadline_propagation: "own" leaves it to the alternative; "on" and "off"
@@ -93,9 +93,9 @@ class Choice:
         lines = "".join(f"    {name}={value},\n" for name, value in words.items())
         return f"import docmind_lab as dl\n\nstudy = dl.compare(\n{lines})\n"
 
-    def changed(self, **values: object) -> Choice:
+    def changed(self, **values: object) -> PanelChoice:
         """The choice with some settings replaced."""
-        changed: Choice = dataclasses.replace(self, **values)  # type: ignore[arg-type]
+        changed: PanelChoice = dataclasses.replace(self, **values)  # type: ignore[arg-type]
         return changed
 
 

@@ -12,7 +12,7 @@ from docmind_lab.core.catalogue import CATALOGUE
 from docmind_lab.core.clock import CLOCKS
 from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.interfaces.panels.choice import PROPAGATION_LEVELS, Choice
+from docmind_lab.interfaces.panels.choice import PROPAGATION_LEVELS, PanelChoice
 from docmind_lab.services.faults import Fault
 from docmind_lab.workloads import workload_kind
 
@@ -39,7 +39,7 @@ SETTINGS: Final = (
 
 
 class ChoiceTraits(traitlets.HasTraits):
-    """The fields of a `Choice`, each a trait, but for the corpus, which stays.
+    """The fields of a `PanelChoice`, each a trait, but for the corpus, which stays.
 
     A value that cannot be used raises ConfigurationError, or TraitError if it is of the wrong kind; the trait then
     keeps the one it had. Alternatives are kept by their shortest names.
@@ -57,16 +57,16 @@ class ChoiceTraits(traitlets.HasTraits):
     clock = traitlets.Enum(CLOCKS, "virtual")
     workload = traitlets.Unicode("supervisor")
 
-    def __init__(self, choice: Choice) -> None:
+    def __init__(self, choice: PanelChoice) -> None:
         super().__init__()
         self._corpus = choice.corpus
         for name in SETTINGS:
             setattr(self, name, getattr(choice, name))
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> PanelChoice:
         """The settings as they are now."""
-        return Choice(corpus=self._corpus, **{name: getattr(self, name) for name in SETTINGS})
+        return PanelChoice(corpus=self._corpus, **{name: getattr(self, name) for name in SETTINGS})
 
     @traitlets.validate("decision_timeout_s")
     def _check_timeout(self, proposal: Any) -> float:

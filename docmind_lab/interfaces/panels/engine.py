@@ -1,7 +1,7 @@
 """The engine of a panel: runs what was asked for last, in other processes, and says how far it is.
 
     engine = Engine(listener)
-    engine.request(Choice(decision_timeout_s=20))     # returns at once; an earlier request ends within one run
+    engine.request(PanelChoice(decision_timeout_s=20))     # returns at once; an earlier request ends within one run
     engine.stop()
     engine.close()
 
@@ -22,12 +22,12 @@ from docmind_lab.experiments.comparison.run import check_settings
 from docmind_lab.experiments.comparison.virtual import require_simulated, simulated
 from docmind_lab.experiments.comparison.wall import runs_on_the_wall_clock
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
-from docmind_lab.interfaces.panels.choice import Choice
+from docmind_lab.interfaces.panels.choice import PanelChoice
 from docmind_lab.interfaces.panels.known_runs import KnownRuns
 from docmind_lab.interfaces.panels.newest import Newest
-from docmind_lab.interfaces.panels.sweep import Sweep
+from docmind_lab.interfaces.panels.panel_run import PanelRun
 
-Listener = Callable[[Sweep], None]
+Listener = Callable[[PanelRun], None]
 """Called in the engine's thread with each change of a sweep, and with nothing of one that a newer one has replaced."""
 
 
@@ -77,7 +77,7 @@ class Engine:
         """Whether a request is being computed."""
         return self._requests.busy
 
-    def request(self, choice: Choice) -> int:
+    def request(self, choice: PanelChoice) -> int:
         """Compute this next and return its number; whatever is under way ends within one run."""
         with self._lock:
             self._number += 1
@@ -100,9 +100,9 @@ class Engine:
         self._requests.close()
         self._stop.set()
 
-    def _serve(self, request: tuple[int, Choice, threading.Event]) -> None:
+    def _serve(self, request: tuple[int, PanelChoice, threading.Event]) -> None:
         number, choice, stop = request
-        sweep = Sweep(number, choice, self.settings)
+        sweep = PanelRun(number, choice, self.settings)
         try:
             for measured, total in self._growing(sweep, stop):
                 sweep = dataclasses.replace(sweep, measured=measured, total=total)
@@ -114,7 +114,7 @@ class Engine:
         if number == self._number:
             self._listener(ended)
 
-    def _growing(self, sweep: Sweep, stop: threading.Event) -> Iterator[tuple[tuple[MeasuredRun, ...], int]]:
+    def _growing(self, sweep: PanelRun, stop: threading.Event) -> Iterator[tuple[tuple[MeasuredRun, ...], int]]:
         """The runs that are done, more each time, and how many there will be."""
         comparison = sweep.comparison
         check_settings(comparison, self.settings)

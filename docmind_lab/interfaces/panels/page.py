@@ -15,7 +15,7 @@ from typing import Any, Final
 import ipywidgets as widgets
 
 from docmind_lab.interfaces.panels.pictures import Picture
-from docmind_lab.interfaces.reports.parts import Table
+from docmind_lab.interfaces.reports.model import Table
 
 PANEL_CLASS: Final = "docmind-panel"
 STATUS_CLASS: Final = "docmind-status"

@@ -20,7 +20,7 @@ from docmind_lab.analysis.plots.overruns import overrun_size
 from docmind_lab.analysis.plots.selection import StudyTables, rows_of
 from docmind_lab.analysis.plots.timelines import timeline_size
 from docmind_lab.interfaces.reports.figure_tables import table_of
-from docmind_lab.interfaces.reports.parts import Table
+from docmind_lab.interfaces.reports.model import Table
 
 # Sharp at the width of a notebook's cell on an ordinary screen; more costs time at every frame.
 _DOTS_PER_INCH: Final = 110

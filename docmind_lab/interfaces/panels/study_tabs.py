@@ -12,7 +12,7 @@ import traitlets
 from docmind_lab.analysis.plots.selection import StudyTables
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.tables import to_frame
-from docmind_lab.interfaces.panels.choice import Choice
+from docmind_lab.interfaces.panels.choice import PanelChoice
 from docmind_lab.interfaces.panels.page import figure_html, text_html, wide_html
 from docmind_lab.interfaces.panels.pictures import Picture, completion_picture, overrun_picture, timeline_picture
 from docmind_lab.interfaces.panels.run_browser import RunBrowser
@@ -40,7 +40,7 @@ class StudyTabs(traitlets.HasTraits):
         super().__init__()
         self.manifest = manifest or {}
         self._redraw = redraw
-        self._pictures: dict[str, tuple[Picture, Choice | None]] = {}
+        self._pictures: dict[str, tuple[Picture, PanelChoice | None]] = {}
         self._filling = False
         self._pages = {name: widgets.HTML(text_html("No run is done yet.")) for name in VIEWS if name != "Calls"}
         self._question = widgets.Dropdown(
@@ -67,7 +67,7 @@ class StudyTabs(traitlets.HasTraits):
         except Exception as error:  # noqa: BLE001 - a tab that cannot be drawn says why; the others still can
             return text_html(f"{self.view} cannot be drawn: {error}")
 
-    def put(self, view: str, content: Content, tables: StudyTables, choice: Choice | None = None) -> None:
+    def put(self, view: str, content: Content, tables: StudyTables, choice: PanelChoice | None = None) -> None:
         """Show what was drawn for a view. choice: the settings of its runs, if there are any to be changed."""
         self._offer_questions(tables)
         self._pictures.pop(view, None)
@@ -83,7 +83,7 @@ class StudyTabs(traitlets.HasTraits):
         """The widget that shows a view, Calls apart; its `value` is HTML."""
         return self._pages[view]
 
-    def mark(self, now: Choice) -> None:
+    def mark(self, now: PanelChoice) -> None:
         """Say in the picture in front what has been changed since it was drawn, which takes no time."""
         picture, drawn_for = self._pictures.get(self.view, (None, None))
         if picture is not None and drawn_for is not None:

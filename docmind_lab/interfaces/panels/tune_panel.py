@@ -22,12 +22,12 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Workers
-from docmind_lab.interfaces.panels.choice import Choice
+from docmind_lab.interfaces.panels.choice import PanelChoice
 from docmind_lab.interfaces.panels.choice_traits import SETTINGS, ChoiceTraits
 from docmind_lab.interfaces.panels.controls import Controls
-from docmind_lab.interfaces.panels.drawn import Drawn, runs_in_front
 from docmind_lab.interfaces.panels.engine import Engine, warm_processes
 from docmind_lab.interfaces.panels.known_runs import KnownRuns
+from docmind_lab.interfaces.panels.last_view import LastView, runs_in_front
 from docmind_lab.interfaces.panels.newest import Newest
 from docmind_lab.interfaces.panels.page import (
     CODE_CLASS,
@@ -39,8 +39,8 @@ from docmind_lab.interfaces.panels.page import (
     furniture,
     text_html,
 )
+from docmind_lab.interfaces.panels.panel_run import PanelRun, SweepTables
 from docmind_lab.interfaces.panels.study_tabs import StudyTabs
-from docmind_lab.interfaces.panels.sweep import Sweep, SweepTables
 from docmind_lab.interfaces.panels.words import asked, needs_run, status_of
 from docmind_lab.workloads import workload_kind
 
@@ -65,7 +65,7 @@ class TunePanel(ChoiceTraits):
 
     def __init__(
         self,
-        choice: Choice,
+        choice: PanelChoice,
         *,
         workers: Callable[[], Workers] = warm_processes,
         known: KnownRuns | None = None,
@@ -79,9 +79,9 @@ class TunePanel(ChoiceTraits):
         self._frame_every_s = frame_every_s
         self._hurry = threading.Event()
         self._paint_next_at = self._said_at = -math.inf
-        self._sweep: Sweep | None = None
-        self._shown: Choice | None = None
-        self._drawn = Drawn()
+        self._sweep: PanelRun | None = None
+        self._shown: PanelChoice | None = None
+        self._drawn = LastView()
         self.tabs = StudyTabs(self._repaint)
         self.tabs.question_seed = choice.first_run_seed
         self._build()
@@ -126,7 +126,7 @@ class TunePanel(ChoiceTraits):
         choice = self.choice
         with self._screen:
             number = self._engine.request(choice)
-            self._sweep = Sweep(number, choice, self._engine.settings)
+            self._sweep = PanelRun(number, choice, self._engine.settings)
             self._paint_next_at = self._said_at = -math.inf
             # A painter that rests after a frame of the request before has something newer to draw soon.
             self._hurry.set()
@@ -177,7 +177,7 @@ class TunePanel(ChoiceTraits):
                 self._say(needs_run(self.choice))
             self.tabs.mark(self.choice)
 
-    def _changed(self, sweep: Sweep) -> None:
+    def _changed(self, sweep: PanelRun) -> None:
         """A sweep has got further; called in the thread of the engine."""
         with self._screen:
             if sweep.number != self._engine.number:
@@ -222,7 +222,7 @@ class TunePanel(ChoiceTraits):
         self.tabs.manifest = {"design": {"seed": sweep.choice.seed}}
         runs = runs_in_front(sweep, self.tabs)
         if not self._drawn.is_of(view, runs):
-            self._drawn = Drawn(view, runs, self.tabs.drawn(SweepTables(runs)))
+            self._drawn = LastView(view, runs, self.tabs.drawn(SweepTables(runs)))
         with self._screen:
             now = time.monotonic()
             self._paint_next_at = now + max(self._frame_every_s, _REST * (now - began_at))
@@ -264,4 +264,4 @@ def tune(
         raise ConfigurationError(f"tune has no setting {unknown[0]!r}; the settings are {', '.join(SETTINGS)}")
     workload_kind(settings.get("workload", "supervisor")).cases(documents)
     values = {"decision_timeout_s": decision_timeout_s, "runs": runs, "seed": seed, "corpus": documents, **settings}
-    return TunePanel(Choice(**values), workers=workers)
+    return TunePanel(PanelChoice(**values), workers=workers)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from docmind_lab.interfaces.reports.parts import Block, Facts, Figure, Report, Table, Words
+from docmind_lab.interfaces.reports.model import Block, Facts, Figure, Prose, Report, Table
 
 
 def as_json(report: Report) -> str:
@@ -28,7 +28,7 @@ def _report(report: Report) -> dict[str, Any]:
 
 
 def _block(block: Block) -> dict[str, Any]:
-    if isinstance(block, Words):
+    if isinstance(block, Prose):
         return {"kind": block.kind, "lines": list(block.lines)}
     if isinstance(block, Facts):
         return {"kind": "facts", "items": dict(block.items)}

@@ -11,18 +11,18 @@ import pandas as pd
 
 from docmind_lab.analysis.conditions import by_condition, with_arms
 from docmind_lab.analysis.findings import decision_table, enforcement
+from docmind_lab.analysis.findings.budget_sufficiency import enough_of
 from docmind_lab.analysis.findings.contrasts import contrasts
-from docmind_lab.analysis.findings.enough import enough_of
 from docmind_lab.analysis.findings.tables import counted, joined, one_line
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.summary import summarise
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.interfaces.reports import figures
-from docmind_lab.interfaces.reports.asked import asked
 from docmind_lab.interfaces.reports.conditions_in_words import apart, in_words
 from docmind_lab.interfaces.reports.limits import limits
-from docmind_lab.interfaces.reports.making import making
-from docmind_lab.interfaces.reports.parts import Block, Figure, Report, Section, Words
+from docmind_lab.interfaces.reports.model import Block, Figure, Prose, Report, Section
+from docmind_lab.interfaces.reports.provenance import making
+from docmind_lab.interfaces.reports.question import asked
 from docmind_lab.interfaces.reports.tables import arms_tables, contrasts_table, enforcement_table
 
 # What enforces nothing is no arm to measure the others against.
@@ -61,7 +61,7 @@ class _Making:
         parts, not_drawn = figures.parts_of(self.study)
         yield asked(self.study)
         yield Section("answer", "The answer", tuple(self._answer()))
-        yield Section("arms", "Every arm, with 95 % intervals", (Words((_ARMS_NOTE,)), *self._arms()))
+        yield Section("arms", "Every arm, with 95 % intervals", (Prose((_ARMS_NOTE,)), *self._arms()))
         yield from self._drawn("completion", "Answers over time", (figures.completion_of, parts))
         yield from self._drawn("overrun", "Past the deadline", (figures.overrun_of, parts))
         yield from self._drawn("timeline", "One question, call by call", (figures.timeline_of, parts))
@@ -84,21 +84,21 @@ class _Making:
         if not columns:
             summary = summarise(runs, self.study.manifest)
             yield from _advice(summary.advice)
-            yield Words(("What each arm did",), "heading")
-            yield Words(summary.sentences, "list")
+            yield Prose(("What each arm did",), "heading")
+            yield Prose(summary.sentences, "list")
         elif recommended is not None:
-            yield Words(recommended.words.choice)
+            yield Prose(recommended.words.choice)
             if recommended.settings:
-                yield Words((recommended.settings,), "code")
-            yield Words(("In each condition",), "heading")
-            yield Words(tuple(_first_advice(runs, columns)), "list")
+                yield Prose((recommended.settings,), "code")
+            yield Prose(("In each condition",), "heading")
+            yield Prose(tuple(_first_advice(runs, columns)), "list")
         if recommended is not None:
-            yield Words((recommended.words.title,), "heading")
-            yield Words(recommended.sentences, "list")
+            yield Prose((recommended.words.title,), "heading")
+            yield Prose(recommended.sentences, "list")
         enough = tuple(enough_of(runs))
         if enough:
-            yield Words(("How much of a second budget is enough",), "heading")
-            yield Words(enough, "list")
+            yield Prose(("How much of a second budget is enough",), "heading")
+            yield Prose(enough, "list")
 
     def _arms(self) -> list[Block]:
         runs = self.study.runs
@@ -109,7 +109,7 @@ class _Making:
         _require_options(self.study.runs)
         card = self.study.scorecard(_RECORD)
         return [
-            Words(card.sentences, "list"),
+            Prose(card.sentences, "list"),
             *figures.scorecard_figures(card),
             *_perf_map(card.perf_map.text()),
         ]
@@ -126,7 +126,7 @@ class _Making:
             "are compared over the seeds that both met; p values are corrected for all arms and conditions of a "
             "measure (Holm). Not shown is not the same as no difference: the interval says how large it may be."
         )
-        blocks: list[Block] = [Words((words,))]
+        blocks: list[Block] = [Prose((words,))]
         if len(differing):
             only = contrasts_table(differing, apart(runs))
             blocks.append(dataclasses.replace(only, caption=f"What differs from {one_line(reference)}", is_main=True))
@@ -139,7 +139,7 @@ class _Making:
             "them; whether it says so of itself does not count. Intervals of the share held are exact (Clopper and "
             "Pearson)."
         )
-        return [Words((words,)), enforcement_table(frame, apart(self.study.runs))]
+        return [Prose((words,)), enforcement_table(frame, apart(self.study.runs))]
 
     def _drawn(
         self, name: str, heading: str, drawn: tuple[Callable[[figures.Part], Figure], Iterable[figures.Part]]
@@ -171,15 +171,15 @@ def _perf_map(text: str) -> Iterator[Block]:
     """The map from measures to a score: its lines with a mark in front as a list, the others as paragraphs."""
     lines = text.splitlines()
     plain = tuple(line for line in lines if not line.lstrip().startswith("- "))
-    yield Words(plain)
-    yield Words(tuple(line.lstrip().removeprefix("- ") for line in lines if line not in plain), "list")
+    yield Prose(plain)
+    yield Prose(tuple(line.lstrip().removeprefix("- ") for line in lines if line not in plain), "list")
 
 
 def _advice(lines: Sequence[str]) -> Iterator[Block]:
     """Paragraphs, settings apart, so that they can be pasted."""
     for line in lines:
         settings = line.removeprefix("Settings: ")
-        yield Words((line,)) if settings == line else Words((settings,), "code")
+        yield Prose((line,)) if settings == line else Prose((settings,), "code")
 
 
 def _first_advice(runs: pd.DataFrame, columns: Sequence[str]) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from docmind_lab.analysis.findings.tables import one_line
-from docmind_lab.interfaces.reports.parts import Table
+from docmind_lab.interfaces.reports.model import Table
 
 MOST_ROWS: Final = 400
 """Longer tables are not on the page: they are in the tables of the study, and `docmind-lab export` writes those."""

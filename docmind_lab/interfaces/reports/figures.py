@@ -25,7 +25,7 @@ from docmind_lab.analysis.plots.weight_maps import scorecard_weights
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.interfaces.reports.conditions_in_words import apart, in_words
 from docmind_lab.interfaces.reports.figure_tables import table_of
-from docmind_lab.interfaces.reports.parts import Figure, Table
+from docmind_lab.interfaces.reports.model import Figure, Table
 from docmind_lab.interfaces.reports.pictures import drawn
 
 MOST_CONDITIONS = 4

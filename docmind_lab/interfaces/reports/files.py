@@ -12,7 +12,7 @@ from docmind_lab.core.whole_files import as_text, written_whole
 from docmind_lab.interfaces.reports.as_json import as_json
 from docmind_lab.interfaces.reports.html import as_html
 from docmind_lab.interfaces.reports.markdown import as_markdown
-from docmind_lab.interfaces.reports.parts import Report
+from docmind_lab.interfaces.reports.model import Report
 
 FORMATS: Final[Mapping[str, Callable[[Report], str]]] = {"html": as_html, "md": as_markdown, "json": as_json}
 """How a report can be written, by the ending of its file."""

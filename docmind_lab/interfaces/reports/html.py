@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import jinja2
 
-from docmind_lab.interfaces.reports.parts import Facts, Figure, Report, Table, Words
+from docmind_lab.interfaces.reports.model import Facts, Figure, Prose, Report, Table
 
 TEMPLATE = "page.html.j2"
 
@@ -28,7 +28,7 @@ def _template() -> jinja2.Template:
         lstrip_blocks=True,
     )
     environment.filters["data_uri"] = _data_uri
-    for kind in (Words, Facts, Table, Figure):
+    for kind in (Prose, Facts, Table, Figure):
         environment.tests[kind.__name__.lower()] = _test_for(kind)
     return environment.get_template(TEMPLATE)
 

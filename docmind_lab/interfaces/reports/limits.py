@@ -11,7 +11,7 @@ from docmind_lab.analysis.findings.second_budgets import past_a_budget
 from docmind_lab.analysis.findings.tables import counted, joined, one_line
 from docmind_lab.analysis.statistics import quantile_name, runs_needed
 from docmind_lab.core.budgets import NO_BUDGETS
-from docmind_lab.interfaces.reports.parts import Block, Section, Words
+from docmind_lab.interfaces.reports.model import Block, Prose, Section
 
 _QUANTILES = (0.5, 0.9, 0.95, 0.99)
 
@@ -23,14 +23,14 @@ def limits(
 
     columns: in which its conditions differ. not_drawn: conditions without figures. absent: what could not be made.
     """
-    blocks: list[Block] = [Words(tuple(_lines(runs, columns, complete)), "list")]
+    blocks: list[Block] = [Prose(tuple(_lines(runs, columns, complete)), "list")]
     if not_drawn:
         drawn = sum(1 for _ in by_condition(runs)) - len(not_drawn)
-        blocks.append(Words((f"Figures are drawn for {counted(drawn, 'condition')}; these are in the tables only:",)))
-        blocks.append(Words(tuple(not_drawn), "list"))
+        blocks.append(Prose((f"Figures are drawn for {counted(drawn, 'condition')}; these are in the tables only:",)))
+        blocks.append(Prose(tuple(not_drawn), "list"))
     if absent:
-        blocks.append(Words(("Not in this report, and why:",)))
-        blocks.append(Words(tuple(absent), "list"))
+        blocks.append(Prose(("Not in this report, and why:",)))
+        blocks.append(Prose(tuple(absent), "list"))
     return Section("limits", "What not to conclude", tuple(blocks))
 
 

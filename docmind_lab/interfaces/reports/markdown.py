@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from html import escape
 
-from docmind_lab.interfaces.reports.parts import Block, Facts, Figure, Report, Table, Words
+from docmind_lab.interfaces.reports.model import Block, Facts, Figure, Prose, Report, Table
 
 
 def as_markdown(report: Report) -> str:
@@ -23,7 +23,7 @@ def _parts(report: Report) -> Iterator[str]:
 
 
 def _block(block: Block) -> Iterator[str]:
-    if isinstance(block, Words):
+    if isinstance(block, Prose):
         yield _words(block)
     elif isinstance(block, Facts):
         yield "\n".join(f"- **{name}**: {_escaped(value)}" for name, value in block.items.items())
@@ -36,7 +36,7 @@ def _block(block: Block) -> Iterator[str]:
         yield from _table(block)
 
 
-def _words(words: Words) -> str:
+def _words(words: Prose) -> str:
     if words.kind == "code":
         # Longer than any row of marks in it, which would end it.
         marks = [len(found) for line in words.lines for found in re.findall("`+", line)]

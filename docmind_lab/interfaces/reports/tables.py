@@ -18,7 +18,7 @@ from docmind_lab.analysis.statistics.bootstrap import studentised_interval
 from docmind_lab.core.budgets import STOP_REASON_OF
 from docmind_lab.interfaces.reports.conditions_in_words import in_words
 from docmind_lab.interfaces.reports.figure_tables import heading
-from docmind_lab.interfaces.reports.parts import Table
+from docmind_lab.interfaces.reports.model import Table
 
 _CONFIDENCE, _RESAMPLES, _SEED = 0.95, 4999, 0
 _MEANS: Final = ("busy_after_deadline_s", "tokens_after_deadline", "source_recall")

@@ -4,14 +4,14 @@ spans.py        a measured run as spans, by the GenAI conventions of OpenTelemet
 tracing.py      spans handed to an exporter; OTLP by the usual environment variables
 prometheus.py   runs and calls as Prometheus metrics
 queries.py      a query to a coordinator as a run
-saved.py        the runs of a saved study
-telling.py      both after the last run, so that nothing is disturbed; what fails or hangs is left behind
+saved_studies.py        the runs of a saved study
+exporter.py      both after the last run, so that nothing is disturbed; what fails or hangs is left behind
 
 OpenTelemetry comes with the extra "telemetry" and is imported when spans are asked for.
 """
 
+from docmind_lab.interfaces.telemetry.exporter import Telemetry
 from docmind_lab.interfaces.telemetry.prometheus import RunMetrics
 from docmind_lab.interfaces.telemetry.spans import About, RunTrace, SpanEvent, SpanRow, trace_of
-from docmind_lab.interfaces.telemetry.telling import Telemetry
 
 __all__ = ["About", "RunMetrics", "RunTrace", "SpanEvent", "SpanRow", "Telemetry", "trace_of"]

@@ -28,7 +28,7 @@ def kind_of(url: str) -> CallKind:
 
 
 @dataclass(frozen=True)
-class Simulated:
+class SimulatedDestinations:
     """Requests go to simulated services, whichever host they name: models to the one, vector stores to the other."""
 
     openai_base_url: str
@@ -59,4 +59,4 @@ class Own:
         """None: the request's own URL."""
 
 
-Destinations = Simulated | Own
+Destinations = SimulatedDestinations | Own

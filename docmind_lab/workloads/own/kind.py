@@ -22,7 +22,7 @@ from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.docmind.graphs.observer import role_of
 from docmind_lab.workloads.kinds import OWN_PREFIX, Defaults, Surroundings, WorkloadKind
-from docmind_lab.workloads.own.destinations import Own, Services, Simulated
+from docmind_lab.workloads.own.destinations import Own, Services, SimulatedDestinations
 from docmind_lab.workloads.own.inputs import GraphInput, Inputs, fingerprint, read_inputs
 from docmind_lab.workloads.own.reference import compiled, load_graph
 from docmind_lab.workloads.own.workload import OwnWorkload
@@ -88,7 +88,7 @@ def own_kind(workload: str) -> WorkloadKind:
 
     def build(around: Surroundings) -> OwnWorkload:
         addresses = around.addresses
-        simulated = Simulated(addresses.openai_base_url, addresses.qdrant_url)
+        simulated = SimulatedDestinations(addresses.openai_base_url, addresses.qdrant_url)
         made = OwnWorkload(reference, graph, Own() if services == "own" else simulated, key)
         return made.coloured(around.node_colour)
 

@@ -21,7 +21,7 @@ from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import NotSimulated, RunCut
 from docmind_lab.network.attempts import Attempt, CallKind
-from docmind_lab.network.guests import GuestHooks, Passage
+from docmind_lab.network.guests import GuestCall, GuestHooks
 from docmind_lab.network.recorder import Recorder, current_recorder
 from docmind_lab.services.openai_service import ANY_MODEL_HEADER
 from docmind_lab.virtual_time import VirtualClock, current_clock
@@ -43,7 +43,7 @@ class RunWatch:
 
     # ---- requests: `network.guests.Watch`
 
-    def passage(self, method: str, url: str, is_retry: bool = False) -> Passage:
+    def passage(self, method: str, url: str, is_retry: bool = False) -> GuestCall:
         """What a request is let through with. Raises: RunCut with no budget left, or nobody to answer it."""
         call = innermost_call()
         place = self.place()
@@ -57,7 +57,7 @@ class RunWatch:
             call = self._of_its_own(kind, place, is_retry)
         deadline, policy = self.calls.deadline, self.calls.policy
         total = policy.cap == "total"
-        return Passage(
+        return GuestCall(
             call.call,
             to=to,
             deadline=deadline if total else None,

@@ -6,7 +6,7 @@ correlator.py    who decides: an answer, a timeout, a cancel, a failure, whoever
 timeouts.py      which of several limits ends a call
 client.py        A2A clients through the network seam
 caller.py        calls side by side, their timers, signs of life, cancels
-noting.py        what the recorder is told
+event_log.py        what the recorder is told
 shelves.py       the corpus in parts, one for each peer
 graph.py         the parent agent
 workload.py      the parent as a system under a deadline
@@ -21,7 +21,7 @@ import logging
 
 from docmind_lab.docmind.retrieval import load_questions
 from docmind_lab.workloads.kinds import Defaults, WorkloadKind
-from docmind_lab.workloads.peers.noting import EVENTS
+from docmind_lab.workloads.peers.event_log import EVENTS
 from docmind_lab.workloads.peers.tables import PEER_TASKS
 from docmind_lab.workloads.peers.workload import PEERS, PeersWorkload
 

@@ -29,11 +29,11 @@ from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.clock import Clock
 from docmind_lab.core.deadlines import Deadline, current_policy, deadline_scope
 from docmind_lab.core.wall_clock import WALL
-from docmind_lab.docmind.graphs.asking import Asking
 from docmind_lab.docmind.graphs.colours import Colour
+from docmind_lab.docmind.graphs.model_client import Asking
 from docmind_lab.docmind.graphs.observer import as_thread_work
 from docmind_lab.docmind.graphs.state import Merged, merge_documents
-from docmind_lab.docmind.graphs.two_colours import Steps, StepsNode, Waiting
+from docmind_lab.docmind.graphs.sync_async import Steps, StepsNode, Waiting
 from docmind_lab.docmind.system import Runnable
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import current_recorder

@@ -16,9 +16,9 @@ from langchain_core.messages import HumanMessage
 
 from docmind_lab.alternatives.base import Outcome
 from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.docmind.graphs.asking import Asking
 from docmind_lab.docmind.graphs.colours import MODELS, Colour, checked_colour
 from docmind_lab.docmind.graphs.model_calls import ModelCalls
+from docmind_lab.docmind.graphs.model_client import Asking
 from docmind_lab.docmind.graphs.observer import ObservedSaver, RunCallbacks
 from docmind_lab.docmind.retrieval import Question, RetrievedDocument, answer_score
 from docmind_lab.docmind.retrieval import source_recall as share_of_gold_topics

@@ -15,12 +15,12 @@ from typing import Any
 import pandas as pd
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.docmind.graphs.two_colours import Steps, finish
+from docmind_lab.docmind.graphs.sync_async import Steps, finish
 from docmind_lab.network.recorder import recording
 from docmind_lab.workloads.research.exits import Completion, ExitReason
 from docmind_lab.workloads.research.graph import Compiled, config_of, worked_through
-from docmind_lab.workloads.research.ledger import Ledger
-from docmind_lab.workloads.research.model_asking import Place
+from docmind_lab.workloads.research.ledger import ResearchLedger
+from docmind_lab.workloads.research.model_calls import CallPlace
 from docmind_lab.workloads.research.report import ResearchReport
 from docmind_lab.workloads.research.source_run import SourceRun
 from docmind_lab.workloads.research.system import ResearchSystem, recorder_of
@@ -67,7 +67,7 @@ def past_the_stop(
 def _gone_on(
     report: ResearchReport, stopped: Completion, system: ResearchSystem, loop: Compiled, further: int
 ) -> Steps[dict[str, Any]]:
-    ledger = Ledger(system.limits)
+    ledger = ResearchLedger(system.limits)
     ledger.begin(report.task)
     for attempt in report.attempts:
         ledger.asked.add(attempt.source, attempt.query)
@@ -89,7 +89,7 @@ def _gone_on(
 
 
 def _resumed(
-    report: ResearchReport, stopped: Completion, system: ResearchSystem, ledger: Ledger, further: int
+    report: ResearchReport, stopped: Completion, system: ResearchSystem, ledger: ResearchLedger, further: int
 ) -> SourceRun:
     """The source as it was left, with so many queries more and nobody to judge."""
     names = [hypothesis.id for hypothesis in report.task.hypotheses]
@@ -105,7 +105,7 @@ def _resumed(
         report.task.hypotheses[number],
         system.sources[stopped.source],
         ledger,
-        Place(place, ledger),
+        CallPlace(place, ledger),
         max_queries=len(history) + further,
         judged=False,
         history=history,

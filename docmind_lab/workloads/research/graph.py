@@ -26,13 +26,13 @@ from langgraph.types import Send
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.core.errors import BudgetError, GraphError
 from docmind_lab.docmind.graphs.state import Merged, keep_reason
-from docmind_lab.docmind.graphs.two_colours import Steps, StepsNode, Waiting
+from docmind_lab.docmind.graphs.sync_async import Steps, StepsNode, Waiting
 from docmind_lab.network.recorder import current_recorder
 from docmind_lab.workloads.research import prompts
 from docmind_lab.workloads.research.exits import Completion
-from docmind_lab.workloads.research.ledger import Ledger
+from docmind_lab.workloads.research.ledger import ResearchLedger
 from docmind_lab.workloads.research.loop import SourceLoop
-from docmind_lab.workloads.research.model_asking import Place, reply_of
+from docmind_lab.workloads.research.model_calls import CallPlace, reply_of
 from docmind_lab.workloads.research.report import digest
 from docmind_lab.workloads.research.source_run import SourceRun
 from docmind_lab.workloads.research.sources import Source
@@ -166,7 +166,7 @@ def worked_through(run: SourceRun, loop: Compiled, config: RunnableConfig) -> St
         run.ledger.complete(run.completion())
 
 
-def config_of(ledger: Ledger) -> RunnableConfig:
+def config_of(ledger: ResearchLedger) -> RunnableConfig:
     """The configuration that a run with this ledger has at least.
 
     The limits of the ledger are to end a research, never LangGraph's on steps, which is there for graphs without any.
@@ -178,30 +178,32 @@ def config_of(ledger: Ledger) -> RunnableConfig:
     }
 
 
-def ledger_of(config: RunnableConfig) -> Ledger:
+def ledger_of(config: RunnableConfig) -> ResearchLedger:
     """The ledger of the run. Raises: GraphError for a run that has none."""
     ledger = config.get("configurable", {}).get(LEDGER_KEY)
-    if not isinstance(ledger, Ledger):
-        raise GraphError(f"a research needs its ledger: run the graph with configurable={{{LEDGER_KEY!r}: Ledger(…)}}")
+    if not isinstance(ledger, ResearchLedger):
+        raise GraphError(
+            f"a research needs its ledger: run the graph with configurable={{{LEDGER_KEY!r}: ResearchLedger(…)}}"
+        )
     return ledger
 
 
-def _task(ledger: Ledger) -> ResearchTask:
+def _task(ledger: ResearchLedger) -> ResearchTask:
     if ledger.task is None:
         raise GraphError("the ledger has no task: a research starts with its first step")
     return ledger.task
 
 
-def _place(state: Mapping[str, Any], config: RunnableConfig) -> Place:
+def _place(state: Mapping[str, Any], config: RunnableConfig) -> CallPlace:
     """Where the node is in the run, with the deadline of the run under way; a checkpoint may hold an earlier one's."""
     of_run = config.get("configurable", {}).get(DEADLINE_KEY, state.get(DEADLINE_KEY))
     carried: dict[str, Any] = {} if of_run is None else {DEADLINE_KEY: of_run}
     if "hypothesis" in state:
         carried |= {"handoff_ordinal": state["hypothesis"] + 1, "fan_out_index": state["source"]}
-    return Place(carried, ledger_of(config))
+    return CallPlace(carried, ledger_of(config))
 
 
-def _next_jobs(first: int, place: Place) -> dict[str, Any]:
+def _next_jobs(first: int, place: CallPlace) -> dict[str, Any]:
     """The sources of the next hypotheses; none when the budget is over."""
     task, at_once = _task(place.ledger), place.ledger.limits.hypotheses_at_once
     upcoming = [] if place.budget_over() else range(first, min(first + at_once, len(task.hypotheses)))

@@ -30,7 +30,7 @@ RESULTS, EVENTS = "results.json", "events.jsonl"
 
 
 @dataclass(frozen=True)
-class Attempt:
+class SearchAttempt:
     """One query put to one source. found, accepted: numbers of results; unfiltered: kept without a filter's word.
 
     new: keys of those that this source had not given for this hypothesis before. error: type of what it failed with,
@@ -56,7 +56,7 @@ class KeptDocuments(Sequence[Mapping[str, Any]]):
     cut in the middle of it has, through this, what the folder has. `tuple(kept)` stays as it is.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: ResearchLedger) -> None:
         self._ledger = ledger
 
     def _now(self) -> tuple[Mapping[str, Any], ...]:
@@ -82,7 +82,7 @@ class KeptDocuments(Sequence[Mapping[str, Any]]):
         return tuple, (list(self._now()),)
 
 
-class Ledger:
+class ResearchLedger:
     """What one research has done so far.
 
     folder: where it is written; made if it is not there. None for memory only. clock: what its budget is read on.
@@ -95,7 +95,7 @@ class Ledger:
         self.asked = AskedQueries()
         self.documents = KeptDocuments(self)
         self._kept: dict[str, Item] = {}
-        self._attempts: list[Attempt] = []
+        self._attempts: list[SearchAttempt] = []
         self._completions: list[Completion] = []
         self._lock = threading.Lock()
         if folder is not None:
@@ -120,7 +120,7 @@ class Ledger:
 
     # ---- what was done
 
-    def record(self, attempt: Attempt, items: Sequence[Item] = ()) -> None:
+    def record(self, attempt: SearchAttempt, items: Sequence[Item] = ()) -> None:
         """An attempt is over, and these items are kept of it; on disk when this returns."""
         with self._lock:
             self._attempts.append(attempt)
@@ -158,7 +158,7 @@ class Ledger:
         with self._lock:
             return tuple(self._kept.values())
 
-    def attempts(self) -> tuple[Attempt, ...]:
+    def attempts(self) -> tuple[SearchAttempt, ...]:
         """Attempts that are over."""
         with self._lock:
             return tuple(self._attempts)

@@ -20,11 +20,11 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from docmind_lab.core.errors import BudgetError
-from docmind_lab.docmind.graphs.asking import Asking
-from docmind_lab.docmind.graphs.two_colours import Steps, StepsNode
+from docmind_lab.docmind.graphs.model_client import Asking
+from docmind_lab.docmind.graphs.sync_async import Steps, StepsNode
 from docmind_lab.workloads.research import prompts
 from docmind_lab.workloads.research.decisions import MalformedDecision, accepted, next_query, saturation
-from docmind_lab.workloads.research.model_asking import MODEL_FAILURES, decided
+from docmind_lab.workloads.research.model_calls import MODEL_FAILURES, decided
 from docmind_lab.workloads.research.searching import SEARCH_FAILURES, Searching
 from docmind_lab.workloads.research.source_run import SourceRun
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from docmind_lab.workloads.research.items import Item
-from docmind_lab.workloads.research.ledger import Attempt
+from docmind_lab.workloads.research.ledger import SearchAttempt
 from docmind_lab.workloads.research.sources import SourceSpec
 from docmind_lab.workloads.research.tasks import Hypothesis, ResearchTask
 
@@ -47,7 +47,7 @@ _EXCERPTS, _EXCERPT_CHARACTERS = 4, 300
 _DOCUMENTS_PER_HYPOTHESIS = 8
 
 
-def for_writer(hypothesis: Hypothesis, spec: SourceSpec, history: Sequence[Attempt], kept: Sequence[Item]) -> str:
+def for_writer(hypothesis: Hypothesis, spec: SourceSpec, history: Sequence[SearchAttempt], kept: Sequence[Item]) -> str:
     """What the query writer is given."""
     return _message(
         hypothesis=hypothesis.text,
@@ -64,7 +64,7 @@ def for_filter(hypothesis: Hypothesis, found: Sequence[Item]) -> str:
     return _message(hypothesis=hypothesis.text, results=results)
 
 
-def for_judge(hypothesis: Hypothesis, spec: SourceSpec, history: Sequence[Attempt], kept: Sequence[Item]) -> str:
+def for_judge(hypothesis: Hypothesis, spec: SourceSpec, history: Sequence[SearchAttempt], kept: Sequence[Item]) -> str:
     """What the saturation judge is given."""
     return _message(hypothesis=hypothesis.text, source=spec.name, history=_history(history), kept=len(kept))
 
@@ -88,7 +88,7 @@ def _in_turns(items: Sequence[Item]) -> list[Item]:
     return [held[place] for place in range(longest) for held in by_source.values() if place < len(held)]
 
 
-def _history(history: Sequence[Attempt]) -> list[dict[str, Any]]:
+def _history(history: Sequence[SearchAttempt]) -> list[dict[str, Any]]:
     return [
         {
             "query": attempt.query,

@@ -8,7 +8,7 @@ from html import escape
 
 from docmind_lab.workloads.research.exits import Completion
 from docmind_lab.workloads.research.items import Item
-from docmind_lab.workloads.research.ledger import Attempt, Ledger
+from docmind_lab.workloads.research.ledger import ResearchLedger, SearchAttempt
 from docmind_lab.workloads.research.tasks import ResearchTask
 
 
@@ -27,7 +27,7 @@ class ResearchReport:
     stop_reason: str
     completions: tuple[Completion, ...]
     not_started: tuple[tuple[str, str], ...]
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[SearchAttempt, ...]
     items: tuple[Item, ...]
     duration_s: float
     error: str = ""
@@ -85,7 +85,7 @@ def _partial_in_words(report: ResearchReport) -> str:
     return ", ".join(parts) + "."
 
 
-def digest(ledger: Ledger) -> str:
+def digest(ledger: ResearchLedger) -> str:
     """What can be said of a research without asking a model."""
     completions, kept = ledger.completions(), ledger.kept()
     if not completions:
@@ -96,7 +96,7 @@ def digest(ledger: Ledger) -> str:
 
 
 def report_of(
-    ledger: Ledger, findings: str, *, stop_reason: str = "", error: str = "", task: ResearchTask
+    ledger: ResearchLedger, findings: str, *, stop_reason: str = "", error: str = "", task: ResearchTask
 ) -> ResearchReport:
     """The report of what a ledger holds."""
     started = {(completion.hypothesis, completion.source): completion for completion in ledger.completions()}

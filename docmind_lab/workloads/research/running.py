@@ -20,7 +20,7 @@ from langchain_core.messages import HumanMessage
 
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.graphs.two_colours import Steps, Waiting, afinish, finish
+from docmind_lab.docmind.graphs.sync_async import Steps, Waiting, afinish, finish
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.docmind.system import Corpus
 from docmind_lab.network.recorder import recording

@@ -19,7 +19,7 @@ from docmind_lab.core.deadlines import Deadline, current_policy, deadline_scope
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.docmind.graphs.colours import Colour
 from docmind_lab.docmind.graphs.observer import as_thread_work
-from docmind_lab.docmind.graphs.two_colours import Waiting
+from docmind_lab.docmind.graphs.sync_async import Waiting
 from docmind_lab.network.recorder import current_recorder, position_of
 from docmind_lab.workloads.research.items import Item, items_of
 from docmind_lab.workloads.research.sources import Source

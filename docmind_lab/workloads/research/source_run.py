@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from docmind_lab.workloads.research.decisions import Saturation
 from docmind_lab.workloads.research.exits import Completion, ExitReason, exit_after_attempt
 from docmind_lab.workloads.research.items import Item, unseen
-from docmind_lab.workloads.research.ledger import Attempt, Ledger
-from docmind_lab.workloads.research.model_asking import Place
+from docmind_lab.workloads.research.ledger import ResearchLedger, SearchAttempt
+from docmind_lab.workloads.research.model_calls import CallPlace
 from docmind_lab.workloads.research.sources import Source
 from docmind_lab.workloads.research.tasks import Hypothesis
 
@@ -24,11 +24,11 @@ class SourceRun:
 
     hypothesis: Hypothesis
     source: Source
-    ledger: Ledger
-    place: Place
+    ledger: ResearchLedger
+    place: CallPlace
     max_queries: int
     judged: bool = True
-    history: list[Attempt] = field(default_factory=list)
+    history: list[SearchAttempt] = field(default_factory=list)
     kept: list[Item] = field(default_factory=list)
     query: str = ""
     found: tuple[Item, ...] = ()
@@ -61,7 +61,7 @@ class SourceRun:
     def end_attempt(self) -> None:
         """What the attempt found and the filter chose is deduplicated, recorded and kept."""
         new = unseen(self.chosen, (item.key for item in self.kept))
-        attempt = Attempt(
+        attempt = SearchAttempt(
             hypothesis=self.hypothesis.id,
             source=self.name,
             query=self.query,

@@ -21,9 +21,9 @@ from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.graphs.asking import Asking
 from docmind_lab.docmind.graphs.colours import MODELS, Colour
 from docmind_lab.docmind.graphs.model_calls import ModelCalls
+from docmind_lab.docmind.graphs.model_client import Asking
 from docmind_lab.docmind.system import Corpus, language_reference
 from docmind_lab.network import HttpClients
 from docmind_lab.network.endpoints import reason_of
@@ -32,7 +32,7 @@ from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.workloads.research import prompts
 from docmind_lab.workloads.research.config import ResearchLimits
 from docmind_lab.workloads.research.graph import Compiled, ResearchGraph, config_of
-from docmind_lab.workloads.research.ledger import Ledger
+from docmind_lab.workloads.research.ledger import ResearchLedger
 from docmind_lab.workloads.research.loop import SourceLoop
 from docmind_lab.workloads.research.searching import Searching
 from docmind_lab.workloads.research.sources import SourceSpec, build_sources, load_sources
@@ -102,18 +102,18 @@ class ResearchSystem:
         """The compiled graph; `configured` binds it to a ledger."""
         return ResearchGraph(self.loop(colour), self.sources).compile(checkpointer)
 
-    def configured(self, graph: Compiled, ledger: Ledger, thread_id: str) -> Compiled:
+    def configured(self, graph: Compiled, ledger: ResearchLedger, thread_id: str) -> Compiled:
         """The graph as one research uses it."""
         return graph.with_config(merge_configs(config_of(ledger), {"configurable": {"thread_id": thread_id}}))
 
-    def ledger(self, folder: Path | None = None, limits: ResearchLimits | None = None) -> Ledger:
+    def ledger(self, folder: Path | None = None, limits: ResearchLimits | None = None) -> ResearchLedger:
         """A ledger for one research under these limits, the system's own when left out.
 
         Raises: ConfigurationError for limits that name no source.
         """
         if limits is not None:
             limits.check_sources(self.sources)
-        return Ledger(limits or self.limits, folder)
+        return ResearchLedger(limits or self.limits, folder)
 
     def _model(self, colour: Colour) -> ChatOpenAI:
         llm = self.settings.llm

@@ -10,7 +10,7 @@ text_mining.py              entities without a model
 timeouts.py                 how long the agent may take, fixed or adaptive
 state.py, stages/, graph.py the ladder as a LangGraph graph
 processing.py               one chunk, as a function
-telling.py, metrics.py      events and Prometheus metrics
+events.py, metrics.py      events and Prometheus metrics
 chunks.py, stage_table.py, workload.py   the workload `staged`: what runs are asked, its own table, its kind
 """
 

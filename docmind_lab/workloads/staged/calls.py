@@ -163,7 +163,7 @@ class Relation(Write):
         return (gold_relation(self.subject, self.object),)
 
 
-class Evidence(Write):
+class ChunkEvidence(Write):
     """The node that stands for a chunk; no tool of a model writes it."""
 
     kind: ClassVar[str] = "evidence"

@@ -17,7 +17,7 @@ from docmind_lab.core.levels import NAN
 from docmind_lab.docmind.documents import load_project_docs
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.workloads.staged.calls import gold_entity, gold_relation
-from docmind_lab.workloads.staged.telling import digest
+from docmind_lab.workloads.staged.events import digest
 
 
 @dataclass(frozen=True)

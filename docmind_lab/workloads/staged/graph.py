@@ -10,12 +10,12 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from docmind_lab.docmind.graphs.asking import Asking
 from docmind_lab.docmind.graphs.model_calls import ModelCalls
+from docmind_lab.docmind.graphs.model_client import Asking
+from docmind_lab.workloads.staged.events import Telling
 from docmind_lab.workloads.staged.metrics import LadderMetrics
 from docmind_lab.workloads.staged.stages import Primary, finalize, forced, generated, suggested
 from docmind_lab.workloads.staged.state import Ladder, StagedOptions, StagedState, is_blank, text_of
-from docmind_lab.workloads.staged.telling import Telling
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
 

@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from docmind_lab.workloads.staged.calls import CallOrder, Relation, Write, ordered, write_of
+from docmind_lab.workloads.staged.events import Telling
 from docmind_lab.workloads.staged.graph_store import GraphWriter, Origin, Written, is_confirmed, key_of
 from docmind_lab.workloads.staged.parsing import ToolCall
-from docmind_lab.workloads.staged.telling import Telling
 
 
 @dataclass
-class Ledger:
+class StageLedger:
     """What was written. confirmed: key of the write → what it was. pending: relations that are not confirmed.
 
     skipped: calls that ask for nothing that can be done. dropped: calls beyond what is run at once. repaired: calls
@@ -33,7 +33,7 @@ class Ledger:
     warnings: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, state: Mapping[str, Any]) -> Ledger:
+    def of(cls, state: Mapping[str, Any]) -> StageLedger:
         """The ledger in a graph's state, to be changed and put back."""
         kept: Mapping[str, Any] = state.get("ledger") or {}
         made = cls(**kept)
@@ -80,7 +80,9 @@ class Desk:
     most: int = 10
     order: CallOrder = "observations_first"
 
-    def run(self, stage: str, origin: Origin, calls: Sequence[ToolCall], ledger: Ledger) -> dict[str, dict[str, Any]]:
+    def run(
+        self, stage: str, origin: Origin, calls: Sequence[ToolCall], ledger: StageLedger
+    ) -> dict[str, dict[str, Any]]:
         """Run the calls, in order, and note them in the ledger: id of a native call → what its caller is told."""
         in_order = ordered(calls, self.order)
         results: dict[str, dict[str, Any]] = {}
@@ -93,7 +95,7 @@ class Desk:
         results |= {call.id: {"status": "error", "error_type": "too_many_calls"} for call in dropped}
         return results
 
-    def _run_one(self, stage: str, origin: Origin, call: ToolCall, ledger: Ledger) -> dict[str, Any]:
+    def _run_one(self, stage: str, origin: Origin, call: ToolCall, ledger: StageLedger) -> dict[str, Any]:
         write = write_of(call)
         if write is None:
             ledger.skipped += 1
@@ -108,7 +110,7 @@ class Desk:
             ledger.pending.append({"origin": origin, **write.model_dump()})
         return {"status": "error", "error_type": "not_written"}
 
-    def write(self, stage: str, origin: Origin, write: Write, ledger: Ledger, *, repaired: bool = False) -> bool:
+    def write(self, stage: str, origin: Origin, write: Write, ledger: StageLedger, *, repaired: bool = False) -> bool:
         """Make one write; whether it is confirmed."""
         result = tried(lambda: write.apply(self.store, Written(origin, self.source, self.chunk)))
         confirmed = is_confirmed(result)

@@ -18,7 +18,7 @@ from langchain_core.runnables import RunnableConfig
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.workloads.staged.graph import Compiled
 from docmind_lab.workloads.staged.graph_store import GraphWriter
-from docmind_lab.workloads.staged.ledger import Ledger
+from docmind_lab.workloads.staged.ledger import StageLedger
 from docmind_lab.workloads.staged.state import STORE_KEY
 
 
@@ -75,7 +75,7 @@ def _config(store: GraphWriter) -> RunnableConfig:
 
 
 def _result(state: Mapping[str, Any]) -> ChunkResult:
-    ledger = Ledger.of(state)
+    ledger = StageLedger.of(state)
     return ChunkResult(
         outcome=state["outcome"],
         confirmed=len(ledger.confirmed),

@@ -12,8 +12,8 @@ import pandas as pd
 
 from docmind_lab.analysis.tables import ALTERNATIVE, RUN_ID, STUDY_ID, Column, typed_rows
 from docmind_lab.core.levels import NAN
+from docmind_lab.workloads.staged.events import STAGES
 from docmind_lab.workloads.staged.graph_store import ORIGINS
-from docmind_lab.workloads.staged.telling import STAGES
 
 NAME = "stages"
 MEANING = "One rung of the ladder in one run: only those that began."

@@ -14,9 +14,9 @@ from langgraph.graph.message import add_messages
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
 from docmind_lab.docmind.graphs.state import Merged, keep_reason, merge_documents, newest
 from docmind_lab.workloads.staged.calls import CallOrder
+from docmind_lab.workloads.staged.events import Telling
 from docmind_lab.workloads.staged.graph_store import GraphWriter
 from docmind_lab.workloads.staged.ledger import Desk
-from docmind_lab.workloads.staged.telling import Telling
 from docmind_lab.workloads.staged.timeouts import FixedTimeout, PrimaryTimeout
 
 STORE_KEY = "graph_store"

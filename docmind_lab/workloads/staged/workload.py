@@ -21,11 +21,11 @@ from docmind_lab.workloads.kinds import Defaults, Surroundings, WorkloadKind
 from docmind_lab.workloads.retries import within_own_limits
 from docmind_lab.workloads.staged import stage_table
 from docmind_lab.workloads.staged.chunks import StagedChunk, found_in, recall_and_f1, staged_chunks
+from docmind_lab.workloads.staged.events import EVENTS, STAGES
 from docmind_lab.workloads.staged.graph import Compiled, build_staged_graph
 from docmind_lab.workloads.staged.graph_store import GraphStore
 from docmind_lab.workloads.staged.metrics import LadderMetrics
 from docmind_lab.workloads.staged.state import STORE_KEY, StagedOptions
-from docmind_lab.workloads.staged.telling import EVENTS, STAGES
 
 # The agent's replies are cut there, as servers do: a reply that is longer ends in the middle of a call.
 MAX_REPLY_TOKENS = 320

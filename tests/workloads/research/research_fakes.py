@@ -15,13 +15,13 @@ from typing import Any
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.runtime import RunControl
 
-from docmind_lab.docmind.graphs.two_colours import Waiting
+from docmind_lab.docmind.graphs.sync_async import Waiting
 from docmind_lab.docmind.retrieval.encoders import SparseEncoder
 from docmind_lab.virtual_time import VirtualClock
 from docmind_lab.workloads.research.config import ResearchLimits
 from docmind_lab.workloads.research.graph import ResearchGraph, config_of
 from docmind_lab.workloads.research.items import Item
-from docmind_lab.workloads.research.ledger import Ledger
+from docmind_lab.workloads.research.ledger import ResearchLedger
 from docmind_lab.workloads.research.loop import SourceLoop
 from docmind_lab.workloads.research.sources import Source, SourceSpec
 from docmind_lab.workloads.research.tasks import Hypothesis, ResearchTask
@@ -130,7 +130,7 @@ def source(name: str) -> Source:
 class Done:
     """What a run has led to. state: the last one seen. ended_at_s: on its clock, from 0."""
 
-    ledger: Ledger
+    ledger: ResearchLedger
     state: dict[str, Any]
     error: BaseException | None
     ended_at_s: float
@@ -162,7 +162,7 @@ def run(
     asked = asked or task()
 
     def work() -> Done:
-        ledger = Ledger(limits or ResearchLimits(), folder)
+        ledger = ResearchLedger(limits or ResearchLimits(), folder)
         graph = graph_of(model or fake_model(), searching or FakeSearching(two_items), known)
         config = config_of(ledger)
         inputs: dict[str, Any] = {"messages": [HumanMessage("What?", id="question")], "task": asked}

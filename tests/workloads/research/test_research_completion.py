@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from research_fakes import CONTINUE, FakeSearching, fake_model, run, source, task, two_items
 
-from docmind_lab.docmind.graphs.two_colours import finish
+from docmind_lab.docmind.graphs.sync_async import finish
 from docmind_lab.workloads.research import ledger as ledger_module
 from docmind_lab.workloads.research.config import ResearchLimits
 from docmind_lab.workloads.research.exits import COMPLETE, EXIT_REASONS
 from docmind_lab.workloads.research.graph import worked_through
-from docmind_lab.workloads.research.ledger import Ledger
-from docmind_lab.workloads.research.model_asking import Place
+from docmind_lab.workloads.research.ledger import ResearchLedger
+from docmind_lab.workloads.research.model_calls import CallPlace
 from docmind_lab.workloads.research.source_run import SourceRun
 
 BOTH = ("one", "two")
@@ -102,9 +102,9 @@ class Interrupted:
 
 
 def test_an_interrupt_of_the_interpreter_goes_on_and_leaves_a_completion():
-    ledger = Ledger(ResearchLimits())
+    ledger = ResearchLedger(ResearchLimits())
     ledger.begin(task())
-    work = SourceRun(task().hypotheses[0], source("one"), ledger, Place({}, ledger), 3)
+    work = SourceRun(task().hypotheses[0], source("one"), ledger, CallPlace({}, ledger), 3)
     with pytest.raises(KeyboardInterrupt):
         finish(worked_through(work, Interrupted(), {}))  # type: ignore[arg-type]
     assert [c.exit_reason for c in ledger.completions()] == ["cancelled"]
@@ -138,7 +138,7 @@ class Gate(FakeSearching):
         return Waiting(blocking, None)
 
 model = fake_model(seconds=dict.fromkeys(("query_writer", "filter", "judge"), 0.0))
-ledger = Ledger(ResearchLimits(max_queries_per_source=9), Path(sys.argv[1]))
+ledger = ResearchLedger(ResearchLimits(max_queries_per_source=9), Path(sys.argv[1]))
 graph = graph_of(model, Gate(two_items), ("one",))
 inputs = {"messages": [HumanMessage("What?")], "task": task()}
 graph.invoke(inputs, config_of(ledger))

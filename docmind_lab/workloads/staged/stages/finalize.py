@@ -8,10 +8,10 @@ from typing import Any
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 
-from docmind_lab.docmind.graphs.two_colours import Steps, StepsNode
-from docmind_lab.workloads.staged.calls import Evidence, Relation
+from docmind_lab.docmind.graphs.sync_async import Steps, StepsNode
+from docmind_lab.workloads.staged.calls import ChunkEvidence, Relation
 from docmind_lab.workloads.staged.graph_store import Origin, Written, is_confirmed, key_of
-from docmind_lab.workloads.staged.ledger import Desk, Ledger, tried
+from docmind_lab.workloads.staged.ledger import Desk, StageLedger, tried
 from docmind_lab.workloads.staged.stages.forced import evidence_name
 from docmind_lab.workloads.staged.state import Ladder, LadderFailed, is_blank, text_of
 
@@ -24,7 +24,7 @@ def finalize(ladder: Ladder) -> StepsNode:
     def end(state: Mapping[str, Any], config: RunnableConfig) -> Steps[dict[str, Any]]:
         yield from ()  # nothing to wait for: the store is local
         begun_at = ladder.telling.started(STAGE)
-        ledger, desk = Ledger.of(state), ladder.desk(state, config)
+        ledger, desk = StageLedger.of(state), ladder.desk(state, config)
         before = ledger.counts()
         if ledger.confirmed:
             _retry_relations(desk, ledger)
@@ -41,7 +41,7 @@ def finalize(ladder: Ladder) -> StepsNode:
     return StepsNode(STAGE, end)
 
 
-def _retry_relations(desk: Desk, ledger: Ledger) -> None:
+def _retry_relations(desk: Desk, ledger: StageLedger) -> None:
     """Write each relation that is not confirmed once more: its ends may have come after it."""
     pending = {Relation(**relation).key: relation for relation in reversed(ledger.pending)}
     for key, relation in reversed(pending.items()):
@@ -55,10 +55,10 @@ def _retry_relations(desk: Desk, ledger: Ledger) -> None:
     ledger.pending = []
 
 
-def _link_evidence(desk: Desk, ledger: Ledger) -> None:
+def _link_evidence(desk: Desk, ledger: StageLedger) -> None:
     """One node of evidence for the chunk, linked once to each name that was written."""
     name, origin = evidence_name(desk.source, desk.chunk), _origin(ledger)
-    evidence = Evidence(name=name)
+    evidence = ChunkEvidence(name=name)
     if evidence.key not in ledger.confirmed and not desk.write(STAGE, origin, evidence, ledger):
         ledger.warnings.append("evidence_not_written")
         return
@@ -70,13 +70,13 @@ def _link_evidence(desk: Desk, ledger: Ledger) -> None:
             ledger.warnings.append("evidence_not_linked")
 
 
-def _origin(ledger: Ledger) -> Origin:
+def _origin(ledger: StageLedger) -> Origin:
     """Of whoever wrote first."""
     origin: Any = ledger.first_origin
     return origin  # type: ignore[no-any-return]
 
 
-def _put_aside(desk: Desk, ledger: Ledger) -> LadderFailed:
+def _put_aside(desk: Desk, ledger: StageLedger) -> LadderFailed:
     """The error of a chunk of which nothing could be written, after its dead letter was kept, if that could be."""
     record = {"source": desk.source, "chunk": desk.chunk, "outcome": "failed", **ledger.counts()}
     kept = is_confirmed(tried(lambda: desk.store.add_dead_letter(desk.source, desk.chunk, record)))
@@ -87,7 +87,7 @@ def _put_aside(desk: Desk, ledger: Ledger) -> LadderFailed:
     return LadderFailed(message, record)
 
 
-def _in_words(outcome: str, ledger: Ledger) -> str:
+def _in_words(outcome: str, ledger: StageLedger) -> str:
     if outcome == "skipped_empty":
         return "skipped_empty: there is nothing in the chunk to write."
     left_out = f"{ledger.unconfirmed} not confirmed, {ledger.skipped} skipped, {ledger.dropped} dropped"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from docmind_lab.docmind.graphs.two_colours import StepsNode
-from docmind_lab.workloads.staged.calls import Entity, Evidence
-from docmind_lab.workloads.staged.ledger import Desk, Ledger
+from docmind_lab.docmind.graphs.sync_async import StepsNode
+from docmind_lab.workloads.staged.calls import ChunkEvidence, Entity
+from docmind_lab.workloads.staged.ledger import Desk, StageLedger
 from docmind_lab.workloads.staged.stages.rung import rung_of_work
 from docmind_lab.workloads.staged.state import Ladder, text_of
 from docmind_lab.workloads.staged.text_mining import names_in
@@ -21,10 +21,10 @@ def evidence_name(source: str, chunk: str) -> str:
 def forced(ladder: Ladder) -> StepsNode:
     """The node that writes it: evidence, and the first name of the text, or else the document itself."""
 
-    def work(desk: Desk, state: Mapping[str, Any], ledger: Ledger) -> int:
+    def work(desk: Desk, state: Mapping[str, Any], ledger: StageLedger) -> int:
         names = names_in(text_of(state), most=1)
         entity = Entity(name=names[0], type="Term") if names else _document(desk.source)
-        writes = (Evidence(name=evidence_name(desk.source, desk.chunk)), entity)
+        writes = (ChunkEvidence(name=evidence_name(desk.source, desk.chunk)), entity)
         for write in writes:
             if not desk.write("forced", "forced", write, ledger):
                 ledger.unconfirmed += 1

@@ -19,10 +19,10 @@ from langgraph.types import Command
 
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, current_policy
 from docmind_lab.core.errors import BudgetError
-from docmind_lab.docmind.graphs.asking import Asking
-from docmind_lab.docmind.graphs.two_colours import Steps, StepsNode, Waiting
+from docmind_lab.docmind.graphs.model_client import Asking
+from docmind_lab.docmind.graphs.sync_async import Steps, StepsNode, Waiting
 from docmind_lab.workloads.staged.calls import TOOLS
-from docmind_lab.workloads.staged.ledger import Ledger
+from docmind_lab.workloads.staged.ledger import StageLedger
 from docmind_lab.workloads.staged.parsing import parse_message
 from docmind_lab.workloads.staged.state import Ladder, last_said, text_of
 
@@ -73,7 +73,7 @@ class Primary:
 
         def run(state: Mapping[str, Any], config: RunnableConfig) -> Steps[Command[Any]]:
             yield from ()  # nothing to wait for: the store is local
-            message, ledger = last_said(state["messages"]), Ledger.of(state)
+            message, ledger = last_said(state["messages"]), StageLedger.of(state)
             if message is None:
                 return Command(goto=STAGE)
             parsed = parse_message(message)
@@ -110,7 +110,7 @@ class Primary:
         error_type: str = "",
     ) -> Command[Any]:
         """The agent is done, or cut: on to the end if it has written, else to the next rung."""
-        telling, ledger, begun_at = self.ladder.telling, Ledger.of(state), under_way["begun_at"]
+        telling, ledger, begun_at = self.ladder.telling, StageLedger.of(state), under_way["begun_at"]
         took_s = telling.clock.now() - begun_at
         limit_s = max(0.0, under_way["until_at"] - begun_at)
         if not under_way["by_deadline"]:

@@ -15,7 +15,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
 
 from docmind_lab.docmind.graphs.model_calls import ModelCalls
-from docmind_lab.docmind.graphs.two_colours import Waiting
+from docmind_lab.docmind.graphs.sync_async import Waiting
 
 
 @dataclass(frozen=True)

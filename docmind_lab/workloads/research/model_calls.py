@@ -16,11 +16,11 @@ import openai
 from langchain_core.messages import HumanMessage
 
 from docmind_lab.core.deadlines import Deadline, current_policy
-from docmind_lab.docmind.graphs.asking import Asking
-from docmind_lab.docmind.graphs.two_colours import Steps, pause
+from docmind_lab.docmind.graphs.model_client import Asking
+from docmind_lab.docmind.graphs.sync_async import Steps, pause
 from docmind_lab.network.recorder import current_recorder
 from docmind_lab.workloads.research.decisions import MalformedDecision
-from docmind_lab.workloads.research.ledger import Ledger
+from docmind_lab.workloads.research.ledger import ResearchLedger
 from docmind_lab.workloads.research.prompts import PROMPTS
 
 Decided = TypeVar("Decided")
@@ -40,14 +40,14 @@ _FIRST_BACKOFF_S = 0.5  # as the openai client's own first wait
 
 
 @dataclass(frozen=True)
-class Place:
+class CallPlace:
     """Where in the run a call is made: the deadline that was handed down, and which hypothesis and source it is for.
 
     state: as the call path reads it, with `deadline_ts` if there is one.
     """
 
     state: Mapping[str, Any]
-    ledger: Ledger
+    ledger: ResearchLedger
 
     def budget_left_s(self) -> float:
         """Seconds until the earlier of the research budget's end and the propagated deadline."""
@@ -60,7 +60,7 @@ class Place:
         return self.budget_left_s() <= 0
 
 
-def reply_of(asking: Asking, given: str, place: Place, retries: int) -> Steps[str]:
+def reply_of(asking: Asking, given: str, place: CallPlace, retries: int) -> Steps[str]:
     """The text of the model's reply to `given` in the role of `asking`.
 
     retries: attempts after the first. Raises one of `MODEL_FAILURES` when they are used up or would come after the
@@ -96,7 +96,9 @@ def _wait_s(error: Exception, attempt: int) -> float:
         return float(_FIRST_BACKOFF_S * 2 ** (attempt - 1))
 
 
-def decided(asking: Asking, given: str, read: Callable[[str], Decided], place: Place, retries: int) -> Steps[Decided]:
+def decided(
+    asking: Asking, given: str, read: Callable[[str], Decided], place: CallPlace, retries: int
+) -> Steps[Decided]:
     """What `read` makes of the model's reply, which gets one more chance after a malformed one.
 
     Raises: MalformedDecision for the second, or for the first if the budget is over by then; else as `reply_of`.

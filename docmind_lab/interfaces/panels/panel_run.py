@@ -14,7 +14,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.run import comparison_manifest
 from docmind_lab.experiments.measurement.run import MeasuredRun
-from docmind_lab.interfaces.panels.choice import Choice
+from docmind_lab.interfaces.panels.choice import PanelChoice
 
 SweepState = Literal["running", "done", "stopped", "outdated", "failed"]
 
@@ -42,14 +42,14 @@ class SweepTables:
 
 
 @dataclass(frozen=True)
-class Sweep:
+class PanelRun:
     """One request as it stands.
 
     number: counts requests; a greater one is newer. total: runs asked for. error: what a failed one ended with.
     """
 
     number: int
-    choice: Choice
+    choice: PanelChoice
     settings: Settings
     total: int = 0
     measured: tuple[MeasuredRun, ...] = ()

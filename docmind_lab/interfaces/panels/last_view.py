@@ -6,12 +6,12 @@ import operator
 from dataclasses import dataclass
 
 from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.interfaces.panels.panel_run import PanelRun
 from docmind_lab.interfaces.panels.study_tabs import Content, StudyTabs
-from docmind_lab.interfaces.panels.sweep import Sweep
 
 
 @dataclass(frozen=True)
-class Drawn:
+class LastView:
     """What was drawn last, and the runs that it was drawn of."""
 
     view: str = ""
@@ -23,7 +23,7 @@ class Drawn:
         return view == self.view and len(runs) == len(self.runs) and all(map(operator.is_, runs, self.runs))
 
 
-def runs_in_front(sweep: Sweep, tabs: StudyTabs) -> tuple[MeasuredRun, ...]:
+def runs_in_front(sweep: PanelRun, tabs: StudyTabs) -> tuple[MeasuredRun, ...]:
     """The runs that the view in front shows: in the timeline those of its question, as soon as there is one."""
     asked = [run for run in sweep.measured if run.run.seed == tabs.question_seed] if tabs.view == "Timeline" else []
     return tuple(asked) or sweep.measured

@@ -13,7 +13,7 @@ LONGEST_OPEN = 16
 
 
 @dataclass(frozen=True)
-class Words:
+class Prose:
     """Sentences: paragraphs, a list, lines to paste, or a heading within a section."""
 
     lines: tuple[str, ...]
@@ -59,7 +59,7 @@ class Figure:
     tables: tuple[Table, ...] = ()
 
 
-Block = Words | Facts | Table | Figure
+Block = Prose | Facts | Table | Figure
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from docmind_lab.analysis.findings.second_budgets import is_budgeted, levels_in_
 from docmind_lab.analysis.findings.tables import counted, joined, one_line
 from docmind_lab.analysis.study import Study
 from docmind_lab.core.budgets import NO_BUDGETS
-from docmind_lab.interfaces.reports.parts import Block, Facts, Section, Words
+from docmind_lab.interfaces.reports.model import Block, Facts, Prose, Section
 
 
 def asked(study: Study) -> Section:
@@ -20,12 +20,12 @@ def asked(study: Study) -> Section:
     blocks: list[Block] = [Facts(_facts(study.runs, study.manifest))]
     failed = study.manifest.get("failed_cells", [])
     if failed:
-        blocks.append(Words((f"{counted(len(failed), 'cell')} failed, and {_they(failed)} runs are missing:",)))
-        blocks.append(Words(tuple(f"{item['cell']}: {item['reason']}" for item in failed), "list"))
+        blocks.append(Prose((f"{counted(len(failed), 'cell')} failed, and {_they(failed)} runs are missing:",)))
+        blocks.append(Prose(tuple(f"{item['cell']}: {item['reason']}" for item in failed), "list"))
     left_out = study.manifest.get("left_out", [])
     if left_out:
-        blocks.append(Words(("Combinations of levels that cannot be, and were not run:",)))
-        blocks.append(Words(tuple(str(reason) for reason in left_out), "list"))
+        blocks.append(Prose(("Combinations of levels that cannot be, and were not run:",)))
+        blocks.append(Prose(tuple(str(reason) for reason in left_out), "list"))
     return Section("asked", "What was asked", tuple(blocks))
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from docmind_lab.analysis.export import flattened
 from docmind_lab.analysis.study import Study
-from docmind_lab.interfaces.reports.parts import Block, Facts, Section, Table
+from docmind_lab.interfaces.reports.model import Block, Facts, Section, Table
 
 _TABLES = {"design": "The design", "settings": "The settings", "versions": "Versions", "machine": "The machine"}
 # Beyond this a value (the quantiles of a profile) is for a machine: the manifest and the JSON report have it whole.
