@@ -6,7 +6,7 @@ import pytest
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison import keywords
+from docmind_lab.experiments.comparison import run
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.interfaces.panels.choice import PanelChoice
 
@@ -23,7 +23,7 @@ CHOICES = (
 @pytest.mark.parametrize("choice", CHOICES)
 def test_the_code_makes_the_same_comparison(choice: PanelChoice, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Comparison] = []
-    monkeypatch.setattr(keywords, "run_comparison", lambda comparison, *_, **__: made.append(comparison))
+    monkeypatch.setattr(run, "run_comparison", lambda comparison, *_, **__: made.append(comparison))
     exec(choice.code(), {})
     assert made == [choice.comparison(Settings())]
 
