@@ -1,4 +1,4 @@
-"""Runs of graphs that were not made for the lab, for the tests of this folder."""
+"""Runs of graphs that were not made for the lab, in virtual time."""
 
 from __future__ import annotations
 
