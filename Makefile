@@ -25,7 +25,7 @@ lab: $(READY) ## open JupyterLab on the notebooks
 
 test test-all: export MPLBACKEND = Agg
 # Three at a time: many tests wait for something. A file stays with one worker, and so do its fixtures; the longest
-# files are begun first (tests/longest_first.py).
+# files are begun first (tests/support/longest_first.py).
 SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
 # Minutes each: whoever has none left takes one over. Each has one core for its own processes.
 NOTEBOOKS := LOKY_MAX_CPU_COUNT=1 $(BIN)/python -m pytest --nbmake -n 2 --dist worksteal -p no:cacheprovider
@@ -36,7 +36,7 @@ test: $(READY) ## run the tests, notebooks included, and those of virtual time o
 
 test-all: $(READY) ## run every test at its full counts, notebooks in random order, on every Python found
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests
-	@order=$$($(BIN)/python tests/shuffled.py notebooks/*.ipynb) && $(NOTEBOOKS) --nbmake-timeout=600 $$order
+	@order=$$($(BIN)/python tests/support/shuffled.py notebooks/*.ipynb) && $(NOTEBOOKS) --nbmake-timeout=600 $$order
 	@sh requirements/every-python.sh all
 
 test-browser: $(READY) ## run the tests of the panel in a real browser; skipped with a reason where there is none

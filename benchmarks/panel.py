@@ -89,7 +89,7 @@ _WATCH = """() => {
 def _in_a_browser() -> Iterator[Figure]:
     """The same move by keyboard in JupyterLab, where there is a browser and the tests' way to open it."""
     try:
-        from tests.browser.lab_in_browser import chromium, opened, write_notebook
+        from tests.support.lab_in_browser import chromium, opened, write_notebook
     except ImportError:
         return
     if chromium() is None:

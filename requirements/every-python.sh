@@ -19,7 +19,7 @@ check() {
 }
 
 tables_of() {
-  "$1/bin/python" tests/batch/same_tables_program.py 0 "$runs" research staged peers >"$kept/tables-$2"
+  "$1/bin/python" tests/support/same_tables_program.py 0 "$runs" research staged peers >"$kept/tables-$2"
 }
 
 found=

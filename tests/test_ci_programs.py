@@ -18,7 +18,7 @@ NOTEBOOKS = [f"notebooks/{number:02}.ipynb" for number in range(12)]
 
 def shuffled(seed: str = "") -> tuple[list[str], str]:
     """The order, and what was said of it."""
-    program = ROOT / "tests" / "shuffled.py"
+    program = ROOT / "tests" / "support" / "shuffled.py"
     environment = {**os.environ, "SHUFFLE_SEED": seed}
     done = subprocess.run(
         [sys.executable, str(program), *NOTEBOOKS], capture_output=True, text=True, check=True, env=environment

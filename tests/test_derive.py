@@ -11,41 +11,17 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from run_facts import DEADLINE_S, HORIZON_S, facts
 
 from docmind_lab.analysis.tables import CALL_OUTCOMES, NAN, RUN_OUTCOMES, CallRecord, EventRecord, RunRecord, to_frame
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.wall_clock import WALL
-from docmind_lab.experiments.measurement.derive import Answer, RunFacts, call_records, derive_run, event_records
+from docmind_lab.experiments.measurement.derive import Answer, call_records, derive_run, event_records
 from docmind_lab.network import Attempt
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.log import RequestRow
 
-DEADLINE_S, HORIZON_S = 2.0, 10.0
 instants = st.floats(0, HORIZON_S, allow_nan=False).map(lambda value: round(value, 4))
-
-
-def facts(**changes: Any) -> RunFacts:
-    values: dict[str, Any] = {
-        "study_id": "s",
-        "run_id": "r",
-        "workload": "supervisor",
-        "alternative": "cooperative",
-        "alternative_options": "{}",
-        "seed": 7,
-        "question_id": "q01",
-        "decision_timeout_s": DEADLINE_S,
-        "horizon_s": HORIZON_S,
-        "deadline_propagation": True,
-        "router_injection": False,
-        "retries": "budgeted:1",
-        "latency_profile": "typical",
-        "fault": "none",
-        "stops_on_disconnect": True,
-        "node_colour": "sync",
-        "clock": "wall",
-        "gold_topics": ("with", "try"),
-    }
-    return RunFacts(**{**values, **changes})
 
 
 @st.composite

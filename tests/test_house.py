@@ -1,4 +1,4 @@
-"""The house: what stands on what, which public names lead where, and what a new alternative has to touch."""
+"""The house: what stands on what, which public names lead where, what a new alternative touches, where helpers are."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.lint.run import lint_graph
 
 PACKAGE = Path(dl.__file__).parent
+TESTS = Path(__file__).parent
 PACKAGES = {
     "core",
     "analysis",
@@ -102,6 +103,28 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     paths = dict(modules())
     graph = {name: set(imported_at_the_top(path, set(paths))) - {name} for name, path in paths.items()}
     graphlib.TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
+
+
+def test_whatever_in_tests_is_no_test_module_and_no_conftest_is_in_support() -> None:
+    helpers = [path for path in TESTS.rglob("*.py") if not path.name.startswith("test_") and path.name != "conftest.py"]
+    assert {str(path.relative_to(TESTS)) for path in helpers} == {f"support/{path.name}" for path in helpers}
+    assert not list((TESTS / "support").glob("test_*.py"))
+
+
+def imported_anywhere(path: Path) -> Iterator[str]:
+    """Every part of every module that is imported, at the top or within a function, and every name from one."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
+            yield from module.split(".")
+            yield from (part for alias in node.names for part in alias.name.split("."))
+
+
+def test_no_test_module_and_no_conftest_is_imported_by_another() -> None:
+    paths = list(TESTS.rglob("*.py"))
+    alone = {path.stem for path in paths if path.name.startswith("test_")} | {"conftest"}
+    found = {str(path.relative_to(TESTS)): alone & set(imported_anywhere(path)) for path in paths}
+    assert {path: names for path, names in found.items() if names} == {}
 
 
 def test_each_variant_has_the_options_that_the_catalogue_says() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from test_derive import facts
+from run_facts import facts
 
 from docmind_lab.alternatives import Outcome
 from docmind_lab.core.deadlines import Deadline

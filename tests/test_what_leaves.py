@@ -40,7 +40,7 @@ PASSWORD, TOKEN = "swordfish", "opensesame"
 
 def traced(what: str, *allowed: str) -> dict[str, Any]:
     made = subprocess.run(
-        [sys.executable, str(Path(__file__).parent / "network" / "traced_runs.py"), what, *allowed],
+        [sys.executable, str(Path(__file__).parent / "support" / "traced_runs.py"), what, *allowed],
         capture_output=True,
         text=True,
         timeout=120,

@@ -14,7 +14,7 @@ from same_tables_program import digest, other_study, study
 from docmind_lab.analysis.study import Study
 from docmind_lab.workloads import WORKLOADS
 
-PROGRAM = Path(__file__).with_name("same_tables_program.py")
+PROGRAM = Path(__file__).parents[1] / "support" / "same_tables_program.py"
 BURN = "while True: pass"
 
 

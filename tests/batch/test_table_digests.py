@@ -1,7 +1,9 @@
 """The tables of each workload under each alternative are those they were, to the last bit of each value.
 
-A refactoring changes none of them. A change of behaviour that is meant does: `python tests/batch/test_table_digests.py`
-writes the digests anew, and the commit that changes them says why.
+A refactoring changes none of them. A change of behaviour that is meant does. This writes the digests anew, and the
+commit that changes them says why:
+
+    PYTHONPATH=tests/support python tests/batch/test_table_digests.py
 """
 
 from __future__ import annotations

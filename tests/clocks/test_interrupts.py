@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from job_program import PATIENCE_S, TESTS, JobProgram, eventually, job_program
+from job_program import PATIENCE_S, ROOT, JobProgram, eventually, job_program
 
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.study_folder import load
@@ -24,7 +24,7 @@ INTERRUPTED, RUNS = 130, 9
 
 @pytest.fixture(scope="module")
 def commands() -> Iterator[JobProgram]:
-    with job_program(Path(__file__).with_name("interrupted_program.py")) as program:
+    with job_program("interrupted_program.py") as program:
         yield program
 
 
@@ -155,7 +155,7 @@ def test_a_run_without_result_and_error_is_an_error(monkeypatch: pytest.MonkeyPa
 @pytest.mark.full
 def test_interrupting_a_kernel_raises_in_its_cell_and_a_second_run_is_whole() -> None:
     manager = pytest.importorskip("jupyter_client.manager", reason="jupyter_client is not installed")
-    kernel, client = manager.start_new_kernel(env={**os.environ, "PYTHONPATH": str(TESTS.parent)})
+    kernel, client = manager.start_new_kernel(env={**os.environ, "PYTHONPATH": str(ROOT)})
     run = "study = dl.compare(runs=3, alternatives='unguarded,A,B', workers=None, documents='handbook')"
 
     def reply(code: str) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def test_another_process_with_another_hash_seed_gives_the_same_table(hash_seed: 
     done = subprocess.run(
         [sys.executable, "-c", "import fan_out_program; print(fan_out_program.table())"],
         env={**os.environ, "PYTHONHASHSEED": hash_seed, "LANGSMITH_TRACING": "false"},
-        cwd=Path(__file__).parent,
+        cwd=Path(__file__).parents[1] / "support",
         capture_output=True,
         text=True,
         check=True,

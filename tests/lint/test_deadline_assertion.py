@@ -111,7 +111,6 @@ def doctor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str, str]]:
     """A function that runs `docmind-lab doctor --graph …` here: exit code, output, errors."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
     inputs = tmp_path / "inputs.jsonl"
     inputs.write_text(json.dumps(INPUT) + "\n", encoding="utf-8")
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import sys
 import time
 import warnings
-from pathlib import Path
 from typing import Any, TypedDict
 
+import graphs_agent
+import graphs_mixed
 import langchain.agents
 import pytest
 from langchain.agents import AgentState
@@ -17,10 +17,6 @@ from langchain_openai import ChatOpenAI
 
 from docmind_lab.experiments.lint import LintReport, lint_graph
 from docmind_lab.experiments.lint.facts import NodeFacts
-
-sys.path.append(str(Path(__file__).parents[1] / "own"))
-import graphs_agent
-import graphs_mixed
 
 with warnings.catch_warnings():
     # langgraph-supervisor still takes an older way to make agents from LangGraph.

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,8 +18,6 @@ GRAPHS: dict[str, Any] = {
     "graphs_agent:make": QUESTION,
     "graphs_mixed:make": {"question": QUESTION},
 }
-# Where the graphs are, whose folder pytest adds only when it collects it.
-sys.path.append(str(Path(__file__).parents[1] / "own"))
 with warnings.catch_warnings():
     # langgraph-supervisor still takes an older way to make agents from LangGraph.
     warnings.simplefilter("ignore")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import graphs_to_mutate
@@ -128,7 +126,6 @@ def test_a_graph_that_nothing_happens_in_keeps_its_deadline() -> None:
 
 
 def test_a_reference_and_a_live_graph_are_linted_alike() -> None:
-    sys.path.append(str(Path(__file__).parent))
     by_reference = linted("graphs_to_mutate:blocking", alternatives="A,C")
     live = linted(graphs_to_mutate.blocking, alternatives="A,C")
     assert kinds(by_reference) == kinds(live)

@@ -16,7 +16,8 @@ import docmind_lab as dl
 from docmind_lab.analysis.study import Study
 from docmind_lab.interfaces.cli.app import main
 
-HERE = Path(__file__).parent
+# The command line looks for a graph in the folder that it runs in.
+GRAPHS = Path(__file__).parents[1] / "support"
 
 
 def test_a_live_graph_is_compared_in_this_process_and_the_study_knows_what_it_was() -> None:
@@ -34,7 +35,7 @@ def test_a_live_graph_is_compared_in_this_process_and_the_study_knows_what_it_wa
 
 def on_the_command_line(*arguments: str) -> subprocess.CompletedProcess[str]:
     program = [sys.executable, "-W", "ignore", "-m", "docmind_lab", "compare", *arguments]
-    return subprocess.run(program, cwd=HERE, env=dict(os.environ), capture_output=True, text=True, check=False)
+    return subprocess.run(program, cwd=GRAPHS, env=dict(os.environ), capture_output=True, text=True, check=False)
 
 
 @pytest.mark.full

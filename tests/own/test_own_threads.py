@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from graphs_asleep import NAP_S
-from own_runs import simulated
-from test_own_wall import measured_on_the_wall, services
+from own_runs import measured_on_the_wall, services, simulated
 
 from docmind_lab.experiments.measurement.run import MeasuredRun
 

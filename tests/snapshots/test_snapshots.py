@@ -1,6 +1,7 @@
 """What `docmind-lab compare` prints, word for word, for systems that answer, fail, hang, refuse and interrupt.
 
-    python tests/snapshots/test_snapshots.py        # writes the files anew; read every sentence of them afterwards
+    # Writes the files anew; read every sentence of them afterwards.
+    PYTHONPATH=tests/support python tests/snapshots/test_snapshots.py
 
 Each file is read by a person when it changes: every sentence must be true of the rows above it.
 """

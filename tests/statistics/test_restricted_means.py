@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
+from censored_examples import LEUKAEMIA, WORKED
 from made_up_arms import arm, study_runs
-from test_completion_curves import LEUKAEMIA, WORKED
 
 from docmind_lab.analysis.statistics import (
     answer_times,

@@ -334,7 +334,7 @@ def test_the_benchmark_runs_at_a_small_scale():
 @pytest.mark.wall
 @pytest.mark.parametrize("after_s", [0.1, 8.0])
 def test_interrupted_over_sockets_it_keeps_the_finished_crowds_and_leaves_no_process(tmp_path, after_s):
-    program = Path(__file__).with_name("loading_program.py")
+    program = Path(__file__).parents[1] / "support" / "loading_program.py"
     command = [sys.executable, str(program), str(tmp_path / "study"), str(after_s)]
     # A crowd takes 15 s on an idle machine; the limit only ends a program that hangs.
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

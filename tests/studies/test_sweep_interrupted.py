@@ -24,7 +24,7 @@ from docmind_lab.experiments.sweeps.runner import sweep
 
 @pytest.fixture(scope="module")
 def sweeps() -> Iterator[JobProgram]:
-    with job_program(Path(__file__).with_name("sweeping_program.py")) as program:
+    with job_program("sweeping_program.py") as program:
         yield program
 
 

@@ -146,8 +146,9 @@ graph.invoke(inputs, config_of(ledger))
 
 
 def test_a_killed_process_loses_at_most_the_query_in_flight(tmp_path):
-    here = str(Path(__file__).parent)
-    process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path), here], stdout=subprocess.PIPE, text=True)
+    support = str(Path(__file__).parents[2] / "support")
+    program = [sys.executable, "-c", KILLED, str(tmp_path), support]
+    process = subprocess.Popen(program, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     with process.stdout:
         assert process.stdout.readline() == "under way\n"

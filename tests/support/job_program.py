@@ -18,7 +18,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-TESTS = Path(__file__).parent
+SUPPORT = Path(__file__).parent
+ROOT = SUPPORT.parents[1]
 # Nothing here is timed; this ends a test that would wait for ever on whatever machine.
 PATIENCE_S = 120.0
 
@@ -55,11 +56,11 @@ class JobProgram:
 
 
 @contextlib.contextmanager
-def job_program(script: Path) -> Iterator[JobProgram]:
-    """The program, which ends with the block."""
-    path = os.pathsep.join([str(TESTS.parent), str(TESTS), str(script.parent)])
+def job_program(name: str) -> Iterator[JobProgram]:
+    """The program of this name in this folder, which ends with the block."""
+    path = os.pathsep.join([str(ROOT), str(SUPPORT)])
     with subprocess.Popen(
-        [sys.executable, str(script)],
+        [sys.executable, str(SUPPORT / name)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -1,18 +1,24 @@
-"""Runs of graphs that were not made for the lab, for the tests of this folder."""
+"""Runs of graphs that were not made for the lab, in virtual time and on the wall clock."""
 
 from __future__ import annotations
 
+import contextlib
 import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+
+from served_here import Here
 
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
-from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.measurement.run import MeasuredRun, measure
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceOptions
+from docmind_lab.workloads import Surroundings, workload_kind
 from docmind_lab.workloads.own import own_graph
 
 with warnings.catch_warnings():
@@ -59,3 +65,42 @@ def simulated(
         return [system.measure(orders[run_id], services) for run_id in sorted(orders)]
     finally:
         system.close()
+
+
+@contextlib.contextmanager
+def services(*faults: str) -> Iterator[Here]:
+    """Simulated services over sockets, in this process."""
+    options = ServiceOptions(LatencyProfile.named("typical/6"), tuple(map(Fault.parse, faults)))
+    with contextlib.closing(Here(options.door())) as here:
+        yield here
+
+
+def measured_on_the_wall(
+    here: Here,
+    graph: Any,
+    alternatives: str,
+    decision_timeout_s: float,
+    *,
+    side_by_side: int = 1,
+    given: Any = None,
+    **options: Any,
+) -> list[MeasuredRun]:
+    """One run under each alternative on the wall clock, in the order of the comparison."""
+    asked = given or (GRAPHS.get(graph, QUESTION) if isinstance(graph, str) else QUESTION)
+    own = own_graph(graph, [asked], **options)
+    comparison = Comparison(
+        decision_timeout_s=decision_timeout_s,
+        runs=1,
+        alternatives=parse_alternatives(alternatives, None, budgeted_retries=1),
+        workload=own.workload,
+        corpus=own.corpus,
+        clock="wall",
+    )
+    kind = workload_kind(own.workload)
+    workload = kind.build(Surroundings(here.addresses, Settings()))
+    try:
+        with ThreadPoolExecutor(side_by_side) as pool:
+            orders = comparison.orders(has_server_log=kind.has_server_log)
+            return list(pool.map(lambda order: measure(order, workload, here.log), orders))
+    finally:
+        workload.close()

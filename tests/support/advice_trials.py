@@ -1,10 +1,10 @@
 """How often following the lab's advice gives what it promised, with known truth.
 
-    python tests/calibration/advice_trials.py        # the table of docs/studies.md: 200 repetitions of each kind
+    python tests/support/advice_trials.py        # the table of docs/studies.md: 200 repetitions of each kind
 
-The truth is a pool of measured runs: `pool.parquet` holds runs of every alternative over the same seeds, and
-`pool_rate_limit.parquet` the same under a server that refuses. A repetition draws seeds from a pool, asks for advice,
-and compares it with what the whole pool says. The advice was not tuned on these pools.
+The truth is a pool of measured runs in tests/calibration: `pool.parquet` holds runs of every alternative over the same
+seeds, and `pool_rate_limit.parquet` the same under a server that refuses. A repetition draws seeds from a pool, asks
+for advice, and compares it with what the whole pool says. The advice was not tuned on these pools.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from docmind_lab.analysis.findings.choice import CRITERIA, Choice, Criterion, ch
 from docmind_lab.analysis.findings.recommendation import recommend
 from docmind_lab.analysis.study import Study
 
-POOLS = Path(__file__).parent
+POOLS = Path(__file__).parents[1] / "calibration"
 MANIFEST = {"schema_version": 3, "study_id": "pool", "design": {"seed": 0}}
 
 
