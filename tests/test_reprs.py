@@ -123,7 +123,6 @@ def shown():
         "Interval": statistics.share_interval(38, 40),
         "LatencyProfile": dl.LatencyProfile.named("heavy_tail/3"),
         "LoadStudy": load_study(),
-        "LogRank": statistics.log_rank(*[statistics.answer_times(side) for side in (pairs.first, pairs.second)]),
         "Measures": measures_of(one),
         "MultiAgentCoordinator": coordinator(),
         "Pairs": pairs,

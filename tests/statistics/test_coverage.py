@@ -11,10 +11,8 @@ from scipy import stats
 from docmind_lab.analysis.statistics import (
     completion_curve,
     difference_of,
-    log_rank,
     pseudo_values,
     restricted_mean,
-    restricted_mean_difference,
     share_difference,
     share_interval,
 )
@@ -195,14 +193,12 @@ def test_an_a_a_control_is_flagged_at_its_nominal_rate():
     """Of 500 true nulls at 5 %, 25 are expected; above 41 and below 11 the binomial has less than 1 in 1000 each."""
     rng = np.random.default_rng(1)
     pairs = [two_arms_alike(rng) for _ in range(REPEATS)]
-    ranks = flagged([log_rank(*arms).p_value for arms in pairs])
     means = flagged(
         [
             mean_p_value(*(pseudo_values(arm, DEADLINE_S) for arm in arms), paired=False, seed=n, resamples=199)[0]
             for n, arms in enumerate(pairs)
         ]
     )
-    assert 11 <= ranks <= 41
     assert 11 <= means <= 41
     # Fisher's test is conservative: it flags fewer, never more.
     shares = flagged([share_difference(*(arm.what == ANSWERED for arm in arms)).p_value for arms in pairs])
@@ -214,11 +210,8 @@ def test_arms_that_differ_are_flagged_nearly_always():
     rng = np.random.default_rng(1)
     first = drawn_times(rng, DEADLINE_S)
     second = AnswerTimes(drawn_times(rng, 2 * DEADLINE_S).at_s / 2, np.full(RUNS, ANSWERED))
-    assert log_rank(first, second).p_value < 0.001
-    assert log_rank(first, second).statistic < 0
-    difference = restricted_mean_difference(first, second, DEADLINE_S, resamples=999)
-    assert difference.p_value <= 0.002
-    assert difference.interval.low > 0
+    pseudo = (pseudo_values(arm, DEADLINE_S) for arm in (first, second))
+    assert mean_p_value(*pseudo, paired=False, resamples=999)[0] <= 0.002
 
 
 @pytest.mark.full

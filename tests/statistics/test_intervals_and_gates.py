@@ -9,7 +9,6 @@ from scipy import stats
 from docmind_lab.analysis.statistics import (
     Interval,
     TooFewRuns,
-    benjamini_hochberg,
     difference_of,
     gated_quantile,
     holm,
@@ -140,14 +139,10 @@ def test_holm_steps_down_and_never_up():
     assert holm([0.9, 0.8]).tolist() == [1.0, 1.0]
 
 
-def test_benjamini_and_hochberg_is_scipys():
-    values = [0.03, 0.01, 0.5, 0.02]
-    assert benjamini_hochberg(values) == pytest.approx([0.04, 0.04, 0.5, 0.04])
+def test_what_is_no_p_value_is_refused():
     for wrong in ([], [1.5], [math.nan]):
         with pytest.raises(ConfigurationError, match="p_values"):
             holm(wrong)
-        with pytest.raises(ConfigurationError, match="p_values"):
-            benjamini_hochberg(wrong)
 
 
 def test_tests_that_cannot_reject_need_no_correction_for_them():

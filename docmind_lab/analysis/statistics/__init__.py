@@ -7,13 +7,12 @@
     incidence.py           Aalen and Johansen's estimator, as arrays
     completion_curves.py   the share answered by each instant, with bands
     restricted_means.py    mean time to an answer within a limit, and differences of it
-    log_rank.py            log-rank tests between arms
     pairing.py             two arms, seed by seed
     bootstrap.py           bootstrap intervals
-    differences.py         differences of means and medians, paired or not
+    differences.py         differences of means, paired or not
     sparse.py              means of which few values differ
     bounded.py             means of few values between known bounds, also with two modes
-    corrections.py         many comparisons: Holm, Benjamini and Hochberg
+    corrections.py         many comparisons: Holm, Tarone
 
 Runs that timed out, failed or never ended are in every number; none is over answered runs only.
 """
@@ -24,23 +23,18 @@ from docmind_lab.analysis.statistics.completion_curves import (
     BAND_METHOD,
     completion_curve,
     completion_curves,
-    kaplan_meier,
 )
-from docmind_lab.analysis.statistics.corrections import benjamini_hochberg, holm, tarone
+from docmind_lab.analysis.statistics.corrections import holm, tarone
 from docmind_lab.analysis.statistics.differences import (
     mean_difference,
     paired_mean_difference,
-    paired_median_difference,
-    variance_ratio,
 )
 from docmind_lab.analysis.statistics.interval import Difference, Interval, difference_of
-from docmind_lab.analysis.statistics.log_rank import LogRank, log_rank, log_rank_table
 from docmind_lab.analysis.statistics.pairing import Pairs, column_values, paired_by_seed, values_of
 from docmind_lab.analysis.statistics.restricted_means import (
     paired_restricted_mean_difference,
     pseudo_values,
     restricted_mean,
-    restricted_mean_difference,
     restricted_means,
 )
 from docmind_lab.analysis.statistics.sample_size import TooFewRuns, gated_quantile, quantile_name, runs_needed
@@ -57,13 +51,11 @@ __all__ = [
     "AnswerTimes",
     "Difference",
     "Interval",
-    "LogRank",
     "Pairs",
     "TimedOutAs",
     "TooFewRuns",
     "answer_times",
     "arms_of",
-    "benjamini_hochberg",
     "bounded_mean_interval",
     "column_values",
     "completion_curve",
@@ -71,19 +63,14 @@ __all__ = [
     "difference_of",
     "gated_quantile",
     "holm",
-    "kaplan_meier",
-    "log_rank",
-    "log_rank_table",
     "mean_difference",
     "paired_by_seed",
     "paired_mean_difference",
-    "paired_median_difference",
     "paired_restricted_mean_difference",
     "paired_share_difference",
     "pseudo_values",
     "quantile_name",
     "restricted_mean",
-    "restricted_mean_difference",
     "restricted_means",
     "runs_needed",
     "runs_needed_for_share",
@@ -91,6 +78,5 @@ __all__ = [
     "share_interval",
     "tarone",
     "values_of",
-    "variance_ratio",
     "wilson_lower",
 ]

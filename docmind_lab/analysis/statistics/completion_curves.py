@@ -5,7 +5,6 @@ completion_curves(study.runs)        a frame, one row for each instant at which 
 
 from __future__ import annotations
 
-import warnings
 from typing import Final
 
 import numpy as np
@@ -13,9 +12,6 @@ import pandas as pd
 from scipy import stats
 
 from docmind_lab.analysis.statistics.answer_times import (
-    ANSWERED,
-    CENSORED,
-    COMPETING,
     AnswerTimes,
     TimedOutAs,
     answer_times,
@@ -24,7 +20,6 @@ from docmind_lab.analysis.statistics.answer_times import (
 from docmind_lab.analysis.statistics.incidence import Floats, aalen_johansen
 from docmind_lab.analysis.statistics.interval import checked_confidence
 from docmind_lab.analysis.statistics.shares import share_interval
-from docmind_lab.core.errors import ConfigurationError
 
 BAND_METHOD: Final = "pointwise, log-log, Aalen–Johansen"
 """The name of the bands, for a caption: they hold at each instant, not for the whole curve at once."""
@@ -78,31 +73,6 @@ def completion_curve(times: AnswerTimes, horizon_s: float, confidence: float = 0
         last = steps.iloc[[-1]].assign(at_s=end_s, events=0, at_risk=int((times.at_s >= end_s).sum()))
         curve = pd.concat([curve, last])
     return curve.reset_index(drop=True)
-
-
-def kaplan_meier(times: AnswerTimes, confidence: float = 0.95) -> pd.DataFrame:
-    """The curve by scipy where no end competes with an answer: at_s, share, low, high at each instant of the runs.
-
-    By `scipy.stats.ecdf` of `CensoredData`, log-log bands, NaN where scipy has none (at a share of 0 or 1). It is what
-    `completion_curve` comes to then; that one is to be used, this one checks it.
-    Raises: ConfigurationError when an end competes: Kaplan and Meier's share would then be too high.
-    """
-    if (times.what == COMPETING).any():
-        raise ConfigurationError("times has runs that failed or were partial: use completion_curve")
-    sample = stats.CensoredData(uncensored=times.at_s[times.what == ANSWERED], right=times.at_s[times.what == CENSORED])
-    survival = stats.ecdf(sample).sf
-    with warnings.catch_warnings():
-        # scipy says so where its interval is undefined, and gives a NaN, which this function documents.
-        warnings.simplefilter("ignore", RuntimeWarning)
-        band = survival.confidence_interval(checked_confidence(confidence), method="log-log")
-    return pd.DataFrame(
-        {
-            "at_s": survival.quantiles,
-            "share": 1.0 - survival.probabilities,
-            "low": 1.0 - band.high.probabilities,
-            "high": 1.0 - band.low.probabilities,
-        }
-    )
 
 
 def _bands(share: Floats, variance: Floats, runs: Floats, confidence: float) -> tuple[Floats, Floats]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from docmind_lab.analysis.statistics.incidence import Floats
 from docmind_lab.core.errors import ConfigurationError
@@ -43,18 +42,6 @@ def tarone(p_values: ArrayLike, least: ArrayLike, level: float) -> Floats:
     values, reachable = _checked(p_values), _checked(least)
     count = next((k for k in range(1, len(values) + 1) if (reachable <= level / k).sum() <= k), 1)
     adjusted: Floats = np.where(reachable <= level / count, np.minimum(1.0, values * count), 1.0)
-    return adjusted
-
-
-def benjamini_hochberg(p_values: ArrayLike) -> Floats:
-    """Adjusted p values, in the order given: of those below 5 %, at most 5 % are expected to be flukes.
-
-    For a first look at many comparisons; a decision asks for `holm`. Source: Benjamini and Hochberg (1995), Journal of
-    the Royal Statistical Society B 57:289, as `scipy.stats.false_discovery_control`.
-    Raises: ConfigurationError for a value that is no p value.
-    """
-    values = _checked(p_values)
-    adjusted: Floats = np.asarray(stats.false_discovery_control(values, method="bh"), dtype="float64")
     return adjusted
 
 

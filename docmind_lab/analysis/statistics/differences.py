@@ -1,9 +1,7 @@
 """Differences between two arms: paired over the seeds that both met, or of independent runs.
 
     paired_mean_difference(a, b)         mean of a − b: studentised bootstrap over seeds, sign-flip permutation test
-    paired_median_difference(a, b)       median of a − b: BCa bootstrap over seeds, sign test
     mean_difference(a, b)                arms with independent seeds
-    variance_ratio(a, b)                 what the common seeds were worth
 
 a, b: one number for each run, in any unit, NaN nowhere; for a pair, the same seeds in the same order (`pairing`).
 Common random numbers make arms meet the same latencies, so pairs are the honest unit: to take paired runs for
@@ -12,13 +10,11 @@ independent ones makes the interval too wide, and to take several runs of one se
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from docmind_lab.analysis.statistics.bootstrap import bca_interval, studentised_interval
+from docmind_lab.analysis.statistics.bootstrap import studentised_interval
 from docmind_lab.analysis.statistics.incidence import Floats
 from docmind_lab.analysis.statistics.interval import Difference, checked_confidence
 from docmind_lab.analysis.statistics.sparse import adjusted_interval, adjusted_paired_interval, few_differ
@@ -52,22 +48,6 @@ def paired_mean_difference(
     return Difference(interval, p_value, test)
 
 
-def paired_median_difference(
-    first: ArrayLike, second: ArrayLike, confidence: float = 0.95, *, seed: int = 0, resamples: int = 9999
-) -> Difference:
-    """The median of first − second over seeds (not the difference of two medians), by the bootstrap of pairs.
-
-    The interval is BCa's (`scipy.stats.bootstrap`), percentiles where that is not defined; a median of few distinct
-    differences makes it coarse. p: sign test, `scipy.stats.binomtest` on the pairs that differ.
-    Raises: ConfigurationError as `paired_mean_difference`.
-    """
-    differences = _paired(first, second)
-    interval = bca_interval((differences,), np.median, checked_confidence(confidence), seed, resamples)
-    above, below = int((differences > 0).sum()), int((differences < 0).sum())
-    p_value = float(stats.binomtest(above, above + below).pvalue) if above + below else 1.0
-    return Difference(interval, p_value, "sign test")
-
-
 def mean_difference(
     first: ArrayLike, second: ArrayLike, confidence: float = 0.95, *, seed: int = 0, resamples: int = 9999
 ) -> Difference:
@@ -83,22 +63,6 @@ def mean_difference(
     else:
         interval = studentised_interval(arms, checked_confidence(confidence), seed, resamples)
     return Difference(interval, *mean_p_value(*arms, paired=False, seed=seed, resamples=resamples))
-
-
-def variance_ratio(first: ArrayLike, second: ArrayLike) -> float:
-    """By what factor pairing cut the variance of the mean difference: that of unpaired runs / that of the pairs.
-
-    (var(first) + var(second)) / var(first − second), over the same seeds in the same order: 4 means that a quarter of
-    the runs tells as much; 1 that pairing was worth nothing; inf that all differences are equal; NaN that no arm
-    varies. Source: Law, Simulation Modeling and Analysis (2015), section 11.2, common random numbers.
-    Raises: ConfigurationError as `paired_mean_difference`.
-    """
-    differences = _paired(first, second)
-    arms = [np.asarray(values, dtype="float64") for values in (first, second)]
-    apart, together = sum(float(np.var(arm, ddof=1)) for arm in arms), float(np.var(differences, ddof=1))
-    if together > 0.0:
-        return apart / together
-    return math.inf if apart > 0.0 else math.nan
 
 
 def mean_p_value(

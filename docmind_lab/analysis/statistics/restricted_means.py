@@ -25,9 +25,9 @@ from docmind_lab.analysis.statistics.answer_times import (
     answer_times,
     arms_of,
 )
-from docmind_lab.analysis.statistics.differences import mean_p_value, paired_mean_difference
+from docmind_lab.analysis.statistics.differences import paired_mean_difference
 from docmind_lab.analysis.statistics.incidence import Floats, aalen_johansen
-from docmind_lab.analysis.statistics.interval import Difference, Interval, checked_confidence, difference_of
+from docmind_lab.analysis.statistics.interval import Difference, Interval, checked_confidence
 from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.core.errors import ConfigurationError
 
@@ -81,25 +81,6 @@ def restricted_mean(times: AnswerTimes, tau_s: float, confidence: float = 0.95) 
     centre, half = math.log(share / (1.0 - share)), quantile * error_s / tau_s / (share * (1.0 - share))
     low, high = (tau_s / (1.0 + math.exp(min(700.0, -end))) for end in (centre - half, centre + half))
     return Interval(mean_s, low, high, confidence, "logit, restricted mean", n)
-
-
-def restricted_mean_difference(
-    first: AnswerTimes,
-    second: AnswerTimes,
-    tau_s: float,
-    confidence: float = 0.95,
-    *,
-    seed: int = 0,
-    resamples: int = 9999,
-) -> Difference:
-    """first − second of the restricted means (s) of two arms that met independent seeds.
-
-    The interval squares and adds those of `restricted_mean`; the test permutes pseudo-values between the arms.
-    Raises: ConfigurationError as `restricted_mean`.
-    """
-    interval = difference_of(*(restricted_mean(times, tau_s, confidence) for times in (first, second)))
-    pseudo = (pseudo_values(first, tau_s), pseudo_values(second, tau_s))
-    return Difference(interval, *mean_p_value(*pseudo, paired=False, seed=seed, resamples=resamples))
 
 
 def paired_restricted_mean_difference(
