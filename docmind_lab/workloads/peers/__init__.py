@@ -6,13 +6,11 @@ correlator.py    who decides: an answer, a timeout, a cancel, a failure, whoever
 timeouts.py      which of several limits ends a call
 client.py        A2A clients through the network seam
 caller.py        calls side by side, their timers, signs of life, cancels
-event_log.py        what the recorder is told
+event_log.py     what the recorder is told
 shelves.py       the corpus in parts, one for each peer
 graph.py         the parent agent
 workload.py      the parent as a system under a deadline
 tables.py        the table `peer_tasks`
-races.py         every order of what can happen to one call
-chaos.py         peers that misbehave, and what each way of it costs
 
 The peers themselves are in docmind_lab/services/peers. The package needs a2a-sdk (extra "peers").
 """

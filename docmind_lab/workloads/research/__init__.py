@@ -8,7 +8,7 @@ queries.py         which queries have been asked
 prompts.py         what the model is told and given in its four roles
 decisions.py       what it decides, read strictly
 searching.py       a search as a recorded call under the deadline
-model_calls.py    a model call, tried again within the budget
+model_calls.py      a model call, tried again within the budget
 exits.py           why a source ended, and the event that says so
 ledger.py          what was asked and kept, in memory and in a folder
 source_run.py      one source under way
