@@ -22,11 +22,11 @@ from numpy.typing import ArrayLike
 
 from benchmarks.figures import Figure, sampled
 from benchmarks.pairs import DifferentWork
-from docmind_lab.alternatives import ALTERNATIVES as KINDS
 from docmind_lab.analysis.conditions import with_arms
 from docmind_lab.analysis.statistics import paired_by_seed, values_of
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.tables import TABLES
+from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.system import named_corpus
 from docmind_lab.experiments.batch import processes
@@ -147,7 +147,7 @@ def _variance_factor(first: str, second: str, column: str, parts: Sequence[pd.Da
             measured = pd.Series(values, dtype="float64")
             side.append(measured - measured.mean())
     factor = _variance_ratio(*(pd.concat(side).to_numpy() for side in sides))
-    letters = " − ".join(KINDS[name].letter for name in (first, second))
+    letters = " − ".join(letter_of(name) for name in (first, second))
     return Figure(f"variance of {letters}, {column}: with independent seeds / with common ones", factor)
 
 

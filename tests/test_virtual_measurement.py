@@ -21,6 +21,7 @@ import pytest
 from docmind_lab.alternatives import ALTERNATIVES, Alternative, AsyncCancellation, Cooperative, HardTimeout, StopFlag
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.errors import ConfigurationError, SimulationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
@@ -74,7 +75,7 @@ def measured(
 ) -> dict[str, MeasuredRun]:
     """The runs by their alternative's letter."""
     made = orders(services, alternatives, **how)  # type: ignore[arg-type]
-    return {order.alternative.letter: system.measure(order, services) for order in made}
+    return {letter_of(order.alternative.name): system.measure(order, services) for order in made}
 
 
 def tables(run: MeasuredRun) -> str:

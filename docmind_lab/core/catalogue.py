@@ -197,6 +197,12 @@ def _option(name: str, value: object) -> str:
     return f"{name}={value}"
 
 
+def letter_of(alternative: str) -> str:
+    """The shortest name of an alternative: its letter, or its own name if it has none."""
+    entry = CATALOGUE.get(alternative)
+    return entry.letter if entry is not None and entry.letter else alternative
+
+
 def rank_of(alternative: str) -> int:
     """The place of an alternative in every figure; those that are not in the catalogue come last."""
     return list(CATALOGUE).index(alternative) if alternative in CATALOGUE else len(CATALOGUE)

@@ -12,6 +12,7 @@ from docmind_lab.alternatives.allocation import Equal, LearnedPercentile, Propor
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.analysis.role_times import role_times
 from docmind_lab.analysis.tables import to_frame
+from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.deadlines import Allocation, PropagationPolicy
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.measurement.run import MeasuredRun
@@ -39,7 +40,7 @@ def spent(run: MeasuredRun) -> dict[str, tuple[float, float]]:
     return found
 
 
-@pytest.mark.parametrize("kind", [Cooperative, Hybrid, HardTimeout], ids=lambda kind: kind.letter)
+@pytest.mark.parametrize("kind", [Cooperative, Hybrid, HardTimeout], ids=lambda kind: letter_of(kind.name))
 def test_a_role_is_cut_at_the_end_of_its_allotment_and_the_run_goes_on(
     virtual_runs: VirtualRuns, kind: type[Cooperative]
 ) -> None:

@@ -16,6 +16,7 @@ from langchain_core.tools import StructuredTool
 from virtual_runs import ALL_ENDS_S, CALL_ENDS_S, TIMEOUT_S, VirtualRuns
 
 from docmind_lab.alternatives import ALTERNATIVES, AsyncCancellation
+from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.graphs.colours import COLOURS, MODELS, Colour, coloured_tool
@@ -35,7 +36,9 @@ def at(instant_s: float) -> object:
 def test_only_async_alternatives_have_a_choice_of_nodes() -> None:
     for kind in ALTERNATIVES.values():
         ran = [node_colour_of(kind(), colour) for colour in COLOURS]
-        assert ran == (["async", "sync", "blocking_async"] if kind.letter in "CEF" else ["sync"] * 3), kind.letter
+        assert ran == (["async", "sync", "blocking_async"] if letter_of(kind.name) in "CEF" else ["sync"] * 3), (
+            letter_of(kind.name)
+        )
 
 
 def test_a_colour_that_does_not_exist_is_refused_by_name(virtual_runs: VirtualRuns) -> None:

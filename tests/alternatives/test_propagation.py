@@ -12,7 +12,7 @@ from docmind_lab.alternatives import ALTERNATIVES, Alternative, Cooperative, Har
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.alternatives.propagation import Propagation
-from docmind_lab.core.catalogue import label_of
+from docmind_lab.core.catalogue import label_of, letter_of
 from docmind_lab.core.deadlines import PropagationPolicy
 from docmind_lab.workloads.retries import of_alternative
 
@@ -44,7 +44,9 @@ def test_who_retries_follows_from_whether_the_deadline_travels(kind: type[Altern
 def test_every_combination_of_enforcement_and_propagation_has_a_name() -> None:
     made = parse_alternatives(",".join([*PROPAGATED, *ALONE]))
     assert [one.propagates for one in made] == [True] * 6 + [False] * 6
-    assert {(one.letter, one.propagates) for one in made} == {(letter, way) for letter in "ABCDEF" for way in (0, 1)}
+    assert {(letter_of(one.name), one.propagates) for one in made} == {
+        (letter, way) for letter in "ABCDEF" for way in (0, 1)
+    }
 
 
 def test_the_options_and_the_label_say_what_is_not_the_default() -> None:

@@ -17,6 +17,7 @@ from docmind_lab.alternatives import (
     Unguarded,
 )
 from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.system import handbook
 from docmind_lab.experiments.comparison import Comparison
@@ -76,7 +77,7 @@ def test_b_does_exactly_the_work_that_nobody_enforcing_anything_does(system: Sim
         assert left.run.llm_calls == free.run.llm_calls
 
 
-@pytest.mark.parametrize("alternative", CUTTING, ids=lambda alternative: alternative.letter)
+@pytest.mark.parametrize("alternative", CUTTING, ids=lambda alternative: letter_of(alternative.name))
 def test_a_c_e_and_f_are_back_at_the_deadline_and_nothing_goes_on(
     alternative: Alternative, system: SimulatedSystem
 ) -> None:
@@ -117,7 +118,7 @@ def test_f_per_step_is_no_limit_of_the_run(system: SimulatedSystem) -> None:
     assert [run.run.outcome for run in measured(system, Native(per_step=True))] == ["answered"] * RUNS
 
 
-@pytest.mark.parametrize("alternative", CUTTING, ids=lambda alternative: alternative.letter)
+@pytest.mark.parametrize("alternative", CUTTING, ids=lambda alternative: letter_of(alternative.name))
 def test_a_server_that_does_not_stop_goes_on_with_the_call_that_was_cut_and_gets_no_other(
     alternative: Alternative, system: SimulatedSystem
 ) -> None:
@@ -139,7 +140,7 @@ def test_all_but_the_control_and_d_hold_a_hang_and_a_trickle(
         assert run.run.outcome in ("partial", "timed_out")
 
 
-@pytest.mark.parametrize("alternative", [Cooperative(), Hybrid()], ids=lambda alternative: alternative.letter)
+@pytest.mark.parametrize("alternative", [Cooperative(), Hybrid()], ids=lambda alternative: letter_of(alternative.name))
 def test_retry_after_30_under_a_2_s_budget_costs_a_and_e_nothing_beyond_the_deadline(
     alternative: Alternative, system: SimulatedSystem
 ) -> None:

@@ -30,7 +30,7 @@ from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.experiments.comparison.virtual import simulated
 from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.experiments.sweeps import design as studies_design
-from docmind_lab.experiments.sweeps import replayed as studies_replayed
+from docmind_lab.experiments.sweeps import replays as studies_replayed
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.interfaces.reports.model import Facts
 from docmind_lab.interfaces.reports.question import asked as section_on_what_was_asked

@@ -12,6 +12,7 @@ import pytest
 
 from docmind_lab.alternatives import AsyncCancellation, Cooperative, HardTimeout
 from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.system import handbook
 from docmind_lab.experiments.load.arrivals import Constant
@@ -97,7 +98,7 @@ def overloaded(system):
         plain = system.door(options_of(made))
         door = WatchedDoor(llm=plain.llm, vectors=plain.vectors, slots=SLOTS)
         attended = crowd(system, made, door)
-        found[alternative.letter] = attended, *frames(made, attended), np.array(door.looks)
+        found[letter_of(alternative.name)] = attended, *frames(made, attended), np.array(door.looks)
     return found
 
 
@@ -274,7 +275,7 @@ def test_over_sockets_all_queries_share_the_slots_of_one_server_and_what_b_aband
     # is one slot.
     fast, timeout_s = GPU.scaled(1 / 5), TIMEOUT_S / 5
     made = {
-        alternative.letter: dataclasses.replace(
+        letter_of(alternative.name): dataclasses.replace(
             design(alternative, queries=6, rate_per_s=2.0, slots=SLOTS, decision_timeout_s=timeout_s),
             profile=dataclasses.replace(fast, slots=SLOTS),
             horizon_factor=3.0,

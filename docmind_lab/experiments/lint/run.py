@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from docmind_lab.analysis.findings.thresholds import HELD_WITHIN_S
-from docmind_lab.core.catalogue import CATALOGUE, offered
+from docmind_lab.core.catalogue import CATALOGUE, letter_of, offered
 from docmind_lab.core.deadlines import DEADLINE_KEY, require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.lint.findings import Evidence, Findings, of_facts, of_overruns
@@ -78,7 +78,7 @@ def _all_that_enforce() -> str:
     for level in offered():
         entry = CATALOGUE[level]
         if not entry.is_control:
-            name = entry.letter or level
+            name = letter_of(level)
             names += [name, *(f"{name}:{variant}" for variant in entry.variants if variant == "per_read")]
     return ",".join(names)
 

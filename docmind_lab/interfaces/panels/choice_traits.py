@@ -8,7 +8,7 @@ import traitlets
 
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.core.catalogue import CATALOGUE
+from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.clock import CLOCKS
 from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
@@ -118,6 +118,5 @@ def _shortest(name: str) -> str:
     """The shortest name of an alternative: its letter, with its variant. Raises: ConfigurationError."""
     (alternative,) = parse_alternatives([name])
     variant = name.partition(":")[2]
-    entry = CATALOGUE.get(alternative.name)
-    letter = entry.letter if entry is not None and entry.letter else alternative.name
+    letter = letter_of(alternative.name)
     return f"{letter}:{variant}" if variant else letter

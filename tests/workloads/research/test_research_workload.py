@@ -13,7 +13,7 @@ import pytest
 from docmind_lab.alternatives import ALTERNATIVES, AsyncCancellation
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.analysis.tables import to_frame
-from docmind_lab.core.catalogue import CATALOGUE
+from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.system import handbook
 from docmind_lab.experiments.comparison import Comparison
@@ -69,7 +69,7 @@ def orders(services: ServiceOptions, alternatives, timeout_s: float = TIMEOUT_S)
 @pytest.fixture(scope="module")
 def measured(system) -> dict[str, MeasuredRun]:
     made = orders(options(), [kind() for kind in ALTERNATIVES.values()])
-    return {CATALOGUE[order.alternative.name].letter: system.measure(order, options()) for order in made}
+    return {letter_of(order.alternative.name): system.measure(order, options()) for order in made}
 
 
 def events_of(run: MeasuredRun, name: str) -> list[dict[str, object]]:
@@ -141,7 +141,7 @@ def test_events_hold_no_text_of_models_or_documents(measured):
 @pytest.mark.parametrize("letter", ["A", "C"])
 def test_a_run_is_the_same_to_the_last_bit_whatever_was_measured_before(system, measured, letter):
     made = orders(options(), [kind() for kind in ALTERNATIVES.values()])
-    (order,) = [order for order in made if CATALOGUE[order.alternative.name].letter == letter]
+    (order,) = [order for order in made if letter_of(order.alternative.name) == letter]
     again, before = system.measure(order, options()), measured[letter]
     assert repr((again.run, again.calls, again.events)) == repr((before.run, before.calls, before.events))
 
@@ -234,7 +234,7 @@ def test_what_was_kept_is_not_thrown_away_with_the_findings():
 @pytest.mark.parametrize("colour", ["sync", "blocking_async"])
 def test_over_nodes_that_are_async_in_name_only_a_cancellation_cuts_less(system, measured, colour):
     made = orders(options(), [kind() for kind in ALTERNATIVES.values()])
-    (order,) = [order for order in made if CATALOGUE[order.alternative.name].letter == "C"]
+    (order,) = [order for order in made if letter_of(order.alternative.name) == "C"]
     item = system.measure(order, options(), node_colour=colour)
     assert item.run.quiescent_at_s > measured["C"].run.quiescent_at_s
     assert (item.run.returned_at_s > TIMEOUT_S) == (colour == "blocking_async")

@@ -15,7 +15,7 @@ from benchmarks.stage_timeouts import compare_timeouts, timeouts_summary
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.analysis.tables import to_frame
-from docmind_lab.core.catalogue import CATALOGUE
+from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
@@ -46,7 +46,7 @@ class Ladders:
             faults=tuple(Fault.parse(fault) for fault in faults),
             workload="staged",
         )
-        return {CATALOGUE[o.alternative.name].letter: o for o in comparison.orders() if o.question.id == chunk}
+        return {letter_of(o.alternative.name): o for o in comparison.orders() if o.question.id == chunk}
 
     def measured(
         self, alternatives: str, chunk: str, *faults: str, timeout_s: float, colour: str = "own"
