@@ -29,13 +29,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from docmind_lab.analysis import plots
+    from docmind_lab.analysis import agreement, findings, plots
     from docmind_lab.analysis.latency.profile import LatencyProfile
     from docmind_lab.analysis.study import Study
+    from docmind_lab.core import errors
     from docmind_lab.core.budgets import Budget, Price
     from docmind_lab.core.deadlines import Deadline
     from docmind_lab.core.settings import Settings
     from docmind_lab.docmind.coordinator import AgentResponse, MultiAgentCoordinator
+    from docmind_lab.experiments import lint
     from docmind_lab.experiments.comparison import compare
     from docmind_lab.experiments.sweeps.design import StudyDesign
     from docmind_lab.experiments.sweeps.runner import sweep
@@ -59,6 +61,14 @@ _HOMES = {
     "tune": "docmind_lab.interfaces.panels",
 }
 
+_MODULES = {
+    "agreement": "docmind_lab.analysis.agreement",
+    "errors": "docmind_lab.core.errors",
+    "findings": "docmind_lab.analysis.findings",
+    "lint": "docmind_lab.experiments.lint",
+    "plots": "docmind_lab.analysis.plots",
+}
+
 __all__ = [
     "AgentResponse",
     "Budget",
@@ -69,8 +79,12 @@ __all__ = [
     "Settings",
     "Study",
     "StudyDesign",
+    "agreement",
     "browse",
     "compare",
+    "errors",
+    "findings",
+    "lint",
     "plots",
     "sweep",
     "tune",
@@ -78,8 +92,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "plots":
-        return importlib.import_module("docmind_lab.analysis.plots")
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
     if name in _HOMES:
         value = getattr(importlib.import_module(_HOMES[name]), name)
         globals()[name] = value

@@ -221,5 +221,4 @@ def test_an_unknown_benchmark_is_refused_by_name(capsys: pytest.CaptureFixture[s
 def test_every_benchmark_can_be_named():
     files = {path.stem for path in (ROOT / "benchmarks").glob("*.py")}
     helpers = {"__init__", "__main__", "figures", "in_process", "pairs"}
-    helpers |= {"peer_chaos", "peer_races", "stage_timeouts"}  # experiments of notebooks 08 and 09
     assert files - helpers == set(command.NAMES)

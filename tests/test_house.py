@@ -67,7 +67,8 @@ def test_a_public_path_hands_on_the_names_of_its_home(path: str) -> None:
     assert all(getattr(public, name) is getattr(home, name) for name in shared)
     # It defines nothing of its own.
     tree = ast.parse(Path(str(public.__file__)).read_text(encoding="utf-8"))
-    assert not [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    defined = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    assert set(defined) <= {"__getattr__"}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from docmind_lab.alternatives import ALTERNATIVES
 
 PUBLIC = {
     "docmind_lab": ["compare", "Study", "Settings", "Deadline", "LatencyProfile"],
-    "docmind_lab.docmind.graphs": [
+    "docmind_lab.graphs": [
         "build_multi_agent_supervisor_graph",
         "SupervisorBuildParams",
         "create_handoff_tool",
@@ -28,7 +28,7 @@ PUBLIC = {
         "StopFlag",
         "ALTERNATIVES",
     ],
-    "docmind_lab.docmind.retrieval": ["retrieve_documents"],
+    "docmind_lab.retrieval": ["retrieve_documents"],
 }
 
 

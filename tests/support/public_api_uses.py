@@ -12,7 +12,7 @@ from langgraph.graph import StateGraph
 import docmind_lab as dl
 from docmind_lab.alternatives import ALTERNATIVES, Cooperative, HardTimeout, Outcome
 from docmind_lab.alternatives.base import Runnable
-from docmind_lab.docmind.graphs import (
+from docmind_lab.graphs import (
     MultiAgentGraphState,
     SupervisorBuildParams,
     build_multi_agent_supervisor_graph,
