@@ -3,7 +3,7 @@
     python data/derive_profiles.py DIR_WITH_CSVS
 
 Reads `llmperf_2023_requests.csv`, `azure_llm_2023_conv.csv` and `azure_llm_2023_code.csv` from the directory,
-writes `docmind_lab/data/latency_profiles.json`, and prints the tables of `data/README.md`, which explains the
+writes `docmind_lab/core/data/latency_profiles.json`, and prints the tables of `data/README.md`, which explains the
 choices made here. The same input gives the same bytes. The measurements are not part of the repository.
 """
 
@@ -26,7 +26,7 @@ from scipy import stats
 
 Floats = NDArray[np.float64]
 
-OUTPUT = Path(__file__).resolve().parent.parent / "docmind_lab" / "data" / "latency_profiles.json"
+OUTPUT = Path(__file__).resolve().parent.parent / "docmind_lab" / "core" / "data" / "latency_profiles.json"
 LLMPERF_FILE = "llmperf_2023_requests.csv"
 AZURE_FILES = {"code": "azure_llm_2023_code.csv", "conversation": "azure_llm_2023_conv.csv"}
 LLMPERF_SOURCE = "LLMPerf leaderboard raw data, December 2023 (Apache-2.0)"
