@@ -77,7 +77,9 @@ def test_a_package_without_notebooks_says_where_they_are(
     started: type[LabApp], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(lab_module, "__file__", str(tmp_path / "site" / "docmind_lab" / "interfaces" / "cli" / "lab.py"))
+    monkeypatch.setattr(
+        lab_module, "__file__", str(tmp_path / "site" / "docmind_lab" / "interfaces" / "cli" / "lab.py")
+    )
     with pytest.raises(ConfigurationError, match="source archive, and run docmind-lab lab FOLDER"):
         lab()
     with pytest.raises(ConfigurationError, match="is not a folder"):
