@@ -58,6 +58,17 @@ def on_screen(panel: TunePanel, view: str) -> str:
     return str(panel.tabs.page(view).value)
 
 
+def test_whoever_waits_for_the_end_of_the_runs_reads_the_last_status(make: Any) -> None:
+    panel = make()
+    seen: list[tuple[str, bool]] = []
+    panel.observe(lambda change: change.new or seen.append((panel.status, panel.stop_button.disabled)), "running")
+    panel.wait(PATIENCE_S)
+    panel.runs = 3
+    panel.wait(PATIENCE_S)
+    assert seen
+    assert all("complete, " in status and is_disabled for status, is_disabled in seen)
+
+
 def test_the_study_on_screen_is_that_of_the_code(make: Any) -> None:
     panel = make()
     study = panel.wait(PATIENCE_S)

@@ -186,12 +186,13 @@ class TunePanel(ChoiceTraits):
             self.progress.max = max(1, sweep.total)
             self.progress.value = len(sweep.measured)
             is_over = sweep.state != "running"
-            if is_over:
-                self.running = False
-                self.stop_button.disabled = True
             if is_over or time.monotonic() - self._said_at >= _SAY_EVERY_S:
                 self._said_at = time.monotonic()
                 self._say(status_of(sweep))
+            if is_over:
+                self.stop_button.disabled = True
+                # Last: whoever waits for it reads the status next, without waiting for this thread.
+                self.running = False
         if sweep.measured:
             self._painter.ask(sweep.number)
         if is_over:
