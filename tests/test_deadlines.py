@@ -126,6 +126,18 @@ def test_a_state_carries_the_instant_of_the_deadline(manual_clock):
     assert (read.at_s, read.remaining(), read.limit_s) == (deadline.at_s, 1.5, 1.5)
 
 
+def test_a_deadline_read_from_a_state_within_a_run_keeps_the_limit_of_the_run(manual_clock):
+    run = Deadline.after(2.0, manual_clock)
+    with policy_scope(PropagationPolicy(), run):
+        manual_clock.advance(0.5)
+        assert Deadline.from_state({DEADLINE_KEY: run.at_s}, manual_clock) is run
+        reserved = Deadline.from_state({DEADLINE_KEY: run.at_s - 0.25}, manual_clock)
+        assert (reserved.remaining(), reserved.limit_s) == (1.25, 1.75)
+        manual_clock.advance(0.5)
+        error = reserved.exceeded("synthesis", "model:/v1/chat/completions")
+        assert (error.limit_s, error.elapsed_s) == (1.75, 1.0)
+
+
 def test_a_deadline_that_has_passed_is_read_from_a_state_too(manual_clock):
     deadline = Deadline.after(2.0, manual_clock)
     manual_clock.advance(3.0)
@@ -211,7 +223,7 @@ def test_an_error_says_role_limit_time_spent_and_source(method, kind, manual_clo
     assert (error.role, error.limit_s, error.elapsed_s, error.source) == ("planner", 2.0, 2.25, "network")
     assert "planner" in str(error)
     assert "network" in str(error)
-    assert "2.000 s budget" in str(error)
+    assert "2.000 s" in str(error)
 
 
 def test_the_two_errors_give_different_stop_reasons(manual_clock):

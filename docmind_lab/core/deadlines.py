@@ -1,6 +1,6 @@
-"""Deadlines: an absolute instant, what is left until it, and how it reaches a call.
+"""Deadlines: an instant, the seconds that remain until it, and how they reach a call.
 
-    deadline = Deadline.after(2.0)               # the budget starts now
+    deadline = Deadline.after(2.0)               # two seconds from now
     state["deadline_ts"] = deadline.at_s         # what travels through a graph
     with deadline_scope(deadline.child(0.3)):    # what the network seam enforces around one call
         ...
@@ -47,9 +47,13 @@ def _number(name: str, value: object) -> float:
 
 @dataclass(frozen=True)
 class Deadline:
-    """The instant a budget ends.
+    """The instant at which a run's time is over.
 
-    at_s: instant on `clock`. limit_s: the budget it was made with, seconds, for messages.
+    Args:
+        at_s: The instant, in seconds on `clock`.
+        limit_s: The seconds it was given when it was made. It stays the same when the deadline is handed on, so that
+            errors count from the start of the run wherever they are raised.
+        clock: What the instant is read on.
     """
 
     at_s: float
@@ -61,14 +65,16 @@ class Deadline:
             raise ConfigurationError(f"a deadline needs a finite instant, not {self.at_s!r}; leave it out for none")
 
     @classmethod
-    def after(cls, budget_s: float, clock: Clock = WALL) -> Deadline:
-        """The deadline that ends a budget starting now. Raises: ConfigurationError unless finite and > 0."""
-        limit_s = require_seconds("decision timeout", budget_s)
+    def after(cls, decision_timeout_s: float, clock: Clock = WALL) -> Deadline:
+        """The deadline that many seconds from now. Raises: ConfigurationError unless finite and above 0."""
+        limit_s = require_seconds("decision timeout", decision_timeout_s)
         return cls(at_s=clock.now() + limit_s, limit_s=limit_s, clock=clock)
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], clock: Clock = WALL) -> Deadline | None:
         """The deadline that a graph's state carries, shrunk to the one in force around it; None without either.
+
+        State carries an instant only. Within a run its limit counts from the start of the run; elsewhere from now.
 
         Raises: ConfigurationError when the state holds anything but a finite number.
         """
@@ -80,7 +86,10 @@ class Deadline:
             raise ConfigurationError(f"{DEADLINE_KEY} must be a finite instant, not {carried!r}; leave it out for none")
         if outer is not None and outer.at_s <= at_s:
             return outer
-        return cls(at_s=at_s, limit_s=max(0.0, at_s - clock.now()), clock=clock)
+        run = _run.get()
+        if run is None:
+            return cls(at_s=at_s, limit_s=max(0.0, at_s - clock.now()), clock=clock)
+        return run if at_s == run.at_s else cls(at_s, max(0.0, run.limit_s - (run.at_s - at_s)), clock)
 
     def _repr_html_(self) -> str:
         # Not what is left: to look at an object must not ask a clock, which may be of another time.
@@ -108,13 +117,13 @@ class Deadline:
     def exceeded(self, role: str, source: str) -> DeadlineExceeded:
         """The error for a call that was cut."""
         elapsed_s = self.limit_s - self.remaining()
-        message = f"{role}: the deadline cut a call at {source}: {elapsed_s:.3f} s of a {self.limit_s:.3f} s budget"
+        message = f"{role}: the deadline cut a call at {source}, {elapsed_s:.3f} s into a limit of {self.limit_s:.3f} s"
         return DeadlineExceeded(message, role=role, limit_s=self.limit_s, elapsed_s=elapsed_s, source=source)
 
     def refused(self, role: str, source: str) -> BudgetRefused:
         """The error for a call that was not started."""
         remaining_s = self.remaining()
-        message = f"{role}: a call was refused at {source}: {remaining_s:.3f} s left of a {self.limit_s:.3f} s budget"
+        message = f"{role}: a call to {source} was refused with {remaining_s:.3f} s left of {self.limit_s:.3f} s"
         return BudgetRefused(
             message, role=role, limit_s=self.limit_s, elapsed_s=self.limit_s - remaining_s, source=source
         )
@@ -167,7 +176,7 @@ class PropagationPolicy:
 
 _deadline: ContextVar[Deadline | None] = ContextVar("docmind_lab_deadline", default=None)
 _policy: ContextVar[PropagationPolicy | None] = ContextVar("docmind_lab_policy", default=None)
-_whole: ContextVar[Deadline | None] = ContextVar("docmind_lab_whole_budget", default=None)
+_run: ContextVar[Deadline | None] = ContextVar("docmind_lab_run_deadline", default=None)
 _DEFAULT_POLICY = PropagationPolicy()
 
 
@@ -203,27 +212,32 @@ class deadline_scope:  # noqa: N801 - used as the functions beside it are
 
 
 @contextlib.contextmanager
-def policy_scope(policy: PropagationPolicy, whole: Deadline | None = None) -> Iterator[None]:
+def policy_scope(policy: PropagationPolicy, run: Deadline | None = None) -> Iterator[None]:
     """Apply propagated deadlines by this policy during a block.
 
-    whole: the deadline of the run, made with its whole budget, which the policy's allocation divides; without one
-    nothing is divided.
+    Args:
+        policy: What applies to each call.
+        run: The deadline of the whole run, which the policy's allocation divides, and whose start and limit a
+            deadline read from a state has. Without one nothing is divided.
     """
-    token, token_of_whole = _policy.set(policy), _whole.set(whole)
+    token, token_of_run = _policy.set(policy), _run.set(run)
     try:
         yield
     finally:
-        _whole.reset(token_of_whole)
+        _run.reset(token_of_run)
         _policy.reset(token)
 
 
 def allotted(deadline: Deadline, role: str) -> Deadline:
     """The deadline that a role's work is held to by the allocation in force; `deadline` itself without one.
 
-    It is never later. Its `limit_s` is what the role has from now on when that of `deadline` is what is left of it.
+    It is never later, and its `limit_s` is the seconds that the role has from now on.
     """
-    allocation, whole = current_policy().allocation, _whole.get()
-    if allocation is None or whole is None:
+    allocation, run = current_policy().allocation, _run.get()
+    if allocation is None or run is None:
         return deadline
-    ends_at_s = whole.at_s - whole.limit_s + allocation.until_s(role, whole.limit_s)
-    return deadline.child(deadline.at_s - ends_at_s) if ends_at_s < deadline.at_s else deadline
+    ends_at_s = run.at_s - run.limit_s + allocation.until_s(role, run.limit_s)
+    earlier_s = deadline.at_s - ends_at_s
+    if earlier_s <= 0:
+        return deadline
+    return Deadline(deadline.at_s - earlier_s, max(0.0, deadline.remaining()) - earlier_s, deadline.clock)

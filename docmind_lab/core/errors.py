@@ -54,7 +54,7 @@ class BudgetError(DocmindLabError):
 
 
 class DeadlineError(BudgetError, TimeoutError):
-    """Something was cut short by a deadline. limit_s: the budget in force, seconds. elapsed_s: seconds spent of it."""
+    """Something was cut short by a deadline. limit_s: seconds given. elapsed_s: seconds since then."""
 
     stop_reason = "deadline"
 
