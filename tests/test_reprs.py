@@ -21,7 +21,7 @@ from docmind_lab.analysis.role_times import RoleTimes
 from docmind_lab.analysis.tables import to_frame
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.lint.findings import Evidence, Finding
-from docmind_lab.experiments.lint.verdict import Verdict
+from docmind_lab.experiments.lint.report import Verdict
 from docmind_lab.experiments.load import LoadStudy
 from docmind_lab.experiments.load.tables import LoadColumns, QueryRows, ServingRecord, frames_of
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem

@@ -1,6 +1,6 @@
 """Ways to enforce a deadline, interchangeable: `run(runnable, inputs, deadline, recorder) -> Outcome`.
 
-unguarded.py            the negative control
+controls.py             negative controls: no limit, and a limit that is only said to be one
 cooperative.py          A   the deadline in the state, a total cap on every call
 hard_timeout.py         B   a future that the caller stops waiting for
 async_cancellation.py   C   a task that is cancelled
@@ -9,7 +9,6 @@ hybrid.py               E   A in async, with a limit on steps, a drain and a fen
 native.py               F   LangGraph's own controls
 base.py                 their shape and outcome; event_loop.py the loop that C, E and F run on
 propagation.py          whether the deadline travels with the run: an option of each but the control
-fake_timeout.py         a negative control: enforces nothing, and says that it does
 names.py                alternatives by what people call them
 """
 
@@ -18,12 +17,12 @@ from collections.abc import Iterator, Mapping
 
 from docmind_lab.alternatives.async_cancellation import AsyncCancellation
 from docmind_lab.alternatives.base import Alternative, Outcome
+from docmind_lab.alternatives.controls import Unguarded
 from docmind_lab.alternatives.cooperative import Cooperative
 from docmind_lab.alternatives.hard_timeout import HardTimeout
 from docmind_lab.alternatives.hybrid import Hybrid
 from docmind_lab.alternatives.native import Native
 from docmind_lab.alternatives.stop_flag import StopFlag
-from docmind_lab.alternatives.unguarded import Unguarded
 from docmind_lab.core.catalogue import CATALOGUE, offered
 
 

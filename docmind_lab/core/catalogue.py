@@ -54,7 +54,7 @@ _PROPAGATE: Final = {"propagate": {"propagate": True}}
 # Colours: Okabe and Ito, Color Universal Design (2008). Their yellow is left out: it cannot be seen on white.
 CATALOGUE: Final[dict[str, Entry]] = {
     "unguarded": Entry(
-        home="docmind_lab.alternatives.unguarded:Unguarded",
+        home="docmind_lab.alternatives.controls:Unguarded",
         letter="control",
         colour="#000000",
         why_work_goes_on="nobody enforces anything",
@@ -121,7 +121,7 @@ CATALOGUE: Final[dict[str, Entry]] = {
         mistakes=("per_step",),
     ),
     "fake_timeout": Entry(
-        home="docmind_lab.alternatives.fake_timeout:FakeTimeout",
+        home="docmind_lab.alternatives.controls:FakeTimeout",
         is_control=True,
         is_offered=False,
     ),

@@ -1,33 +1,4 @@
 """Load studies under their public names."""
 
-from docmind_lab.experiments.load import (
-    Arrivals,
-    Constant,
-    LoadDesign,
-    LoadStudy,
-    LoadTable,
-    Poisson,
-    Trace,
-    goodput_differences,
-    load_options,
-    load_summary,
-    replicate_measures,
-    run_load,
-    run_load_design,
-)
-
-__all__ = [
-    "Arrivals",
-    "Constant",
-    "LoadDesign",
-    "LoadStudy",
-    "LoadTable",
-    "Poisson",
-    "Trace",
-    "goodput_differences",
-    "load_options",
-    "load_summary",
-    "replicate_measures",
-    "run_load",
-    "run_load_design",
-]
+from docmind_lab.experiments.load import *  # noqa: F403 - a facade of what that package offers
+from docmind_lab.experiments.load import __all__ as __all__

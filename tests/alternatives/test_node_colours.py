@@ -23,7 +23,7 @@ from docmind_lab.docmind.graphs.colours import COLOURS, MODELS, Colour, coloured
 from docmind_lab.experiments.batch import Simulated
 from docmind_lab.experiments.batch.cells import Cell
 from docmind_lab.experiments.batch.worker import run_cell
-from docmind_lab.experiments.comparison.levels import node_colour_of
+from docmind_lab.experiments.comparison.design import node_colour_of
 
 
 def at(instant_s: float) -> object:

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.experiments.batch import Workers, orphans, processes
+from docmind_lab.experiments.batch import Workers, processes, workers
 
 # Loads the one file, since the package takes seconds to import.
 WORKER = f"""
 import importlib.util, os, time
-spec = importlib.util.spec_from_file_location("orphans", {orphans.__file__!r})
-orphans = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(orphans)
-orphans.begin_worker(os.getppid())
+spec = importlib.util.spec_from_file_location("workers", {workers.__file__!r})
+workers = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(workers)
+workers.begin_worker(os.getppid())
 print(os.getpid(), flush=True)
 time.sleep(600.0)
 """
@@ -62,7 +62,7 @@ def test_every_pool_of_processes_has_its_workers_watch_their_parent(monkeypatch:
     )
     processes(1)()
     assert [(options["initializer"], options["initargs"]) for options in seen] == [
-        (orphans.begin_worker, (os.getpid(),))
+        (workers.begin_worker, (os.getpid(),))
     ]
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import docmind_lab as dl
-from docmind_lab.alternatives.fake_timeout import FakeTimeout
+from docmind_lab.alternatives.controls import FakeTimeout
 from docmind_lab.analysis.findings import aa, enforcement, recommend, scorecard
 from docmind_lab.analysis.tables import concatenated
 

@@ -10,7 +10,7 @@ from made_up_findings import late, table
 from sample_calls import call
 from sample_runs import sample_run
 
-from docmind_lab.alternatives.fake_timeout import FakeTimeout
+from docmind_lab.alternatives.controls import FakeTimeout
 from docmind_lab.analysis.findings import recommend
 from docmind_lab.analysis.findings.recommendation import missing_runs
 from docmind_lab.analysis.statistics import wilson_lower

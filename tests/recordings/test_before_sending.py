@@ -14,7 +14,7 @@ from stub_server import StubServer
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.recordings.pilot import RequestEstimate
+from docmind_lab.experiments.comparison.live_estimate import RequestEstimate
 from docmind_lab.interfaces.cli import sending
 
 

@@ -10,8 +10,7 @@ import pytest
 
 from docmind_lab.core.errors import ConfigurationError, RunCut
 from docmind_lab.experiments.recordings import Caps
-from docmind_lab.experiments.recordings.caps import CapMeter, CapReached
-from docmind_lab.experiments.recordings.usage import Usage, usage_of
+from docmind_lab.experiments.recordings.caps import CapMeter, CapReached, Usage, usage_of
 from docmind_lab.network.attempts import Attempt, CallKind, LogicalCall
 from docmind_lab.network.taps import Traffic
 

@@ -3,9 +3,7 @@
 cells.py     what is computed together and stored as one file
 worker.py    one cell, in whatever process it is sent to
 workers.py   executors: processes, or this process; a stalled one is replaced
-orphans.py   how a worker begins: it ends with its parent
 runner.py    cells of any kind over workers, results as they come
-store.py     one Parquet file for each cell, there whole or not at all
 """
 
 from docmind_lab.analysis.cell_store import CellStore, Tables

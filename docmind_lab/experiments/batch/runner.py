@@ -23,6 +23,9 @@ _LOOK_S = 0.2
 # in compiled code, says nothing; a cell takes seconds, and a cluster's worker may first have to start.
 PATIENCE_S = 600.0
 
+Progress = Callable[[int, int], None]
+"""Called with (runs done, all runs)."""
+
 
 class Named(Protocol):
     """A cell of any kind."""

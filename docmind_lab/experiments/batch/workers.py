@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any, Self, TypeVar
 
 from loky import ProcessPoolExecutor, cpu_count, get_reusable_executor
+from tqdm.std import tqdm
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.experiments.batch.orphans import begin_worker
 
 Result = TypeVar("Result")
 
@@ -28,6 +30,28 @@ _FEW_RUNS = 24
 _MANY_WORKERS = 16
 # Kept for the next comparison of a notebook or panel; then the memory is given back.
 _KEPT_WARM_S = 300
+# How often a worker looks whether its parent lives.
+_LOOK_S = 1.0
+
+
+def begin_worker(parent_id: int) -> None:
+    """Have this process end within about a second of its parent's end. For the initializer of a pool.
+
+    A parent that was killed cannot tell its workers, which would wait for ever for the next cell. A worker that is
+    killed cannot give back a semaphore of the system, so progress bars get a lock that is none.
+
+    Args:
+        parent_id: The process that started this one.
+    """
+    tqdm.set_lock(threading.RLock())
+    threading.Thread(target=_watch, args=(parent_id,), name="docmind-parent-watch", daemon=True).start()
+
+
+def _watch(parent_id: int) -> None:
+    while os.getppid() == parent_id:
+        time.sleep(_LOOK_S)
+    # Nobody is left to hear of anything that the usual way out would do.
+    os._exit(1)
 
 
 class InThisProcess(Executor):

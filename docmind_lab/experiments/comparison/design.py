@@ -20,15 +20,20 @@ from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_uniform, run_seed
 from docmind_lab.docmind.documents import LibraryPlace
-from docmind_lab.docmind.graphs.colours import Colour, checked_colour
+from docmind_lab.docmind.graphs.colours import Colour, checked_colour, colour_that_runs
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.experiments.comparison.documents import Documents
-from docmind_lab.experiments.comparison.levels import node_colour_of
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, RunFacts, horizon_of
 from docmind_lab.experiments.measurement.run import RunOrder
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.scripted_model.variation import VARYING_ROLES, checked_variation
 from docmind_lab.workloads.kinds import WorkloadKind, workload_kind
+
+
+def node_colour_of(alternative: Alternative, node_colour: Colour = "own") -> str:
+    """The level of the `node_colour` factor for an alternative over nodes of this colour."""
+    return colour_that_runs(alternative.node_colour, checked_colour(node_colour))
+
 
 # Runs wait for servers nearly all the time; four side by side use about a third of one core, and a deadline still
 # comes to within a few milliseconds. More would begin to measure each other.

@@ -24,6 +24,7 @@ from docmind_lab.core.clock import ClockName
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.live_estimate import asks_live_endpoints, expected_to_send
 from docmind_lab.experiments.comparison.request import DEFAULT_DOCUMENTS, DEFAULT_SEED, DEFAULT_WORKLOAD, CompareRequest
@@ -38,7 +39,6 @@ from docmind_lab.services.faults import Fault
 from docmind_lab.workloads.kinds import systems_said
 from docmind_lab.workloads.own import Inputs, Services
 
-Progress = Callable[[int, int], None]
 Watch = Callable[[pd.DataFrame], None]
 BeforeSending = Callable[[str], None]
 

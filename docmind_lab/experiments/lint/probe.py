@@ -10,8 +10,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from docmind_lab.analysis.tables import CallRecord
-from docmind_lab.experiments.lint.intervals import TimeSpan, length_of, length_s, within, without
-from docmind_lab.experiments.lint.observation import Observed, Seen, Visit
+from docmind_lab.experiments.lint.observation import (
+    Observed,
+    Seen,
+    TimeSpan,
+    Visit,
+    length_of,
+    length_s,
+    within,
+    without,
+)
 from docmind_lab.experiments.lint.overruns import requests_of, span_of, threads_of
 from docmind_lab.experiments.lint.trials import Trial, TrialBench
 from docmind_lab.experiments.measurement.run import MeasuredRun

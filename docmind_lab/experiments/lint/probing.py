@@ -20,7 +20,7 @@ from docmind_lab.experiments.lint.facts import (
     trickled_of,
     worst_case_of,
 )
-from docmind_lab.experiments.lint.intervals import length_of
+from docmind_lab.experiments.lint.observation import length_of
 from docmind_lab.experiments.lint.probe import UNTIMED, UNTIMED_ASYNC, Scene, look
 from docmind_lab.experiments.lint.trials import TrialBench
 

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from docmind_lab.analysis.findings.thresholds import HELD_WITHIN_S
 from docmind_lab.core.catalogue import CATALOGUE, letter_of, offered
 from docmind_lab.core.deadlines import DEADLINE_KEY, require_seconds
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.lint.findings import Evidence, Findings, of_facts, of_overruns
 from docmind_lab.experiments.lint.overruns import Overrun, overrun_of
 from docmind_lab.experiments.lint.probe import UNTIMED
 from docmind_lab.experiments.lint.probing import Probed, probe
+from docmind_lab.experiments.lint.report import LintReport, Verdict, verdict_of
 from docmind_lab.experiments.lint.trials import Trial, TrialBench
-from docmind_lab.experiments.lint.verdict import LintReport, Verdict, verdict_of
 from docmind_lab.workloads.own import Inputs
 from docmind_lab.workloads.own.inputs import input_keys
 from docmind_lab.workloads.own.reference import compiled, load_graph
-
-Progress = Callable[[int, int], None]
 
 
 def lint_graph(

@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.load.arrivals import Arrivals, Constant, Poisson, Trace
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
-from docmind_lab.experiments.sweeps.budget_levels import FIELDS, second_budget
+from docmind_lab.experiments.sweeps.factors import FIELDS, second_budget
 from docmind_lab.experiments.sweeps.study_files import explained
 
 

@@ -7,7 +7,7 @@ import dataclasses
 import math
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.names import parse_alternatives
@@ -19,14 +19,13 @@ from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError, SimulationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Computing, Simulated, Workers, compute_cells, in_this_process, workers_for
+from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.load.arrivals import Arrivals, Poisson
 from docmind_lab.experiments.load.cell import LoadCell, LoadCellResult, run_load_cell
 from docmind_lab.experiments.load.design import LoadDesign
 from docmind_lab.experiments.load.study import LoadStudy
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.services.server import ServiceOptions
-
-Progress = Callable[[int, int], None]
 
 
 def _lost_crowd(cell_id: str, error: Exception) -> LoadCellResult:

@@ -20,9 +20,9 @@ from docmind_lab.analysis.tables import CallRecord
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.whole_files import as_json, written_whole
 from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.recordings.caps import text_of
 from docmind_lab.experiments.recordings.recording import FORMAT, MANIFEST, RUNS, End, RecordedCall, RecordedRun
 from docmind_lab.experiments.recordings.replay import request_digest
-from docmind_lab.experiments.recordings.usage import text_of
 from docmind_lab.network.attempts import Attempt, LogicalCall
 from docmind_lab.network.taps import Traffic
 

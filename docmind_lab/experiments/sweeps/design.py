@@ -37,8 +37,7 @@ from docmind_lab.experiments.comparison.design import RUN_SEEDS
 from docmind_lab.experiments.comparison.documents import Documents, documents_of
 from docmind_lab.experiments.comparison.resolve import default_side_by_side
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
-from docmind_lab.experiments.sweeps.budget_levels import FIELDS
-from docmind_lab.experiments.sweeps.factors import Factors, alternatives_of, profile_of
+from docmind_lab.experiments.sweeps.factors import FIELDS, Factors, alternatives_of, profile_of
 from docmind_lab.experiments.sweeps.planning import Planned, planned
 from docmind_lab.experiments.sweeps.replays import SETTLED_FACTORS, completed, recording_in
 from docmind_lab.experiments.sweeps.study_files import explained, read_study_file

@@ -6,19 +6,53 @@ import contextlib
 import itertools
 import math
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.core.budgets import NO_BUDGETS, Budget
+from docmind_lab.core.budgets import NO_BUDGETS, Budget, Kind, Price
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.sweeps.budget_levels import NoLimit, second_budget
 from docmind_lab.services.faults import Fault
+
+NoLimit = Literal["none"]
+"""The level of a factor that sets no limit: `NO_BUDGETS`."""
+
+FIELDS: Final[dict[str, Kind]] = {"budget_tokens": "tokens", "budget_calls": "calls", "budget_cost": "cost"}
+"""Field of a study → the budget that it sets."""
+
+
+def second_budget(
+    tokens: int | NoLimit | None = None,
+    calls: int | NoLimit | None = None,
+    cost: float | NoLimit | None = None,
+    price: str | None = None,
+    *,
+    named: str = "factors",
+) -> Budget:
+    """The budget with these limits; "none" and None set none. named: the table that the fields stand in.
+
+    Raises: ConfigurationError naming the field that cannot be used, and what can.
+    """
+    said: dict[Kind, object] = {"tokens": tokens, "calls": calls, "cost": cost}
+    limits = {kind: None if value == NO_BUDGETS else value for kind, value in said.items()}
+    if limits["cost"] is not None and price is None:
+        raise ConfigurationError(
+            f'{named}.budget_cost: what tokens cost is not said; give price = "INPUT/OUTPUT", for a million tokens of '
+            'each, such as "0.15/0.60"'
+        )
+    try:
+        known = None if price is None else Price.parse(price)
+        return Budget(**limits, price=known)  # type: ignore[arg-type]
+    except ConfigurationError as error:
+        message = str(error)
+        for field, kind in FIELDS.items():
+            message = message.replace(f"budget.{kind} ", f"{named}.{field} ")
+        raise ConfigurationError(message) from error
 
 
 def _listed(value: Any) -> Any:

@@ -2,21 +2,79 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
+from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.graphs.colours import Colour, checked_colour
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.request import DEFAULT_WORKLOAD, CompareRequest
-from docmind_lab.experiments.sweeps.combinations import Combination, Impossible, with_colour, with_propagation
+from docmind_lab.experiments.measurement.run import RunOrder
 from docmind_lab.experiments.sweeps.factors import alternatives_of, budgets_of, faults_of, naming, profiles_of
 from docmind_lab.experiments.sweeps.replays import replayed
 from docmind_lab.workloads.kinds import WORKLOADS, workload_kind
+
+
+@dataclass(frozen=True)
+class Combination:
+    """One level of each factor: a comparison of one alternative with nothing else."""
+
+    comparison: Comparison
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """The same for the same levels, whatever they were called: what the tables say of the runs."""
+        # Of one run: the others have the same, but for their questions.
+        facts = vars(dataclasses.replace(self.comparison, runs=1).orders()[0].facts)
+        return tuple((name, value) for name, value in facts.items() if name not in ("study_id", "run_id"))
+
+    @property
+    def alternative(self) -> Alternative:
+        """The alternative."""
+        return self.comparison.alternatives[0]
+
+    def orders(self, study_id: str, number: int, *, has_server_log: bool = True) -> list[RunOrder]:
+        """The runs, repeat by repeat. number: of the combination in its study."""
+        orders = self.comparison.orders_of(0, f"{study_id}-{number:04}", has_server_log=has_server_log)
+        return [
+            dataclasses.replace(order, facts=dataclasses.replace(order.facts, study_id=study_id)) for order in orders
+        ]
+
+
+@dataclass(frozen=True)
+class Impossible:
+    """A combination that cannot be, and why."""
+
+    reason: str
+
+
+def with_propagation(alternative: Alternative, level: bool | Literal["own"]) -> Alternative | Impossible:
+    """The alternative with the deadline propagated or not."""
+    if level == "own" or alternative.propagates == level:
+        return alternative
+    if not isinstance(alternative, Propagation):
+        return Impossible(f"{alternative.name} with deadline_propagation={str(level).lower()}: it has no such option")
+    dataclass_of_it: Any = alternative
+    changed: Alternative = dataclasses.replace(dataclass_of_it, propagate=level)
+    return changed
+
+
+def with_colour(alternative: Alternative, level: str) -> Colour | Impossible:
+    """The nodes that the system must have for the alternative to run over nodes of this colour."""
+    if level in ("own", alternative.node_colour):
+        return "own"
+    if alternative.node_colour == "sync":
+        return Impossible(f"{alternative.name} with node_colour={level}: it runs sync nodes")
+    return checked_colour(level)
+
 
 if TYPE_CHECKING:
     from docmind_lab.experiments.sweeps.design import StudyDesign

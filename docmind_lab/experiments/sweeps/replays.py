@@ -24,7 +24,7 @@ from docmind_lab.experiments.comparison.replays import has_own_documents, replay
 from docmind_lab.experiments.comparison.request import DEFAULT_WORKLOAD, CompareRequest
 from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.experiments.recordings.replay import opened
-from docmind_lab.experiments.sweeps.budget_levels import FIELDS
+from docmind_lab.experiments.sweeps.factors import FIELDS
 from docmind_lab.workloads.kinds import OWN_PREFIX, WORKLOADS
 
 SETTLED_FACTORS: Final = (

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import itertools
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -19,16 +20,40 @@ from docmind_lab.analysis.study_folder import StudyFolder
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Cell, CellResult, Workers, run_cells, workers_for
+from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.comparison.wall import wall_laboratory
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.recordings.account import account_of
 from docmind_lab.experiments.sweeps.cells import SweepBench, benches_of
 from docmind_lab.experiments.sweeps.design import StudyDesign
-from docmind_lab.experiments.sweeps.progress import progress_bar
 from docmind_lab.experiments.sweeps.replays import recording_in
 from docmind_lab.workloads import systems_said
 
-Progress = Callable[[int, int], None]
+
+@contextlib.contextmanager
+def progress_bar(unit: str = "runs") -> Iterator[Callable[[int, int], None]]:
+    """What is called with (done, all); it draws a bar with rate and time left, or nothing where nobody would see it."""
+    in_notebook = "ipykernel" in sys.modules
+    if not in_notebook and not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from tqdm.auto import tqdm  # noqa: PLC0415 - only for those who see it; imports widgets in a notebook
+
+    bar = tqdm(unit=f" {unit}", total=0, leave=False)
+
+    def show(done: int, total: int) -> None:
+        if bar.total != total:
+            # What was there before this call says nothing of the rate.
+            bar.reset(total=total)
+            bar.initial = bar.n = done
+        bar.update(done - bar.n)
+
+    try:
+        yield show
+    finally:
+        bar.close()
+
+
 # How long to wait before looking again for cells that another process has.
 _LOOK_S = 0.5
 

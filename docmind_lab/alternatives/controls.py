@@ -1,4 +1,4 @@
-"""The negative control: no limit at all."""
+"""Negative controls: no limit at all, and a limit that is checked when it is too late."""
 
 from __future__ import annotations
 
@@ -39,3 +39,20 @@ class Unguarded:
                 progress.show(chunk)
 
         return run_to_outcome(progress, work)
+
+
+@dataclass(frozen=True)
+class FakeTimeout(Unguarded):
+    """Looks at the deadline once the graph has ended, and only then says that it was late.
+
+    This is a timeout as it is often written: the check stands after the call that it should have cut short. Nothing is
+    cut, capped or stopped. A study must find it out by what was measured, whatever it says of itself
+    (`findings.controls.enforcement`).
+    """
+
+    name: ClassVar[str] = "fake_timeout"
+
+    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
+        """Run the graph to its end; then call the run timed out if that was too late."""
+        outcome = super().run(runnable, inputs, deadline, recorder)
+        return Outcome("timed_out", stop_reason="deadline") if deadline.passed() else outcome
