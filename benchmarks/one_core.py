@@ -15,6 +15,7 @@ from benchmarks.figures import Figure, sampled
 from benchmarks.pairs import pair_ratios
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.design import Comparison
+from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.comparison.virtual import simulated
 from docmind_lab.experiments.measurement.run import RunOrder
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
@@ -34,9 +35,9 @@ class _Anywhere(one_core.OneCore):
 
 def run(questions: int = QUESTIONS, repeats: int = REPEATS) -> Iterator[Figure]:
     """The ratio, over pairs of runs of the same question under the same alternative."""
-    comparison = Comparison(20.0, questions, corpus="handbook")
+    comparison = Comparison(20.0, questions, documents=Documents("handbook"))
     chosen = simulated(comparison, Settings())
-    system = SimulatedSystem(Settings(), corpus="handbook")
+    system = SimulatedSystem(Settings(), documents=Documents("handbook"))
     try:
         measured = functools.partial(_measured, system, chosen.options)
         pairs = [

@@ -27,6 +27,7 @@ from docmind_lab.analysis.tables import STOP_REASONS, RunOutcome
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.system import handbook
 from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
@@ -67,7 +68,7 @@ def order_of(alternative: Alternative) -> RunOrder:
         seed=3,
         alternatives=(alternative,),
         profile=OPTIONS.profile,
-        corpus="handbook",
+        documents=Documents("handbook"),
     )
     return next(order for order in comparison.orders() if order.question.complex)
 

@@ -15,6 +15,7 @@ from docmind_lab.analysis.tables import to_frame
 from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.deadlines import Allocation, PropagationPolicy
 from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.services.server import ServiceOptions
 
@@ -99,7 +100,12 @@ def test_the_allocators_are_compared_on_seeds_that_they_have_not_seen(virtual_ru
 
     def study(seed: int, *alternatives: Alternative) -> list[MeasuredRun]:
         comparison = Comparison(
-            decision_timeout_s=20.0, runs=runs, seed=seed, alternatives=alternatives, profile=profile, corpus="handbook"
+            decision_timeout_s=20.0,
+            runs=runs,
+            seed=seed,
+            alternatives=alternatives,
+            profile=profile,
+            documents=Documents("handbook"),
         )
         return [virtual_runs.system.measure(order, options) for order in comparison.orders()]
 

@@ -22,6 +22,7 @@ from docmind_lab.core.deadlines import Deadline, PropagationPolicy, policy_scope
 from docmind_lab.docmind.graphs.agent_node import AgentNode
 from docmind_lab.docmind.graphs.build_params import SupervisorBuildParams
 from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.services.server import ServiceOptions
 
 # Of forty repeats at 8 s, those that are cut in the middle of a fan-out of which one branch has finished.
@@ -40,7 +41,7 @@ def recalls(virtual_runs: VirtualRuns) -> Callable[[str], list[tuple[str, float]
             runs=40,
             alternatives=parse_alternatives(alternative),
             profile=profile,
-            corpus="handbook",
+            documents=Documents("handbook"),
         )
         orders = {order.facts.seed: order for order in comparison.orders()}
         runs = [virtual_runs.system.measure(orders[seed], ServiceOptions(profile)).run for seed in DISCORDANT]

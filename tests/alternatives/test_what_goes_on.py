@@ -21,6 +21,7 @@ from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.system import handbook
 from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
@@ -44,7 +45,11 @@ def measured(
     system: SimulatedSystem, alternative: Alternative, *, stops_on_disconnect: bool = True
 ) -> list[MeasuredRun]:
     comparison = Comparison(
-        decision_timeout_s=TIMEOUT_S, runs=RUNS, alternatives=(alternative,), profile=PROFILE, corpus="handbook"
+        decision_timeout_s=TIMEOUT_S,
+        runs=RUNS,
+        alternatives=(alternative,),
+        profile=PROFILE,
+        documents=Documents("handbook"),
     )
     options = ServiceOptions(profile=PROFILE, stops_on_disconnect=stops_on_disconnect)
     # The order of a comparison is drawn from what is compared; by seed, two lists stand side by side.
@@ -56,7 +61,7 @@ def under_fault(system: SimulatedSystem, alternative: Alternative, fault: str) -
     """A 2 s budget, and latencies under which synthesis, which the fault strikes, is reached well before it ends."""
     profile = LatencyProfile.named("typical/40")
     comparison = Comparison(
-        decision_timeout_s=2.0, runs=RUNS, alternatives=(alternative,), profile=profile, corpus="handbook"
+        decision_timeout_s=2.0, runs=RUNS, alternatives=(alternative,), profile=profile, documents=Documents("handbook")
     )
     options = ServiceOptions(profile=profile, faults=(Fault.parse(fault),))
     return [system.measure(order, options) for order in comparison.orders()]

@@ -16,6 +16,7 @@ from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Cell, Simulated, Workers, processes, run_cells
 from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.services.server import ServiceOptions
 
 
@@ -40,7 +41,9 @@ def test_a_stalled_run_is_named_its_worker_replaced_and_every_other_cell_compute
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     profile = LatencyProfile.named("typical")
     system = Simulated(Settings(), ServiceOptions(profile=profile), corpus="handbook")
-    (order,) = Comparison(runs=1, alternatives=(Cooperative(),), profile=profile, corpus="handbook").orders()
+    (order,) = Comparison(
+        runs=1, alternatives=(Cooperative(),), profile=profile, documents=Documents("handbook")
+    ).orders()
     cells = [
         Cell(f"{number:03}", (dataclasses.replace(order, alternative=Spinning()) if number == 1 else order,), system)
         for number in range(4)

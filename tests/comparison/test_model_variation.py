@@ -14,6 +14,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.system import handbook
 from docmind_lab.experiments.comparison import Comparison, compare
+from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.server import ServiceOptions
 
@@ -31,7 +32,12 @@ def system() -> Iterator[SimulatedSystem]:
 def of_one_question(system: SimulatedSystem, variation: float) -> pd.DataFrame:
     """Ten runs of one question without a limit, each with a seed of its own."""
     comparison = Comparison(
-        600.0, 120, alternatives=(Unguarded(),), profile=PROFILE, corpus="handbook", model_variation=variation
+        600.0,
+        120,
+        alternatives=(Unguarded(),),
+        profile=PROFILE,
+        documents=Documents("handbook"),
+        model_variation=variation,
     )
     options = ServiceOptions(PROFILE, model_variation=variation)
     orders = [order for order in comparison.orders() if order.facts.question_id == "h10"]

@@ -64,8 +64,7 @@ def comparison(harbour: Path, **changes: Any) -> Comparison:
         runs=3,
         alternatives=(Cooperative(),),
         profile=LatencyProfile.named("typical"),
-        corpus=documents.corpus,
-        own_questions=documents.questions,
+        documents=documents,
     )
     return dataclasses.replace(made, **changes)
 
@@ -129,7 +128,7 @@ def test_the_lab_s_own_documents_take_questions_of_the_users(tmp_path: Path) -> 
     file.write_text("text,gold_documents\nWhat is a budget?,budget.md\n")
     documents = documents_of("handbook", file)
     assert documents == Documents("handbook", (Question("001", "What is a budget?", ("budget.md",)),))
-    assert Comparison(runs=1, corpus="handbook", own_questions=documents.questions).orders()[0].question.id == "001"
+    assert Comparison(runs=1, documents=documents).orders()[0].question.id == "001"
 
 
 def test_the_page_on_own_documents_shows_questions_that_can_be_read(harbour: Path, tmp_path: Path) -> None:
@@ -147,7 +146,7 @@ def test_the_same_questions_are_the_same_study_whatever_file_they_are_in(harbour
     (tmp_path / "q.json").write_text(json.dumps(rows))
     (tmp_path / "fewer.json").write_text(json.dumps(rows[:-1]))
     ids = [
-        comparison(harbour, own_questions=documents_of(harbour, file).questions).study_id
+        comparison(harbour, documents=documents_of(harbour, file)).study_id
         for file in (QUESTIONS, tmp_path / "q.json", tmp_path / "fewer.json")
     ]
     assert ids[0] == ids[1] != ids[2]
@@ -243,7 +242,7 @@ def test_a_replay_is_of_the_documents_and_questions_that_were_recorded(harbour: 
 
 
 def test_a_replay_of_the_lab_s_own_documents_takes_no_others(harbour: Path) -> None:
-    live = comparison(harbour, corpus="handbook", own_questions=(), clock="wall")
+    live = comparison(harbour, documents=Documents("handbook"), clock="wall")
     assert replayed(live).documents == Documents("handbook")
     with pytest.raises(ConfigurationError, match="documents: the recording has settled it"):
         replayed(live, documents=harbour, questions=QUESTIONS)

@@ -14,6 +14,7 @@ from docmind_lab.analysis.summary import summarise
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison, compare, run_comparison
 from docmind_lab.experiments.comparison.design import SIDE_BY_SIDE
+from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.experiments.comparison.resolve import resolve
 from docmind_lab.experiments.sweeps.design import StudyDesign
@@ -25,7 +26,7 @@ ONE_SLOT = replace(LatencyProfile.named("typical/8"), slots=1)
 
 @pytest.mark.wall
 def test_the_clocks_agree_where_runs_side_by_side_have_one_slot_each() -> None:
-    asked = Comparison(30.0, 4, alternatives=(Unguarded(),), profile=ONE_SLOT, corpus="handbook")
+    asked = Comparison(30.0, 4, alternatives=(Unguarded(),), profile=ONE_SLOT, documents=Documents("handbook"))
     virtual = run_comparison(asked, Settings(), workers=1)
     wall = run_comparison(replace(asked, clock="wall"), Settings())
     found = agreement(virtual, wall)

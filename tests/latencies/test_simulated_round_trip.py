@@ -11,6 +11,7 @@ from docmind_lab.core.randomness import DrawKey
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.system import named_corpus
 from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.server import ServiceOptions
 
@@ -22,7 +23,11 @@ RUNS = 60
 def study():
     system = SimulatedSystem(Settings(), corpus=named_corpus("handbook"))
     orders = Comparison(
-        decision_timeout_s=8.0, runs=RUNS, alternatives=parse_alternatives("A"), profile=TRUTH, corpus="handbook"
+        decision_timeout_s=8.0,
+        runs=RUNS,
+        alternatives=parse_alternatives("A"),
+        profile=TRUTH,
+        documents=Documents("handbook"),
     ).orders()
     yield Study.of([system.measure(order, ServiceOptions(TRUTH)) for order in orders], {"schema_version": 1})
     system.close()

@@ -13,6 +13,7 @@ from small_studies import DESIGN, Scripted
 
 from docmind_lab.analysis.cell_store import CellStore
 from docmind_lab.experiments.comparison.design import Comparison
+from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.runner import sweep
 from docmind_lab.interfaces.cli import main
@@ -66,7 +67,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for file in (root / "under way").iterdir():
         if file.suffix == ".parquet" or file.name == "manifest.json":
             file.unlink()
-    recorded = Comparison(runs=1, corpus="handbook")
+    recorded = Comparison(runs=1, documents=Documents("handbook"))
     manifest = {"recording_format": 1, "study_id": "compare-1", "design": recorded.design()}
     (root / "recording").mkdir()
     (root / "recording" / "manifest.json").write_text(json.dumps(manifest))

@@ -14,6 +14,7 @@ from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.run import MeasuredRun, measure
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
@@ -56,7 +57,7 @@ def simulated(
         alternatives=parse_alternatives(alternatives, None, budgeted_retries=1),
         profile=LatencyProfile.named(profile),
         workload=own.workload,
-        corpus=own.corpus,
+        documents=Documents(own.corpus),
     )
     system = SimulatedSystem(Settings(), kind=own.workload, corpus=own.corpus)
     services = ServiceOptions(profile=comparison.profile, faults=(Fault.parse(faults),), seed=seed)
@@ -93,7 +94,7 @@ def measured_on_the_wall(
         runs=1,
         alternatives=parse_alternatives(alternatives, None, budgeted_retries=1),
         workload=own.workload,
-        corpus=own.corpus,
+        documents=Documents(own.corpus),
         clock="wall",
     )
     kind = workload_kind(own.workload)

@@ -12,6 +12,7 @@ from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.tables import TABLES
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison, run_comparison
+from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.comparison.virtual import runs_in_virtual_time
 from docmind_lab.services.faults import Fault
 from docmind_lab.workloads import workload_kind
@@ -28,7 +29,7 @@ def study(workers: int, alternatives: str = ALTERNATIVES, runs: int = 2, workloa
         alternatives=parse_alternatives(alternatives),
         profile=LatencyProfile.named("heavy_tail/3"),
         faults=(Fault.parse("http_500@1:*:0.2"), Fault.parse("retrieval_slow=2:*:0.3")),
-        corpus="handbook",
+        documents=Documents("handbook"),
         workload=workload,
     )
     if workers:

@@ -11,6 +11,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.graphs.colours import Colour
 from docmind_lab.docmind.system import named_corpus
 from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
@@ -42,7 +43,7 @@ class VirtualRuns:
             alternatives=(alternative,),
             profile=options.profile,
             faults=options.faults,
-            corpus="handbook",
+            documents=Documents("handbook"),
         )
         (order,) = comparison.orders()
         return order, options

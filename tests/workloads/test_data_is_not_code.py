@@ -16,6 +16,7 @@ from docmind_lab.analysis.tables import to_frame
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.comparison.replays import replayed_comparison
 from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.experiments.recordings.recording import Recording
@@ -52,7 +53,9 @@ def saved(folder: Path) -> Path:
 
 
 def recording(workload: str) -> Recording:
-    design = json.loads(json.dumps(Comparison(runs=2, corpus="handbook").design())) | {"workload": workload}
+    design = json.loads(json.dumps(Comparison(runs=2, documents=Documents("handbook")).design())) | {
+        "workload": workload
+    }
     return Recording((), {"study_id": "made-up", "recording_format": 1, "complete": True, "design": design})
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.workloads import WORKLOADS, WorkloadKind, systems_said, workload_kind
 from docmind_lab.workloads.supervisor import KIND
@@ -35,7 +36,7 @@ def test_a_fifth_workload_is_one_module_with_a_kind(monkeypatch: pytest.MonkeyPa
     module = types.ModuleType("somebody_elses")
     module.MINE = WorkloadKind("mine", "My system", "tasks", KIND.cases, KIND.build, KIND.defaults)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "somebody_elses", module)
-    comparison = Comparison(runs=2, workload="somebody_elses:MINE", corpus="handbook")
+    comparison = Comparison(runs=2, workload="somebody_elses:MINE", documents=Documents("handbook"))
     assert {order.facts.workload for order in comparison.orders()} == {"mine"}
     assert "2 tasks" in repr(comparison)
     design = StudyDesign.of({"repeats": 1, "factors": {"workload": ["supervisor", "somebody_elses:MINE"]}})

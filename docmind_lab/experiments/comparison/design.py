@@ -19,7 +19,6 @@ from docmind_lab.core.clock import CLOCKS, ClockName
 from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_uniform, run_seed
-from docmind_lab.docmind.documents import LibraryPlace
 from docmind_lab.docmind.graphs.colours import Colour, checked_colour, colour_that_runs
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.experiments.comparison.documents import Documents
@@ -46,11 +45,28 @@ RUN_SEEDS = "hashed"
 
 @dataclass(frozen=True)
 class Comparison:
-    """What to compare. Durations in seconds.
+    """What to compare.
 
-    corpus, own_questions: as `Documents` has them. replay: id of the live study whose recording is replayed; empty for
-    none. cpu_charge: CPU seconds that each request to a model or a store costs in virtual time, or "measured".
-    model_variation: share of the simulated model's decisions that go another way than the best, drawn by seed.
+    Args:
+        decision_timeout_s: Seconds that each run has.
+        runs: Questions put to each alternative.
+        seed: Draws questions, their order and the runs' own seeds.
+        alternatives: Ways to enforce the deadline.
+        profile: Latencies of the simulated services.
+        faults: What strikes calls.
+        stops_on_disconnect: Whether a server ends its work when its client leaves.
+        client_retries: Retries of the clients; None for their defaults.
+        horizon_factor: A run is watched until its deadline times this.
+        side_by_side: Runs at once on the wall clock.
+        router_injection: Whether the router of retrieval travels with the state.
+        clock: Real time ("wall") or virtual time.
+        documents: What is searched, and the user's questions to it.
+        node_colour: Methods that nodes are made of; "own" for those that the alternative calls.
+        workload: The system under the deadline.
+        replay: Id of the live study whose recording is replayed; empty for none.
+        budget: Limits besides time.
+        cpu_charge: CPU seconds that each request costs in virtual time, or "measured".
+        model_variation: Share of the simulated model's decisions that go another way than the best, drawn by seed.
 
     Raises: ConfigurationError for a value that cannot be used, by name.
     """
@@ -69,8 +85,7 @@ class Comparison:
     side_by_side: int = SIDE_BY_SIDE
     router_injection: bool = False
     clock: ClockName = "virtual"
-    corpus: str | LibraryPlace = "language_reference"
-    own_questions: tuple[Question, ...] = ()
+    documents: Documents = field(default_factory=Documents)
     node_colour: Colour = "own"
     workload: str = "supervisor"
     replay: str = ""
@@ -120,11 +135,6 @@ class Comparison:
     def kind(self) -> WorkloadKind:
         """The system under the deadline. Raises: ConfigurationError for an unknown one."""
         return workload_kind(self.workload)
-
-    @property
-    def documents(self) -> Documents:
-        """What is searched, and the user's questions to it."""
-        return Documents(self.corpus, self.own_questions)
 
     @property
     def fault(self) -> str:

@@ -75,7 +75,7 @@ def simulated(comparison: Comparison, settings: Settings) -> Simulated:
         settings,
         options,
         client_retries=comparison.client_retries,
-        corpus=comparison.corpus,
+        corpus=comparison.documents.corpus,
         node_colour=comparison.node_colour,
         workload=comparison.workload,
     )

@@ -100,7 +100,7 @@ def wall_laboratory(comparison: Comparison, settings: Settings) -> Iterator[Wall
                 addresses,
                 settings,
                 client_retries=comparison.client_retries,
-                corpus=comparison.corpus,
+                corpus=comparison.documents.corpus,
                 node_colour=comparison.node_colour,
             )
         )

@@ -15,6 +15,7 @@ from docmind_lab.core.errors import NotSimulated, SimulationStalled
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.comparison.own_graph import require_whole_budget
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
@@ -113,7 +114,7 @@ class TrialBench:
             profile=LatencyProfile.named(self.profile),
             faults=() if trial.fault == "none" else (Fault.parse(trial.fault),),
             workload=self._own.workload,
-            corpus=self._own.corpus,
+            documents=Documents(self._own.corpus),
             # As `compare` has it for such a graph, so that its command gives the same run, by the same id.
             side_by_side=1,
         )

@@ -15,6 +15,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.design import Comparison
+from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.services.faults import Fault
 
 PropagationLevel = Literal["own", "on", "off"]
@@ -66,7 +67,7 @@ class PanelChoice:
             stops_on_disconnect=self.stops_on_disconnect,
             router_injection=self.router_injection,
             clock=self.clock,
-            corpus=self.corpus,
+            documents=Documents(self.corpus),
             workload=self.workload,
         )
 

@@ -17,6 +17,7 @@ from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.system import handbook
 from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
@@ -38,7 +39,7 @@ TASK = load_tasks("handbook")[0]
 
 @pytest.fixture(scope="module")
 def system() -> Iterator[SimulatedSystem]:
-    made = SimulatedSystem(Settings(), corpus="handbook", kind="research")
+    made = SimulatedSystem(Settings(), documents=Documents("handbook"), kind="research")
     yield made
     made.close()
 
@@ -60,7 +61,7 @@ def orders(services: ServiceOptions, alternatives, timeout_s: float = TIMEOUT_S)
         alternatives=tuple(alternatives),
         profile=services.profile,
         faults=services.faults,
-        corpus="handbook",
+        documents=Documents("handbook"),
         workload="research",
     )
     return comparison.orders()
@@ -262,7 +263,7 @@ def test_on_the_wall_clock_a_cancelled_research_has_its_completions_too():
     (order,) = orders(services, [AsyncCancellation()], timeout_s=0.5)
     with ServiceProcess(services) as process:
         log = LogClient(process.addresses.log_url)
-        workload = KIND.build(Surroundings(process.addresses, Settings(), corpus="handbook"))
+        workload = KIND.build(Surroundings(process.addresses, Settings(), documents=Documents("handbook")))
         try:
             item = measure(order, workload, log)
         finally:
