@@ -25,12 +25,13 @@ from docmind_lab.network.recorder import Recorder
 class AsyncCancellation(Propagation):
     """The graph runs as a task under `asyncio.timeout`; at the deadline the task is cancelled, and its calls with it.
 
-    It runs on one long-lived loop in a thread of its own, so it may be called from a running loop (a notebook) too:
-    the caller's thread blocks meanwhile.
-    propagate: let the graph know of the deadline too, and cap its calls by `policy`.
+    It runs on one long-lived loop in a thread of its own, so that it may be called from a running loop (a notebook)
+    too; the caller's thread blocks meanwhile. A timeout surfaces in the task, which returns what it has streamed. Async
+    calls are cut and their connections closed; sync nodes and tools run in threads, cannot be cancelled and go on.
 
-    A timeout surfaces in the task, which returns what it has streamed. Async calls are cut and their connections
-    closed; sync nodes and tools run in threads that nobody can cancel and keep running.
+    Args:
+        propagate: Let the graph know of the deadline.
+        policy: How a propagated deadline is applied to each call.
     """
 
     propagate: bool = False

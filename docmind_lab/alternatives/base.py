@@ -31,12 +31,15 @@ Runnable = CompiledStateGraph[Any, Any, Any, Any]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the caller gets.
+    """What the caller of a run gets.
 
-    outcome: answered (a finished answer), partial (documents or a draft), timed_out (nothing), failed (an error).
-    stop_reason: why the run stopped short, one of `records.STOP_REASONS`; empty for an ordinary end.
-    documents: mappings with id, content, metadata, score. error_type: name of the exception of a failed run.
-    state: the latest state of the graph that the caller saw; empty under an alternative that shows it none.
+    Args:
+        outcome: answered (a finished answer), partial (documents or a draft), timed_out (nothing), failed (an error).
+        answer: The answer, or the draft there was.
+        documents: Mappings with id, content, metadata, score.
+        stop_reason: Why the run stopped short, one of `STOP_REASONS`; empty for an ordinary end.
+        error_type: Name of the exception of a failed run.
+        state: The latest state of the graph that the caller saw; empty under an alternative that shows it none.
     """
 
     outcome: RunOutcome
@@ -53,6 +56,8 @@ Inputs = Mapping[str, Any] | None
 
 class Alternative(Protocol):
     """A way to enforce a deadline: a frozen dataclass with one method, interchangeable with the others.
+
+    An alternative that has the option `propagate` lets the graph know of its deadline, and caps its calls by `policy`.
 
     node_colour: which methods of nodes, models and tools it calls, sync or async.
     """
@@ -71,7 +76,17 @@ class Alternative(Protocol):
         ...
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
-        """Run the graph under the deadline and return what there is; never raises for a timeout."""
+        """Run a graph under a deadline; a timeout is an outcome and raises nothing.
+
+        Args:
+            runnable: The compiled graph.
+            inputs: Its input; None goes on from the thread's latest checkpoint.
+            deadline: When the run's time is over.
+            recorder: Notes the run's calls and events.
+
+        Returns:
+            The answer, or what there is of it.
+        """
         ...
 
 

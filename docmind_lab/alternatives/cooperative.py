@@ -25,13 +25,14 @@ from docmind_lab.network.recorder import Recorder
 class Cooperative(Propagation):
     """The deadline travels in the graph's state; each call is capped by what is left of it, in total.
 
-    policy: how it is applied; `PropagationPolicy(cap="per_read")` is the naive variant that hands each client a
-    timeout and trusts it, which a trickled body defeats.
-    propagate: off, it is what DocMind did before ADR-056: looks between steps, calls without a cap, retries of the
-    clients; a timeout then surfaces at the end of the step under way.
-
     A timeout surfaces at the call that it cuts, in the caller's own thread. Nothing keeps running on this side; a
     server that does not notice its client leaving goes on by itself.
+
+    Args:
+        policy: How the deadline is applied to each call. `PropagationPolicy(cap="per_read")` is the naive variant that
+            hands each client a timeout and trusts it, which a trickled body defeats.
+        propagate: Off, it is what DocMind did before ADR-056: checks between steps, calls without a cap, the clients'
+            own retries. A timeout then surfaces at the end of the step under way.
     """
 
     policy: PropagationPolicy = field(default_factory=PropagationPolicy)

@@ -32,16 +32,17 @@ _REASON = "hard_timeout"
 class HardTimeout(Propagation):
     """The graph runs in a thread; the caller waits for a future, and no longer than the deadline.
 
-    drain_on_timeout: ask the graph to stop at its next step (`RunControl.request_drain`) once the caller has left.
-    naive: submit to a `with ThreadPoolExecutor()`, whose exit waits for the thread: the timeout then does nothing
-    for the caller. It is a common mistake and is kept to be measured.
-    propagate: let the graph know of the deadline, and cap its calls by `policy`.
-    streamed: the thread streams the graph, and a caller that leaves returns what the nodes have written until then.
-
     A timeout surfaces in the caller, who has nothing but the fact, unless the run is streamed. The graph keeps running
     to its end, or to the end of its step when it is drained: its model calls, its checkpoints, its thread (a daemon
-    one, so that it cannot hold the interpreter open). When it propagates, the call under way is cut, and with it the
-    graph ends.
+    thread, which does not keep the interpreter alive). With `propagate` the call under way is cut, and the graph ends.
+
+    Args:
+        drain_on_timeout: Ask the graph to stop at its next step (`RunControl.request_drain`) once the caller has left.
+        naive: Submit to a `with ThreadPoolExecutor()`, whose exit waits for the thread, so that the timeout does
+            nothing for the caller. A common mistake, kept to be measured.
+        propagate: Let the graph know of the deadline.
+        streamed: A caller that leaves returns what the nodes have written until then.
+        policy: How a propagated deadline is applied to each call.
     """
 
     drain_on_timeout: bool = False

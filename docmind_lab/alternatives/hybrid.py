@@ -33,16 +33,18 @@ RETURN_SLACK_S = 0.1
 
 @dataclass(frozen=True)
 class Hybrid(Propagation):
-    """The deadline travels in the state and caps each call, as in A, in async; behind that stand three more lines.
+    """The deadline travels in the state and caps each call, as in A, in async; three more lines stand behind that.
 
     A step that is still at work 50 ms after the deadline is cancelled (LangGraph's `step_timeout`). A caller still
     waiting 100 ms after it leaves, with a drain requested, whatever the event loop does. And once the caller has its
     answer, a fence keeps the old run out of the thread's checkpoints.
 
-    propagate: off, those three lines stand alone.
+    A timeout surfaces at the call that it cuts. A node that blocks, in a thread or on the loop, can keep running; it
+    starts no further step.
 
-    A timeout surfaces at the call that it cuts. What can keep running: a node that blocks, in a thread or on the
-    loop; it starts no further step.
+    Args:
+        propagate: Let the graph know of the deadline; off, the three lines stand alone.
+        policy: How a propagated deadline is applied to each call.
     """
 
     policy: PropagationPolicy = field(default_factory=PropagationPolicy)

@@ -37,12 +37,14 @@ class _Nothing(TypedDict):
 class Native(Propagation):
     """The graph is dispatched as one node with `Send(timeout=what is left)`; LangGraph cancels it at the deadline.
 
-    per_step: set the graph's `step_timeout` to the decision timeout instead. It reads like a limit of the run and is
-    one of each step, anew; a common mistake, kept to be measured.
-    propagate: let the graph know of the deadline too, and cap its calls by `policy`.
-
     A timeout surfaces as `NodeTimeoutError` (per step: `TimeoutError`). A timed-out node is cancelled and not awaited:
     its async calls are cut, their connections close a little later; sync nodes and tools run on in their threads.
+
+    Args:
+        per_step: Set the graph's `step_timeout` to the decision timeout instead. It reads like a limit of the run, and
+            limits each step anew; a common mistake, kept to be measured.
+        propagate: Let the graph know of the deadline.
+        policy: How a propagated deadline is applied to each call.
     """
 
     per_step: bool = False

@@ -31,15 +31,17 @@ _REASON = "stop_flag"
 
 @dataclass(frozen=True)
 class StopFlag(Propagation):
-    """A timer raises LangGraph's own stop flag (`RunControl.request_drain`), which the graph looks at between steps.
-
-    interrupt: have LangGraph interrupt the run after every step (`interrupt_after="*"`) and resume it for as long as
-    the deadline has not passed. That looks between the steps of the outermost graph only, and needs a checkpointer;
-    the flag is inherited by agents inside.
-    propagate: let the graph know of the deadline too, and cap its calls by `policy`.
+    """A timer raises LangGraph's own stop flag (`RunControl.request_drain`), which the graph checks between steps.
 
     A timeout surfaces at the end of the step under way, up to one whole step late. No new step starts after it, and
     nothing keeps running after the return; the run could be resumed from its checkpoint.
+
+    Args:
+        interrupt: Have LangGraph interrupt the run after every step (`interrupt_after="*"`), and resume it until the
+            deadline has passed. That checks between the steps of the outermost graph only, and needs a checkpointer;
+            agents inside inherit the flag.
+        propagate: Let the graph know of the deadline.
+        policy: How a propagated deadline is applied to each call.
     """
 
     interrupt: bool = False

@@ -1,6 +1,6 @@
 """For the tests of your own graph: an assertion that its deadline is kept.
 
-    from docmind_lab.experiments.testing import assert_keeps_deadline
+    from docmind_lab.testing import assert_keeps_deadline
 
     def test_the_agent_answers_or_stops_in_twenty_seconds():
         assert_keeps_deadline("my_app:graph", ["What does a with statement do?"], decision_timeout_s=20)
@@ -18,8 +18,6 @@ from docmind_lab.experiments.lint import LintReport, lint_graph
 from docmind_lab.experiments.lint.report import summary_of
 from docmind_lab.workloads.own import Inputs
 
-__all__ = ["assert_keeps_deadline"]
-
 
 def assert_keeps_deadline(
     graph: Any,
@@ -32,12 +30,23 @@ def assert_keeps_deadline(
     profile: str = "typical",
     seed: int = 7,
 ) -> LintReport:
-    """The lint's report, if one of the alternatives at least keeps the deadline; name one to hold the graph to it.
+    """Fail the test unless at least one alternative keeps the deadline on a graph.
 
-    slack_s: how much later the caller may be back, and the last work be over. The rest as `lint.lint_graph` takes it.
+    Args:
+        graph: A compiled LangGraph graph, or "module:name" of one.
+        inputs: What the graph is run on: questions, states, or the path of a JSONL file.
+        decision_timeout_s: Seconds that each run has.
+        slack_s: Seconds by which the caller may be back later, and the last work be over later.
+        alternatives: Letters or levels, separated by commas; None for all. Name one to hold the graph to it.
+        deadline_key: Key of the graph's state that carries the deadline.
+        profile: Latencies of the simulated services.
+        seed: Draws the latencies.
 
-    Raises: AssertionError naming, for each alternative, the call that ate the time, how late that was, and the remedy;
-    and whatever `lint_graph` raises.
+    Returns:
+        The lint's report.
+
+    Raises: AssertionError naming, for each alternative, the call that took the time, how late it was, and the remedy;
+    and what `lint_graph` raises.
     """
     # Without its own frame pytest shows the line of the test.
     __tracebackhide__ = True

@@ -1,4 +1,4 @@
-"""When queries arrive: open processes, which look at nothing that happens to the queries before.
+"""When queries arrive: open processes, in which no query waits for the one before it.
 
     Poisson(0.5).instants(200, seed=7)          # seconds, the first one after its gap
     Constant(0.5)                               # one every 2 s
@@ -30,16 +30,26 @@ class Arrivals(Protocol):
         ...
 
     def instants(self, count: int, seed: int) -> tuple[float, ...]:
-        """The instants of the first `count` arrivals, seconds since the begin, in order; the same for a seed."""
+        """The instants of the first arrivals, in order.
+
+        Args:
+            count: How many.
+            seed: The same seed gives the same instants.
+
+        Returns:
+            Seconds since the start.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class Poisson:
-    """Arrivals that know nothing of each other: gaps are exponential, with mean 1 / rate.
+    """Independent arrivals: gaps are exponential, with mean 1 / rate.
 
     A seed's gaps at two rates are the same numbers, scaled, so that a curve over rates is not one of luck.
-    Raises: ConfigurationError unless the rate is finite and above 0.
+
+    Args:
+        rate_per_s: Queries a second. Raises: ConfigurationError unless finite and above 0.
     """
 
     kind: ClassVar[str] = "poisson"
@@ -49,14 +59,18 @@ class Poisson:
         _check_rate(self.rate_per_s)
 
     def instants(self, count: int, seed: int) -> tuple[float, ...]:
-        """See `Arrivals`."""
+        """As `Arrivals.instants`."""
         gaps = (-math.log1p(-keyed_uniform(seed, "arrival", number)) / self.rate_per_s for number in range(count))
         return tuple(accumulate(gaps))
 
 
 @dataclass(frozen=True)
 class Constant:
-    """One arrival every 1 / rate seconds, the first at 0. Raises: ConfigurationError as `Poisson` does."""
+    """One arrival every 1 / rate seconds, the first at 0.
+
+    Args:
+        rate_per_s: Queries a second. Raises: ConfigurationError unless finite and above 0.
+    """
 
     kind: ClassVar[str] = "constant"
     rate_per_s: float
@@ -65,13 +79,16 @@ class Constant:
         _check_rate(self.rate_per_s)
 
     def instants(self, count: int, seed: int) -> tuple[float, ...]:
-        """See `Arrivals`; a seed changes nothing."""
+        """As `Arrivals.instants`; a seed changes nothing."""
         return tuple(number / self.rate_per_s for number in range(count))
 
 
 @dataclass(frozen=True)
 class Trace:
-    """Arrivals as they were recorded. instants_s: seconds from any begin, never decreasing, at least two of them.
+    """Arrivals as they were recorded.
+
+    Args:
+        instants_s: Seconds from any start, never decreasing, at least two.
 
     Raises: ConfigurationError for instants that are out of order, too few, or all the same.
     """

@@ -33,10 +33,7 @@ _MOST_UNDER_WAY = 100
 
 @dataclass(frozen=True)
 class LoadPoint:
-    """One crowd: an alternative at a load, in one replicate. id: unique in its study.
-
-    window_from_s, window_until_s: queries scheduled in between are counted.
-    """
+    """One crowd: an alternative at a load, in one replicate. Queries scheduled within the window are counted."""
 
     id: str
     arrivals: Arrivals
@@ -48,15 +45,13 @@ class LoadPoint:
 
 @dataclass(frozen=True)
 class LoadDesign:
-    """A load study. Durations in seconds. Raises: ConfigurationError for a value that cannot be used, by name.
+    """What a load study runs; `run_load` makes it of its arguments, which have the same names.
 
-    arrivals: one for each load. queries: that arrive in a replicate. profile: its slots are the provider's.
-    callers: queries the system takes at once; None for no limit. horizon_factor: each query is observed for so many
-    decision timeouts, and what is left of it is cut then, so that abandoned work is never more than this.
-    warm_up_s: queries scheduled before it load the provider and are not counted; None for the horizon, from when on the
-    provider has the abandoned work of every age. Those of the last decision timeout are not counted either: fewer and
-    fewer arrive behind them. budget: tokens, calls and cost of each query, enforced by alternatives that propagate.
-    clock: "wall" for queries over sockets, of which no more than a hundred may be under way at once.
+    Queries scheduled before `warm_up_s` load the provider and are not counted; None is the horizon, from when on the
+    provider has abandoned work of every age. Those of the last decision timeout are not counted either, since fewer and
+    fewer arrive behind them. On the wall clock no more than a hundred queries may be under way at once.
+
+    Raises: ConfigurationError for a value that cannot be used, by name.
     """
 
     arrivals: tuple[Arrivals, ...]

@@ -32,7 +32,8 @@ from docmind_lab.experiments.sweeps.study_files import explained
 class LoadTable(BaseModel):
     """The table's fields, by the names and units of `run_load`.
 
-    trace_instants_s, trace_speeds: of the arrivals "trace": what was recorded, and how many times as fast it is played.
+    Arrivals "trace" have two of their own: `trace_instants_s`, what was recorded, and `trace_speeds`, how many times as
+    fast it is played.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)

@@ -61,6 +61,11 @@ def replicate_measures(
 ) -> pd.DataFrame:
     """One row for each crowd: the unit of every interval.
 
+    Args:
+        queries: A row for each query, as in `LoadStudy.queries`.
+        servings: A row for each request at the model server, as in `LoadStudy.servings`.
+        counted_from: Instant that response times and deadlines count from: "arrival" or "start".
+
     Columns: arm (an ordered categorical), alternative, arrivals, offered_per_s (the rate of the process), replicate,
     slots, callers, counted (queries that arrived while counting went on), window_s (how long that was), arrived_per_s,
     goodput_per_s, share_in_time (of those counted), response_median_s (inf when half of them had nothing by the
@@ -94,6 +99,9 @@ def _typed(frame: pd.DataFrame, arms: pd.Index[Any]) -> pd.DataFrame:
 
 def load_summary(replicates: pd.DataFrame) -> pd.DataFrame:
     """One row for each arm and load: means over replicates, in the order of the loads.
+
+    Args:
+        replicates: What `replicate_measures` returns.
 
     Columns: those that name a load and an arm, alternative, slots, callers, replicates, counted, arrived_per_s, each of
     `MEASURES`, goodput_low_per_s, goodput_high_per_s, abandoned_low_share, abandoned_high_share (the 95 % interval of
@@ -131,6 +139,10 @@ def load_summary(replicates: pd.DataFrame) -> pd.DataFrame:
 
 def goodput_differences(replicates: pd.DataFrame, reference: str) -> pd.DataFrame:
     """How much more or less goodput each arm has than another, by load.
+
+    Args:
+        replicates: What `replicate_measures` returns.
+        reference: The arm that the others are compared with.
 
     One row for each load and arm but the reference. Columns: arrivals, offered_per_s, arm, replicates,
     difference_per_s (mean over replicates of arm − reference), low_per_s, high_per_s (its 95 % interval, as in
@@ -172,7 +184,7 @@ def goodput_differences(replicates: pd.DataFrame, reference: str) -> pd.DataFram
 
 
 def mean_interval(values: Sequence[float], *, least: float, most: float) -> tuple[float, float]:
-    """Returns the 95 % interval of a mean over replicates: that of a bounded mean, which two modes do not mislead.
+    """The 95 % interval of a mean over replicates: that of a bounded mean, which holds for two modes too.
 
     Args:
         values: One for each replicate, between `least` and `most`; with a NaN among them there is no interval.

@@ -68,22 +68,33 @@ def run_load(
         dl.plots.goodput(study)
         run_load([1.0], alternatives="A,B", slots=4, profile="local_gpu/2", decision_timeout_s=10.0, clock="wall")
 
-    arrivals: loads, each a rate in queries a second (Poisson) or a process: `Poisson`, `Constant`, `Trace`.
-    decision_timeout_s: the budget of each query, seconds, which the system counts from when it starts it. queries: that
-    arrive in each replicate. replicates: of each load and alternative, with other arrivals, questions and latencies;
-    intervals go over them. alternatives: levels, letters ("A"), variants ("B:naive") or instances; None for all.
-    profile: a latency profile or its name. slots: model calls that the provider works on at once; None for the
-    profile's own. callers: queries that the system takes at once, the others wait; None for no limit.
-    stops_on_disconnect: whether the model server stops when its client leaves. retries: tries after the first, of
-    whoever retries; None leaves the openai client its own 2. router_injection: None for what the settings say.
-    budget: tokens, calls and cost of each query, enforced where the deadline is propagated and measured everywhere.
-    horizon_factor: each query is observed for so many decision timeouts; what is left of it is cut then. warm_up_s:
-    queries that arrive earlier are not counted; None for the horizon. Neither are those of the last decision timeout.
-    documents: "handbook" or "language_reference". clock: "wall" for queries over sockets, which take the time they
-    take; each crowd has one model server, in a process of its own, that all of its queries share. workers: processes;
-    None for one on each core, or none for a few queries; on the wall clock, None for crowds one after the other in this
-    process. out: a folder for the tables. progress: called with (done, all) queries as crowds are done. stop: set by
-    another thread, no further crowd is begun, and the study has those that were done.
+    Args:
+        arrivals: Loads, each a rate in queries a second (Poisson) or a process: `Poisson`, `Constant`, `Trace`.
+        decision_timeout_s: Seconds for each query, counted from when the system starts it.
+        queries: Queries that arrive in each replicate.
+        replicates: Repeats of each load and alternative, with other arrivals, questions and latencies; intervals are
+            over them.
+        seed: Draws arrivals, questions and latencies.
+        alternatives: Levels, letters ("A"), variants ("B:naive") or instances; None for all.
+        profile: A latency profile or its name.
+        slots: Model calls that the provider works on at once; None for the profile's own.
+        callers: Queries that the system takes at once, the others wait; None for no limit.
+        stops_on_disconnect: Whether the model server stops when its client leaves.
+        retries: Tries after the first; None leaves the openai client its own 2.
+        router_injection: Whether the router travels with the state; None for what the settings say.
+        budget: Tokens, calls and cost of each query, enforced where the deadline is propagated, measured everywhere.
+        horizon_factor: Each query is watched for so many decision timeouts; what is left of it is cut then.
+        warm_up_s: Queries that arrive earlier are not counted; None for the horizon. Neither are those of the last
+            decision timeout.
+        documents: "handbook" or "language_reference".
+        clock: "virtual", or "wall" for queries over sockets, which take the time they take. Each crowd has one model
+            server, in a process of its own, that all of its queries share.
+        workers: Processes; None for one on each core, or none for a few queries. On the wall clock, None for crowds one
+            after the other in this process.
+        settings: Endpoints and defaults of the system; None for those of the environment.
+        out: Folder for the tables.
+        progress: Called with (done, all) queries as crowds are done.
+        stop: Once it is set by another thread, no further crowd is begun; the study has those that were done.
 
     Interrupted, it raises KeyboardInterrupt after saving the finished crowds to `out`, if there is one.
     Raises: ConfigurationError for a value that cannot be used; SimulationError when nothing was done before the stop,
@@ -121,7 +132,7 @@ def run_load_design(
     progress: Progress | None = None,
     stop: threading.Event | None = None,
 ) -> LoadStudy:
-    """`run_load`, for a design that has been checked."""
+    """`run_load` of a design; `workers`, `out`, `progress` and `stop` are as there."""
     _check_settings(design, settings)
     folder = None if out is None else prepare_folder(out)
     settings = settings.replaced(agents={"enable_router_injection": design.router_injection})

@@ -39,8 +39,10 @@ _LATE_MATTERS_FROM = 0.01
 class LoadStudy:
     """What `run_load` returns.
 
-    queries, servings: DataFrames as `studies.load.tables` describes them. manifest: settings, versions, machine,
-    and the CPU seconds that it took.
+    Args:
+        queries: A row for each query.
+        servings: A row for each request at the model server. The data dictionary describes the columns of both.
+        manifest: Settings, versions, machine, and the CPU seconds that the study took.
     """
 
     queries: pd.DataFrame

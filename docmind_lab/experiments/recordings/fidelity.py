@@ -34,10 +34,12 @@ Times = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Fidelity:
-    """What `fidelity` found.
+    """How well a replay repeats the live study it was recorded from.
 
-    agreement: the runs pair by pair, as two clocks are compared. live_s, replayed_s: completion times of the paired
-    runs, seconds, sorted; inf for a run without an answer, which a distribution of all runs never counts as complete.
+    Args:
+        agreement: The runs pair by pair, as two clocks are compared.
+        live_s: Completion times of the live runs, seconds, sorted; inf for a run without an answer.
+        replayed_s: The same of the replayed runs.
     """
 
     agreement: Agreement
@@ -79,7 +81,14 @@ class Fidelity:
 
 
 def fidelity(live: HasRuns, replay: HasRuns) -> Fidelity:
-    """The live study beside its replay. Raises: ConfigurationError for studies that share no run, as `agreement`."""
+    """Compare a live study with its replay.
+
+    Args:
+        live: The study that was measured live.
+        replay: The replay of its recording, under the same deadline.
+
+    Raises: ConfigurationError for studies that share no run, as `agreement`.
+    """
     # The live study names the profile of its services, or none; a replay says that its times are recorded.
     profile = sorted(set(live.runs["latency_profile"].astype("str")))
     if len(profile) != 1:
@@ -151,8 +160,13 @@ def promise(replay: HasRuns, live: HasRuns) -> Promise:
 
 
 def fidelity_frame(found: Fidelity) -> pd.DataFrame:
-    """The steps of the plot, a row for each answered run: study ("live" or "replayed"), at_s, share (of all runs
-    answered by then).
+    """The steps of `fidelity_plot`.
+
+    Args:
+        found: What `fidelity` returns.
+
+    Returns:
+        A row for each answered run: study ("live" or "replayed"), at_s, share (of all runs answered by then).
     """
     frames = []
     for study, times_s in (("live", found.live_s), ("replayed", found.replayed_s)):
@@ -163,7 +177,12 @@ def fidelity_frame(found: Fidelity) -> pd.DataFrame:
 
 
 def fidelity_plot(found: Fidelity, *, ax: Axes | None = None) -> Axes:
-    """Axes with the share of runs answered by each instant, in the live study and in its replay."""
+    """Plot the share of runs answered by each instant, in the live study and in its replay.
+
+    Args:
+        found: What `fidelity` returns.
+        ax: Axes to draw on; None for new ones.
+    """
     # Function-level: pyplot takes a second and a half to import.
     from matplotlib.ticker import PercentFormatter  # noqa: PLC0415
 
