@@ -58,11 +58,11 @@ class Proportional:
     name: ClassVar[str] = "proportional"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mean_s", _checked("mean_s", self.mean_s))
+        object.__setattr__(self, "mean_s", _checked_pairs("mean_s", self.mean_s))
 
     def until_s(self, role: str, budget_s: float) -> float:
         """Seconds after the run's start at which the role's allotment ends."""
-        return _end_s(role, _scaled(self.mean_s, budget_s), budget_s)
+        return _end_s(role, _scale(self.mean_s, budget_s), budget_s)
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class LearnedPercentile:
 
     def __post_init__(self) -> None:
         _check_percentile(self.percentile)
-        object.__setattr__(self, "seconds", _checked("seconds", self.seconds))
+        object.__setattr__(self, "seconds", _checked_pairs("seconds", self.seconds))
 
     def until_s(self, role: str, budget_s: float) -> float:
         """Seconds after the run's start at which the role's allotment ends."""
@@ -104,7 +104,7 @@ class ReserveFirst:
 
     def __post_init__(self) -> None:
         if self.reserve_s is not None:
-            object.__setattr__(self, "reserve_s", _checked("reserve_s", self.reserve_s))
+            object.__setattr__(self, "reserve_s", _checked_pairs("reserve_s", self.reserve_s))
 
     def until_s(self, role: str, budget_s: float) -> float:
         """Seconds after the run's start at which the role's allotment ends."""
@@ -128,7 +128,7 @@ def _end_s(role: str, shares: Mapping[str, float], budget_s: float) -> float:
     return min(budget_s, math.fsum(turn_s + shares[name] for name in so_far))
 
 
-def _scaled(seconds: Seconds, budget_s: float) -> dict[str, float]:
+def _scale(seconds: Seconds, budget_s: float) -> dict[str, float]:
     table = dict(seconds)
     total_s = math.fsum(table.values())
     return {role: budget_s * value / total_s for role, value in table.items()}
@@ -136,10 +136,10 @@ def _scaled(seconds: Seconds, budget_s: float) -> dict[str, float]:
 
 def _within(seconds: Seconds, budget_s: float) -> dict[str, float]:
     table = dict(seconds)
-    return _scaled(seconds, budget_s) if math.fsum(table.values()) > budget_s else table
+    return _scale(seconds, budget_s) if math.fsum(table.values()) > budget_s else table
 
 
-def _checked(field: str, seconds: Seconds) -> tuple[tuple[str, float], ...]:
+def _checked_pairs(field: str, seconds: Seconds) -> tuple[tuple[str, float], ...]:
     """The table as pairs, which can be hashed."""
     table = {str(role): float(value) for role, value in dict(seconds).items()}
     for role, value in table.items():

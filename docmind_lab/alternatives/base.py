@@ -209,7 +209,7 @@ class RunProgress:
         reason = str(state.get("stop_reason", "")) or _reason_of_a_cut_reply()
         if reason:
             return self.stopped(reason)
-        said = _said(state)
+        said = _messages_since_question(state)
         answer = said[-1].text if said and isinstance(said[-1], AIMessage) and not said[-1].tool_calls else ""
         if not answer and not isinstance(state, FreeState):
             return self.stopped("error", error_type="NoAnswer")
@@ -228,7 +228,7 @@ class RunProgress:
         return Outcome(kind, draft, documents, reason, error_type, state)
 
 
-def _said(state: Mapping[str, Any]) -> Sequence[AnyMessage]:
+def _messages_since_question(state: Mapping[str, Any]) -> Sequence[AnyMessage]:
     """What has been said since the question: a thread may hold an earlier answer, which is not this one's."""
     messages = list(state.get("messages", ()))
     asked = [position for position, message in enumerate(messages) if isinstance(message, HumanMessage)]
@@ -236,7 +236,7 @@ def _said(state: Mapping[str, Any]) -> Sequence[AnyMessage]:
 
 
 def _draft(state: Mapping[str, Any]) -> str:
-    texts = (m.text for m in reversed(_said(state)) if isinstance(m, AIMessage) and not m.tool_calls)
+    texts = (m.text for m in reversed(_messages_since_question(state)) if isinstance(m, AIMessage) and not m.tool_calls)
     return next((text for text in texts if text), "")
 
 

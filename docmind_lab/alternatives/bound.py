@@ -61,7 +61,7 @@ def bound(
     reached through.
     """
     earlier: Mapping[str, Any] = getattr(runnable, "binding", {})
-    binding = {**earlier, **_given(context=context, step_limit_s=step_limit_s, doorway=doorway)}
+    binding = {**earlier, **_without_none(context=context, step_limit_s=step_limit_s, doorway=doorway)}
     return _twin(_bound_kind(type(runnable)), runnable, binding)  # type: ignore[no-any-return]
 
 
@@ -82,7 +82,7 @@ def _twin(kind: type[Any], graph: Any, binding: Mapping[str, Any], **changed: An
     return made
 
 
-def _given(**values: Any) -> dict[str, Any]:
+def _without_none(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 

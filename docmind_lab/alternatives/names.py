@@ -30,7 +30,7 @@ def parse_alternatives(
         items: Sequence[str | Alternative] = list(ALTERNATIVES)
     else:
         items = [part.strip() for part in chosen.split(",") if part.strip()] if isinstance(chosen, str) else chosen
-    found = [_with_retries(_named(item), budgeted_retries) if isinstance(item, str) else item for item in items]
+    found = [_with_retries(_parse_item(item), budgeted_retries) if isinstance(item, str) else item for item in items]
     if retries is not None:
         if retries < 0:
             raise ConfigurationError(f"retries must be 0 or more, not {retries}")
@@ -40,7 +40,7 @@ def parse_alternatives(
     return tuple(found)
 
 
-def _named(text: str) -> Alternative:
+def _parse_item(text: str) -> Alternative:
     level, variant = level_and_variant(text)
     options = dict(CATALOGUE[level].variants[variant]) if variant else {}
     if (allocation := options.get("allocation")) is not None:

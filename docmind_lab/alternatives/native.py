@@ -69,7 +69,7 @@ class Native(Propagation):
                 async for chunk in limited.astream(self._inputs(inputs, deadline), stream_mode=STREAM_MODES):
                     progress.show(chunk)
 
-        async def dispatched() -> None:
+        async def dispatch_as_node() -> None:
             await _as_one_node(stream, deadline)
 
         def timed_out(error: Exception) -> str:
@@ -77,7 +77,7 @@ class Native(Propagation):
                 return "node_timeout"
             return "step_timeout" if isinstance(error, TimeoutError) and deadline.passed() else ""
 
-        return await run_to_outcome_async(progress, stream if self.per_step else dispatched, timed_out)
+        return await run_to_outcome_async(progress, stream if self.per_step else dispatch_as_node, timed_out)
 
 
 async def _as_one_node(stream: Callable[[], Coroutine[Any, Any, None]], deadline: Deadline) -> None:

@@ -57,10 +57,10 @@ class StopFlag(Propagation):
         Raises: ConfigurationError for a graph without a checkpointer that is to be interrupted.
         """
         if self.interrupt:
-            return self._interrupted(runnable, inputs, deadline, recorder)
-        return self._flagged(runnable, inputs, deadline, recorder)
+            return self._with_interrupts(runnable, inputs, deadline, recorder)
+        return self._with_flag(runnable, inputs, deadline, recorder)
 
-    def _flagged(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
+    def _with_flag(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         progress, control = RunProgress.of(runnable), RunControl()
 
         def raise_flag() -> None:
@@ -81,7 +81,7 @@ class StopFlag(Propagation):
         finally:
             timer.cancel()
 
-    def _interrupted(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
+    def _with_interrupts(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         if not isinstance(runnable.checkpointer, BaseCheckpointSaver):
             raise ConfigurationError(
                 "StopFlag(interrupt=True) needs a graph with a checkpointer: an interrupted run goes on from a "

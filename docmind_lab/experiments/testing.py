@@ -61,11 +61,11 @@ def assert_keeps_deadline(
         seed=seed,
     )
     if not report.keeps:
-        raise AssertionError(_said(report))
+        raise AssertionError(_message(report))
     return report
 
 
-def _said(report: LintReport) -> str:
+def _message(report: LintReport) -> str:
     lines = [summary_of(report)]
     lines += [f"  {verdict.alternative}: {verdict.keeping}: {verdict.why}" for verdict in report.verdicts]
     worst = report.nearest.worst

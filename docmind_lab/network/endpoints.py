@@ -47,7 +47,7 @@ def require_endpoints(settings: Settings) -> None:
             raise ServiceError(f"{check.subject} {check.finding}; {check.remedy}")
 
 
-def _asked(settings: Settings, url: str, headers: Mapping[str, str] | None = None) -> Any:
+def _get_json(settings: Settings, url: str, headers: Mapping[str, str] | None = None) -> Any:
     hide_credentials_in_logs()
     with httpx.Client(
         transport=HttpxTransport(admit=settings.admit), trust_env=False, timeout=_PATIENCE_S, follow_redirects=True
@@ -70,7 +70,7 @@ def _model_endpoint(settings: Settings) -> Check:
     where = displayed(url)
     headers = {"Authorization": f"Bearer {settings.llm.api_key.get_secret_value()}"}
     try:
-        names = [str(entry["id"]) for entry in _asked(settings, _below(url, "models"), headers)["data"]]
+        names = [str(entry["id"]) for entry in _get_json(settings, _below(url, "models"), headers)["data"]]
     except httpx.HTTPStatusError as error:
         if error.response.status_code == _NOT_SERVED:
             return Check(MODEL_ENDPOINT, "note", f"{where} answers, and does not list its models")
@@ -95,7 +95,7 @@ def _vector_store(settings: Settings) -> Check:
         return Check(VECTOR_STORE, "ok", "simulated")
     where = displayed(url)
     try:
-        version = _asked(settings, url)["version"]
+        version = _get_json(settings, url)["version"]
     except (httpx.HTTPError, DocmindLabError) as error:
         return Check(VECTOR_STORE, "failed", f"{where}: {reason_of(error)}", remedy)
     except (ValueError, KeyError, TypeError):

@@ -64,7 +64,7 @@ class Watch(Protocol):
         """What is raised in the client when the deadline has cut an attempt."""
         ...
 
-    def noted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def as_work(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A function that is handed to a thread, as work of the run."""
         ...
 
@@ -206,7 +206,7 @@ class GuestHooks:
     def _in_executor(self, previous: Any) -> Any:
         def run_in_executor(loop: Any, executor: Any, function: Any, *arguments: Any) -> Any:
             watch = self._find()
-            return previous(loop, executor, function if watch is None else watch.noted(function), *arguments)
+            return previous(loop, executor, function if watch is None else watch.as_work(function), *arguments)
 
         return run_in_executor
 
@@ -215,7 +215,7 @@ def _let_through(web: Any, request: Any, watch: Watch) -> tuple[Any, Exchange]:
     """The request as it goes out, and its exchange. Raises what the watch raises for one that must not."""
     is_retry = any(name.lower() == _RETRY_COUNT and value != b"0" for name, value in request.headers.raw)
     passage = watch.passage(request.method, str(request.url), is_retry)
-    url = request.url if passage.to is None else _parsed(web, passage.to)
+    url = request.url if passage.to is None else _parse_url(web, passage.to)
     with call_scope(passage.call), deadline_scope(passage.deadline):
         exchange = Exchange(request, admit_all, watch.cut, url=url, read_timeout_s=passage.read_timeout_s)
     headers = exchange.headers
@@ -236,7 +236,7 @@ def _let_through(web: Any, request: Any, watch: Watch) -> tuple[Any, Exchange]:
 
 
 @functools.lru_cache(maxsize=256)
-def _parsed(web: Any, url: str) -> Any:
+def _parse_url(web: Any, url: str) -> Any:
     """The URL, as the library has it. A graph's requests go to a few places, again and again."""
     return web.URL(url)
 

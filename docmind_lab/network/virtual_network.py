@@ -55,12 +55,12 @@ class _Stream:
     def __init__(self, wire: Wire, address: tuple[str, int]) -> None:
         self._wire, self._address = wire, address
 
-    def _taken(self, max_bytes: int) -> bytes:
+    def _read(self, max_bytes: int) -> bytes:
         if self._wire.left:
             raise self.core.ReadError("the connection was closed on this side")
         return self._wire.take(max_bytes)
 
-    def _given(self, buffer: bytes) -> None:
+    def _write(self, buffer: bytes) -> None:
         if self._wire.left:
             raise self.core.WriteError("the connection was closed on this side")
         self._wire.write(bytes(buffer))
@@ -84,10 +84,10 @@ class _SyncStream(_Stream):
                 raise self.core.ReadError(_NOT_NOW)
             if not self._wire.wait(timeout):
                 raise self.core.ReadTimeout("timed out")
-        return self._taken(max_bytes)
+        return self._read(max_bytes)
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._given(buffer)
+        self._write(buffer)
 
     def close(self) -> None:
         self._wire.leave()
@@ -107,13 +107,13 @@ class _AsyncStream(_Stream):
             await asyncio.sleep(0)
         elif not await self._wire.wait_async(timeout):
             raise self.core.ReadTimeout
-        return self._taken(max_bytes)
+        return self._read(max_bytes)
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
         if timeout is not None and timeout <= 0:
             raise self.core.WriteTimeout
         await asyncio.sleep(0)
-        self._given(buffer)
+        self._write(buffer)
 
     async def aclose(self) -> None:
         self._wire.leave()

@@ -55,7 +55,7 @@ def test_a_charge_is_for_virtual_time_and_a_number_of_seconds() -> None:
 def test_a_study_charges_each_of_its_combinations_in_virtual_time() -> None:
     factors = {"clock": ["virtual", "wall"], "alternative": "A"}
     design = StudyDesign.of({"cpu_charge": 0.2, "factors": factors, "documents": "handbook"})
-    charges = {item.comparison.clock: item.comparison.cpu_charge for item in design.planned.combinations}
+    charges = {item.comparison.clock: item.comparison.cpu_charge for item in design.plan.combinations}
     assert charges == {"virtual": 0.2, "wall": 0.0}
     assert design.to_dict()["cpu_charge"] == 0.2
     assert "cpu_charge" not in StudyDesign.of({}).to_dict()

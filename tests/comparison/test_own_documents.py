@@ -254,7 +254,7 @@ def test_a_study_is_designed_over_them_and_does_not_say_where_they_are(harbour: 
     design = StudyDesign.of(asked)
     assert str(harbour) not in json.dumps(design.to_dict())
     assert design.to_dict()["library"]["documents"] == 7
-    assert all(item.comparison.documents == design.library for item in design.planned.combinations)
+    assert all(item.comparison.documents == design.library for item in design.plan.combinations)
     made = dl.sweep(design)
     assert set(made.runs["question_id"]) == {comparison(harbour, runs=1).questions()[0][1].id}
     assert set(made.runs["alternative"]) == {"cooperative", "hard_timeout"}
@@ -268,7 +268,7 @@ def test_a_study_over_a_recording_of_them_names_them_again(harbour: Path, monkey
     with pytest.raises(ConfigurationError, match="documents: they are not those of the recording"):
         StudyDesign.of(values)
     design = StudyDesign.of(values | {"documents": str(harbour), "questions": str(QUESTIONS)})
-    assert [item.comparison.documents for item in design.planned.combinations] == [live.documents]
+    assert [item.comparison.documents for item in design.plan.combinations] == [live.documents]
     assert design.to_dict()["library"] == live.design()["library"]
 
 

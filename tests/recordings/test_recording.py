@@ -55,7 +55,7 @@ def test_a_study_is_no_recording(tmp_path: Path) -> None:
 
 def test_a_run_is_in_the_file_when_add_returns_and_the_manifest_says_it_is_not_complete(tmp_path: Path) -> None:
     measured = MeasuredRun(sample_run("cooperative", 7), (), (), Outcome("answered"))
-    with RecordingWriter.begun(tmp_path / "r", {"study_id": "s"}, {measured.run.run_id}) as writer:
+    with RecordingWriter.begin(tmp_path / "r", {"study_id": "s"}, {measured.run.run_id}) as writer:
         writer.add(measured)
         recording = Recording.load(tmp_path / "r")
         assert [run.seed for run in recording.runs] == [7]
@@ -67,7 +67,7 @@ def test_a_run_is_in_the_file_when_add_returns_and_the_manifest_says_it_is_not_c
 def test_a_folder_that_holds_a_recording_is_not_written_over(tmp_path: Path) -> None:
     folder = written(tmp_path / "r", f"{RUN.to_json()}\n")
     with pytest.raises(ConfigurationError, match="holds a study or a recording already"):
-        RecordingWriter.begun(folder, {}, ())
+        RecordingWriter.begin(folder, {}, ())
 
 
 @pytest.mark.parametrize("with_text", [False, True])
@@ -76,7 +76,7 @@ def test_texts_are_taped_only_when_they_are_asked_for(with_text: bool) -> None:
     tape.ended(
         _attempt("run"), Traffic(b'{"messages": ["secret"]}', {"content-type": "application/json"}, [b'"reply"'])
     )
-    (said,) = tape.taken("run").values()
+    (said,) = tape.pop("run").values()
     assert ("reply" in json.dumps(said)) == with_text
     assert "secret" not in json.dumps(said)
     assert (said.get("digest", "") != "") == with_text
@@ -85,7 +85,7 @@ def test_texts_are_taped_only_when_they_are_asked_for(with_text: bool) -> None:
 def test_a_warm_up_is_not_taped() -> None:
     tape = Tape({"run"})
     tape.ended(_attempt("warm-up-cooperative"), Traffic())
-    assert tape.taken("warm-up-cooperative") == {}
+    assert tape.pop("warm-up-cooperative") == {}
 
 
 class _Nobody:

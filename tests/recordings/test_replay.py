@@ -14,7 +14,7 @@ from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.recordings import RecordedRun
-from docmind_lab.experiments.recordings.replay import ReplayedService, request_digest, retimed
+from docmind_lab.experiments.recordings.replay import ReplayedService, request_digest, with_timing
 from docmind_lab.experiments.recordings.timings import Timing
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Chunk, Disconnect, Headers, Plan, ServiceRequest, Wait
@@ -130,5 +130,5 @@ def test_what_belongs_to_no_call_is_not_replayed() -> None:
 
 def test_tokens_of_a_plan_stay_when_it_is_retimed() -> None:
     plan = Plan((Wait(1.0), Wait(3.0, tokens=30), Headers(200), Chunk(b"x")), "llm", output_tokens=30)
-    changed = retimed(plan, Timing(first_byte_s=8.0, wait_s=9.0))
+    changed = with_timing(plan, Timing(first_byte_s=8.0, wait_s=9.0))
     assert changed.steps == (Wait(2.0), Wait(6.0, tokens=30), Headers(200), Wait(1.0), Chunk(b"x"))

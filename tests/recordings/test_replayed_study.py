@@ -115,9 +115,9 @@ def test_the_manifest_says_where_the_times_of_calls_are_from(swept: Study) -> No
 
 def test_what_is_left_out_is_as_it_was_recorded(folder: Path, live: Study) -> None:
     made = design(folder)
-    assert [combination.alternative.name for combination in made.planned.combinations] == ["unguarded", "cooperative"]
+    assert [combination.alternative.name for combination in made.plan.combinations] == ["unguarded", "cooperative"]
     assert (made.repeats, made.seed, made.documents) == (1, 7, "handbook")
-    assert {c.comparison.decision_timeout_s for c in made.planned.combinations} == {60.0}
+    assert {c.comparison.decision_timeout_s for c in made.plan.combinations} == {60.0}
 
 
 def test_a_replay_has_no_endpoint_whatever_the_settings_name(folder: Path) -> None:
@@ -174,11 +174,11 @@ def test_second_budgets_of_a_replay_are_those_that_were_recorded_unless_others_a
 def test_a_study_has_the_second_budgets_that_were_recorded_unless_others_are_given(live: Study, tmp_path: Path) -> None:
     recorded = {"calls": 4, "cost": 0.0125, "price": {"input_per_million": 0.15, "output_per_million": 1e-7}}
     place = recording_at(tmp_path / "r", live, budget=recorded)
-    kept = {combination.comparison.budget for combination in design(place).planned.combinations}
+    kept = {combination.comparison.budget for combination in design(place).plan.combinations}
     assert kept == {Budget(calls=4, cost=0.0125, price=Price(0.15, 1e-7))}
-    others = design(place, alternative="A", budget_tokens=[100, "none"]).planned.combinations
+    others = design(place, alternative="A", budget_tokens=[100, "none"]).plan.combinations
     assert [combination.comparison.budget for combination in others] == [Budget(tokens=100), Budget()]
-    none = design(place, alternative="A", budget_calls="none").planned.combinations
+    none = design(place, alternative="A", budget_calls="none").plan.combinations
     assert [combination.comparison.budget for combination in none] == [Budget()]
 
 

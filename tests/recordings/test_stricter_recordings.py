@@ -67,7 +67,7 @@ def record(folder: Path, comparison: Comparison) -> Path:
     settings = Settings()
     manifest = comparison_manifest(comparison, settings, complete=True)
     run_ids = [order.facts.run_id for order in comparison.orders()]
-    with RecordingWriter.begun(folder, manifest, run_ids) as writer:
+    with RecordingWriter.begin(folder, manifest, run_ids) as writer:
         for finished in runs_in_virtual_time(comparison, settings):
             for measured in finished:
                 writer.add(measured)

@@ -16,7 +16,7 @@ from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.system import handbook
 from docmind_lab.experiments.load.arrivals import Constant
-from docmind_lab.experiments.load.crowd import Attended, run_crowd, run_crowd_on_the_wall
+from docmind_lab.experiments.load.crowd import QueryResult, run_crowd, run_crowd_on_the_wall
 from docmind_lab.experiments.load.design import LoadDesign
 from docmind_lab.experiments.load.run import run_load_design
 from docmind_lab.experiments.load.tables import frames_of, rows_of_query
@@ -58,7 +58,7 @@ def crowd(system, made, door=None):
     return run_crowd(point.queries, system.workload, door, keep=lambda attended: attended, callers=made.callers)
 
 
-def tables_of(attended: Attended) -> str:
+def tables_of(attended: QueryResult) -> str:
     """All values of the three tables, floats to the last bit."""
     measured = attended.measured
     return repr((attended.started_at_s, measured.run, measured.calls, measured.events))

@@ -49,7 +49,7 @@ def test_names_letters_lists_and_instances_of_alternatives_and_profiles_are_the_
         named.to_dict()["factors"]
         == design(alternative=["cooperative", "B"], latency_profile="typical").to_dict()["factors"]
     )
-    assert len(made.planned.combinations) == len(named.planned.combinations) == 2
+    assert len(made.plan.combinations) == len(named.plan.combinations) == 2
 
 
 def test_every_combination_of_levels_is_there() -> None:
@@ -134,13 +134,13 @@ def test_a_file_that_is_not_there_or_not_toml_is_named(tmp_path: Path) -> None:
 
 def test_a_combination_that_cannot_be_is_left_out_with_its_reason() -> None:
     made = design(alternative="A,D,unguarded", deadline_propagation=[True, False], node_colour=["own", "async"])
-    assert made.planned.left_out
+    assert made.plan.left_out
     for reason in (
         "cooperative with node_colour=async: it runs sync nodes",
         "unguarded with deadline_propagation=true: it has no such option",
     ):
-        assert reason in made.planned.left_out
-    assert len(set(made.planned.left_out)) == len(made.planned.left_out), "each reason once"
+        assert reason in made.plan.left_out
+    assert len(set(made.plan.left_out)) == len(made.plan.left_out), "each reason once"
 
 
 def test_a_study_of_which_nothing_can_be_is_refused_with_the_reasons() -> None:
@@ -162,7 +162,7 @@ def test_a_study_of_which_nothing_can_be_is_refused_with_the_reasons() -> None:
 def test_what_an_alternative_does_by_itself_and_the_level_that_says_so_are_one_combination(
     alternative: str, factor: str, levels: list[Any]
 ) -> None:
-    assert len(design(alternative=alternative, **{factor: levels}).planned.combinations) == 1
+    assert len(design(alternative=alternative, **{factor: levels}).plan.combinations) == 1
 
 
 def test_propagation_taken_from_an_alternative_is_another_combination() -> None:

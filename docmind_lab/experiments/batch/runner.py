@@ -27,7 +27,7 @@ Progress = Callable[[int, int], None]
 """Called with (runs done, all runs)."""
 
 
-class Named(Protocol):
+class AnyKindOfCell(Protocol):
     """A cell of any kind."""
 
     @property
@@ -43,7 +43,7 @@ class Result(Protocol):
         """What kept a run from going on; its worker cannot be used again then."""
 
 
-AnyCell = TypeVar("AnyCell", bound=Named)
+AnyCell = TypeVar("AnyCell", bound=AnyKindOfCell)
 AnyResult = TypeVar("AnyResult", bound=Result)
 
 
@@ -96,7 +96,7 @@ def compute_cells(
             done, _ = wait(queue.under_way, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
             if done:
                 done_at = time.monotonic()
-            yield from queue.taken(done)
+            yield from queue.results_of(done)
             if stop is not None and stop.is_set():
                 return
             if time.monotonic() - done_at > patience_s:
@@ -152,7 +152,7 @@ class _Queue(Generic[AnyCell, AnyResult]):
             future.set_exception(error)
         self.under_way[future] = cell
 
-    def taken(self, done: set[Future[AnyResult]]) -> Iterator[AnyResult]:
+    def results_of(self, done: set[Future[AnyResult]]) -> Iterator[AnyResult]:
         """What those that are done came to; the lost ones wait again, or come back with their error."""
         if any(isinstance(_error_of(future), BrokenExecutor) for future in done):
             # The pool is gone, and with it those of which nothing has been heard yet.
@@ -170,9 +170,9 @@ class _Queue(Generic[AnyCell, AnyResult]):
             if isinstance(error, BrokenExecutor):
                 self.must_replace = True
                 error = SimulationError(f"cell {cell.id} ended its worker: {error}")
-                yield from self._lost(cell, error, self.suspects)
+                yield from self._give_back(cell, error, self.suspects)
             elif isinstance(error, Exception):
-                yield from self._lost(cell, error, self.waiting)
+                yield from self._give_back(cell, error, self.waiting)
             else:
                 raise error
 
@@ -184,7 +184,7 @@ class _Queue(Generic[AnyCell, AnyResult]):
         self.under_way.clear()
         self.must_replace = True
         for cell in cells:
-            yield from self._lost(cell, SimulationStalled(f"cell {cell.id}: {reason}"), self.suspects)
+            yield from self._give_back(cell, SimulationStalled(f"cell {cell.id}: {reason}"), self.suspects)
 
     def _spare_the_others(self) -> None:
         """Have what is under way computed again: it goes with the pool that is replaced, and is not at fault."""
@@ -192,7 +192,7 @@ class _Queue(Generic[AnyCell, AnyResult]):
         self.waiting.extendleft(cell for future, cell in self.under_way.items() if not future.done())
         self.under_way = {future: cell for future, cell in self.under_way.items() if future.done()}
 
-    def _lost(self, cell: AnyCell, error: Exception, again: deque[AnyCell]) -> Iterator[AnyResult]:
+    def _give_back(self, cell: AnyCell, error: Exception, again: deque[AnyCell]) -> Iterator[AnyResult]:
         if cell.id in self.lost_before:
             yield self.computing.lost(cell.id, error)
         else:

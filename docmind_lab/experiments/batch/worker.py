@@ -24,10 +24,10 @@ def run_cell(cell: Cell, attempt: int = 1) -> CellResult:
     that take the same call for the same result, and would give back the error of the first.
     """
     with _one_at_a_time:
-        return _measured(cell)
+        return _measure_cell(cell)
 
 
-def _measured(cell: Cell) -> CellResult:
+def _measure_cell(cell: Cell) -> CellResult:
     system = _system(*cell.system.of_process)
     measured: list[MeasuredRun] = []
     begun_s = time.process_time()

@@ -73,7 +73,7 @@ def processes(count: int | None = None) -> Callable[[], Executor]:
     They are started afresh, not forked, and need no guard in the calling script. What a cell refers to may come from a
     notebook. Raises: ConfigurationError for a count below 1.
     """
-    number = _checked(count)
+    number = _process_count(count)
     return lambda: ProcessPoolExecutor(max_workers=number, timeout=None, **_worker_options())
 
 
@@ -86,7 +86,7 @@ def _worker_options() -> dict[str, Any]:
     return {"env": _ENVIRONMENT, "initializer": begin_worker, "initargs": (os.getpid(),)}
 
 
-def _checked(count: int | None) -> int:
+def _process_count(count: int | None) -> int:
     # Those that this process may use, which a container, an affinity or LOKY_MAX_CPU_COUNT can make fewer.
     number = cpu_count() if count is None else count
     if number < 1:
@@ -111,7 +111,7 @@ class Workers:
         borrowed: bool = False,
     ) -> None:
         self._make, self._keep_warm, self._borrowed = make, keep_warm, borrowed
-        self._executor = self._made()
+        self._executor = self._new_executor()
         self.window = _window(self._executor, workers=1) if window is None else window
 
     @classmethod
@@ -133,7 +133,7 @@ class Workers:
         with _naming_what_workers_need():
             return self._executor.submit(function, *args)
 
-    def _made(self) -> Executor:
+    def _new_executor(self) -> Executor:
         with _naming_what_workers_need():
             return self._make()
 
@@ -141,7 +141,7 @@ class Workers:
         """A new executor; the old one's processes end, and what they had under way is lost."""
         if not self._borrowed:
             self._end()
-            self._executor = self._made()
+            self._executor = self._new_executor()
 
     def _end(self) -> None:
         if isinstance(self._executor, ProcessPoolExecutor):
@@ -193,7 +193,7 @@ def kept_warm(count: int | None = None) -> Workers:
 
     count: of processes; None for one on each core. Raises: ConfigurationError for a count below 1.
     """
-    number = _checked(count)
+    number = _process_count(count)
     return Workers(
         lambda: get_reusable_executor(max_workers=number, timeout=_KEPT_WARM_S, **_worker_options()), keep_warm=True
     )

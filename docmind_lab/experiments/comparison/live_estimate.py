@@ -63,11 +63,11 @@ def request_estimate(orders: Sequence[RunOrder], system: Simulated, runs: int) -
         for order in orders:
             measured = built.measure(order, system.options, node_colour=system.node_colour)
             arm = (order.facts.alternative, order.facts.alternative_options)
-            arms.setdefault(arm, []).append(_sent(measured))
+            arms.setdefault(arm, []).append(_traffic_of(measured))
     return _estimate(list(arms.values()), runs)
 
 
-def _sent(measured: MeasuredRun) -> tuple[int, int]:
+def _traffic_of(measured: MeasuredRun) -> tuple[int, int]:
     """Model requests of a run, and their tokens as the simulated service counts them."""
     model = [call for call in measured.calls if call.kind == "llm"]
     requests = sum(call.seen_from == "client" and call.outcome != "refused" for call in model)

@@ -27,11 +27,11 @@ def of_own_graph(request: CompareRequest, settings: Settings, clock: ClockName) 
     others = request.names_system | {"retries": request.retries is not None}
     others |= {"router_injection": bool(request.router_injection)}
     _require_own_only(settings, clock, request.services, [name for name, is_given in others.items() if is_given])
-    own = _named(request.graph, request.inputs, request.deadline_key, request.services)
+    own = _graph_of_names(request.graph, request.inputs, request.deadline_key, request.services)
     return dataclasses.replace(request, workload=own.workload, documents=own.corpus)
 
 
-def _named(graph: Any, inputs: Inputs | None, deadline_key: str, services: Services) -> OwnGraph:
+def _graph_of_names(graph: Any, inputs: Inputs | None, deadline_key: str, services: Services) -> OwnGraph:
     if graph is None and inputs is None:
         raise ConfigurationError("services is for a graph of your own: name it, and its inputs (--graph and --inputs)")
     if graph is None or inputs is None:

@@ -41,7 +41,7 @@ def resolve(request: CompareRequest, settings: Settings) -> tuple[Comparison, Se
         if not recording.runs:
             raise RecordError(f"{recorded_in / RUNS} has no finished run; take the folder from a copy, or record again")
         return replayed, settings
-    return _measured(request, clock, settings), settings
+    return _new_comparison(request, clock, settings), settings
 
 
 def _clock_of(request: CompareRequest, settings: Settings) -> ClockName:
@@ -67,7 +67,7 @@ def default_side_by_side(settings: Settings, *, is_own: bool = False) -> int:
     return 1 if is_own or _is_live(settings) else SIDE_BY_SIDE
 
 
-def _measured(request: CompareRequest, clock: ClockName, settings: Settings) -> Comparison:
+def _new_comparison(request: CompareRequest, clock: ClockName, settings: Settings) -> Comparison:
     """A comparison that is measured: what is left open is as its workload has it on this clock."""
     kind, is_own = workload_kind(request.workload), request.is_of_own_graph
     documents = Documents(str(request.documents)) if is_own else documents_of(request.documents, request.questions)

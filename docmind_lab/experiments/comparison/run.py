@@ -330,11 +330,11 @@ def _runs(
     keep_in = None if folder is None else folder / CELLS
     if comparison.clock == "wall":
         begun = comparison_manifest(comparison, settings, complete=False)
-        with LiveStudy.opened(recording, begun, _run_ids(comparison), keep_in) as wire:
+        with LiveStudy.open(recording, begun, _run_ids(comparison), keep_in) as wire:
             with contextlib.closing(runs_on_the_wall_clock(comparison, settings, wire.taps, use)) as runs:
-                yield from ((run,) for run in wire.finished(runs))
-            said |= wire.said()
-            wire.close({"complete": not wire.reached} | said)
+                yield from ((run,) for run in wire.record(runs))
+            said |= wire.manifest_entries()
+            wire.close({"complete": not wire.cap_reached} | said)
         return
     virtual = runs_in_virtual_time(
         comparison, settings, workers=workers, keep_in=keep_in, replay=recording.replay, use=use

@@ -37,7 +37,7 @@ def runs_on_the_wall_clock(
     """
     with wall_laboratory(comparison, settings) as laboratory, tapped(*taps):
         is_ours = has_server_log(settings) and comparison.kind.has_server_log
-        yield from laboratory.measured(comparison.orders(has_server_log=is_ours), use)
+        yield from laboratory.measure_all(comparison.orders(has_server_log=is_ours), use)
 
 
 def has_server_log(settings: Settings) -> bool:
@@ -54,7 +54,7 @@ class WallLaboratory:
     pool: ThreadPoolExecutor
     is_warm: bool = False
 
-    def measured(self, orders: Sequence[RunOrder], use: MachineUse | None = None) -> Generator[MeasuredRun]:
+    def measure_all(self, orders: Sequence[RunOrder], use: MachineUse | None = None) -> Generator[MeasuredRun]:
         """The runs as they end, side by side; `use` counts from their begin. Raises: what a run raises."""
         if not self.is_warm:
             warm_up(orders[0], self.workload, self.log)
@@ -65,7 +65,7 @@ class WallLaboratory:
         if use is not None:
             use.runs_begin()
         try:
-            yield from _measured(orders, self.workload, self.log, self.pool)
+            yield from _measure_all(orders, self.workload, self.log, self.pool)
         finally:
             gc.unfreeze()
 
@@ -128,7 +128,7 @@ def warm_up(order: RunOrder, workload: Workload, log: LogClient) -> None:
             pool.submit(measure, RunOrder(facts, alternative, order.question), workload, log)
 
 
-def _measured(
+def _measure_all(
     orders: Sequence[RunOrder], workload: Workload, log: LogClient, pool: ThreadPoolExecutor
 ) -> Iterator[MeasuredRun]:
     """The runs as they end. Raises what a run raises.

@@ -59,7 +59,7 @@ class RetryFacts:
 
 
 @dataclass(frozen=True)
-class Trickled:
+class TrickledCall:
     """A call whose body came in pieces: its timeout, and how long it went on. Seconds."""
 
     run_id: str
@@ -88,7 +88,7 @@ class NodeFacts:
     code_s: float
     retries: RetryFacts | None
     worst_case: WorstCase | None
-    trickled: Trickled | None
+    trickled: TrickledCall | None
     has_key: bool | None
 
 
@@ -153,7 +153,7 @@ def worst_case_of(bench: TrialBench, like: Scene, node: str, fault: str) -> Wors
     return WorstCase(measured.run.run_id, bench.command(trial), len(requests), timed_out_s, took_s)
 
 
-def trickled_of(bench: TrialBench, like: Scene, node: str, timeout_s: float) -> Trickled | None:
+def trickled_of(bench: TrialBench, like: Scene, node: str, timeout_s: float) -> TrickledCall | None:
     """A call that went on past its client's timeout because its body came in pieces; None if it was cut."""
     gap_s = min(timeout_s / 2, SLOWEST_GAP_S)
     fault = f"trickle={gap_s!r}:{node}"
@@ -167,4 +167,6 @@ def trickled_of(bench: TrialBench, like: Scene, node: str, timeout_s: float) -> 
     if not held:
         return None
     longest = max(held, key=lambda call: call.latency_s)
-    return Trickled(measured.run.run_id, bench.command(trial), longest.call_id, longest.timeout_s, longest.latency_s)
+    return TrickledCall(
+        measured.run.run_id, bench.command(trial), longest.call_id, longest.timeout_s, longest.latency_s
+    )

@@ -1,7 +1,7 @@
 """An alternative that is looked on at: what nodes were given, when they were at work, when the loop stood still.
 
-seen = Seen()
-order = dataclasses.replace(order, alternative=Observed(order.alternative, seen))
+seen = Observation()
+order = dataclasses.replace(order, alternative=ObservedAlternative(order.alternative, seen))
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Visit:
 
 
 @dataclass
-class Seen:
+class Observation:
     """What was seen of one run. deadline_key: what is looked for in the inputs of nodes.
 
     blocked: (from, to) while the event loop stood still, in seconds since the run's start. tick_s: how long at least
@@ -58,7 +58,7 @@ class _NodeVisits(BaseCallbackHandler):
     ignore_chat_model = True
     ignore_retriever = True
 
-    def __init__(self, seen: Seen, since: Callable[[], float]) -> None:
+    def __init__(self, seen: Observation, since: Callable[[], float]) -> None:
         super().__init__()
         self.tree = RunTree()
         self._seen, self._since = seen, since
@@ -100,10 +100,10 @@ class _NodeVisits(BaseCallbackHandler):
             visit.ended_at_s, visit.error_type = self._since(), error_type
 
 
-class Observed:
+class ObservedAlternative:
     """The alternative, doing what it does; everything else is asked of it itself."""
 
-    def __init__(self, inner: Alternative, seen: Seen) -> None:
+    def __init__(self, inner: Alternative, seen: Observation) -> None:
         self._inner, self._seen = inner, seen
 
     def __getattr__(self, name: str) -> Any:

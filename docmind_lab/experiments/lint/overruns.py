@@ -120,7 +120,7 @@ def overrun_of(
             cause = "per_read" if trial.alternative.endswith(":per_read") else "call"
         else:
             cause = "retries" if has_failed else "code"
-    eaten = _eaten(calls, node, late, after_failure=cause == "retries")
+    eaten = _longest_call(calls, node, late, after_failure=cause == "retries")
     return Overrun(
         trial=trial,
         run_id=run.run_id,
@@ -136,7 +136,7 @@ def overrun_of(
     )
 
 
-def _eaten(calls: Iterable[CallRecord], node: str, late: TimeSpan, *, after_failure: bool) -> CallRecord | None:
+def _longest_call(calls: Iterable[CallRecord], node: str, late: TimeSpan, *, after_failure: bool) -> CallRecord | None:
     """The call of the node that was under way for most of that time, requests before the tools that send them."""
     of_node = [call for call in calls if call.role == node]
     if after_failure:

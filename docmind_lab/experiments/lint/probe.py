@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from docmind_lab.analysis.tables import CallRecord
 from docmind_lab.experiments.lint.observation import (
-    Observed,
-    Seen,
+    Observation,
+    ObservedAlternative,
     TimeSpan,
     Visit,
     length_of,
@@ -44,7 +44,7 @@ class Scene:
 
     trial: Trial
     measured: MeasuredRun
-    seen: Seen
+    seen: Observation
 
     @property
     def failed(self) -> str:
@@ -131,5 +131,5 @@ def sent_in(requests: Iterable[CallRecord], visit: Visit) -> list[CallRecord]:
 def look(bench: TrialBench, alternative: str, question_id: str, *, fault: str = "none", key: str = "") -> Scene:
     """The scene of a run with an ample budget. key: that of the deadline, looked for in the inputs of nodes."""
     trial = Trial(alternative, AMPLE_S, question_id, fault)
-    seen = Seen(key, tick_s=_TICK_S if fault == "none" else _TICK_OF_RETRIES_S)
-    return Scene(trial, bench.measure(trial, seen_by=lambda inner: Observed(inner, seen)), seen)
+    seen = Observation(key, tick_s=_TICK_S if fault == "none" else _TICK_OF_RETRIES_S)
+    return Scene(trial, bench.measure(trial, seen_by=lambda inner: ObservedAlternative(inner, seen)), seen)

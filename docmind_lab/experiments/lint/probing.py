@@ -33,7 +33,7 @@ _DIGITS = 6
 
 
 @dataclass
-class Probed:
+class GraphProbe:
     """What is known of a graph before any deadline.
 
     scenes: undisturbed, by input and alternative. told: with the deadline handed to the graph, by input, where its key
@@ -58,12 +58,12 @@ class Probed:
         return [scene for scene in self.of_input((asking or visiting)[0].trial.question_id) if scene.outermost(node)]
 
 
-def probe(bench: TrialBench, decision_timeout_s: float, slack_s: float, key: str) -> Probed:
+def probe(bench: TrialBench, decision_timeout_s: float, slack_s: float, key: str) -> GraphProbe:
     """What is known of the graph. key: of its deadline; empty where none is asked for.
 
     Raises: GraphError for a graph that fails without any deadline, sync and async.
     """
-    probed = Probed()
+    probed = GraphProbe()
     for question in bench.questions():
         for alternative in (UNTIMED, UNTIMED_ASYNC):
             scene = look(bench, alternative, question.id)
@@ -86,7 +86,7 @@ def probe(bench: TrialBench, decision_timeout_s: float, slack_s: float, key: str
 
 
 def _facts(
-    bench: TrialBench, probed: Probed, node: str, decision_timeout_s: float, slack_s: float, key: str
+    bench: TrialBench, probed: GraphProbe, node: str, decision_timeout_s: float, slack_s: float, key: str
 ) -> NodeFacts:
     """The facts of a node; its runs under a deadline go to `probed.trials`."""
     scenes = probed.home(node)
@@ -135,7 +135,7 @@ def _colour(under_loop: list[Scene], node: str) -> str:
     )
 
 
-def _cut(probed: Probed, scene: Scene, node: str, slack_s: float) -> None:
+def _cut(probed: GraphProbe, scene: Scene, node: str, slack_s: float) -> None:
     """Put the deadline into the node's stretches, if what is then left of one is longer than the slack."""
     for stretch in scene.stretches(node):
         if length_of(stretch) * (1 - _CUT_AFTER) > slack_s:

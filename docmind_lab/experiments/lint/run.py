@@ -14,7 +14,7 @@ from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.lint.findings import Evidence, Findings, of_facts, of_overruns
 from docmind_lab.experiments.lint.overruns import Overrun, overrun_of
 from docmind_lab.experiments.lint.probe import UNTIMED
-from docmind_lab.experiments.lint.probing import Probed, probe
+from docmind_lab.experiments.lint.probing import GraphProbe, probe
 from docmind_lab.experiments.lint.report import LintReport, Verdict, verdict_of
 from docmind_lab.experiments.lint.trials import Trial, TrialBench
 from docmind_lab.workloads.own import Inputs
@@ -57,7 +57,7 @@ def lint_graph(
         graph if isinstance(graph, str) else made, inputs, deadline_key=deadline_key, profile=profile, seed=seed
     )
     try:
-        colours = {name: one.node_colour for name, one in zip(names, bench.parsed(alternatives), strict=True)}
+        colours = {name: one.node_colour for name, one in zip(names, bench.parse(alternatives), strict=True)}
         wanted_key = deadline_key if deadline_key != DEADLINE_KEY or deadline_key in input_keys(made) else ""
         probed = probe(bench, decision_timeout_s, slack_s, wanted_key)
         findings = Findings()
@@ -82,7 +82,7 @@ def _all_that_enforce() -> str:
     return ",".join(names)
 
 
-def _of_probe(bench: TrialBench, findings: Findings, probed: Probed, colours: Mapping[str, str]) -> None:
+def _of_probe(bench: TrialBench, findings: Findings, probed: GraphProbe, colours: Mapping[str, str]) -> None:
     for alternative, scene in probed.cannot.items():
         colour = "sync" if alternative == UNTIMED else "async"
         failed = [visit for visit in scene.outermost() if visit.error_type == scene.failed]
@@ -100,7 +100,7 @@ def _of_probe(bench: TrialBench, findings: Findings, probed: Probed, colours: Ma
 
 def _judge(
     bench: TrialBench,
-    probed: Probed,
+    probed: GraphProbe,
     colours: Mapping[str, str],
     slack_s: float,
     progress: Progress | None,

@@ -56,7 +56,7 @@ class TrialBench:
         self._system = SimulatedSystem(self._settings, kind=self._own.workload, corpus=self._own.corpus)
         self._done: dict[Trial, MeasuredRun] = {}
 
-    def parsed(self, alternatives: str) -> tuple[Alternative, ...]:
+    def parse(self, alternatives: str) -> tuple[Alternative, ...]:
         """The alternatives of that text. Raises: ConfigurationError for one that a foreign graph cannot have."""
         found = parse_alternatives(alternatives, budgeted_retries=self._settings.agents.max_retries)
         require_whole_budget(found)
@@ -110,7 +110,7 @@ class TrialBench:
             decision_timeout_s=trial.decision_timeout_s,
             runs=self._own.questions,
             seed=self.seed,
-            alternatives=self.parsed(trial.alternative),
+            alternatives=self.parse(trial.alternative),
             profile=LatencyProfile.named(self.profile),
             faults=() if trial.fault == "none" else (Fault.parse(trial.fault),),
             workload=self._own.workload,

@@ -16,7 +16,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.documents import LibraryPlace
 from docmind_lab.experiments.batch import Simulated
 from docmind_lab.experiments.comparison.wall import warm_up
-from docmind_lab.experiments.load.crowd import Attended, run_crowd, run_crowd_on_the_wall
+from docmind_lab.experiments.load.crowd import QueryResult, run_crowd, run_crowd_on_the_wall
 from docmind_lab.experiments.load.design import LoadPoint
 from docmind_lab.experiments.load.tables import QueryRows, frames_of, rows_of_query
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
@@ -70,7 +70,7 @@ def run_load_cell(cell: LoadCell, attempt: int = 1) -> LoadCellResult:
     """
     point, simulated = cell.point, cell.system
 
-    def rows(attended: Attended) -> QueryRows:
+    def rows(attended: QueryResult) -> QueryRows:
         return rows_of_query(
             attended,
             arrivals=point.arrivals.kind,
@@ -90,7 +90,7 @@ def run_load_cell(cell: LoadCell, attempt: int = 1) -> LoadCellResult:
     return LoadCellResult(point.id, queries, servings, cpu_s)
 
 
-def _in_virtual_time(cell: LoadCell, rows: Callable[[Attended], QueryRows]) -> tuple[tuple[QueryRows, ...], float]:
+def _in_virtual_time(cell: LoadCell, rows: Callable[[QueryResult], QueryRows]) -> tuple[tuple[QueryRows, ...], float]:
     simulated = cell.system
     system = _system(simulated.corpus, simulated.settings, simulated.client_retries)
     door = system.door(simulated.options)
@@ -99,7 +99,7 @@ def _in_virtual_time(cell: LoadCell, rows: Callable[[Attended], QueryRows]) -> t
     return kept, time.process_time() - begun_s
 
 
-def _over_sockets(cell: LoadCell, rows: Callable[[Attended], QueryRows]) -> tuple[tuple[QueryRows, ...], float]:
+def _over_sockets(cell: LoadCell, rows: Callable[[QueryResult], QueryRows]) -> tuple[tuple[QueryRows, ...], float]:
     """The crowd at services of its own, all of them gone afterwards.
 
     The services go first: what still runs then fails at once. A connection closed under a thread that reads from it

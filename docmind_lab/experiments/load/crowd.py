@@ -56,7 +56,7 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Attended:
+class QueryResult:
     """A query and what came of it.
 
     number: its place in the crowd. started_at_s: when a caller took it, seconds since the begin of the crowd; its
@@ -81,7 +81,7 @@ def run_crowd(
     workload: Workload,
     door: VirtualDoor,
     *,
-    keep: Callable[[Attended], Kept],
+    keep: Callable[[QueryResult], Kept],
     callers: int | None = None,
 ) -> tuple[Kept, ...]:
     """What `keep` makes of each query, in the order of the queries.
@@ -112,7 +112,7 @@ def run_crowd_on_the_wall(
     workload: Workload,
     log: RequestLog,
     *,
-    keep: Callable[[Attended], Kept],
+    keep: Callable[[QueryResult], Kept],
     end_services: Callable[[], None],
     callers: int | None = None,
 ) -> tuple[Kept, ...]:
@@ -178,7 +178,7 @@ class _Crowd(Generic[Kept]):
     """The queries of one clock while they are under way."""
 
     def __init__(
-        self, workload: Workload, log: RequestLog, keep: Callable[[Attended], Kept], callers: int | None
+        self, workload: Workload, log: RequestLog, keep: Callable[[QueryResult], Kept], callers: int | None
     ) -> None:
         self._workload, self._log, self._keep = workload, log, keep
         self._limit = callers
@@ -227,7 +227,9 @@ class _Crowd(Generic[Kept]):
             finally:
                 if callers is not None:
                     callers.free(number)
-            self.kept[number] = self._keep(Attended(query, number, measured.started_at_s - began_at, measured, late_s))
+            self.kept[number] = self._keep(
+                QueryResult(query, number, measured.started_at_s - began_at, measured, late_s)
+            )
         except Exception as error:  # noqa: BLE001 - raised again by the thread that waits for all
             self.failures.append(error)
         self._collect_garbage()

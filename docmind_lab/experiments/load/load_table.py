@@ -26,7 +26,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.load.arrivals import Arrivals, Constant, Poisson, Trace
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.experiments.sweeps.factors import FIELDS, second_budget
-from docmind_lab.experiments.sweeps.study_files import explained
+from docmind_lab.experiments.sweeps.study_files import explain
 
 
 class LoadTable(BaseModel):
@@ -97,7 +97,7 @@ def load_options(table: Mapping[str, Any]) -> dict[str, Any]:
         # As JSON types: a TOML array is a list, and a whole number may stand for a float.
         return LoadTable.model_validate({name: _tuples(value) for name, value in table.items()}).options()
     except ValidationError as error:
-        raise ConfigurationError(explained(error, LoadTable, "load")) from error
+        raise ConfigurationError(explain(error, LoadTable, "load")) from error
 
 
 def _tuples(value: Any) -> Any:

@@ -89,10 +89,10 @@ def replicate_measures(
         }
         for key, asked in armed.groupby(list(_CROWD), observed=True, sort=True)
     ]
-    return _typed(pd.DataFrame(rows), armed["arm"].cat.categories)
+    return _with_types(pd.DataFrame(rows), armed["arm"].cat.categories)
 
 
-def _typed(frame: pd.DataFrame, arms: pd.Index[Any]) -> pd.DataFrame:
+def _with_types(frame: pd.DataFrame, arms: pd.Index[Any]) -> pd.DataFrame:
     arm = pd.Categorical(frame["arm"], categories=arms, ordered=True)
     return frame.assign(arm=arm, alternative=frame["alternative"].astype("str")).astype(dict.fromkeys(_LIMITS, "Int64"))
 
@@ -134,7 +134,7 @@ def load_summary(replicates: pd.DataFrame) -> pd.DataFrame:
                 "late_max_s": float(group["late_max_s"].max()),
             }
         )
-    return _typed(pd.DataFrame(rows), replicates["arm"].cat.categories)
+    return _with_types(pd.DataFrame(rows), replicates["arm"].cat.categories)
 
 
 def goodput_differences(replicates: pd.DataFrame, reference: str) -> pd.DataFrame:

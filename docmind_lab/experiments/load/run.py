@@ -142,7 +142,7 @@ def run_load_design(
     use = MachineUse()
     try:
         with _crew(design, workers) as crew:
-            for result in _computed(cells, crew, stop):
+            for result in _compute(cells, crew, stop):
                 done.append(result)
                 use.add_workers(result.cpu_s)
                 if progress is not None:
@@ -175,7 +175,7 @@ def _cells(design: LoadDesign, settings: Settings) -> Iterator[LoadCell]:
         yield LoadCell(point, system, design.callers, design.clock)
 
 
-def _computed(cells: Sequence[LoadCell], crew: Workers, stop: threading.Event | None) -> Iterator[LoadCellResult]:
+def _compute(cells: Sequence[LoadCell], crew: Workers, stop: threading.Event | None) -> Iterator[LoadCellResult]:
     """The cells' tables in the order they are done. Raises: what kept a crowd from being done, twice."""
     if stop is not None and stop.is_set():
         return

@@ -121,13 +121,13 @@ class LoadStudy:
         )
 
     def __repr__(self) -> str:
-        return "\n".join(filter(None, [self.title, self._shown().to_string(index=False), self.lateness]))
+        return "\n".join(filter(None, [self.title, self._display_table().to_string(index=False), self.lateness]))
 
     def _repr_html_(self) -> str:
         late = f"<p>{escape(self.lateness)}</p>" if self.lateness else ""
-        return f"<p><b>{escape(self.title)}</b></p>{self._shown().to_html(index=False, border=0)}{late}"
+        return f"<p><b>{escape(self.title)}</b></p>{self._display_table().to_html(index=False, border=0)}{late}"
 
-    def _shown(self) -> pd.DataFrame:
+    def _display_table(self) -> pd.DataFrame:
         table = self.summary()
         bounds = zip(table["goodput_low_per_s"], table["goodput_high_per_s"], strict=True)
         replicates = table["replicates"].tolist()

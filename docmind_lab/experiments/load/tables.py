@@ -19,7 +19,7 @@ import pandas as pd
 
 from docmind_lab.analysis.tables import NAN, CallRecord, RunRecord, to_frame, typed
 from docmind_lab.core.errors import RecordError
-from docmind_lab.experiments.load.crowd import Attended
+from docmind_lab.experiments.load.crowd import QueryResult
 
 # Instants that were added up in two ways differ in their last digits only.
 _SAME_INSTANT_S = 1e-6
@@ -95,7 +95,7 @@ class QueryRows:
     servings: tuple[ServingRecord, ...]
 
 
-def rows_of_query(attended: Attended, **same: Any) -> QueryRows:
+def rows_of_query(attended: QueryResult, **same: Any) -> QueryRows:
     """The rows of a query. same: the columns of `LoadColumns` that were fixed before it arrived."""
     run = attended.measured.run
     response_s = attended.waited_for_caller_s + run.returned_at_s
@@ -142,7 +142,7 @@ def frames_of(rows: Sequence[QueryRows]) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def joined_queries(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """Frames of `queries` below each other, ordered by run, dtypes kept."""
-    frame = _joined(frames)
+    frame = _concatenate(frames)
     if "late_s" not in frame:  # written before there were loads on the wall clock
         frame = frame.assign(late_s=0.0)
     own = [field.name for field in fields(LoadColumns)]
@@ -154,10 +154,10 @@ def joined_queries(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
 
 def joined_servings(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """Frames of `servings` below each other, ordered by run, dtypes kept."""
-    return _joined(frames).astype(dict(_SERVING_DTYPES))
+    return _concatenate(frames).astype(dict(_SERVING_DTYPES))
 
 
-def _joined(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
+def _concatenate(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     # Levels differ from cell to cell; as plain text they are united when the dtypes are set anew.
     plain = [frame.astype(dict.fromkeys(frame.select_dtypes("category"), "str")) for frame in frames]
     return pd.concat(plain, ignore_index=True).sort_values("run_id", kind="stable", ignore_index=True)

@@ -72,8 +72,8 @@ def measure(order: RunOrder, workload: Workload, log: RequestLog, clock: Clock =
     recorder = Recorder(facts.run_id, facts.seed, deadline, clock)
     horizon_at = recorder.started_at + facts.horizon_s
     try:
-        outcome = _answered(order, workload, recorder, deadline, horizon_at)
-        rows, quiet = _observed(recorder, log, horizon_at)
+        outcome = _answer_by(order, workload, recorder, deadline, horizon_at)
+        rows, quiet = _server_rows(recorder, log, horizon_at)
         snapshot = recorder.snapshot()
         # On a busy machine the last of it may have come after the horizon, before anybody looked.
         quiet = quiet and snapshot.last_at <= horizon_at and all((row.ended_at or 0.0) <= horizon_at for row in rows)
@@ -103,7 +103,7 @@ def _meter(order: RunOrder) -> Meter:
     return Meter(order.facts.budget, is_enforced=order.alternative.propagates)
 
 
-def _answered(
+def _answer_by(
     order: RunOrder, workload: Workload, recorder: Recorder, deadline: Deadline, horizon_at: float
 ) -> Outcome:
     """What the caller got by the horizon; `unfinished` if nothing."""
@@ -131,7 +131,7 @@ def _answered(
     return Outcome("unfinished", stop_reason="horizon")
 
 
-def _observed(recorder: Recorder, log: RequestLog, horizon_at: float) -> tuple[list[RequestRow], bool]:
+def _server_rows(recorder: Recorder, log: RequestLog, horizon_at: float) -> tuple[list[RequestRow], bool]:
     """The service's rows, and whether both sides were quiet before the horizon."""
     clock = recorder.clock
     arrival_limit_at = None

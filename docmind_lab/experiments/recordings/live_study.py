@@ -90,7 +90,7 @@ class LiveStudy:
 
     @classmethod
     @contextlib.contextmanager
-    def opened(
+    def open(
         cls, kept: RecordingOptions, manifest: Mapping[str, Any], run_ids: Iterable[str], cells: Path | None
     ) -> Iterator[LiveStudy]:
         """The wire of a study. manifest: of it. cells: a folder for its finished runs."""
@@ -99,7 +99,7 @@ class LiveStudy:
                 CapMeter(kept.caps) if kept.caps.are_set else None, store=None if cells is None else CellStore(cells)
             )
             if kept.record is not None:
-                writer = RecordingWriter.begun(kept.record, manifest, frozenset(run_ids), kept.with_text)
+                writer = RecordingWriter.begin(kept.record, manifest, frozenset(run_ids), kept.with_text)
                 wire.writer = stack.enter_context(writer)
             yield wire
 
@@ -110,7 +110,7 @@ class LiveStudy:
         taps: list[Tap] = [] if self.meter is None else [self.meter]
         return tuple(taps) if self.writer is None else (*taps, self.writer.tape)
 
-    def finished(self, runs: Iterable[MeasuredRun]) -> Generator[MeasuredRun]:
+    def record(self, runs: Iterable[MeasuredRun]) -> Generator[MeasuredRun]:
         """The runs that came to an end of their own, recorded and stored before they are handed on."""
         for measured in runs:
             if self.meter is not None and measured.run.run_id in self.meter.cut:
@@ -122,11 +122,11 @@ class LiveStudy:
             yield measured
 
     @property
-    def reached(self) -> str:
+    def cap_reached(self) -> str:
         """The cap that ended the study; empty if none did."""
         return "" if self.meter is None else self.meter.reached
 
-    def said(self) -> dict[str, Any]:
+    def manifest_entries(self) -> dict[str, Any]:
         """What a manifest says of what was sent; nothing without caps."""
         if self.meter is None:
             return {}

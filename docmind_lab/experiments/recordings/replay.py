@@ -8,7 +8,7 @@ another alternative went further, is looked for in the other runs of its questio
 calls of its role took. A call that its client cut goes on past the cut, for a time that is drawn too. What is said is
 the recorded text if there is one for the very same request, else the scripted model's.
 
-What a server did is not replayed but simulated: searches and replies are the simulated services' own, retimed.
+What a server did is not replayed but simulated: searches and replies are the simulated services' own, with_timing.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ReplayOptions(ServiceOptions):
 
     def replaying(self, door: VirtualDoor, facts: RunFacts) -> VirtualDoor:
         """The door for one run: the same services, with the times of the recording."""
-        recording = opened(self.folder)
+        recording = open_recording(self.folder)
         llm = door.llm
         if isinstance(llm, OpenAIService):
             # A model of another name, on another machine, is answered for here.
@@ -63,14 +63,14 @@ class ReplayOptions(ServiceOptions):
         return (llm, "llm"), (vectors, "retrieval")
 
 
-def opened(folder: str) -> Recording:
+def open_recording(folder: str) -> Recording:
     """The recording in a folder, read once in a process as long as it does not change."""
     file = Path(folder) / RUNS
-    return _opened(folder, file.stat().st_mtime_ns if file.exists() else 0)
+    return _read_recording(folder, file.stat().st_mtime_ns if file.exists() else 0)
 
 
 @functools.lru_cache(maxsize=2)
-def _opened(folder: str, changed_at_ns: int) -> Recording:
+def _read_recording(folder: str, changed_at_ns: int) -> Recording:
     return Recording.load(folder)
 
 
@@ -84,7 +84,7 @@ def run_key(facts: RunFacts) -> RunKey:
 
 
 @dataclass(frozen=True)
-class Found:
+class RecordedMatch:
     """A recorded call, and the run that it is from."""
 
     run: RecordedRun
@@ -96,7 +96,7 @@ class Found:
         return self.call.end == "cut"
 
 
-def find(recording: Recording, run: RunKey, call: tuple[str, int]) -> Found | None:
+def find(recording: Recording, run: RunKey, call: tuple[str, int]) -> RecordedMatch | None:
     """The call in the run's own recording, else in another run of its question; None if nobody made it.
 
     Of other runs one that saw the call end by itself is preferred to one that cut it.
@@ -108,13 +108,13 @@ def find(recording: Recording, run: RunKey, call: tuple[str, int]) -> Found | No
     """
     own = recording.run_of(*run)
     if own is not None and (recorded := own.call(*call)) is not None:
-        return Found(own, recorded)
+        return RecordedMatch(own, recorded)
     others = [(other, other.call(*call)) for other in recording.others_of(run[2], run[3])]
-    there = [Found(other, recorded) for other, recorded in others if recorded is not None]
+    there = [RecordedMatch(other, recorded) for other, recorded in others if recorded is not None]
     return min(there, key=lambda found: found.was_cut, default=None)
 
 
-def drawn_wait_s(recording: Recording, found: Found | None, kind: str, key: DrawKey) -> float | None:
+def drawn_wait_s(recording: Recording, found: RecordedMatch | None, kind: str, key: DrawKey) -> float | None:
     """How long a call takes whose length was not recorded.
 
     Args:
@@ -159,18 +159,18 @@ class ReplayedService:
             if wait_s is None:
                 return plan
             began_s = 0.0 if found is None else self._timing(found).first_byte_s
-            return retimed(plan, Timing(max(began_s, wait_s), wait_s))
+            return with_timing(plan, Timing(max(began_s, wait_s), wait_s))
         timing = self._timing(found)
         if found.call.end == "error":
-            return self._failed(plan, found.call, timing)
+            return self._failure_plan(plan, found.call, timing)
         if found.call.body is not None and found.call.digest == request_digest(request.body):
-            return self._said(plan, found.call, timing)
-        return retimed(plan, timing)
+            return self._recorded_reply_plan(plan, found.call, timing)
+        return with_timing(plan, timing)
 
-    def _timing(self, found: Found) -> Timing:
+    def _timing(self, found: RecordedMatch) -> Timing:
         return self.recording.timings.of_call[found.run.key, found.call.key]
 
-    def _failed(self, plan: Plan, call: RecordedCall, timing: Timing) -> Plan:
+    def _failure_plan(self, plan: Plan, call: RecordedCall, timing: Timing) -> Plan:
         if call.status is None or call.status < 400:
             return replace(plan, steps=(Wait(timing.wait_s), Disconnect()), output_tokens=0)
         steps: tuple[Step, ...]
@@ -182,14 +182,14 @@ class ReplayedService:
             steps = json_reply(call.status, {"error": error}, call.retry_after)
         return replace(plan, steps=(Wait(timing.wait_s), *steps), output_tokens=0)
 
-    def _said(self, plan: Plan, call: RecordedCall, timing: Timing) -> Plan:
+    def _recorded_reply_plan(self, plan: Plan, call: RecordedCall, timing: Timing) -> Plan:
         headers, chunk = _with_body(200, call)
         tokens = call.output_tokens or 0
         steps = (Wait(timing.first_byte_s, tokens), headers, Wait(timing.wait_s - timing.first_byte_s), chunk)
         return replace(plan, steps=steps, input_tokens=call.input_tokens or 0, output_tokens=tokens)
 
 
-def retimed(plan: Plan, timing: Timing) -> Plan:
+def with_timing(plan: Plan, timing: Timing) -> Plan:
     """The plan with its first byte and its end at other times, its waits stretched in proportion."""
     at = next((place for place, step in enumerate(plan.steps) if isinstance(step, Headers)), len(plan.steps))
     before = _lasting(plan.steps[:at], timing.first_byte_s)

@@ -1,6 +1,6 @@
 """A recording that is being made: the tap on the seam, and the file that grows with each finished run.
 
-    with RecordingWriter.begun("recordings/monday", manifest, run_ids) as writer, tapped(writer.tape):
+    with RecordingWriter.begin("recordings/monday", manifest, run_ids) as writer, tapped(writer.tape):
         writer.add(measured)                    # one line, in the file before this returns
 
 A line is one write to the system, so a process that is killed loses no run that was added.
@@ -66,7 +66,7 @@ class Tape:
         with self._lock:
             self._seen.setdefault(call.run_id, {})[call.call_id, attempt.number] = said
 
-    def taken(self, run_id: str) -> dict[tuple[str, int], dict[str, Any]]:
+    def pop(self, run_id: str) -> dict[tuple[str, int], dict[str, Any]]:
         """What was noted of a run, and no longer kept."""
         with self._lock:
             return self._seen.pop(run_id, {})
@@ -82,7 +82,7 @@ class RecordingWriter:
     _file: BinaryIO = field(init=False, repr=False)
 
     @classmethod
-    def begun(
+    def begin(
         cls,
         folder: str | os.PathLike[str],
         manifest: Mapping[str, Any],
@@ -105,7 +105,7 @@ class RecordingWriter:
 
     def add(self, measured: MeasuredRun) -> None:
         """Write a run that is over."""
-        run = recorded(measured, self.tape.taken(measured.run.run_id))
+        run = recorded_run(measured, self.tape.pop(measured.run.run_id))
         self._file.write(run.to_json().encode() + b"\n")
 
     def complete(self, manifest: Mapping[str, Any]) -> None:
@@ -128,7 +128,7 @@ def require_no_recording(folder: str | os.PathLike[str]) -> Path:
     return place
 
 
-def recorded(measured: MeasuredRun, seen: Mapping[tuple[str, int], Mapping[str, Any]]) -> RecordedRun:
+def recorded_run(measured: MeasuredRun, seen: Mapping[tuple[str, int], Mapping[str, Any]]) -> RecordedRun:
     """The run as a recording holds it. seen: what the tape noted of its attempts."""
     run = measured.run
     calls = [
@@ -145,13 +145,13 @@ def recorded(measured: MeasuredRun, seen: Mapping[tuple[str, int], Mapping[str, 
         horizon_s=run.horizon_s,
         deadline_propagation=run.deadline_propagation,
         outcome=run.outcome,
-        returned_at_s=_known(run.returned_at_s),
+        returned_at_s=_number(run.returned_at_s),
         calls=tuple(calls),
     )
 
 
 def _call(row: CallRecord, horizon_s: float, said: Mapping[str, Any]) -> RecordedCall:
-    ended_at_s = _known(row.ended_at_s)
+    ended_at_s = _number(row.ended_at_s)
     # What a tool does by itself passes no network, so nobody taped how it ended.
     noted = {"end": _ENDS.get(row.outcome, "cut"), **said}
     if ended_at_s is None:
@@ -164,9 +164,9 @@ def _call(row: CallRecord, horizon_s: float, said: Mapping[str, Any]) -> Recorde
         step=row.step,
         attempt=row.attempt,
         started_at_s=row.started_at_s,
-        first_byte_at_s=_known(row.first_byte_at_s),
+        first_byte_at_s=_number(row.first_byte_at_s),
         ended_at_s=horizon_s if ended_at_s is None else ended_at_s,
-        queue_wait_s=_known(row.queue_wait_s),
+        queue_wait_s=_number(row.queue_wait_s),
         error_type=row.error_type,
         input_tokens=_whole(row.input_tokens),
         output_tokens=_whole(row.output_tokens),
@@ -174,7 +174,7 @@ def _call(row: CallRecord, horizon_s: float, said: Mapping[str, Any]) -> Recorde
     )
 
 
-def _known(value: float) -> float | None:
+def _number(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 

@@ -40,7 +40,7 @@ def benches_of(design: StudyDesign, settings: Settings) -> list[SweepBench]:
     if replay is not None:
         settings = off_endpoints(settings)
     grouped: dict[tuple[str, Simulated], list[tuple[Comparison, int, RunOrder]]] = {}
-    for number, combination in enumerate(design.planned.combinations):
+    for number, combination in enumerate(design.plan.combinations):
         comparison = combination.comparison
         own = settings.replaced(agents={"enable_router_injection": comparison.router_injection})
         check_settings(comparison, own)

@@ -38,9 +38,9 @@ from docmind_lab.experiments.comparison.documents import Documents, documents_of
 from docmind_lab.experiments.comparison.resolve import default_side_by_side
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.experiments.sweeps.factors import FIELDS, Factors, alternatives_of, profile_of
-from docmind_lab.experiments.sweeps.planning import Planned, planned
-from docmind_lab.experiments.sweeps.replays import SETTLED_FACTORS, completed, recording_in
-from docmind_lab.experiments.sweeps.study_files import explained, read_study_file
+from docmind_lab.experiments.sweeps.planning import SweepPlan, plan_of
+from docmind_lab.experiments.sweeps.replays import SETTLED_FACTORS, complete_values, recording_in
+from docmind_lab.experiments.sweeps.study_files import explain, read_study_file
 
 MOST_RUNS = 1_000_000
 MOST_REPEATS = 10_000
@@ -80,17 +80,17 @@ class StudyDesign(BaseModel):
         Raises: ConfigurationError naming each field that does not fit, with what does.
         """
         try:
-            complete = completed(values, Settings()) if values.get("replay") is not None else dict(values)
+            complete = complete_values(values, Settings()) if values.get("replay") is not None else dict(values)
             design = cls.model_validate(complete)
         except ValidationError as error:
-            raise ConfigurationError(explained(error, cls)) from error
+            raise ConfigurationError(explain(error, cls)) from error
         at_most = design.factors.combinations * design.repeats
         if at_most > MOST_RUNS:
             raise ConfigurationError(
                 f"repeats: the study would have up to {at_most:,} runs, above {MOST_RUNS:,}: leave out levels, or "
                 "repeat less"
             )
-        _ = design.planned  # what cannot be run is said here, not when it is run
+        _ = design.plan  # what cannot be run is said here, not when it is run
         return design
 
     @classmethod
@@ -108,14 +108,14 @@ class StudyDesign(BaseModel):
         return documents_of(self.documents, self.questions or None)
 
     @functools.cached_property
-    def planned(self) -> Planned:
+    def plan(self) -> SweepPlan:
         """The combinations, and those that cannot be."""
-        return planned(self)
+        return plan_of(self)
 
     @property
     def total_runs(self) -> int:
         """Runs of all combinations together."""
-        return len(self.planned.combinations) * self.repeats
+        return len(self.plan.combinations) * self.repeats
 
     def to_dict(self) -> dict[str, Any]:
         """What determines the runs, as JSON; equal designs have equal ones."""
@@ -140,7 +140,7 @@ class StudyDesign(BaseModel):
     def __repr__(self) -> str:
         title = f"StudyDesign {self.name!r}, seed {self.seed}"
         try:
-            runs = f"{len(self.planned.combinations)} combinations × {self.repeats} repeats = {self.total_runs:,} runs"
+            runs = f"{len(self.plan.combinations)} combinations × {self.repeats} repeats = {self.total_runs:,} runs"
             named = [_label(item) for item in alternatives_of(self.factors)]
         except ConfigurationError as error:
             # A name that nothing has is found when the runs are planned, and to look at a design must not raise.

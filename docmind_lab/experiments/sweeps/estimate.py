@@ -149,7 +149,7 @@ def _pilot(cells: Sequence[Cell]) -> _Pilot:
     measured: list[MeasuredRun] = []
     seconds: list[tuple[RunOrder, float]] = []
     build_s: list[float] = []
-    for chosen in _chosen(cells):
+    for chosen in _choose(cells):
         _, system = chosen[0]
         if system.settings.llm.base_url is not None or system.settings.database.qdrant_url is not None:
             continue
@@ -161,10 +161,10 @@ def _pilot(cells: Sequence[Cell]) -> _Pilot:
         with contextlib.closing(built):
             build_s.append(time.process_time() - begun)
             # The first run of a process pays for what every later one finds imported.
-            _measured(built, *chosen[0])
+            _measure(built, *chosen[0])
             for order, its in chosen:
                 begun = time.process_time()
-                run = _measured(built, order, its)
+                run = _measure(built, order, its)
                 seconds.append((order, time.process_time() - begun))
                 measured.append(run)
     if not seconds:
@@ -172,7 +172,7 @@ def _pilot(cells: Sequence[Cell]) -> _Pilot:
     return _Pilot(tuple(seconds), sum(build_s) / len(build_s), _cell_bytes(measured), _cell_bytes([]))
 
 
-def _measured(built: SimulatedSystem, order: RunOrder, system: Simulated) -> MeasuredRun:
+def _measure(built: SimulatedSystem, order: RunOrder, system: Simulated) -> MeasuredRun:
     return portable(built.measure(order, system.options, node_colour=system.node_colour))
 
 
@@ -181,7 +181,7 @@ def _cell_bytes(measured: Sequence[MeasuredRun]) -> int:
         return CellStore(folder).write("pilot", measured).stat().st_size
 
 
-def _chosen(cells: Sequence[Cell]) -> list[Chosen]:
+def _choose(cells: Sequence[Cell]) -> list[Chosen]:
     """The pilot's runs, a list for each system that they need."""
     by_system: dict[tuple[str, str | LibraryPlace, Settings, int | None], list[Cell]] = {}
     for cell in cells:

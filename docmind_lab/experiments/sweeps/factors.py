@@ -55,21 +55,21 @@ def second_budget(
         raise ConfigurationError(message) from error
 
 
-def _listed(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
     """A single level as a list of one."""
     return value if isinstance(value, list | tuple) else [value]
 
 
 def _numbers(value: Any) -> Any:
     """Levels that are numbers; a truth value is none, though Python counts with it."""
-    levels = _listed(value)
+    levels = _as_list(value)
     if any(isinstance(level, bool) for level in levels):
         raise ValueError("a truth value is no number")
     return levels
 
 
 Level = TypeVar("Level")
-Levels = Annotated[tuple[Level, ...], BeforeValidator(_listed), Field(min_length=1)]
+Levels = Annotated[tuple[Level, ...], BeforeValidator(_as_list), Field(min_length=1)]
 Numbers = Annotated[tuple[Level, ...], BeforeValidator(_numbers), Field(min_length=1)]
 
 

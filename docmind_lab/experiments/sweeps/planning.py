@@ -81,14 +81,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Planned:
+class SweepPlan:
     """The combinations of a design. left_out: those that cannot be, each with its reason."""
 
     combinations: tuple[Combination, ...]
     left_out: tuple[str, ...]
 
 
-def planned(design: StudyDesign) -> Planned:
+def plan_of(design: StudyDesign) -> SweepPlan:
     """The combinations of the design, each once. Raises: ConfigurationError for a level that cannot be used."""
     found: dict[tuple[object, ...], Combination] = {}
     left_out: list[str] = []
@@ -100,7 +100,7 @@ def planned(design: StudyDesign) -> Planned:
             found.setdefault(combination.key, combination)
     if not found:
         raise ConfigurationError(f"factors: no combination can be run: {'; '.join(dict.fromkeys(left_out))}")
-    return Planned(tuple(found.values()), tuple(dict.fromkeys(left_out)))
+    return SweepPlan(tuple(found.values()), tuple(dict.fromkeys(left_out)))
 
 
 def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:

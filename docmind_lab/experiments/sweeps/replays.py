@@ -23,7 +23,7 @@ from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.replays import has_own_documents, replayed_comparison
 from docmind_lab.experiments.comparison.request import DEFAULT_WORKLOAD, CompareRequest
 from docmind_lab.experiments.recordings.recording import Recording
-from docmind_lab.experiments.recordings.replay import opened
+from docmind_lab.experiments.recordings.replay import open_recording
 from docmind_lab.experiments.sweeps.factors import FIELDS
 from docmind_lab.workloads.kinds import OWN_PREFIX, WORKLOADS
 
@@ -47,10 +47,10 @@ _DESIGN_KEYS: Final = {"documents": "corpus"}
 def recording_in(folder: str) -> Recording:
     """The recording in a folder. Raises: RecordError for a folder without one."""
     # As a worker finds it, wherever it was started.
-    return opened(str(Path(folder).resolve()))
+    return open_recording(str(Path(folder).resolve()))
 
 
-def completed(values: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+def complete_values(values: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
     """The values of a study's design with those that its recording has settled, or knows a default of.
 
     Raises: ConfigurationError naming a field that is settled and was given; RecordError for a folder without one.

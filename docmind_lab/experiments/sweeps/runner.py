@@ -122,25 +122,25 @@ def sweep(
         "failed_cells": [
             {"cell": name, "reason": reason} for name, reason in sorted(work.failed.items()) if name not in work.done
         ],
-        "left_out": list(checked.planned.left_out),
+        "left_out": list(checked.plan.left_out),
         "machine_use": work.use.to_dict(work.runs_measured),
     }
-    told = _told(checked)
+    notes = _manifest_notes(checked)
     if folder is None:
         study = Study.of(work.measured, manifest)
-        return dataclasses.replace(study, manifest={**manifest, **told(study)})
-    return folder.finish(sorted(work.done), manifest, told)
+        return dataclasses.replace(study, manifest={**manifest, **notes(study)})
+    return folder.finish(sorted(work.done), manifest, notes)
 
 
-def _told(design: StudyDesign) -> Callable[[Study], dict[str, Any]]:
+def _manifest_notes(design: StudyDesign) -> Callable[[Study], dict[str, Any]]:
     """What a manifest says of a study's tables: of a replay, where the times of its calls are from."""
 
-    def told(study: Study) -> dict[str, Any]:
+    def notes(study: Study) -> dict[str, Any]:
         if design.replay is None:
             return {}
         return {"replayed_calls": account_of(study, recording_in(design.replay)).to_dict()}
 
-    return told
+    return notes
 
 
 def _checked_design(design: StudyDesign | Mapping[str, Any] | str | os.PathLike[str]) -> StudyDesign:
@@ -220,13 +220,13 @@ class _Work:
         # In one stream, so that no worker waits at the end of a bench for the others.
         virtual = [cell for bench in missing if bench.comparison.clock == "virtual" for cell in bench.cells]
         if virtual:
-            with self.workers() as crew, contextlib.closing(run_cells(self._claimed(virtual), crew, self.stop)) as some:
+            with self.workers() as crew, contextlib.closing(run_cells(self._claim(virtual), crew, self.stop)) as some:
                 yield from some
         for bench in missing:
             if bench.comparison.clock == "wall":
-                yield from _on_the_wall_clock(bench, self._claimed(bench.cells), self.stop)
+                yield from _on_the_wall_clock(bench, self._claim(bench.cells), self.stop)
 
-    def _claimed(self, cells: Iterable[Cell]) -> Iterator[Cell]:
+    def _claim(self, cells: Iterable[Cell]) -> Iterator[Cell]:
         """The cells that are ours, claimed one by one as they are handed out."""
         for cell in cells:
             if self._is_stopped():
@@ -264,7 +264,7 @@ def _on_the_wall_clock(bench: SweepBench, cells: Iterator[Cell], stop: threading
     with wall_laboratory(bench.comparison, bench.settings) as laboratory:
         for cell in itertools.chain((first,), cells):
             measured = []
-            with contextlib.closing(laboratory.measured(cell.orders)) as runs:
+            with contextlib.closing(laboratory.measure_all(cell.orders)) as runs:
                 for run in runs:
                     measured.append(run)
                     if stop is not None and stop.is_set():

@@ -22,7 +22,7 @@ def read_study_file(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise ConfigurationError(f"study file {path} is not TOML: {error}") from error
 
 
-def explained(error: ValidationError, model: type[BaseModel], prefix: str = "") -> str:
+def explain(error: ValidationError, model: type[BaseModel], prefix: str = "") -> str:
     """Each field of the model that does not fit, and what does, in one line. prefix: the table that it stands in."""
     lines = []
     for problem in error.errors():

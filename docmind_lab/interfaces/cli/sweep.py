@@ -100,7 +100,7 @@ def _saved(study: Study, folder: Path) -> list[str]:
 
 
 def _announce(design: StudyDesign) -> None:
-    planned = design.planned
+    planned = design.plan
     out = console()
     combinations = len(planned.combinations)
     out.print(

@@ -82,7 +82,7 @@ class RunWatch:
         self.calls.cut(made)
         return made
 
-    def noted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def as_work(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function, as work of the run until its end, whoever still waits for it."""
 
         opened, place = innermost_call(), self.place()
