@@ -32,7 +32,8 @@ async def tasks_on_the_loop() -> int:
 
 def threads_since(before: set[threading.Thread]) -> list[str]:
     """Threads that were started since; those of the shared loop's pool are there once and for all."""
-    return [t.name for t in threading.enumerate() if t not in before and not t.name.startswith("asyncio_")]
+    pooled = ("asyncio_", "docmind-worker")
+    return [t.name for t in threading.enumerate() if t not in before and not t.name.startswith(pooled)]
 
 
 def settled(check: object, limit_s: float = 5.0) -> bool:
