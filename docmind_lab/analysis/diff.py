@@ -85,12 +85,6 @@ class StudyDiff:
     apart: tuple[str, ...]
 
     @property
-    def is_empty(self) -> bool:
-        """Whether nothing differs: no field, no effect, nothing that one study alone has."""
-        alone = self.only_before or self.only_after or self.not_compared
-        return self.fields.empty and not self.effects["difference"].any() and not alone
-
-    @property
     def regressed(self) -> bool:
         """Whether anything is worse, corrected for all that was compared."""
         return bool(self.effects["worse"].any())

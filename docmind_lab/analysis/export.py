@@ -21,9 +21,9 @@ import pandas as pd
 import pyarrow as pa
 
 from docmind_lab.analysis.study import MANIFEST, Study, require_writable
-from docmind_lab.analysis.tables import TABLES, typed
+from docmind_lab.analysis.tables import TABLES
 from docmind_lab.analysis.tables.dictionary import common_dictionary
-from docmind_lab.core.errors import ConfigurationError, RecordError
+from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.whole_files import as_json, as_text, written_whole
 
 if TYPE_CHECKING:
@@ -36,14 +36,6 @@ _ABOUT: Final = (
     "\n## These files\n\nUTF-8, comma-separated, one line of headings. `NaN` is a number that is not known or did not "
     "happen; an empty field is an empty text. Read text columns as text: a `step` is no number.\n"
 )
-_READ_AS: Final[Mapping[str, str]] = {
-    "text": "str",
-    "level": "str",
-    "float": "float64",
-    "int": "int64",
-    "bool": "bool",
-    "maybe_bool": "boolean",
-}
 
 
 def export_csv(study: Study, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
@@ -62,23 +54,6 @@ def export_csv(study: Study, folder: str | os.PathLike[str]) -> tuple[Path, ...]
         written.append(written_whole(target / f"{name}.csv", write))
     written.append(written_whole(target / MANIFEST, as_json(study.manifest)))
     return (*written, written_whole(target / _DICTIONARY, as_text(common_dictionary() + _ABOUT)))
-
-
-def read_csv(folder: str | os.PathLike[str], table: str) -> pd.DataFrame:
-    """A table that `export_csv` wrote, with its documented dtypes. Raises: RecordError when it is not one."""
-    _, columns = TABLES[table]
-    path = Path(folder) / f"{table}.csv"
-    numbers = [column.name for column in columns if column.kind in ("float", "maybe_bool")]
-    try:
-        frame = pd.read_csv(
-            path,
-            dtype={column.name: _READ_AS[column.kind] for column in columns},
-            keep_default_na=False,
-            na_values={name: [_MISSING] for name in numbers},
-        )
-    except (OSError, ValueError) as error:
-        raise RecordError(f"{path} cannot be read ({error}); export the study again") from error
-    return typed(table, frame)
 
 
 def export_duckdb(study: Study, path: str | os.PathLike[str]) -> Path:
@@ -143,19 +118,6 @@ _FIELDS: Final = pa.schema([("field", pa.string()), ("value", pa.string())])
 def _quoted(text: str) -> str:
     """A literal of SQL: COMMENT ON takes no parameters."""
     return "'" + text.replace("'", "''") + "'"
-
-
-def read_duckdb(path: str | os.PathLike[str], table: str) -> pd.DataFrame:
-    """A table that `export_duckdb` wrote, with its documented dtypes.
-
-    Raises: RecordError when it is not one; ConfigurationError when duckdb is not installed.
-    """
-    connect = _duckdb()
-    if not Path(path).is_file():
-        raise RecordError(f"{path} is no DuckDB file; export the study again")
-    with connect(str(path), read_only=True) as connection:
-        frame: pd.DataFrame = connection.execute(f'SELECT * FROM "{table}"').df()
-    return typed(table, frame)
 
 
 def flattened(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -260,7 +260,9 @@ def _faults(runs: pd.DataFrame) -> str:
 
 
 def _study(runs: pd.DataFrame) -> Study:
-    from docmind_lab.analysis.tables import concatenated, to_frame
+    from sample_runs import concatenated
+
+    from docmind_lab.analysis.tables import to_frame
 
     return Study(concatenated("runs", [runs]), to_frame("calls", []), to_frame("events", []), MANIFEST)
 

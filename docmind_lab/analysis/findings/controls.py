@@ -19,7 +19,6 @@ from docmind_lab.analysis.statistics import Difference, column_values, mean_diff
 from docmind_lab.analysis.tables import SPENDING_REASONS, TIMEOUT_REASONS
 from docmind_lab.core.errors import ConfigurationError
 
-VERDICTS: Final = ("enforces", "late", "does not enforce", "undecided", "not tested")
 AA_MEASURES: Final = (
     "answered_in_time",
     "caller_overrun_s",

@@ -36,7 +36,6 @@ from docmind_lab.analysis.statistics import (
 from docmind_lab.core.catalogue import is_mistake
 from docmind_lab.core.errors import ConfigurationError
 
-VERDICTS: Final = ("reached", "too few runs", "not shown", "not known", "below")
 _QUANTILES: Final = (0.99, 0.95, 0.9)
 
 

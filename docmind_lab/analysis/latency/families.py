@@ -126,11 +126,6 @@ def best_family(observed_s: Floats, cut_s: Floats, hang_probability: float = 0.0
     return min(fits, key=lambda fit: fit.bic)
 
 
-def fit_family(family: str, observed_s: Floats, cut_s: Floats, hang_probability: float = 0.0) -> FittedFamily:
-    """One family, by its name, as `best_family` fits it."""
-    return _fit(family, np.log(observed_s), np.log(cut_s), hang_probability)
-
-
 def _fit(name: str, log_observed: Floats, log_cut: Floats, hang_probability: float) -> FittedFamily:
     logs = _FAMILIES[name]
     log_hang, log_ends = (math.log(share) if share else -math.inf for share in (hang_probability, 1 - hang_probability))

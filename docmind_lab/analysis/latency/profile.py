@@ -11,7 +11,6 @@ public measurements; `data/README.md` has their sources, their cautions and what
 
 from __future__ import annotations
 
-import copy
 import difflib
 import functools
 import json
@@ -295,17 +294,6 @@ class LatencyProfile:
             if not isinstance(value, _FIELD_TYPES[name]) or isinstance(value, bool):
                 raise ConfigurationError(f"latency profile field {name!r} cannot be {value!r}")
         return cls(**(values | {name: _table_from(name, values[name]) for name in _TABLE_FIELDS}))
-
-
-def reference_token_quantiles() -> dict[str, dict[str, Any]]:
-    """Token quantiles of the Azure LLM inference trace 2023, by trace: "code" and "conversation".
-
-    Each has source, requests, and three lists of one length: levels, context_tokens, output_tokens. For
-    reference, to compare a workload's own counts with; no profile draws from them.
-    """
-    # A copy, so that no caller can change what the cache holds.
-    traces: dict[str, dict[str, Any]] = copy.deepcopy(_shipped()["reference_tokens"])
-    return traces
 
 
 _TABLE_FIELDS = ("first_token_s", "inter_token_s", "retrieval_s")

@@ -20,7 +20,6 @@ Runs that timed out, failed or never ended are in every number; none is over ans
 from docmind_lab.analysis.statistics.answer_times import AnswerTimes, TimedOutAs, answer_times, arms_of
 from docmind_lab.analysis.statistics.bounded import bounded_mean_interval
 from docmind_lab.analysis.statistics.completion_curves import (
-    BAND_METHOD,
     completion_curve,
     completion_curves,
 )
@@ -43,11 +42,9 @@ from docmind_lab.analysis.statistics.shares import (
     runs_needed_for_share,
     share_difference,
     share_interval,
-    wilson_lower,
 )
 
 __all__ = [
-    "BAND_METHOD",
     "AnswerTimes",
     "Difference",
     "Interval",
@@ -78,5 +75,4 @@ __all__ = [
     "share_interval",
     "tarone",
     "values_of",
-    "wilson_lower",
 ]

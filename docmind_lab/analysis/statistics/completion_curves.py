@@ -5,8 +5,6 @@ completion_curves(study.runs)        a frame, one row for each instant at which 
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import pandas as pd
 from scipy import stats
@@ -20,9 +18,6 @@ from docmind_lab.analysis.statistics.answer_times import (
 from docmind_lab.analysis.statistics.incidence import Floats, aalen_johansen
 from docmind_lab.analysis.statistics.interval import checked_confidence
 from docmind_lab.analysis.statistics.shares import share_interval
-
-BAND_METHOD: Final = "pointwise, log-log, Aalen–Johansen"
-"""The name of the bands, for a caption: they hold at each instant, not for the whole curve at once."""
 
 
 def completion_curves(

@@ -30,10 +30,6 @@ class Interval:
         shown = f"{_number(self.estimate, digits)}{f' {unit}' if unit else ''}"
         return f"{shown} [{_number(self.low, digits)}, {_number(self.high, digits)}]"
 
-    def excludes(self, value: float) -> bool:
-        """Whether the value lies outside of the interval."""
-        return not self.low <= value <= self.high
-
     def __str__(self) -> str:
         return self.text()
 

@@ -33,11 +33,6 @@ def share_interval(successes: int, runs: int, confidence: float = 0.95) -> Inter
     return Interval(successes / runs, float(found.low), float(found.high), confidence, "Wilson", runs)
 
 
-def wilson_lower(successes: int, runs: int, confidence: float = 0.95) -> float:
-    """The lower end of the two-sided Wilson interval: what a share is at least."""
-    return share_interval(successes, runs, confidence).low
-
-
 def runs_needed_for_share(target: float, confidence: float = 0.95) -> int:
     """The fewest runs whose Wilson lower bound reaches the target when every one of them succeeds; 0.95 → 73.
 

@@ -58,14 +58,6 @@ def _typed_column(values: pd.Series[Any], column: Column) -> pd.Series[Any]:
     return values.astype(DTYPES[column.kind])  # type: ignore[call-overload,no-any-return]
 
 
-def concatenated(table: str, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Frames of one table below each other, dtypes kept (levels are united)."""
-    if not frames:
-        return to_frame(table, [])
-    plain = [frame.astype(dict.fromkeys(frame.select_dtypes("category"), "str")) for frame in frames]
-    return typed(table, pd.concat(plain, ignore_index=True))
-
-
 def positive_part(value: float) -> float:
     """max(0, value); NaN stays NaN."""
     return value if np.isnan(value) else max(0.0, value)
