@@ -15,8 +15,7 @@ from sample_runs import sample_run
 
 from docmind_lab.analysis.findings import decision_table, scorecard
 from docmind_lab.analysis.plots.look import COLOURS, INK, PAPER
-from docmind_lab.analysis.plots.scorecards import scorecard_totals
-from docmind_lab.analysis.plots.weight_maps import scorecard_weights
+from docmind_lab.analysis.plots.scorecards import scorecard_totals, scorecard_weights
 from docmind_lab.analysis.tables import to_frame
 from docmind_lab.core.errors import ConfigurationError
 

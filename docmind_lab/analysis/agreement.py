@@ -11,11 +11,12 @@ both studies at real scale: divided by a hundred, waits are no longer long besid
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import pandas as pd
 
 from docmind_lab.analysis.statistics.shares import share_interval
+from docmind_lab.analysis.tables.frames import HasRuns
 from docmind_lab.core.catalogue import label_of, order_of
 from docmind_lab.core.errors import ConfigurationError
 
@@ -39,15 +40,6 @@ _SAME: Final = (
     "router_injection",
     "stops_on_disconnect",
 )
-
-
-class HasRuns(Protocol):
-    """A study, or anything else with its table of runs."""
-
-    @property
-    def runs(self) -> pd.DataFrame:
-        """One row per run."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

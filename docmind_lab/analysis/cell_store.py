@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -22,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from docmind_lab.analysis.tables import SCHEMA_VERSION, TABLES, RunRows, typed
-from docmind_lab.analysis.tables.files import UNREADABLE, read_arrow, unreadable, write_arrow
+from docmind_lab.analysis.tables.frames import UNREADABLE, Tables, read_arrow, unreadable, write_arrow
 from docmind_lab.core.errors import RecordError
 from docmind_lab.core.whole_files import written_whole
 
@@ -38,15 +37,6 @@ _TYPES: Mapping[str, pa.DataType] = {
     "bool": pa.bool_(),
     "maybe_bool": pa.bool_(),
 }
-
-
-@dataclass(frozen=True)
-class Tables:
-    """The three tables of some runs, with their documented dtypes."""
-
-    runs: pd.DataFrame
-    calls: pd.DataFrame
-    events: pd.DataFrame
 
 
 class CellStore:

@@ -18,7 +18,6 @@ import pandas as pd
 
 from docmind_lab.analysis.conditions import CONDITION, varying, with_arms
 from docmind_lab.analysis.export import flattened
-from docmind_lab.analysis.findings.tables import counted, joined, one_line
 from docmind_lab.analysis.statistics import (
     Difference,
     column_values,
@@ -29,6 +28,7 @@ from docmind_lab.analysis.statistics import (
     tarone,
 )
 from docmind_lab.analysis.study import Study
+from docmind_lab.analysis.text import counted, joined, one_line
 
 # A corrected p value is at best (resamples + 1)⁻¹ × the number of comparisons.
 _RESAMPLES: Final = 9999

@@ -20,8 +20,7 @@ from docmind_lab.analysis.findings.recommendation import Recommendation, recomme
 from docmind_lab.analysis.findings.scorecard import Scorecard, scorecard
 from docmind_lab.analysis.summary import Summary, summarise
 from docmind_lab.analysis.tables import SCHEMA_VERSION, TABLES, RunRows, to_frame, typed
-from docmind_lab.analysis.tables.extra import ExtraTable, not_imported
-from docmind_lab.analysis.tables.files import UNREADABLE, parquet, read_parquet, unreadable
+from docmind_lab.analysis.tables.frames import UNREADABLE, ExtraTable, not_imported, parquet, read_parquet, unreadable
 from docmind_lab.core.errors import ConfigurationError, NoSuchRecord, RecordError
 from docmind_lab.core.whole_files import Write, as_json, written_whole
 

@@ -10,19 +10,18 @@ from typing import Any
 
 import pandas as pd
 
-from docmind_lab.analysis.conditions import by_condition, varying, with_arms
+from docmind_lab.analysis.conditions import apart, by_condition, with_arms
 from docmind_lab.analysis.findings.advice import advice_of
-from docmind_lab.analysis.findings.assumptions import LOWER_BOUND
-from docmind_lab.analysis.findings.budget_sufficiency import enough_of
 from docmind_lab.analysis.findings.choice import overran
 from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.findings.recommendation import recommend
-from docmind_lab.analysis.findings.second_budgets import is_budgeted, levels_in_words, spending_of
-from docmind_lab.analysis.findings.tables import counted, duration, joined, one_line
-from docmind_lab.analysis.findings.thresholds import HELD_WITHIN_S
+from docmind_lab.analysis.findings.recommendation_words import LOWER_BOUND
+from docmind_lab.analysis.findings.second_budgets import enough_of, is_budgeted, levels_in_words, spending_of
 from docmind_lab.analysis.statistics import share_interval
+from docmind_lab.analysis.text import counted, duration, joined, one_line
 from docmind_lab.core.budgets import NO_BUDGETS
 from docmind_lab.core.catalogue import CATALOGUE
+from docmind_lab.core.deadlines import HELD_WITHIN_S
 
 _SHARE = ("share", "low", "high")
 
@@ -194,13 +193,13 @@ def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
     answer_score; deadline_propagation (so second budgets are enforced), ended_by_budget (runs that a second budget
     ended), past_budget (runs that went past one), spending (both in words; empty without a second budget).
     """
-    apart = tuple(column for column in varying(runs) if column != "horizon_s")
+    columns = apart(runs)
     rows = []
     for condition, group in by_condition(with_arms(runs)):
         for arm, members in group.groupby("arm", observed=True, sort=True):
-            rows.append(_row(str(arm), members) | {name: condition[name] for name in apart})
+            rows.append(_row(str(arm), members) | {name: condition[name] for name in columns})
     table = pd.DataFrame(rows, columns=list(rows[0]) if rows else ["label"]).set_index("label")
-    return Summary(_title(runs, manifest), table, runs, manifest, apart, is_budgeted(runs))
+    return Summary(_title(runs, manifest), table, runs, manifest, tuple(columns), is_budgeted(runs))
 
 
 def _of_its_making(manifest: Mapping[str, Any]) -> Iterator[str]:

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from docmind_lab.core.errors import ConfigurationError
+
 Write = Callable[[str], object]
 """Writes a file of that name."""
 
@@ -31,6 +33,18 @@ def written_whole(path: Path, write: Write) -> Path:
         Path(temporary).unlink(missing_ok=True)
         raise
     return path
+
+
+def written_or_refused(path: Path, write: Write) -> Path:
+    """Write a file that a user named, and its folder if need be.
+
+    Raises: ConfigurationError naming the file when it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return written_whole(path, write)
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def as_text(text: str) -> Write:

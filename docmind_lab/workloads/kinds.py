@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, Protocol, Self
 
 from docmind_lab.alternatives.base import Outcome, Runnable
-from docmind_lab.analysis.tables.extra import ELSEWHERE, ExtraTable, not_imported
+from docmind_lab.analysis.tables.frames import ELSEWHERE, ExtraTable, not_imported
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings

@@ -16,7 +16,7 @@ from sample_runs import sample_run
 
 from docmind_lab.analysis import plots
 from docmind_lab.analysis.latency.decompose import split_calls
-from docmind_lab.analysis.latency.files import save_profile
+from docmind_lab.analysis.latency.fitting import save_profile
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.analysis.latency.sources import read_calls
 from docmind_lab.analysis.plots.latency_fits import latency_fit, latency_fit_frame, save_latency_fit

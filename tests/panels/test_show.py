@@ -12,7 +12,7 @@ from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
 from docmind_lab.interfaces.panels import browse, show
 from docmind_lab.interfaces.panels.choice import PanelChoice
-from docmind_lab.interfaces.panels.rows import call_rows, event_rows, run_rows
+from docmind_lab.interfaces.panels.run_browser import call_rows, event_rows, run_rows
 
 
 def _study(*choices: PanelChoice) -> Study:

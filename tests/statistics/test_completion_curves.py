@@ -14,7 +14,7 @@ from scipy import stats
 
 from docmind_lab.analysis.statistics import answer_times, completion_curve, completion_curves
 from docmind_lab.analysis.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes
-from docmind_lab.analysis.statistics.incidence import aalen_johansen
+from docmind_lab.analysis.statistics.completion_curves import aalen_johansen
 from docmind_lab.core.errors import ConfigurationError
 
 TIMES = st.lists(

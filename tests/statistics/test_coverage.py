@@ -18,8 +18,8 @@ from docmind_lab.analysis.statistics import (
     share_interval,
 )
 from docmind_lab.analysis.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes
-from docmind_lab.analysis.statistics.bootstrap import studentised_interval
 from docmind_lab.analysis.statistics.differences import mean_difference, mean_p_value
+from docmind_lab.analysis.statistics.means import studentised_interval
 from docmind_lab.analysis.statistics.shares import paired_share_difference
 
 REPEATS = 500

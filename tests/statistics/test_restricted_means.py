@@ -16,7 +16,7 @@ from docmind_lab.analysis.statistics import (
     restricted_means,
 )
 from docmind_lab.analysis.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes
-from docmind_lab.analysis.statistics.incidence import aalen_johansen
+from docmind_lab.analysis.statistics.completion_curves import aalen_johansen
 from docmind_lab.core.errors import ConfigurationError
 
 

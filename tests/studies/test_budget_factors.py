@@ -11,12 +11,11 @@ import pytest
 from sample_runs import MANIFEST, sample_run
 from small_studies import DESIGN
 
-from docmind_lab.analysis.findings.budget_sufficiency import enough_of
-from docmind_lab.analysis.findings.second_budgets import levels_in_words
-from docmind_lab.analysis.findings.tables import joined
+from docmind_lab.analysis.findings.second_budgets import enough_of, levels_in_words
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.summary import summarise
 from docmind_lab.analysis.tables import to_frame
+from docmind_lab.analysis.text import joined
 from docmind_lab.core.budgets import Budget, Price
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings

@@ -20,9 +20,9 @@ import pandas as pd
 
 from docmind_lab.analysis.conditions import with_arms
 from docmind_lab.analysis.diff import diff
-from docmind_lab.analysis.findings.budget_sufficiency import enough_of
 from docmind_lab.analysis.findings.choice import CRITERIA, Choice, Criterion, choose
 from docmind_lab.analysis.findings.recommendation import recommend
+from docmind_lab.analysis.findings.second_budgets import enough_of
 from docmind_lab.analysis.study import Study
 
 POOLS = Path(__file__).parents[1] / "calibration"

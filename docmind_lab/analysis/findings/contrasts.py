@@ -12,8 +12,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from docmind_lab.analysis.conditions import by_condition, varying, with_arms
-from docmind_lab.analysis.findings.tables import one_line
+from docmind_lab.analysis.conditions import apart, by_condition, with_arms
 from docmind_lab.analysis.statistics import (
     Difference,
     Pairs,
@@ -25,6 +24,7 @@ from docmind_lab.analysis.statistics import (
     paired_share_difference,
     values_of,
 )
+from docmind_lab.analysis.text import one_line
 from docmind_lab.core.catalogue import level_and_variant, options_of
 from docmind_lab.core.errors import ConfigurationError
 
@@ -81,14 +81,10 @@ def contrasts(
     arm = _reference_arm(named, reference)
     rows = [row for measure in measures for row in _rows(named, arm, measure, confidence)]
     columns = ["arm", "reference", "measure", "pairs", "difference", "low", "high", "method", "p_value", "test"]
-    frame = pd.DataFrame(rows, columns=[*_apart(runs), *columns])
+    frame = pd.DataFrame(rows, columns=[*apart(runs), *columns])
     frame["p_corrected"] = frame.groupby("measure", sort=False)["p_value"].transform(lambda values: holm(values))
     frame["differs"] = frame["p_corrected"] < 1.0 - confidence
     return frame
-
-
-def _apart(runs: pd.DataFrame) -> list[str]:
-    return [column for column in varying(runs) if column != "horizon_s"]
 
 
 def _reference_arm(named: pd.DataFrame, reference: str) -> str:
@@ -111,7 +107,7 @@ def _reference_arm(named: pd.DataFrame, reference: str) -> str:
 
 
 def _rows(named: pd.DataFrame, reference: str, measure: str, confidence: float) -> Iterator[dict[str, Any]]:
-    apart = _apart(named)
+    columns = apart(named)
     for condition, group in by_condition(named):
         present = [str(arm) for arm in group["arm"].cat.categories if (group["arm"] == arm).any()]
         if reference not in present:
@@ -120,7 +116,7 @@ def _rows(named: pd.DataFrame, reference: str, measure: str, confidence: float) 
             if arm == reference or not _is_known(group, measure, (arm, reference)):
                 continue
             found = MEASURES[measure](paired_by_seed(group, arm, reference), confidence)
-            yield {name: condition[name] for name in apart} | {
+            yield {name: condition[name] for name in columns} | {
                 "arm": arm,
                 "reference": reference,
                 "measure": measure,

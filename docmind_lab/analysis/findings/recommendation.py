@@ -23,8 +23,7 @@ import pandas as pd
 from scipy import stats
 
 from docmind_lab.analysis.conditions import varying, with_arms
-from docmind_lab.analysis.findings.assumptions import is_replay
-from docmind_lab.analysis.findings.recommendation_words import Sentences, words_of
+from docmind_lab.analysis.findings.recommendation_words import Sentences, is_replay, words_of
 from docmind_lab.analysis.findings.second_budgets import ordered_levels, spending_of
 from docmind_lab.analysis.statistics import (
     TooFewRuns,

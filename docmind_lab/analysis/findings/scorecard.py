@@ -38,8 +38,8 @@ from docmind_lab.analysis.findings.scorecard_frames import (
 )
 from docmind_lab.analysis.findings.scorecard_words import display_table, markdown_of, sentences_of
 from docmind_lab.analysis.findings.second_budgets import past_a_budget
-from docmind_lab.analysis.findings.tables import joined, one_line
 from docmind_lab.analysis.findings.weights import winner_of
+from docmind_lab.analysis.text import joined, one_line
 from docmind_lab.core.budgets import NO_BUDGETS
 from docmind_lab.core.errors import ConfigurationError
 

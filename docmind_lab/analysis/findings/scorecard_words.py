@@ -10,7 +10,7 @@ import pandas as pd
 
 from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.findings.scorecard_frames import PERFS
-from docmind_lab.analysis.findings.tables import bracketed, joined, markdown_table, number, one_line, percent
+from docmind_lab.analysis.text import bracketed, joined, markdown_table, number, one_line, percent
 
 if TYPE_CHECKING:
     from docmind_lab.analysis.findings.scorecard import Scorecard

@@ -1,4 +1,4 @@
-"""What second budgets did to runs: whom they ended, who went past them, and what a run needs that is left alone.
+"""What second budgets did to runs: whom they ended, who went past them, what a run needs, and how much is enough.
 
     found = spending_of(of_arm)         # of the runs of one arm under one budget; None where there is no limit
     for need in needs_of(runs):         # of each limit: what answered runs used where nobody held them to it
@@ -10,14 +10,16 @@ A budget of tokens, calls or cost is enforced where the deadline is propagated i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 
+from docmind_lab.analysis.conditions import varying, with_arms
 from docmind_lab.analysis.findings.measured_perf import CONTROL
-from docmind_lab.analysis.findings.tables import counted, joined
+from docmind_lab.analysis.statistics import share_interval
+from docmind_lab.analysis.text import counted, joined, one_line, percent
 from docmind_lab.core.budgets import NO_BUDGETS, STOP_REASON_OF, Kind, order_of_level
 
 KINDS: Final[tuple[Kind, ...]] = ("tokens", "calls", "cost")
@@ -129,11 +131,6 @@ def is_budgeted(runs: pd.DataFrame) -> bool:
     return bool((runs["second_budgets"].astype("str") != NO_BUDGETS).any())
 
 
-def second_budget_in_words(level: str) -> str:
-    """A level of `second_budgets` within a sentence: "second budget 6 calls"."""
-    return "no second budget" if level == NO_BUDGETS else f"second budget {level}"
-
-
 def levels_in_words(levels: Iterable[str]) -> list[str]:
     """The levels from the tightest on, each in a form that can stand in a list: "6 calls and 0.02 cost"."""
     return [joined(level.split(", ")) for level in sorted(set(levels), key=order_of_level)]
@@ -217,3 +214,73 @@ def _rounded_up(kind: Kind, value: float) -> str:
         return f"{math.ceil(value)}"
     unit = 10.0 ** (math.floor(math.log10(value)) + 1 - _COST_DIGITS)
     return f"{math.ceil(value / unit) * unit:.12g}"
+
+
+def enough_of(runs: pd.DataFrame) -> Iterator[str]:
+    """A sentence for each arm that enforces second budgets, of each limit with several values, in each condition.
+
+    The other limits are part of a condition. A limit counts as enough only if no larger one ended a run either.
+    """
+    named = with_arms(runs[runs["deadline_propagation"].astype("bool")])
+    for kind in KINDS:
+        column = STOP_REASON_OF[kind]
+        limited = named[named[column].notna()]
+        if limited[column].nunique() < 2:
+            continue
+        others = [STOP_REASON_OF[other] for other in KINDS if other != kind]
+        apart = [name for name in varying(limited) if name not in ("second_budgets", "horizon_s")]
+        apart += [name for name in others if limited[name].nunique(dropna=False) > 1]
+        for values, group in limited.groupby([*apart, "arm"], observed=True, sort=True, dropna=False):
+            if group[column].nunique() > 1:
+                where = ", ".join(_said(name, value) for name, value in zip(apart, values, strict=False))
+                yield f"{one_line(str(values[-1]))}{where and f' ({where})'}: {_enough(kind, _steps(kind, group))}."
+
+
+def _steps(kind: Kind, group: pd.DataFrame) -> list[dict[str, Any]]:
+    """The limits from the tightest on: how many runs each ended, or another one did, and how many were in time."""
+    return [
+        {
+            "limit": float(str(limit)),
+            "runs": len(of_limit),
+            "ended": int((of_limit["stop_reason"].astype("str") == STOP_REASON_OF[kind]).sum()),
+            "in_time": int(of_limit["answered_in_time"].sum()),
+            "ended_first": _ended_by_others(kind, of_limit),
+        }
+        for limit, of_limit in group.groupby(STOP_REASON_OF[kind], sort=True)
+    ]
+
+
+def _ended_by_others(kind: Kind, of_limit: pd.DataFrame) -> str:
+    """Which other second budgets ended how many of the runs: "the cost budget ended 2 of them"; empty if none did."""
+    reasons = of_limit["stop_reason"].astype("str").value_counts()
+    others = [STOP_REASON_OF[other] for other in KINDS if other != kind]
+    said = [f"the {name.replace('_', ' ')} ended {reasons[name]} of them" for name in others if name in reasons]
+    return joined(said) if said else ""
+
+
+def _enough(kind: Kind, steps: Sequence[dict[str, Any]]) -> str:
+    tight = [place for place, step in enumerate(steps) if step["ended"]]
+    first = tight[-1] + 1 if tight else 0
+    said = [f"{amount(kind, step['limit'])} ended {step['ended']} of {step['runs']} runs" for step in steps[:first]]
+    if first == len(steps):
+        return (
+            f"{joined(said)}; no limit that was tried ended none, so try more than {number(kind, steps[-1]['limit'])}"
+        )
+    step = steps[first]
+    bound = percent(share_interval(0, step["runs"]).high, 1)
+    tighter = f"{joined(said)}; " if said else ""
+    were = "was" if step["in_time"] == 1 else "were"
+    # A run that was over before says nothing of what it would have used.
+    others = step["ended_first"]
+    first_ended = f"; {others}, and what those would have used is not known" if others else ""
+    return (
+        f"{tighter}{amount(kind, step['limit'])} is the smallest limit tried that ended none of {step['runs']} (at "
+        f"most {bound} of runs, by its 95% Wilson interval), and {step['in_time']} {were} answered in time{first_ended}"
+    )
+
+
+def _said(column: str, value: object) -> str:
+    if pd.isna(value):  # type: ignore[call-overload]
+        return f"no {column.replace('_', ' ')}"
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{column.removesuffix('_s').replace('_', ' ')} {text}{' s' if column.endswith('_s') else ''}"

@@ -15,8 +15,7 @@ import numpy as np
 from docmind_lab.analysis.latency.families import FittedFamily, Floats, best_family
 from docmind_lab.analysis.latency.profile import QuantileTable
 from docmind_lab.analysis.statistics.answer_times import ANSWERED, CENSORED, AnswerTimes
-from docmind_lab.analysis.statistics.completion_curves import completion_curve
-from docmind_lab.analysis.statistics.incidence import aalen_johansen
+from docmind_lab.analysis.statistics.completion_curves import aalen_johansen, completion_curve
 from docmind_lab.core.errors import ConfigurationError
 
 QuantileTables = Literal["auto", "fitted", "empirical"]

@@ -314,7 +314,7 @@ def _shipped() -> dict[str, Any]:
 
 
 def _in_file(path: str) -> LatencyProfile:
-    from docmind_lab.analysis.latency.files import load_profile  # noqa: PLC0415 - imports pandas, and built-in profiles need none
+    from docmind_lab.analysis.latency.fitting import load_profile  # noqa: PLC0415 - imports pandas, and built-in profiles need none
 
     return load_profile(path)
 

@@ -33,14 +33,12 @@ from docmind_lab.analysis.plots.fault_matrices import fault_matrix, fault_matrix
 from docmind_lab.analysis.plots.files import save_figures, save_load_figures
 from docmind_lab.analysis.plots.frontiers import frontier, frontier_frame
 from docmind_lab.analysis.plots.goodputs import abandoned_share, goodput, goodput_frame
-from docmind_lab.analysis.plots.lanes import lanes_frame, timeline_frame
 from docmind_lab.analysis.plots.latency_fits import latency_fit, latency_fit_frame, save_latency_fit
 from docmind_lab.analysis.plots.look import COLOURS
 from docmind_lab.analysis.plots.overruns import overrun, overrun_frame, overrun_summary
-from docmind_lab.analysis.plots.scorecards import scorecard_totals
-from docmind_lab.analysis.plots.selection import StudyTables
-from docmind_lab.analysis.plots.timelines import timeline
-from docmind_lab.analysis.plots.weight_maps import scorecard_weights
+from docmind_lab.analysis.plots.scorecards import scorecard_totals, scorecard_weights
+from docmind_lab.analysis.plots.timelines import lanes_frame, timeline, timeline_frame
+from docmind_lab.analysis.tables.frames import StudyTables
 
 __all__ = [
     "COLOURS",

@@ -21,10 +21,10 @@ from docmind_lab.analysis.plots.look import (
     legend_below,
     new_axes,
     note,
+    rows_of,
     seconds_text,
     spread_of_seeds,
 )
-from docmind_lab.analysis.plots.selection import rows_of
 from docmind_lab.core.errors import ConfigurationError
 
 _TARGET_PERCENT: Final = 100 * MEAN_ERROR

@@ -18,15 +18,18 @@ from docmind_lab.analysis.plots.look import (
     PAPER,
     RULE,
     colour_of,
+    comparable,
+    context_of,
     dress,
     legend_below,
     new_axes,
     note,
+    rows_of,
     seconds_text,
     spread,
 )
-from docmind_lab.analysis.plots.selection import StudyTables, comparable, context_of, rows_of
-from docmind_lab.analysis.visits import order_of_work, visits_of
+from docmind_lab.analysis.role_times import order_of_work, visits_of
+from docmind_lab.analysis.tables.frames import StudyTables
 from docmind_lab.core.errors import ConfigurationError
 
 _HEAD_IN: Final = 0.3
@@ -44,7 +47,7 @@ def slack_frame(study: StudyTables) -> pd.DataFrame:
     is the time until then, and slack_s the most there can be).
 
     allotted_s: under an allocation, the cap of the visit's first call; without one, what was left of the decision
-    timeout when it began. What a visit is: see `docmind_lab.analysis.visits`.
+    timeout when it began. What a visit is: see `docmind_lab.analysis.role_times`.
     Raises: ConfigurationError for no runs or calls, and for several conditions, naming the column.
     """
     runs = comparable(study.runs)

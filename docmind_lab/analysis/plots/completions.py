@@ -10,9 +10,19 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, PercentFormatter
 
 from docmind_lab.analysis.conditions import with_arms
-from docmind_lab.analysis.plots.look import RULE, colour_of, deadline_line, dress, legend_below, new_axes
-from docmind_lab.analysis.plots.selection import StudyTables, comparable, context_of, rows_of
+from docmind_lab.analysis.plots.look import (
+    RULE,
+    colour_of,
+    comparable,
+    context_of,
+    deadline_line,
+    dress,
+    legend_below,
+    new_axes,
+    rows_of,
+)
 from docmind_lab.analysis.statistics import completion_curves
+from docmind_lab.analysis.tables.frames import StudyTables
 
 # Until the deadline all alternatives do the same, and their curves coincide. Broad lines below narrow ones, each with
 # dashes of its own, keep every one in sight.

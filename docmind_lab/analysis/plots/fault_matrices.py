@@ -10,9 +10,21 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from docmind_lab.analysis.findings.thresholds import HELD_WITHIN_S
-from docmind_lab.analysis.plots.look import INK, PAPER, RULE, SMALL_PT, dress, legend_below, new_axes, seconds_text
-from docmind_lab.analysis.plots.selection import StudyTables, comparable, context_of, rows_of
+from docmind_lab.analysis.plots.look import (
+    INK,
+    PAPER,
+    RULE,
+    SMALL_PT,
+    comparable,
+    context_of,
+    dress,
+    legend_below,
+    new_axes,
+    rows_of,
+    seconds_text,
+)
+from docmind_lab.analysis.tables.frames import StudyTables
+from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.errors import ConfigurationError
 
 # Tints of Okabe and Ito's blue and vermilion, apart in lightness as well as in hue: told apart by the colour-blind and

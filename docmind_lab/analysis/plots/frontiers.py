@@ -13,9 +13,20 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentF
 from scipy import stats
 
 from docmind_lab.analysis.conditions import varying, with_arms
-from docmind_lab.analysis.plots.look import PAPER, RULE, colour_of, dress, legend_below, new_axes, note, spread_of_seeds
-from docmind_lab.analysis.plots.selection import StudyTables, context_of, rows_of
+from docmind_lab.analysis.plots.look import (
+    PAPER,
+    RULE,
+    colour_of,
+    context_of,
+    dress,
+    legend_below,
+    new_axes,
+    note,
+    rows_of,
+    spread_of_seeds,
+)
 from docmind_lab.analysis.statistics import share_interval
+from docmind_lab.analysis.tables.frames import StudyTables
 from docmind_lab.core.errors import ConfigurationError
 
 MEASURES: Final = {

@@ -19,8 +19,8 @@ from docmind_lab.analysis.plots.look import (
     legend_below,
     new_axes,
     note,
+    rows_of,
 )
-from docmind_lab.analysis.plots.selection import rows_of
 from docmind_lab.core.errors import ConfigurationError
 
 # Alternatives that do the same have the same line: broad ones below narrow ones, and points side by side.

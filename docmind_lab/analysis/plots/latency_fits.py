@@ -9,16 +9,27 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, PercentFormatter
 
 from docmind_lab.analysis.latency.durations import DurationFit
 from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.analysis.plots.look import BAND, COLOURS, INK, RULE, dress, legend_below, new_axes, note, seconds_text
+from docmind_lab.analysis.plots.look import (
+    BAND,
+    COLOURS,
+    INK,
+    RULE,
+    blank_axes,
+    dress,
+    legend_below,
+    new_axes,
+    note,
+    png_of,
+    seconds_text,
+)
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.whole_files import as_bytes, written_or_refused
 
 # Two of the colour-blind-safe palette; no alternative is meant here.
 _FIT, _BAD = COLOURS["cooperative"], COLOURS["hard_timeout"]
@@ -29,7 +40,6 @@ _NAMES: Final = {
 }
 _SHADED: Final = 0.16
 _SIZE_IN: Final = (9.0, 5.0)
-_DOTS_PER_INCH: Final = 150
 
 
 def latency_fit_frame(profile: LatencyProfile, part: str = "first_token_s") -> pd.DataFrame:
@@ -112,19 +122,7 @@ def save_latency_fit(profile: LatencyProfile, path: str | os.PathLike[str], part
 
     Raises: ConfigurationError as `latency_fit`, and when it cannot be written.
     """
-    figure = Figure(figsize=_SIZE_IN, layout="constrained")
-    FigureCanvasAgg(figure)
-    latency_fit(profile, part, ax=figure.subplots())
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(temporary, format="png", dpi=_DOTS_PER_INCH, facecolor=figure.get_facecolor())
-        temporary.replace(target)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise ConfigurationError(f"{target} cannot be written: {error.strerror or error}") from error
-    return target
+    return written_or_refused(Path(path), as_bytes(png_of(latency_fit(profile, part, ax=blank_axes(*_SIZE_IN)))))
 
 
 def _evidence(profile: LatencyProfile, part: str) -> DurationFit:

@@ -18,14 +18,17 @@ from docmind_lab.analysis.plots.look import (
     PAPER,
     RULE,
     colour_of,
+    comparable,
+    context_of,
     dress,
     legend_below,
     new_axes,
     note,
+    rows_of,
     seconds_text,
     spread_of_seeds,
 )
-from docmind_lab.analysis.plots.selection import StudyTables, comparable, context_of, rows_of
+from docmind_lab.analysis.tables.frames import StudyTables
 
 _OVERRUNS: Final = ("caller", "work")
 # Overruns span 0 (in time) to the horizon. The scale is linear up to the power of ten below the least overrun, which

@@ -18,18 +18,22 @@ Runs that timed out, failed or never ended are in every number; none is over ans
 """
 
 from docmind_lab.analysis.statistics.answer_times import AnswerTimes, TimedOutAs, answer_times, arms_of
-from docmind_lab.analysis.statistics.bounded import bounded_mean_interval
 from docmind_lab.analysis.statistics.completion_curves import (
     completion_curve,
     completion_curves,
 )
-from docmind_lab.analysis.statistics.corrections import holm, tarone
 from docmind_lab.analysis.statistics.differences import (
+    Pairs,
+    column_values,
+    holm,
     mean_difference,
+    paired_by_seed,
     paired_mean_difference,
+    tarone,
+    values_of,
 )
 from docmind_lab.analysis.statistics.interval import Difference, Interval, difference_of
-from docmind_lab.analysis.statistics.pairing import Pairs, column_values, paired_by_seed, values_of
+from docmind_lab.analysis.statistics.means import bounded_mean_interval
 from docmind_lab.analysis.statistics.restricted_means import (
     paired_restricted_mean_difference,
     pseudo_values,

@@ -6,7 +6,12 @@ import math
 from dataclasses import dataclass
 from html import escape
 
+import numpy as np
+from numpy.typing import NDArray
+
 from docmind_lab.core.errors import ConfigurationError
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

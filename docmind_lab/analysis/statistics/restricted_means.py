@@ -25,9 +25,9 @@ from docmind_lab.analysis.statistics.answer_times import (
     answer_times,
     arms_of,
 )
+from docmind_lab.analysis.statistics.completion_curves import aalen_johansen
 from docmind_lab.analysis.statistics.differences import paired_mean_difference
-from docmind_lab.analysis.statistics.incidence import Floats, aalen_johansen
-from docmind_lab.analysis.statistics.interval import Difference, Interval, checked_confidence
+from docmind_lab.analysis.statistics.interval import Difference, Floats, Interval, checked_confidence
 from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.core.errors import ConfigurationError
 

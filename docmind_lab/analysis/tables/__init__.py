@@ -14,7 +14,7 @@ frames.py    the tables as DataFrames
 """
 
 from docmind_lab.analysis.tables.columns import ALTERNATIVE, RUN_ID, STUDY_ID, TABLES, Column, Kind
-from docmind_lab.analysis.tables.events import EVENTS
+from docmind_lab.analysis.tables.dictionary import EVENTS
 from docmind_lab.analysis.tables.frames import positive_part, to_frame, typed, typed_rows
 from docmind_lab.analysis.tables.rows import CallRecord, EventRecord, RunRecord, RunRows
 from docmind_lab.core.levels import (

@@ -1,12 +1,43 @@
-"""What the tables, their columns and the events mean, as Markdown."""
+"""The events and their meanings, and the data dictionary: tables, columns and events as Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from docmind_lab.analysis.tables.columns import DTYPES, TABLES, Column
-from docmind_lab.analysis.tables.events import EVENTS
 from docmind_lab.core.levels import SCHEMA_VERSION
+
+EVENTS: Final[Mapping[str, str]] = {
+    "run_started": "The budget began.",
+    "deadline": "The deadline fell, by the plan of the run.",
+    "stop_requested": "The stop flag was raised.",
+    "node_started": "A graph node began. detail: node.",
+    "thread_started": "A thread began what an event loop or a node had handed to it. detail: node.",
+    "attempt_started": "A request was made. detail: kind, call_id, attempt, capped (by the deadline).",
+    "refused": "A call was refused: a budget was used up. detail: kind; budget if not time (tokens, calls, cost).",
+    "retry": "A failed attempt is tried again within the budget. detail: kind, attempt, wait_s.",
+    "tokens_generated": "A server generated tokens. detail: begun_at_s, tokens, call_id, attempt.",
+    "deadline_cut": "A call was cut by the deadline. detail: kind, source.",
+    "reply_cut": "A reply was cut at the tokens that a second budget had left. detail: kind, budget, tokens.",
+    "usage_missing": "A response did not say what it used: tokens and cost could not be charged. detail: kind.",
+    "allotment_spent": "A role's part of the budget was used up; the run goes on without it. detail: allotted_s.",
+    "retrieved": "Documents were found. detail: ids, topics, strategy, router_used.",
+    "router_fallback": "An injected router gave no documents; explicit retrieval follows. detail: reason, error_type.",
+    "router_refused": "An injected router was not used: its endpoint is not admitted. detail: error_type.",
+    "router_abandoned": "A router's thread is waited for no longer and keeps running. detail: share (of the budget).",
+    "call_ended": "A call of an agent was over, retries and waits included. detail: kind, call_id, begun_at_s.",
+    "handoff_refused": "A handoff was refused. detail: agent, reason.",
+    "thread_ended": "It was done, which a cancellation does not hasten. detail: node, begun_at_s.",
+    "node_ended": "A graph node ended. detail: node, outcome (ok, error).",
+    "checkpoint_put": "A checkpoint was put. detail: step.",
+    "checkpoint_blocked": "A fence kept a checkpoint of an old run out of its thread. detail: step.",
+    "fault_met": "A fault of a service struck a request. detail: fault, call_id, attempt.",
+    "returned": "The caller returned, with an answer or without.",
+    "quiet": "Nothing of the run was at work any more.",
+    "horizon": "Observation ended while the run was still at work.",
+}
+"""What an event means. Events of one instant stand in this order, so that no table tells who was scheduled first."""
 
 
 def column_rows(columns: Iterable[Column]) -> list[str]:

@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from docmind_lab.analysis.findings.tables import counted
+from docmind_lab.analysis.text import counted
 from docmind_lab.experiments.batch import Simulated
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem

@@ -96,7 +96,7 @@ def _table(found: StudyDiff) -> Any:
     from rich.table import Table  # noqa: PLC0415 - slow, and --help does not need it
 
     from docmind_lab.analysis.diff import MEASURES  # noqa: PLC0415
-    from docmind_lab.analysis.findings.tables import one_line  # noqa: PLC0415
+    from docmind_lab.analysis.text import one_line  # noqa: PLC0415
 
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for name in (*(column.replace("_", " ") for column in found.apart), "arm", "measure"):

@@ -1,21 +1,25 @@
-"""What the controls of a panel say, as one value: the comparison that it means, and the Python that repeats it."""
+"""The settings of a panel: as one value, with the comparison that it means, and as traits that are checked."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
+
+import traitlets
 
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.core.catalogue import CATALOGUE
-from docmind_lab.core.clock import ClockName
+from docmind_lab.core.catalogue import CATALOGUE, letter_of
+from docmind_lab.core.clock import CLOCKS, ClockName
+from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.services.faults import Fault
+from docmind_lab.workloads import workload_kind
 
 PropagationLevel = Literal["own", "on", "off"]
 PROPAGATION_LEVELS: Final[tuple[PropagationLevel, ...]] = ("own", "on", "off")
@@ -109,3 +113,109 @@ def _with_propagation(name: str, level: PropagationLevel) -> str:
     if alternative.propagates == (level == "on") or not has_choice:
         return name
     return f"{name}:{SUFFIXES[level]}"
+
+
+LEAST_TIMEOUT_S, MOST_TIMEOUT_S = 0.1, 600.0
+"""Bounds of the decision timeout, seconds: below the one no call ends, beyond the other every run has."""
+MOST_RUNS: Final = 1000
+"""Runs of each alternative; more are a study's business."""
+
+MOST_SEED: Final = 2**31 - 1
+
+SETTINGS: Final = (
+    "decision_timeout_s",
+    "runs",
+    "seed",
+    "alternatives",
+    "deadline_propagation",
+    "router_injection",
+    "latency_profile",
+    "fault",
+    "stops_on_disconnect",
+    "clock",
+    "workload",
+)
+
+
+class ChoiceTraits(traitlets.HasTraits):
+    """The fields of a `PanelChoice`, each a trait, but for the corpus, which stays.
+
+    A value that cannot be used raises ConfigurationError, or TraitError if it is of the wrong kind; the trait then
+    keeps the one it had. Alternatives are kept by their shortest names.
+    """
+
+    decision_timeout_s = traitlets.Float(20.0)
+    runs = traitlets.Int(40)
+    seed = traitlets.Int(7)
+    alternatives = traitlets.Tuple(("A", "B", "C", "D"))
+    deadline_propagation = traitlets.Enum(PROPAGATION_LEVELS, "own")
+    router_injection = traitlets.Bool(False)
+    latency_profile = traitlets.Unicode("heavy_tail/3")
+    fault = traitlets.Unicode("none")
+    stops_on_disconnect = traitlets.Bool(True)
+    clock = traitlets.Enum(CLOCKS, "virtual")
+    workload = traitlets.Unicode("supervisor")
+
+    def __init__(self, choice: PanelChoice) -> None:
+        super().__init__()
+        self._corpus = choice.corpus
+        for name in SETTINGS:
+            setattr(self, name, getattr(choice, name))
+
+    @property
+    def choice(self) -> PanelChoice:
+        """The settings as they are now."""
+        return PanelChoice(corpus=self._corpus, **{name: getattr(self, name) for name in SETTINGS})
+
+    @traitlets.validate("decision_timeout_s")
+    def _check_timeout(self, proposal: Any) -> float:
+        seconds = require_seconds("decision_timeout_s", proposal["value"])
+        if not LEAST_TIMEOUT_S <= seconds <= MOST_TIMEOUT_S:
+            raise ConfigurationError(
+                f"decision_timeout_s must be between {LEAST_TIMEOUT_S:g} and {MOST_TIMEOUT_S:g} s, not {seconds:g}"
+            )
+        return seconds
+
+    @traitlets.validate("runs")
+    def _check_runs(self, proposal: Any) -> int:
+        if not 1 <= proposal["value"] <= MOST_RUNS:
+            raise ConfigurationError(f"runs must be between 1 and {MOST_RUNS}, not {proposal['value']}")
+        return int(proposal["value"])
+
+    @traitlets.validate("seed")
+    def _check_seed(self, proposal: Any) -> int:
+        if not 0 <= proposal["value"] <= MOST_SEED:
+            raise ConfigurationError(f"seed must be between 0 and {MOST_SEED}, not {proposal['value']}")
+        return int(proposal["value"])
+
+    @traitlets.validate("alternatives")
+    def _check_alternatives(self, proposal: Any) -> tuple[str, ...]:
+        names = tuple(_shortest(name) for name in proposal["value"])
+        if not names:
+            raise ConfigurationError("alternatives must name at least one, such as ('A', 'B')")
+        if len(set(names)) < len(names):
+            raise ConfigurationError("alternatives names one twice; name each once")
+        return names
+
+    @traitlets.validate("latency_profile")
+    def _check_profile(self, proposal: Any) -> str:
+        LatencyProfile.named(proposal["value"])
+        return str(proposal["value"])
+
+    @traitlets.validate("workload")
+    def _check_workload(self, proposal: Any) -> str:
+        workload_kind(proposal["value"])
+        return str(proposal["value"])
+
+    @traitlets.validate("fault")
+    def _check_fault(self, proposal: Any) -> str:
+        Fault.parse(proposal["value"])
+        return str(proposal["value"])
+
+
+def _shortest(name: str) -> str:
+    """The shortest name of an alternative: its letter, with its variant. Raises: ConfigurationError."""
+    (alternative,) = parse_alternatives([name])
+    variant = name.partition(":")[2]
+    letter = letter_of(alternative.name)
+    return f"{letter}:{variant}" if variant else letter

@@ -5,27 +5,24 @@ Drawn without pyplot, so that it can be done in any thread and leaves no figure 
 
 from __future__ import annotations
 
-import io
 import math
 from dataclasses import dataclass
 from typing import Final
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from docmind_lab.analysis import plots
-from docmind_lab.analysis.findings.tables import one_line
+from docmind_lab.analysis.plots.look import LEAST_HEIGHT_IN, blank_axes, png_of, rows_of
 from docmind_lab.analysis.plots.overruns import overrun_size
-from docmind_lab.analysis.plots.selection import StudyTables, rows_of
 from docmind_lab.analysis.plots.timelines import timeline_size
+from docmind_lab.analysis.tables.frames import StudyTables
+from docmind_lab.analysis.text import one_line
 from docmind_lab.interfaces.reports.figure_tables import table_of
 from docmind_lab.interfaces.reports.model import Table
 
 # Sharp at the width of a notebook's cell on an ordinary screen; more costs time at every frame.
 _DOTS_PER_INCH: Final = 110
 _COMPLETION_SIZE_IN: Final = (10.0, 5.0)
-_LEAST_HEIGHT_IN: Final = 4.0  # title, axis and legend of a single arm leave nothing to draw on below this
 
 
 @dataclass(frozen=True)
@@ -65,7 +62,9 @@ def timeline_picture(study: StudyTables, seed: int | None = None) -> Picture:
     Raises: ConfigurationError as `plots.timeline`.
     """
     lanes, bars = plots.lanes_frame(study, seed), plots.timeline_frame(study, seed)
-    ax = plots.timeline(study, seed=seed, ax=_axes(*timeline_size(len(lanes), len(bars["role"].cat.categories))))
+    ax = plots.timeline(
+        study, seed=seed, ax=blank_axes(*timeline_size(len(lanes), len(bars["role"].cat.categories)), LEAST_HEIGHT_IN)
+    )
     said = "; ".join(f"{one_line(lane.label)}: {', '.join(lane.note.splitlines())}" for lane in rows_of(lanes))
     alt = f"Timeline of the calls of question seed {lanes['seed'].iloc[0]}, a lane for each alternative. {said}."
     # The note begins with the outcome.
@@ -77,7 +76,7 @@ def completion_picture(study: StudyTables) -> Picture:
     """The share of runs answered by each instant. Raises: ConfigurationError as `plots.completion`."""
     frame = plots.completion_frame(study)
     ends = frame[frame["at_s"] <= _timeout_s(study)].drop_duplicates("group", keep="last")
-    ax = plots.completion(study, ax=_axes(*_COMPLETION_SIZE_IN))
+    ax = plots.completion(study, ax=blank_axes(*_COMPLETION_SIZE_IN))
     said = "; ".join(f"{one_line(end.label)} {end.answered} of {end.runs}" for end in rows_of(ends))
     alt = f"Step curves of the share of runs answered by each instant. Answered by the deadline: {said}."
     table = table_of("Answered by the deadline, bands at 95 %", ends.drop(columns=["at_s"]))
@@ -87,7 +86,7 @@ def completion_picture(study: StudyTables) -> Picture:
 def overrun_picture(study: StudyTables) -> Picture:
     """The caller's and the work's overrun of every run. Raises: ConfigurationError as `plots.overrun`."""
     summary = plots.overrun_summary(plots.overrun_frame(study))
-    ax = plots.overrun(study, ax=_axes(*overrun_size(summary["group"].nunique())))
+    ax = plots.overrun(study, ax=blank_axes(*overrun_size(summary["group"].nunique()), LEAST_HEIGHT_IN))
     said = "; ".join(
         f"{one_line(row.label)} {row.overrun} {row.median_s:.3g} s, up to {row.high_s:.3g} s"
         for row in rows_of(summary)
@@ -96,18 +95,9 @@ def overrun_picture(study: StudyTables) -> Picture:
     return _picture(ax, alt, table_of("Medians and ranges of the overruns", summary), study, on_time=False)
 
 
-def _axes(width_in: float, height_in: float) -> Axes:
-    figure = Figure(figsize=(width_in, max(height_in, _LEAST_HEIGHT_IN)), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure.subplots()
-
-
 def _picture(ax: Axes, alt: str, table: Table, study: StudyTables, *, on_time: bool) -> Picture:
-    figure = ax.get_figure(root=True)
-    assert figure is not None
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=_DOTS_PER_INCH, facecolor=figure.get_facecolor())
-    return Picture(buffer.getvalue(), alt, table, _timeout_s(study), _time_axis(ax) if on_time else None)
+    png = png_of(ax, _DOTS_PER_INCH)
+    return Picture(png, alt, table, _timeout_s(study), _time_axis(ax) if on_time else None)
 
 
 def _time_axis(ax: Axes) -> TimeAxis:

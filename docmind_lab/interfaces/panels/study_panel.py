@@ -7,14 +7,14 @@ from typing import Any
 import ipywidgets as widgets
 import traitlets
 
-from docmind_lab.analysis.conditions import by_condition
-from docmind_lab.analysis.plots.selection import StudyTables, context_of
+from docmind_lab.analysis.conditions import apart, by_condition, in_words
+from docmind_lab.analysis.plots.look import context_of
 from docmind_lab.analysis.study import Study
+from docmind_lab.analysis.tables.frames import StudyTables
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.interfaces.panels.page import PANEL_CLASS, STATUS_CLASS, close_all, furniture, text_html
 from docmind_lab.interfaces.panels.run_browser import RunBrowser
 from docmind_lab.interfaces.panels.study_tabs import StudyTabs
-from docmind_lab.interfaces.reports.conditions_in_words import apart, in_words
 
 
 class StudyPanel(traitlets.HasTraits):

@@ -9,14 +9,14 @@ from typing import Any, Final
 import ipywidgets as widgets
 import traitlets
 
-from docmind_lab.analysis.plots.selection import StudyTables
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.tables import to_frame
+from docmind_lab.analysis.tables.frames import StudyTables
 from docmind_lab.interfaces.panels.choice import PanelChoice
 from docmind_lab.interfaces.panels.page import figure_html, text_html, wide_html
+from docmind_lab.interfaces.panels.panel_run import changes
 from docmind_lab.interfaces.panels.pictures import Picture, completion_picture, overrun_picture, timeline_picture
 from docmind_lab.interfaces.panels.run_browser import RunBrowser
-from docmind_lab.interfaces.panels.words import changes
 
 VIEWS: Final = ("Timeline", "Completion", "Overrun", "Table", "Calls")
 MOST_LATE_WORK: Final = -1

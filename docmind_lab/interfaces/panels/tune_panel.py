@@ -9,9 +9,11 @@ print(panel.code)                     # the Python that makes the same study
 from __future__ import annotations
 
 import math
+import operator
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 import ipywidgets as widgets
@@ -22,12 +24,10 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Workers
-from docmind_lab.interfaces.panels.choice import PanelChoice
-from docmind_lab.interfaces.panels.choice_traits import SETTINGS, ChoiceTraits
+from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.interfaces.panels.choice import SETTINGS, ChoiceTraits, PanelChoice
 from docmind_lab.interfaces.panels.controls import Controls
-from docmind_lab.interfaces.panels.engine import Engine, warm_processes
-from docmind_lab.interfaces.panels.known_runs import KnownRuns
-from docmind_lab.interfaces.panels.last_view import LastView, runs_in_front
+from docmind_lab.interfaces.panels.engine import Engine, KnownRuns, warm_processes
 from docmind_lab.interfaces.panels.newest import Newest
 from docmind_lab.interfaces.panels.page import (
     CODE_CLASS,
@@ -39,10 +39,29 @@ from docmind_lab.interfaces.panels.page import (
     furniture,
     text_html,
 )
-from docmind_lab.interfaces.panels.panel_run import PanelRun, SweepTables
-from docmind_lab.interfaces.panels.study_tabs import StudyTabs
-from docmind_lab.interfaces.panels.words import asked, needs_run, status_of
+from docmind_lab.interfaces.panels.panel_run import PanelRun, SweepTables, needs_run, request_in_words, status_of
+from docmind_lab.interfaces.panels.study_tabs import Content, StudyTabs
 from docmind_lab.workloads import workload_kind
+
+
+@dataclass(frozen=True)
+class LastView:
+    """What was drawn last, and the runs that it was drawn of."""
+
+    view: str = ""
+    runs: tuple[MeasuredRun, ...] = ()
+    content: Content = ""
+
+    def is_of(self, view: str, runs: tuple[MeasuredRun, ...]) -> bool:
+        """Whether it is this view of these very runs."""
+        return view == self.view and len(runs) == len(self.runs) and all(map(operator.is_, runs, self.runs))
+
+
+def runs_in_front(sweep: PanelRun, tabs: StudyTabs) -> tuple[MeasuredRun, ...]:
+    """The runs that the view in front shows: in the timeline those of its question, as soon as there is one."""
+    asked = [run for run in sweep.measured if run.run.seed == tabs.question_seed] if tabs.view == "Timeline" else []
+    return tuple(asked) or sweep.measured
+
 
 # Drawing takes as long as some runs: it rests five times as long as it took, so that frames do not cost the runs that
 # they wait for. And nobody looks more often than a few times a second.
@@ -134,7 +153,7 @@ class TunePanel(ChoiceTraits):
             self.stop_button.disabled = False
             self.progress.value = 0
             self._code.value = code_html(choice.code())
-            self._say(asked(choice, self._shown))
+            self._say(request_in_words(choice, self._shown))
             self.tabs.mark(choice)
 
     def stop(self) -> None:

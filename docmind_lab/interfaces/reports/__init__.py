@@ -12,7 +12,7 @@ html.py, markdown.py, as_json.py           the same report in three formats; fil
 """
 
 from docmind_lab.interfaces.reports.build import build_report
-from docmind_lab.interfaces.reports.files import FORMATS, write_report
+from docmind_lab.interfaces.reports.formats import FORMATS, write_report
 from docmind_lab.interfaces.reports.model import Report
 
 __all__ = ["FORMATS", "Report", "build_report", "write_report"]

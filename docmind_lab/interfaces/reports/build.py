@@ -9,20 +9,17 @@ from typing import TypeVar
 
 import pandas as pd
 
-from docmind_lab.analysis.conditions import by_condition, with_arms
+from docmind_lab.analysis.conditions import apart, by_condition, in_words, with_arms
 from docmind_lab.analysis.findings import decision_table, enforcement
-from docmind_lab.analysis.findings.budget_sufficiency import enough_of
 from docmind_lab.analysis.findings.contrasts import contrasts
-from docmind_lab.analysis.findings.tables import counted, joined, one_line
+from docmind_lab.analysis.findings.second_budgets import enough_of
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.summary import summarise
+from docmind_lab.analysis.text import counted, joined, one_line
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.interfaces.reports import figures
-from docmind_lab.interfaces.reports.conditions_in_words import apart, in_words
-from docmind_lab.interfaces.reports.limits import limits
 from docmind_lab.interfaces.reports.model import Block, Figure, Prose, Report, Section
-from docmind_lab.interfaces.reports.provenance import making
-from docmind_lab.interfaces.reports.question import asked
+from docmind_lab.interfaces.reports.sections import limits_section, provenance_section, question_section
 from docmind_lab.interfaces.reports.tables import arms_tables, contrasts_table, enforcement_table
 
 # What enforces nothing is no arm to measure the others against.
@@ -59,7 +56,7 @@ class _Making:
     def sections(self) -> Iterator[Section]:
         runs, columns = self.study.runs, apart(self.study.runs)
         parts, not_drawn = figures.parts_of(self.study)
-        yield asked(self.study)
+        yield question_section(self.study)
         yield Section("answer", "The answer", tuple(self._answer()))
         yield Section("arms", "Every arm, with 95 % intervals", (Prose((_ARMS_NOTE,)), *self._arms()))
         yield from self._drawn("completion", "Answers over time", (figures.completion_of, parts))
@@ -74,8 +71,10 @@ class _Making:
         yield from self._drawn("slack", "What each role left of its time", (figures.slack_of, parts))
         yield from self._section("differences", "Differences between arms", self._differences)
         yield from self._section("controls", "Negative controls", self._controls)
-        yield limits(runs, columns, not_drawn, self.absent, complete=bool(self.study.manifest.get("complete", False)))
-        yield making(self.study)
+        yield limits_section(
+            runs, columns, not_drawn, self.absent, complete=bool(self.study.manifest.get("complete", False))
+        )
+        yield provenance_section(self.study)
 
     def _answer(self) -> Iterator[Block]:
         runs = self.study.runs

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from docmind_lab.analysis.findings.tables import one_line
+from docmind_lab.analysis.text import one_line
 from docmind_lab.interfaces.reports.model import Table
 
 MOST_ROWS: Final = 400

@@ -3,36 +3,48 @@
 from __future__ import annotations
 
 import functools
+import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from PIL import Image
 
 from docmind_lab.analysis import plots
-from docmind_lab.analysis.conditions import by_condition
+from docmind_lab.analysis.conditions import apart, by_condition, in_words
 from docmind_lab.analysis.findings import Scorecard
 from docmind_lab.analysis.findings.scorecard_words import display_table
-from docmind_lab.analysis.findings.tables import one_line
 from docmind_lab.analysis.plots.budgets import budget_slack, budget_slack_size, slack_frame, slack_summary
 from docmind_lab.analysis.plots.frontiers import MEASURES, OVER, frontier, frontier_frame
+from docmind_lab.analysis.plots.look import LEAST_HEIGHT_IN, blank_axes, png_of
 from docmind_lab.analysis.plots.overruns import overrun_size
-from docmind_lab.analysis.plots.scorecards import scorecard_totals
-from docmind_lab.analysis.plots.selection import StudyTables
+from docmind_lab.analysis.plots.scorecards import scorecard_totals, scorecard_weights
 from docmind_lab.analysis.plots.timelines import timeline_size
-from docmind_lab.analysis.plots.weight_maps import scorecard_weights
+from docmind_lab.analysis.tables.frames import StudyTables
+from docmind_lab.analysis.text import one_line
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.interfaces.reports.conditions_in_words import apart, in_words
 from docmind_lab.interfaces.reports.figure_tables import table_of
 from docmind_lab.interfaces.reports.model import Figure, Table
-from docmind_lab.interfaces.reports.pictures import drawn
 
 MOST_CONDITIONS = 4
 """How many conditions are drawn; a page of more would be leafed through, and not looked at."""
 
 # From this share of all weights on, one option leads under practically all of them.
 _EVERYWHERE = 0.9995
+
+
+SVG, PNG = "image/svg+xml", "image/png"
+
+# As SVG lines and letters are sharp at any size, but every point is an element of its own: with more than these a
+# bitmap is smaller, and written in a tenth of the time.
+_MOST_ELEMENTS = 250
+# Figures are flat tints of a few hues on white: a palette holds them without any difference to be seen.
+_PALETTE = 128
+# Neither the instant nor a random name of a marker: the same study gives the same page.
+_SVG_METADATA = {"Date": None, "Creator": None, "Type": None, "Format": None}
 
 
 @dataclass(frozen=True)
@@ -234,5 +246,39 @@ def _figure(
     *tables: tuple[str, pd.DataFrame],
     before: tuple[Table, ...] = (),
 ) -> Figure:
-    image, media_type = drawn(draw, size_in)
+    image, media_type = image_of(draw, size_in)
     return Figure(title, alt, image, media_type, (*before, *(table_of(caption, frame) for caption, frame in tables)))
+
+
+def image_of(draw: Callable[[Axes], object], size_in: tuple[float, float]) -> tuple[bytes, str]:
+    """The image that `draw` makes on axes of this size (width, height, inches), and its media type.
+
+    Raises: what `draw` raises.
+    """
+    ax = blank_axes(*size_in, LEAST_HEIGHT_IN)
+    draw(ax)
+    return (_svg(ax), SVG) if _elements(ax) <= _MOST_ELEMENTS else (_small_png(ax), PNG)
+
+
+def _elements(ax: Axes) -> int:
+    """How many shapes the axes have, text apart: a line is one, its markers are one each."""
+    unmarked = ("None", "none", "", " ")
+    lines = [1 if str(line.get_marker()) in unmarked else np.size(line.get_xdata()) for line in ax.lines]
+    return sum(lines) + sum(len(collection.get_paths()) for collection in ax.collections) + len(ax.patches)
+
+
+def _svg(ax: Axes) -> bytes:
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    buffer = io.BytesIO()
+    # Letters as outlines: who reads the page need not have the font.
+    with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "docmind_lab"}):
+        figure.savefig(buffer, format="svg", facecolor=figure.get_facecolor(), metadata=_SVG_METADATA)
+    return buffer.getvalue()
+
+
+def _small_png(ax: Axes) -> bytes:
+    small = io.BytesIO()
+    with Image.open(io.BytesIO(png_of(ax))) as image:
+        image.convert("RGB").quantize(_PALETTE).save(small, format="png", optimize=True)
+    return small.getvalue()

@@ -9,14 +9,13 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from docmind_lab.analysis.conditions import by_condition, with_arms
+from docmind_lab.analysis.conditions import by_condition, in_words, with_arms
 from docmind_lab.analysis.findings.choice import overran
 from docmind_lab.analysis.findings.second_budgets import KINDS, spending_of
-from docmind_lab.analysis.findings.tables import bracketed, number, one_line, percent
 from docmind_lab.analysis.statistics import TooFewRuns, column_values, gated_quantile, restricted_means, share_interval
-from docmind_lab.analysis.statistics.bootstrap import studentised_interval
+from docmind_lab.analysis.statistics.means import studentised_interval
+from docmind_lab.analysis.text import bracketed, number, one_line, percent
 from docmind_lab.core.budgets import STOP_REASON_OF
-from docmind_lab.interfaces.reports.conditions_in_words import in_words
 from docmind_lab.interfaces.reports.figure_tables import heading
 from docmind_lab.interfaces.reports.model import Table
 

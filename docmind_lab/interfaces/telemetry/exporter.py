@@ -23,8 +23,7 @@ from docmind_lab.core.errors import ConfigurationError, DocmindLabError, Service
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.interfaces.telemetry.prometheus import RunMetrics
-from docmind_lab.interfaces.telemetry.queries import measured_query
-from docmind_lab.interfaces.telemetry.saved_studies import measured_in
+from docmind_lab.interfaces.telemetry.sources import measured_in, measured_query
 from docmind_lab.interfaces.telemetry.tracing import otlp_exporter, require_opentelemetry, require_otlp, send_spans
 
 if TYPE_CHECKING:

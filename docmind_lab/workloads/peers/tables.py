@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from docmind_lab.analysis.tables import ALTERNATIVE, RUN_ID, Column, typed_rows
-from docmind_lab.analysis.tables.extra import ExtraTable
+from docmind_lab.analysis.tables.frames import ExtraTable
 from docmind_lab.core.levels import NAN
 from docmind_lab.workloads.peers.correlation import PEER_OUTCOMES
 from docmind_lab.workloads.peers.timeouts import LIMITS

@@ -1,4 +1,4 @@
-"""Numbers and frames as text: the same in every finding."""
+"""Numbers, names and tables as text: one way to write each, in every finding, figure and report."""
 
 from __future__ import annotations
 
