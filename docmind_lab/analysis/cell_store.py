@@ -20,9 +20,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from docmind_lab.analysis.tables import SCHEMA_VERSION, TABLES, RunRows, typed
+from docmind_lab.analysis.tables import TABLES, RunRows, typed
 from docmind_lab.analysis.tables.frames import UNREADABLE, Tables, read_arrow, unreadable, write_arrow
 from docmind_lab.core.errors import RecordError
+from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.whole_files import written_whole
 
 _SUFFIX = ".parquet"

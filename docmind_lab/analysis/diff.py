@@ -18,15 +18,9 @@ import pandas as pd
 
 from docmind_lab.analysis.conditions import CONDITION, varying, with_arms
 from docmind_lab.analysis.export import flattened
-from docmind_lab.analysis.statistics import (
-    Difference,
-    column_values,
-    mean_difference,
-    paired_mean_difference,
-    paired_share_difference,
-    share_difference,
-    tarone,
-)
+from docmind_lab.analysis.statistics.differences import column_values, mean_difference, paired_mean_difference, tarone
+from docmind_lab.analysis.statistics.interval import Difference
+from docmind_lab.analysis.statistics.shares import paired_share_difference, share_difference
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.text import counted, joined, one_line
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from docmind_lab.analysis.tables import SCHEMA_VERSION
+from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.settings import Settings
 
 PACKAGES = (

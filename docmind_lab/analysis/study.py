@@ -19,9 +19,10 @@ from docmind_lab.analysis.findings.contrasts import contrasts
 from docmind_lab.analysis.findings.recommendation import Recommendation, recommend
 from docmind_lab.analysis.findings.scorecard import Scorecard, scorecard
 from docmind_lab.analysis.summary import Summary, summarise
-from docmind_lab.analysis.tables import SCHEMA_VERSION, TABLES, RunRows, to_frame, typed
+from docmind_lab.analysis.tables import TABLES, RunRows, to_frame, typed
 from docmind_lab.analysis.tables.frames import UNREADABLE, ExtraTable, not_imported, parquet, read_parquet, unreadable
 from docmind_lab.core.errors import ConfigurationError, NoSuchRecord, RecordError
+from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.whole_files import Write, as_json, written_whole
 
 _DAMAGED = "; take the folder from a copy, or measure the study again into another folder"

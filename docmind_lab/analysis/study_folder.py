@@ -21,8 +21,9 @@ from typing import Any
 
 from docmind_lab.analysis.cell_store import CellStore
 from docmind_lab.analysis.study import DESIGN, MANIFEST, Study, files_of, require_writable
-from docmind_lab.analysis.tables import SCHEMA_VERSION, TABLES, RunRows
+from docmind_lab.analysis.tables import TABLES, RunRows
 from docmind_lab.core.errors import ConfigurationError, RecordError
+from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.whole_files import Write, as_json, written_whole
 

@@ -17,7 +17,7 @@ from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.findings.recommendation import recommend
 from docmind_lab.analysis.findings.recommendation_words import LOWER_BOUND
 from docmind_lab.analysis.findings.second_budgets import enough_of, is_budgeted, levels_in_words, spending_of
-from docmind_lab.analysis.statistics import share_interval
+from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.analysis.text import counted, duration, joined, one_line
 from docmind_lab.core.budgets import NO_BUDGETS
 from docmind_lab.core.catalogue import CATALOGUE

@@ -5,7 +5,7 @@ import pytest
 from intervals import holds
 from scipy import stats
 
-from docmind_lab.analysis.statistics import bounded_mean_interval
+from docmind_lab.analysis.statistics.means import bounded_mean_interval
 from docmind_lab.core.errors import ConfigurationError
 
 MOST = 0.55

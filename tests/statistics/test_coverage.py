@@ -9,18 +9,13 @@ import pytest
 from intervals import holds
 from scipy import stats
 
-from docmind_lab.analysis.statistics import (
-    completion_curve,
-    difference_of,
-    pseudo_values,
-    restricted_mean,
-    share_difference,
-    share_interval,
-)
 from docmind_lab.analysis.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes
+from docmind_lab.analysis.statistics.completion_curves import completion_curve
 from docmind_lab.analysis.statistics.differences import mean_difference, mean_p_value
+from docmind_lab.analysis.statistics.interval import difference_of
 from docmind_lab.analysis.statistics.means import studentised_interval
-from docmind_lab.analysis.statistics.shares import paired_share_difference
+from docmind_lab.analysis.statistics.restricted_means import pseudo_values, restricted_mean
+from docmind_lab.analysis.statistics.shares import paired_share_difference, share_difference, share_interval
 
 REPEATS = 500
 # As many runs as a recommendation at 0.95 asks for at least. With 20 runs and skewed differences no interval that was

@@ -6,18 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from docmind_lab.analysis.statistics import (
-    Interval,
-    TooFewRuns,
-    difference_of,
-    gated_quantile,
-    holm,
+from docmind_lab.analysis.statistics.differences import holm, tarone
+from docmind_lab.analysis.statistics.interval import Interval, difference_of
+from docmind_lab.analysis.statistics.sample_size import TooFewRuns, gated_quantile, runs_needed
+from docmind_lab.analysis.statistics.shares import (
     paired_share_difference,
-    runs_needed,
     runs_needed_for_share,
     share_difference,
     share_interval,
-    tarone,
 )
 from docmind_lab.core.errors import ConfigurationError
 

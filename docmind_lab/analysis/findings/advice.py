@@ -14,10 +14,10 @@ import pandas as pd
 from docmind_lab.analysis.findings.choice import FEWEST_PAIRS, Beaten, Choice, Undecided, choose
 from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.findings.second_budgets import is_budgeted, needs_of
-from docmind_lab.analysis.tables import SPENDING_REASONS
 from docmind_lab.analysis.text import counted, joined, one_line, percent
 from docmind_lab.core.catalogue import settings_to_paste
 from docmind_lab.core.deadlines import HELD_WITHIN_S
+from docmind_lab.core.levels import SPENDING_REASONS
 
 Row = Mapping[str, Any]
 

@@ -26,9 +26,9 @@ from scipy import stats
 
 from docmind_lab.analysis.conditions import with_arms
 from docmind_lab.analysis.findings.second_budgets import spending_of
-from docmind_lab.analysis.statistics import Interval, share_interval
-from docmind_lab.analysis.statistics.interval import Floats
+from docmind_lab.analysis.statistics.interval import Floats, Interval
 from docmind_lab.analysis.statistics.means import adjusted_paired_interval, few_differ, student_interval
+from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.core.catalogue import is_mistake
 from docmind_lab.core.deadlines import HELD_WITHIN_S
 

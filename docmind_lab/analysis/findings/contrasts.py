@@ -13,17 +13,11 @@ from typing import Any, Final
 import pandas as pd
 
 from docmind_lab.analysis.conditions import apart, by_condition, with_arms
-from docmind_lab.analysis.statistics import (
-    Difference,
-    Pairs,
-    answer_times,
-    holm,
-    paired_by_seed,
-    paired_mean_difference,
-    paired_restricted_mean_difference,
-    paired_share_difference,
-    values_of,
-)
+from docmind_lab.analysis.statistics.answer_times import answer_times
+from docmind_lab.analysis.statistics.differences import Pairs, holm, paired_by_seed, paired_mean_difference, values_of
+from docmind_lab.analysis.statistics.interval import Difference
+from docmind_lab.analysis.statistics.restricted_means import paired_restricted_mean_difference
+from docmind_lab.analysis.statistics.shares import paired_share_difference
 from docmind_lab.analysis.text import one_line
 from docmind_lab.core.catalogue import level_and_variant, options_of
 from docmind_lab.core.errors import ConfigurationError

@@ -14,10 +14,12 @@ from scipy import stats
 
 from docmind_lab.analysis.conditions import CONDITION, by_condition, with_arms
 from docmind_lab.analysis.findings.measured_perf import CONTROL
-from docmind_lab.analysis.statistics import Difference, column_values, mean_difference, share_difference
-from docmind_lab.analysis.tables import SPENDING_REASONS, TIMEOUT_REASONS
+from docmind_lab.analysis.statistics.differences import column_values, mean_difference
+from docmind_lab.analysis.statistics.interval import Difference
+from docmind_lab.analysis.statistics.shares import share_difference
 from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.levels import SPENDING_REASONS, TIMEOUT_REASONS
 
 AA_MEASURES: Final = (
     "answered_in_time",

@@ -25,13 +25,8 @@ from scipy import stats
 from docmind_lab.analysis.conditions import varying, with_arms
 from docmind_lab.analysis.findings.recommendation_words import Sentences, is_replay, words_of
 from docmind_lab.analysis.findings.second_budgets import ordered_levels, spending_of
-from docmind_lab.analysis.statistics import (
-    TooFewRuns,
-    gated_quantile,
-    quantile_name,
-    runs_needed_for_share,
-    share_interval,
-)
+from docmind_lab.analysis.statistics.sample_size import TooFewRuns, gated_quantile, quantile_name
+from docmind_lab.analysis.statistics.shares import runs_needed_for_share, share_interval
 from docmind_lab.core.catalogue import is_mistake
 from docmind_lab.core.errors import ConfigurationError
 

@@ -18,7 +18,7 @@ import pandas as pd
 
 from docmind_lab.analysis.conditions import varying, with_arms
 from docmind_lab.analysis.findings.measured_perf import CONTROL
-from docmind_lab.analysis.statistics import share_interval
+from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.analysis.text import counted, joined, one_line, percent
 from docmind_lab.core.budgets import NO_BUDGETS, STOP_REASON_OF, Kind, order_of_level
 

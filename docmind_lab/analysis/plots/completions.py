@@ -21,7 +21,7 @@ from docmind_lab.analysis.plots.look import (
     new_axes,
     rows_of,
 )
-from docmind_lab.analysis.statistics import completion_curves
+from docmind_lab.analysis.statistics.completion_curves import completion_curves
 from docmind_lab.analysis.tables.frames import StudyTables
 
 # Until the deadline all alternatives do the same, and their curves coincide. Broad lines below narrow ones, each with

@@ -25,7 +25,7 @@ from docmind_lab.analysis.plots.look import (
     rows_of,
     spread_of_seeds,
 )
-from docmind_lab.analysis.statistics import share_interval
+from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.analysis.tables.frames import StudyTables
 from docmind_lab.core.errors import ConfigurationError
 

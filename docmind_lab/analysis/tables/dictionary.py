@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from docmind_lab.analysis.tables.columns import DTYPES, TABLES, Column
+from docmind_lab.analysis.tables.records import DTYPES, TABLES, Column
 from docmind_lab.core.levels import SCHEMA_VERSION
 
 EVENTS: Final[Mapping[str, str]] = {

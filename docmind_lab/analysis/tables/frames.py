@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from docmind_lab.analysis.tables.columns import DTYPES, TABLES, Column
+from docmind_lab.analysis.tables.records import DTYPES, TABLES, Column
 from docmind_lab.core.errors import RecordError
 from docmind_lab.core.whole_files import Write
 

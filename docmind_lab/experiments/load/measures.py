@@ -28,10 +28,11 @@ import pandas as pd
 
 from docmind_lab.analysis.conditions import with_arms
 from docmind_lab.analysis.findings.second_budgets import is_budgeted, past_a_budget
-from docmind_lab.analysis.statistics import bounded_mean_interval, share_interval
 from docmind_lab.analysis.statistics.differences import mean_p_value
-from docmind_lab.analysis.tables import SPENDING_REASONS
+from docmind_lab.analysis.statistics.means import bounded_mean_interval
+from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.levels import SPENDING_REASONS
 
 CountedFrom = Literal["arrival", "start"]
 

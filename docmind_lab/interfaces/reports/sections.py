@@ -11,7 +11,7 @@ import pandas as pd
 from docmind_lab.analysis.conditions import by_condition, second_budget_in_words, with_arms
 from docmind_lab.analysis.export import flattened
 from docmind_lab.analysis.findings.second_budgets import is_budgeted, levels_in_words, past_a_budget
-from docmind_lab.analysis.statistics import quantile_name, runs_needed
+from docmind_lab.analysis.statistics.sample_size import quantile_name, runs_needed
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.text import counted, joined, one_line
 from docmind_lab.core.budgets import NO_BUDGETS

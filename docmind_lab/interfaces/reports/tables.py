@@ -12,8 +12,11 @@ import pandas as pd
 from docmind_lab.analysis.conditions import by_condition, in_words, with_arms
 from docmind_lab.analysis.findings.choice import overran
 from docmind_lab.analysis.findings.second_budgets import KINDS, spending_of
-from docmind_lab.analysis.statistics import TooFewRuns, column_values, gated_quantile, restricted_means, share_interval
+from docmind_lab.analysis.statistics.differences import column_values
 from docmind_lab.analysis.statistics.means import studentised_interval
+from docmind_lab.analysis.statistics.restricted_means import restricted_means
+from docmind_lab.analysis.statistics.sample_size import TooFewRuns, gated_quantile
+from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.analysis.text import bracketed, number, one_line, percent
 from docmind_lab.core.budgets import STOP_REASON_OF
 from docmind_lab.interfaces.reports.figure_tables import heading

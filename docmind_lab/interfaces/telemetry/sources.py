@@ -14,7 +14,8 @@ import pandas as pd
 
 from docmind_lab.alternatives.base import Outcome
 from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables import NAN, CallRecord, RunRecord
+from docmind_lab.analysis.tables import CallRecord, RunRecord
+from docmind_lab.core.levels import NAN
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.measurement.derive import (
     Answer,
