@@ -56,7 +56,11 @@ class Summary:
         """What to choose, in the first line; then why, what is open, and what the runs cannot say."""
         if self.table.empty:
             return ()
-        advice = self._of_conditions[1] if self.apart else tuple(advice_of(self._rows, self.runs, self._cpu_s_per_run))
+        if self.apart:
+            advice = self._of_conditions[1]
+        else:
+            measured = (self._rows, self.runs, self._cpu_s_per_run)
+            advice = tuple(advice_of(*measured, reads_settings=self._reads_settings))
         return (*advice, *_of_its_making(self.manifest))
 
     @functools.cached_property
@@ -67,6 +71,13 @@ class Summary:
     def _cpu_s_per_run(self) -> float | None:
         measured = self.manifest.get("machine_use", {}).get("cpu_s_per_run")
         return None if measured is None else float(measured)
+
+    @property
+    def _reads_settings(self) -> bool:
+        level = str(self.runs["workload"].iloc[0])
+        system = self.manifest.get("systems", {}).get(level, {})
+        # A manifest of an older version does not say it. The workloads of the lab have plain names, others a colon.
+        return bool(system.get("reads_settings", ":" not in system.get("kind", level)))
 
     @property
     def _rows(self) -> list[Mapping[str, Any]]:

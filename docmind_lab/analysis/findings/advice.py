@@ -22,19 +22,20 @@ from docmind_lab.core.levels import SPENDING_REASONS
 Row = Mapping[str, Any]
 
 _HELD: Final = f"within {HELD_WITHIN_S * 1000:.0f} ms of the deadline"
-# Systems that read the lab's settings; a graph of the user's does not.
-_OWN_SYSTEMS: Final = ("supervisor", "research", "staged", "peers")
 # More runs than this are not proposed: whoever would need them is told that no practical number settles it.
 _MOST_MORE: Final = 100_000
 
 
-def advice_of(rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None = None) -> Iterator[str]:
+def advice_of(
+    rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None = None, *, reads_settings: bool = True
+) -> Iterator[str]:
     """What to choose, why, what these runs do not settle, and the settings; the choice is the first line.
 
     Args:
         rows: Of `summary.Summary.table`, one for each arm, with their `label`.
         runs: The runs that the rows are of, of one condition.
         cpu_s_per_run: CPU seconds that a run took, as the manifest has them; None if it has none.
+        reads_settings: Whether the system reads the settings of the lab, so that those of the choice can be pasted.
     """
     found = choose(runs)
     by_label = {str(row["label"]): row for row in rows}
@@ -44,7 +45,7 @@ def advice_of(rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | No
     elif not found.chosen:
         yield _nothing(found, by_label, runs)
     else:
-        yield from _choice(found, by_label, runs)
+        yield from _choice(found, by_label, runs, reads_settings)
     yield from _of_failures(rows, runs)
     if (
         not any(str(fault) == "none" for fault in runs["fault"].unique())
@@ -58,7 +59,7 @@ def advice_of(rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | No
     yield _limits(rows, runs, cpu_s_per_run)
 
 
-def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame) -> Iterator[str]:
+def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame, reads_settings: bool) -> Iterator[str]:
     names = _names(found.chosen, "or")
     if len(rows) - ("unguarded" in {row["alternative"] for row in rows.values()}) == 1:
         yield f"Only {names} was run: {_facts(found.chosen, rows, runs)}"
@@ -80,7 +81,7 @@ def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame) -> Itera
     if not any(rows[arm]["answered_in_time"] for arm in found.chosen):
         timeout = f"{runs['decision_timeout_s'].iloc[0]:g} s"
         yield f"Nobody was answered in time: this says who stops best, not that {timeout} are enough."
-    if not found.too_few and str(runs["workload"].iloc[0]) in _OWN_SYSTEMS:
+    if reads_settings and not found.too_few:
         timeout_s = float(runs["decision_timeout_s"].iloc[0])
         yield f"Settings: {settings_to_paste(str(first['alternative']), timeout_s)}"
 

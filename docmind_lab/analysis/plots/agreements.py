@@ -11,16 +11,18 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from docmind_lab.analysis.agreement import MEAN_ERROR, Agreement
 from docmind_lab.analysis.plots.look import (
-    BAND,
     INK,
     OTHER_COLOUR,
     PAPER,
-    RULE,
     colour_of,
     dress,
+    faint_grid,
     legend_below,
+    legend_key,
+    median_key,
     new_axes,
     note,
+    row_bands,
     rows_of,
     seconds_text,
     spread_of_seeds,
@@ -63,8 +65,7 @@ def agreement(found: Agreement, *, ax: Axes | None = None) -> Axes:
     groups = int(points["group"].nunique())
     if ax is None:
         ax = new_axes(10.0, 1.9 + 0.5 * groups)
-    for group in range(0, groups, 2):
-        ax.axhspan(group - 0.5, group + 0.5, color=BAND, linewidth=0, zorder=0)
+    row_bands(ax, groups)
     for row in rows_of(points.drop_duplicates("group")):
         _draw_row(ax, row, points[points["group"] == row.group])
     _draw_scale(ax, points)
@@ -98,17 +99,14 @@ def _draw_row(ax: Axes, row: Any, points: pd.DataFrame) -> None:
 def _draw_scale(ax: Axes, points: pd.DataFrame) -> None:
     ax.set_xscale("symlog", linthresh=_TARGET_PERCENT, linscale=2.0)
     # All of the range that a mean may have is to be seen, also when every point lies close to 0.
-    low, high = (
-        min(-_TARGET_PERCENT, points["later_percent"].min()),
-        max(_TARGET_PERCENT, points["later_percent"].max()),
-    )
+    low = min(-_TARGET_PERCENT, points["later_percent"].min())
+    high = max(_TARGET_PERCENT, points["later_percent"].max())
     ax.set_xlim(1.15 * low, 1.15 * high)
     ticks = [sign * value for value in _TICKS_PERCENT for sign in (-1, 1) if low <= sign * value <= high]
     ax.xaxis.set_major_locator(FixedLocator(sorted([0.0, *ticks])))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} %"))
-    ax.grid(axis="x", color=RULE, linewidth=0.5, alpha=0.5)
-    ax.set_axisbelow(True)
+    faint_grid(ax, "x")
     ax.axvline(0.0, color=INK, linewidth=1.0, zorder=1.5, gid="same")
     note(ax, "the same", (0.0, 1.0), (0.0, 3.0), x_in="data", ha="center", va="bottom")
     for side in (-_TARGET_PERCENT, _TARGET_PERCENT):
@@ -118,16 +116,12 @@ def _draw_scale(ax: Axes, points: pd.DataFrame) -> None:
 
 
 def _legend(misses: bool) -> list[Line2D]:
-    none: dict[str, Any] = {"linestyle": "none"}
-    handles = [
-        Line2D([], [], label="a run on both clocks", **none, markerfacecolor=OTHER_COLOUR, **_POINT),
-        Line2D([], [], label="line: median", color=INK, marker="|", markersize=11, markeredgewidth=2.2, **none),
-    ]
-    if misses:
-        handles.append(
-            Line2D([], [], label="a run with another outcome", **none, markeredgecolor=OTHER_COLOUR, **_MISS)
-        )
-    return handles
+    handles = [legend_key("a run on both clocks", markerfacecolor=OTHER_COLOUR, **_POINT), median_key("line: median")]
+    return (
+        [*handles, legend_key("a run with another outcome", markeredgecolor=OTHER_COLOUR, **_MISS)]
+        if misses
+        else handles
+    )
 
 
 def _context(found: Agreement) -> str:

@@ -7,23 +7,24 @@ import textwrap
 from typing import Any, Final
 
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from docmind_lab.analysis.plots.look import (
-    BAND,
     INK,
     OTHER_COLOUR,
     PAPER,
-    RULE,
     colour_of,
     comparable,
     context_of,
     dress,
+    faint_grid,
     legend_below,
+    legend_key,
+    median_key,
     new_axes,
     note,
+    row_bands,
     rows_of,
     seconds_text,
     spread,
@@ -107,15 +108,13 @@ def budget_slack(study: StudyTables, *, ax: Axes | None = None) -> Axes:
     roles = list(points["role"].cat.categories)
     if ax is None:
         ax = new_axes(*budget_slack_size(len(roles), groups))
-    for place in range(0, len(roles), 2):
-        ax.axhspan(place - 0.5, place + 0.5, color=BAND, linewidth=0, zorder=0)
+    row_bands(ax, len(roles))
     for row in rows_of(summary):
         middle = _middle(roles.index(row.role), row.group, groups)
         _draw_row(ax, row, points[(points["role"] == row.role) & (points["group"] == row.group)], middle, groups)
     ax.axvline(0.0, color=INK, linewidth=1.2, linestyle=(0, (5, 2)), zorder=1.5, gid="spent")
     note(ax, "spent", (0.0, 1.0), (0.0, 3.0), x_in="data", ha="center", va="bottom")
-    ax.grid(axis="x", color=RULE, linewidth=0.5, alpha=0.5)
-    ax.set_axisbelow(True)
+    faint_grid(ax, "x")
     ax.set_ylim(len(roles) - 0.5, -0.5)
     middles = [_middle(roles.index(row.role), row.group, groups) for row in rows_of(summary)]
     ax.set_yticks(middles, [textwrap.shorten(label, _LABEL_CHARACTERS, placeholder=" …") for label in summary["label"]])
@@ -172,11 +171,9 @@ def _point_style(cut: bool, colour: str) -> dict[str, Any]:
     return {**style, "marker": "o", "markersize": 4.5, **face}
 
 
-def _legend() -> list[Artist]:
+def _legend() -> list[Line2D]:
     return [
-        Line2D([], [], label="a visit that ended by itself", **_point_style(False, OTHER_COLOUR)),
-        Line2D([], [], label="a visit that was cut, or left behind", **_point_style(True, OTHER_COLOUR)),
-        Line2D(
-            [], [], label="line: median", color=INK, marker="|", markersize=11, markeredgewidth=2.2, linestyle="none"
-        ),
+        legend_key("a visit that ended by itself", **_point_style(False, OTHER_COLOUR)),
+        legend_key("a visit that was cut, or left behind", **_point_style(True, OTHER_COLOUR)),
+        median_key("line: median"),
     ]

@@ -18,15 +18,13 @@ from docmind_lab.analysis.plots.look import (
     deadline_line,
     dress,
     legend_below,
+    line_style,
     new_axes,
     rows_of,
 )
 from docmind_lab.analysis.statistics.completion_curves import completion_curves
 from docmind_lab.analysis.tables.frames import StudyTables
 
-# Until the deadline all alternatives do the same, and their curves coincide. Broad lines below narrow ones, each with
-# dashes of its own, keep every one in sight.
-_DASHES: Final = ("solid", "solid", (0, (6, 2)), (0, (4, 1.5, 1, 1.5)), (0, (2, 1.2)), (0, (1, 1)), (0, (8, 2, 2, 2)))
 # The runs' own instants have a strip below 0 %, a row for each arm.
 _TICK_ROW: Final = 0.028
 _BAND_ALPHA: Final = 0.13
@@ -76,10 +74,9 @@ def completion(study: StudyTables, *, ax: Axes | None = None) -> Axes:
             steps["share"],
             where="post",
             color=colour,
-            linewidth=4.2 - 2.8 * place / max(1, groups - 1),
-            linestyle=_DASHES[place % len(_DASHES)],
             label=f"{last.label}: {last.answered} of {last.runs} answered",
             gid=f"completion:{place}",
+            **line_style(place, groups),
         )
         handles.append(line)
         _draw_answers(ax, steps, place, colour)

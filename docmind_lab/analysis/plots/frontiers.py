@@ -14,11 +14,12 @@ from scipy import stats
 
 from docmind_lab.analysis.conditions import varying, with_arms
 from docmind_lab.analysis.plots.look import (
+    DASHES,
     PAPER,
-    RULE,
     colour_of,
     context_of,
     dress,
+    faint_grid,
     legend_below,
     new_axes,
     note,
@@ -46,7 +47,6 @@ OVER: Final = {
 
 # Arms do much the same until a deadline cuts them, and their lines coincide: each stands a little aside of the next.
 _ASIDE: Final = 0.012
-_DASHES: Final = ("solid", "solid", (0, (6, 2)), (0, (4, 1.5, 1, 1.5)), (0, (2, 1.2)), (0, (1, 1)), (0, (8, 2, 2, 2)))
 
 
 def frontier_frame(
@@ -114,8 +114,7 @@ def frontier(
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.yaxis.set_major_formatter(PercentFormatter(xmax=1.0))
     ax.set_ylim(-0.06, 1.06)
-    ax.grid(axis="y", color=RULE, linewidth=0.5, alpha=0.5)
-    ax.set_axisbelow(True)
+    faint_grid(ax, "y")
     ax.set_xlabel(label)
     ax.set_ylabel(MEASURES[measure])
     legend_below(ax, handles, columns=3)
@@ -155,18 +154,10 @@ def _bounds(values: np.ndarray[Any, Any], measure: str) -> dict[str, Any]:
 def _draw_runs(ax: Axes, runs: pd.DataFrame, measure: str, over: str, place: int, aside: float) -> None:
     # Runs lie on few levels (a share of two or three topics): spread, so that one can see how many there are.
     spread = 0.05 * spread_of_seeds(runs["seed"])
-    ax.plot(
-        runs[over] * aside,
-        runs[measure].astype("float64") + spread,
-        linestyle="none",
-        marker="o",
-        markersize=2.4,
-        markeredgewidth=0.0,
-        color=colour_of(str(runs["alternative"].iloc[0])),
-        alpha=0.45,
-        zorder=1.5,
-        gid=f"runs:{place}",
-    )
+    style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 2.4, "markeredgewidth": 0.0}
+    colour = colour_of(str(runs["alternative"].iloc[0]))
+    values = runs[measure].astype("float64") + spread
+    ax.plot(runs[over] * aside, values, color=colour, alpha=0.45, zorder=1.5, gid=f"runs:{place}", **style)
 
 
 def _draw_line(ax: Axes, of_arm: pd.DataFrame, over: str, first: Any, place: int, aside: float) -> Line2D:
@@ -177,7 +168,7 @@ def _draw_line(ax: Axes, of_arm: pd.DataFrame, over: str, first: Any, place: int
         of_arm["mean"],
         color=colour,
         linewidth=1.6,
-        linestyle=_DASHES[place % len(_DASHES)],
+        linestyle=DASHES[place % len(DASHES)],
         marker="o",
         markersize=6.5,
         markeredgecolor=PAPER,

@@ -13,18 +13,18 @@ from docmind_lab.analysis.plots.look import (
     INK,
     OTHER_COLOUR,
     PAPER,
-    RULE,
     colour_of,
     dress,
+    faint_grid,
     legend_below,
+    legend_key,
+    line_style,
     new_axes,
     note,
     rows_of,
 )
 from docmind_lab.core.errors import ConfigurationError
 
-# Alternatives that do the same have the same line: broad ones below narrow ones, and points side by side.
-_DASHES: Final = ("solid", "solid", (0, (6, 2)), (0, (4, 1.5, 1, 1.5)), (0, (2, 1.2)), (0, (1, 1)), (0, (8, 2, 2, 2)))
 _POINT: Final[dict[str, Any]] = {"marker": "o", "markersize": 4.5, "markeredgecolor": PAPER, "alpha": 0.75}
 _MEASURES: Final = {
     "goodput_per_s": ("goodput_low_per_s", "goodput_high_per_s"),
@@ -125,54 +125,23 @@ def _draw(ax: Axes, frame: pd.DataFrame) -> None:
         mine, place = frame[frame["group"] == first.group], int(first.group)
         means = mine.drop_duplicates("offered_per_s")
         colour = colour_of(first.alternative)
-        ax.plot(
-            means["offered_per_s"],
-            means["mean"],
-            color=colour,
-            linewidth=4.2 - 2.8 * place / max(1, groups - 1),
-            linestyle=_DASHES[place % len(_DASHES)],
-            gid=f"means:{place}",
-            zorder=2,
-        )
+        style = line_style(place, groups)
+        ax.plot(means["offered_per_s"], means["mean"], color=colour, gid=f"means:{place}", zorder=2, **style)
         ax.vlines(means["shown_at_per_s"], means["low"], means["high"], color=colour, linewidth=1.2, zorder=2.2)
-        ax.plot(
-            mine["shown_at_per_s"],
-            mine["value"],
-            linestyle="none",
-            markerfacecolor=colour,
-            gid=f"replicates:{place}",
-            zorder=3,
-            **_POINT,
-        )
+        points: dict[str, Any] = {"linestyle": "none", "markerfacecolor": colour, **_POINT}
+        ax.plot(mine["shown_at_per_s"], mine["value"], gid=f"replicates:{place}", zorder=3, **points)
 
 
 def _finish(ax: Axes, frame: pd.DataFrame, title: str, context: str) -> None:
     ax.set_xlabel("offered load: arrivals (queries/s)")
-    ax.grid(axis="y", color=RULE, linewidth=0.5, alpha=0.5)
-    ax.set_axisbelow(True)
+    faint_grid(ax, "y")
     groups = int(frame["group"].nunique())
     handles = [
-        Line2D(
-            [],
-            [],
-            color=colour_of(row.alternative),
-            linewidth=4.2 - 2.8 * row.group / max(1, groups - 1),
-            linestyle=_DASHES[row.group % len(_DASHES)],
-            label=row.arm,
-        )
+        Line2D([], [], color=colour_of(row.alternative), label=row.arm, **line_style(row.group, groups))
         for row in rows_of(frame.drop_duplicates("group"))
     ]
-    handles.append(Line2D([], [], label="one replicate", linestyle="none", markerfacecolor=OTHER_COLOUR, **_POINT))
+    handles.append(legend_key("one replicate", markerfacecolor=OTHER_COLOUR, **_POINT))
     if frame["low"].notna().any():
-        bar = Line2D(
-            [],
-            [],
-            color=OTHER_COLOUR,
-            linestyle="none",
-            marker="|",
-            markersize=11,
-            label="95 % interval of the mean",
-        )
-        handles.append(bar)
+        handles.append(legend_key("95 % interval of the mean", color=OTHER_COLOUR, marker="|", markersize=11))
     legend_below(ax, handles, columns=3)
     dress(ax, title, context)

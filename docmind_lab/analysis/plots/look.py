@@ -10,13 +10,14 @@ import io
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.transforms import ScaledTranslation
 
 from docmind_lab.analysis.conditions import CONDITION
@@ -30,6 +31,9 @@ COLOURS: Final[Mapping[str, str]] = MappingProxyType({name: CATALOGUE[name].colo
 OTHER_COLOUR: Final = "#7A7A7A"
 PAPER, INK, RULE, BAND = "#FFFFFF", "#1A1A1A", "#8C8C8C", "#F4F4F4"
 TEXT_PT, SMALL_PT, TITLE_PT = 9.0, 8.0, 11.0
+DASHES: Final = ("solid", "solid", (0, (6, 2)), (0, (4, 1.5, 1, 1.5)), (0, (2, 1.2)), (0, (1, 1)), (0, (8, 2, 2, 2)))
+"""The dashes of lines that may coincide, in the order of their groups."""
+
 _GOLDEN_RATIO: Final = 0.6180339887498949  # its multiples, modulo 1, never cluster
 _CONTEXT_CHARACTERS = 115  # about the width of the narrowest figure
 _LEGEND_BELOW_IN = 0.48  # below tick labels and the label of the axis, whatever the height of the figure
@@ -143,6 +147,33 @@ def note(
         color=INK,
         annotation_clip=False,
     )
+
+
+def row_bands(ax: Axes, rows: int) -> None:
+    """A pale band behind every other row of a figure with a row for each alternative."""
+    for row in range(0, rows, 2):
+        ax.axhspan(row - 0.5, row + 0.5, color=BAND, linewidth=0, zorder=0)
+
+
+def faint_grid(ax: Axes, axis: Literal["x", "y"]) -> None:
+    """Thin lines at the ticks of an axis, below everything that is drawn."""
+    ax.grid(axis=axis, color=RULE, linewidth=0.5, alpha=0.5)
+    ax.set_axisbelow(True)
+
+
+def legend_key(label: str, **style: Any) -> Line2D:
+    """A handle of a legend: a marker without a line."""
+    return Line2D([], [], label=label, **{"linestyle": "none", **style})
+
+
+def median_key(label: str) -> Line2D:
+    """The handle of the upright line at a median."""
+    return legend_key(label, color=INK, marker="|", markersize=11, markeredgewidth=2.2)
+
+
+def line_style(place: int, groups: int) -> dict[str, Any]:
+    """The width and dashes of a line among several that may coincide: broad ones lie below narrow ones."""
+    return {"linewidth": 4.2 - 2.8 * place / max(1, groups - 1), "linestyle": DASHES[place % len(DASHES)]}
 
 
 def deadline_line(ax: Axes, deadline_s: float) -> None:

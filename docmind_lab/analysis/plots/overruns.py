@@ -6,24 +6,25 @@ import math
 from typing import Any, Final
 
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from docmind_lab.analysis.plots.look import (
-    BAND,
     INK,
     OTHER_COLOUR,
     PAPER,
-    RULE,
     colour_of,
     comparable,
     context_of,
     dress,
+    faint_grid,
     legend_below,
+    legend_key,
+    median_key,
     new_axes,
     note,
+    row_bands,
     rows_of,
     seconds_text,
     spread_of_seeds,
@@ -101,8 +102,7 @@ def overrun(study: StudyTables, *, ax: Axes | None = None) -> Axes:
     groups = summary["group"].nunique()
     if ax is None:
         ax = new_axes(*overrun_size(groups))
-    for group in range(0, groups, 2):
-        ax.axhspan(group - 0.5, group + 0.5, color=BAND, linewidth=0, zorder=0)
+    row_bands(ax, groups)
     for row in rows_of(summary):
         of_row = points[(points["group"] == row.group) & (points["overrun"] == row.overrun)]
         _draw_row(ax, row, of_row)
@@ -174,8 +174,7 @@ def _draw_scale(ax: Axes, points: pd.DataFrame) -> None:
     ax.xaxis.set_major_locator(FixedLocator(ticks))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: seconds_text(value)))
-    ax.grid(axis="x", color=RULE, linewidth=0.5, alpha=0.5)
-    ax.set_axisbelow(True)
+    faint_grid(ax, "x")
     ax.set_xlim(-0.08 * linear_s, greatest_s * 1.5)
     if points["lower_bound"].any():
         at_s = float(points.loc[points["lower_bound"], "overrun_s"].max())
@@ -191,29 +190,14 @@ def _linear_below(points: pd.DataFrame) -> float:
     return _LEAST_S if above.empty else max(_LEAST_S, 10.0 ** math.floor(math.log10(float(above.min()))))
 
 
-def _legend(bounds: bool) -> list[Artist]:
-    none: dict[str, Any] = {"linestyle": "none"}
-    handles: list[Artist] = [
-        Line2D([], [], label="a run: its caller's wait", **none, **_point_style("caller", OTHER_COLOUR)),
-        Line2D([], [], label="a run: its work", **none, **_point_style("work", OTHER_COLOUR)),
-        Line2D(
-            [],
-            [],
-            label="line: median of those past it",
-            color=INK,
-            marker="|",
-            markersize=11,
-            markeredgewidth=2.2,
-            **none,
-        ),
+def _legend(bounds: bool) -> list[Line2D]:
+    handles = [
+        legend_key("a run: its caller's wait", **_point_style("caller", OTHER_COLOUR)),
+        legend_key("a run: its work", **_point_style("work", OTHER_COLOUR)),
+        median_key("line: median of those past it"),
         Line2D([], [], label="whisker: range", color=INK, linewidth=1.0),
     ]
     if bounds:
-        shape: dict[str, Any] = {
-            "marker": ">",
-            "markersize": 7,
-            "markerfacecolor": OTHER_COLOUR,
-            "markeredgecolor": OTHER_COLOUR,
-        }
-        handles.append(Line2D([], [], label="not over by the horizon: a lower bound", **none, **shape))
+        shape: dict[str, Any] = {"marker": ">", "markersize": 7, "color": OTHER_COLOUR}
+        handles.append(legend_key("not over by the horizon: a lower bound", **shape))
     return handles

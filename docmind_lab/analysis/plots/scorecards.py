@@ -15,16 +15,17 @@ from matplotlib.patches import Polygon
 
 from docmind_lab.analysis.findings.scorecard import Scorecard
 from docmind_lab.analysis.plots.look import (
-    BAND,
     INK,
     OTHER_COLOUR,
     PAPER,
     RULE,
     colour_of,
     dress,
+    faint_grid,
     legend_below,
     new_axes,
     note,
+    row_bands,
     rows_of,
 )
 from docmind_lab.core.errors import ConfigurationError
@@ -41,22 +42,13 @@ def scorecard_totals(card: Scorecard, *, ax: Axes | None = None) -> Axes:
     totals = card.totals
     if ax is None:
         ax = new_axes(10.0, 2.0 + 0.78 * len(totals))
-    for place in range(0, len(totals), 2):
-        ax.axhspan(place - 0.5, place + 0.5, color=BAND, linewidth=0, zorder=0)
+    row_bands(ax, len(totals))
     heights = []
     for place, row in enumerate(totals.to_dict("records")):
         scores = card.components.loc[card.components["option"] == row["option"], "score"].dropna()
         _draw_kind(ax, "Perf", place, row, row[card.table.measurable], row["perf_measured"], "perf")
-        ax.plot(
-            scores,
-            [_height(place, "Perf")] * len(scores),
-            linestyle="none",
-            marker="|",
-            markersize=9,
-            color=RULE,
-            zorder=2,
-            gid=f"components:{place}",
-        )
+        ticks: dict[str, Any] = {"linestyle": "none", "marker": "|", "markersize": 9, "color": RULE, "zorder": 2}
+        ax.plot(scores, [_height(place, "Perf")] * len(scores), gid=f"components:{place}", **ticks)
         _draw_kind(ax, "total", place, row, row["total_judged"], row["total_measured"], "total")
         if np.isnan(row["total_judged"]):
             note(ax, str(row["note"]), (0.0, _height(place, "total")), (4.0, 0.0), y_in="data")
@@ -67,8 +59,7 @@ def scorecard_totals(card: Scorecard, *, ax: Axes | None = None) -> Axes:
     ax.set_ylim(len(totals) - 0.5, -0.5)
     ax.set_xlim(-0.15, 10.15)
     ax.set_xticks(range(11))
-    ax.grid(axis="x", color=RULE, linewidth=0.5, alpha=0.5)
-    ax.set_axisbelow(True)
+    faint_grid(ax, "x")
     ax.set_xlabel("score (0 to 10)")
     legend_below(ax, _legend(), columns=4)
     dress(ax, f"{card.table.name}: what was judged, and what was measured", context_of_card(card))
@@ -77,45 +68,17 @@ def scorecard_totals(card: Scorecard, *, ax: Axes | None = None) -> Axes:
 
 def _draw_kind(ax: Axes, kind: str, place: int, row: dict[Any, Any], judged: float, measured: float, name: str) -> None:
     height, colour = _height(place, kind), colour_of(str(row["alternative"]))
-    marker = _marker(kind)
-    ax.plot(
-        [row[f"{name}_low"], row[f"{name}_high"]],
-        [height, height],
-        color=INK,
-        linewidth=1.6,
-        zorder=2.5,
-        gid=f"interval:{kind}:{place}",
-    )
-    ax.plot(
-        [measured],
-        [height],
-        linestyle="none",
-        marker=marker,
-        markersize=8,
-        color=colour,
-        markeredgecolor=PAPER,
-        zorder=3,
-        gid=f"measured:{kind}:{place}",
-    )
-    hollow: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": colour, "markeredgewidth": 1.5}
-    ax.plot(
-        [judged],
-        [height],
-        linestyle="none",
-        marker=marker,
-        markersize=9,
-        zorder=3.5,
-        gid=f"judged:{kind}:{place}",
-        **hollow,
-    )
+    bounds = [row[f"{name}_low"], row[f"{name}_high"]]
+    ax.plot(bounds, [height, height], color=INK, linewidth=1.6, zorder=2.5, gid=f"interval:{kind}:{place}")
+    style: dict[str, Any] = {"linestyle": "none", "marker": "s" if kind == "Perf" else "o"}
+    full: dict[str, Any] = {**style, "markersize": 8, "color": colour, "markeredgecolor": PAPER, "zorder": 3}
+    ax.plot([measured], [height], gid=f"measured:{kind}:{place}", **full)
+    hollow: dict[str, Any] = {**style, "markersize": 9, "markerfacecolor": "none", "markeredgecolor": colour}
+    ax.plot([judged], [height], gid=f"judged:{kind}:{place}", zorder=3.5, markeredgewidth=1.5, **hollow)
 
 
 def _height(place: int, kind: str) -> float:
     return place - 0.22 + 0.44 * _KINDS.index(kind)
-
-
-def _marker(kind: str) -> str:
-    return "s" if kind == "Perf" else "o"
 
 
 def _legend() -> list[Artist]:

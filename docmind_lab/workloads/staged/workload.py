@@ -135,6 +135,7 @@ KIND = WorkloadKind(
     tables=(ExtraTable(stage_table.NAME, stage_table.MEANING, stage_table.COLUMNS, stage_table.stages_table),),
     # The agent's timeout is a deadline of its model calls, whoever enforces that of the run.
     retries=within_own_limits,
+    reads_settings=True,
 )
 """Chunks of text into a graph.
 
