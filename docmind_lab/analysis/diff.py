@@ -22,7 +22,7 @@ from docmind_lab.analysis.statistics.differences import column_values, mean_diff
 from docmind_lab.analysis.statistics.interval import Difference
 from docmind_lab.analysis.statistics.shares import paired_share_difference, share_difference
 from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.text import counted, joined, one_line
+from docmind_lab.analysis.text import counted, joined, level, one_line, p_text
 
 # A corrected p value is at best (resamples + 1)⁻¹ × the number of comparisons.
 _RESAMPLES: Final = 9999
@@ -288,15 +288,11 @@ def _fields(before: Study, after: Study) -> pd.DataFrame:
 def _levels(runs: pd.DataFrame) -> dict[str, str]:
     """What the runs were made under, in words."""
     columns = [*CONDITION, "retries", "node_colour"]
-    found = {name: joined([_level(value) for value in sorted(set(runs[name].tolist()))]) for name in columns}
+    found = {name: joined([level(value) for value in sorted(set(runs[name].tolist()))]) for name in columns}
     found["arms"] = joined([one_line(arm) for arm in with_arms(runs)["arm"].cat.categories])
     seeds = sorted(runs["seed"].unique())
     found["seeds"] = f"{len(seeds)}, from {seeds[0]} to {seeds[-1]}" if seeds else "none"
     return found
-
-
-def _level(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _named(key: tuple[Any, ...], apart: Sequence[str]) -> str:
@@ -319,8 +315,7 @@ def _sentence(row: Mapping[Any, Any], apart: Sequence[str]) -> str:
     before, after = (f"{row[side]:.{measure.digits}f}" for side in ("before", "after"))
     change, low, high = (f"{row[side]:+.{measure.digits}f}".replace("-", "−") for side in ("difference", "low", "high"))
     judged = "worse" if row["worse"] else "better"
-    p_value = "< 0.001" if row["p_corrected"] < 0.001 else f"{row['p_corrected']:.3f}"
     return (
         f"{name}: {measure.words} {before} → {after}{measure.unit}, {change} [{low}, {high}], {judged} "
-        f"(corrected p {p_value})."
+        f"(corrected p {p_text(row['p_corrected'])})."
     )

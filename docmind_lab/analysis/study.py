@@ -37,11 +37,15 @@ MANIFEST, DESIGN = "manifest.json", "design.json"
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """What a comparison or sweep returns.
+    """What a comparison or sweep returns: three tables, and how they came to be.
 
-    runs, calls, events: DataFrames as docs/data-dictionary.md describes them. manifest: settings, versions, machine.
-    trusted_kinds: workloads of other packages that may be imported for their tables; None for all, as in a study that
-    was made in this process.
+    Args:
+        runs: One row per run; docs/data-dictionary.md describes the columns of all three.
+        calls: One row per attempt and point of view.
+        events: One row per event.
+        manifest: Settings, versions, machine.
+        trusted_kinds: Workloads of other packages that may be imported for their tables. None for all, as in a study
+            that was made in this process.
     """
 
     runs: pd.DataFrame
@@ -71,14 +75,27 @@ class Study:
     def compare_to(self, reference: str = "A", **options: Any) -> pd.DataFrame:
         """Each arm minus one of them, seed by seed, with intervals and corrected p values: `findings.contrasts`.
 
-        reference: a letter, level or variant ("A", "B:naive"), or an arm by its label. Raises: ConfigurationError.
+        Args:
+            reference: A letter, level or variant ("A", "B:naive"), or an arm by its label.
+            options: `measures` and `confidence` of `findings.contrasts`.
+
+        Raises:
+            ConfigurationError: A measure is unknown, or the reference is in no condition.
         """
         return contrasts(self.runs, reference, **options)
 
     def recommend(self, target: float = 0.95, confidence: float = 0.95) -> Recommendation:
         """The smallest decision timeout that is sure to have the target answered in time, for each arm.
 
-        Or how many runs are missing to say so: `findings.recommend`. Raises: ConfigurationError.
+        Args:
+            target: Share of runs answered in time, above 0 and below 1.
+            confidence: Of the Wilson interval whose lower bound is to reach the target.
+
+        Returns:
+            The recommendation, or how many runs are missing to say so: `findings.recommend`.
+
+        Raises:
+            ConfigurationError: No arm enforces a deadline, or a share is not between 0 and 1.
         """
         # Only of a live endpoint: a large table of calls takes seconds to read.
         is_live = bool((self.runs["latency_profile"].astype("str") == "").any())
@@ -87,15 +104,23 @@ class Study:
     def scorecard(self, table: str = "ADR-056", **options: Any) -> Scorecard:
         """A decision table of the records with measured Perf in place of judged: `findings.scorecard`.
 
-        Raises: ConfigurationError when its alternatives were not run, or under more than one condition.
+        Args:
+            table: The record.
+            options: `perf_map`, `resamples` and `seed` of `findings.scorecard`.
+
+        Raises:
+            ConfigurationError: Its alternatives were not run, or under more than one condition.
         """
         return scorecard(self.runs, table, **options)
 
     def table(self, name: str) -> pd.DataFrame:
-        """A table that a workload of this study has beside the three, such as "sources" of research.
+        """A table that a workload of this study has beside the three; docs/data-dictionary.md says what is in it.
 
-        It follows from the three tables; docs/data-dictionary.md says what is in it. Raises: ConfigurationError naming
-        the tables there are.
+        Args:
+            name: Of the table, such as "sources" of research.
+
+        Raises:
+            ConfigurationError: There is no such table; the message names those there are.
         """
         extra: ExtraTable = pkgutil.resolve_name(_EXTRA_TABLE)(self._kinds(), name, self.trusted_kinds)
         return extra.derive(self.events, self.runs, self.calls)
@@ -130,7 +155,11 @@ class Study:
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write the tables and the manifest into a folder, each by a temporary file and a rename, the manifest last.
 
-        Raises: ConfigurationError when the folder cannot be written or holds a study already.
+        Args:
+            directory: The folder, made if need be.
+
+        Raises:
+            ConfigurationError: The folder cannot be written or holds a study already.
         """
         folder = prepare_folder(directory)
         for name, write in files_of(self, TABLES):

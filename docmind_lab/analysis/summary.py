@@ -18,7 +18,7 @@ from docmind_lab.analysis.findings.recommendation import recommend
 from docmind_lab.analysis.findings.recommendation_words import LOWER_BOUND
 from docmind_lab.analysis.findings.second_budgets import enough_of, is_budgeted, levels_in_words, spending_of
 from docmind_lab.analysis.statistics.shares import share_interval
-from docmind_lab.analysis.text import counted, duration, joined, one_line
+from docmind_lab.analysis.text import counted, duration, joined, level, markdown_of_frame, number, one_line
 from docmind_lab.core.budgets import NO_BUDGETS
 from docmind_lab.core.catalogue import CATALOGUE
 from docmind_lab.core.deadlines import HELD_WITHIN_S
@@ -74,10 +74,10 @@ class Summary:
 
     @property
     def _reads_settings(self) -> bool:
-        level = str(self.runs["workload"].iloc[0])
-        system = self.manifest.get("systems", {}).get(level, {})
+        workload = str(self.runs["workload"].iloc[0])
+        system = self.manifest.get("systems", {}).get(workload, {})
         # A manifest of an older version does not say it. The workloads of the lab have plain names, others a colon.
-        return bool(system.get("reads_settings", ":" not in system.get("kind", level)))
+        return bool(system.get("reads_settings", ":" not in system.get("kind", workload)))
 
     @property
     def _rows(self) -> list[Mapping[str, Any]]:
@@ -87,7 +87,7 @@ class Summary:
 
     def display_table(self) -> pd.DataFrame:
         """The table as people read it: rounded, with units in the headings."""
-        counts: dict[str, Any] = {_heading(name): [_level(v) for v in self.table[name]] for name in self.apart}
+        counts: dict[str, Any] = {_heading(name): [level(v) for v in self.table[name]] for name in self.apart}
         counts |= {name.replace("_", " "): self.table[name] for name in ("answered", "partial", "timed_out")}
         # Columns of what did not happen to anyone would only push the others apart.
         counts |= {name: self.table[name] for name in ("failed", "unfinished") if self.table[name].any()}
@@ -101,13 +101,13 @@ class Summary:
                     for share, low, high in zip(*(self.table[f"in_time_{name}"] for name in _SHARE), strict=True)
                 ],
                 "overran": [str(count) for count in self.table["overran"]],
-                "overran by median (s)": [_number(v, 2, "") for v in self.table["overran_median_s"]],
+                "overran by median (s)": [number(v, 2, "") for v in self.table["overran_median_s"]],
                 "overran by worst (s)": self._worst(),
                 "work went on": [str(count) for count in self.table["worked_on"]],
                 "late calls per run": self._late("calls_after_deadline", 1),
                 "late server seconds per run": self._late("busy_after_deadline_s", 2),
                 "late tokens per run": self._late("tokens_after_deadline", 0),
-                "source recall": [_number(v, 2) for v in self.table["source_recall"]],
+                "source recall": [number(v, 2) for v in self.table["source_recall"]],
             },
             index=self.table.index,
         )
@@ -115,7 +115,7 @@ class Summary:
     def _worst(self) -> list[str]:
         """The worst overrun of each arm; at least that where a run was not back when observation stopped."""
         return [
-            f"{'≥ ' if unfinished else ''}{_number(worst, 2)}" if overran else ""
+            f"{'≥ ' if unfinished else ''}{number(worst, 2)}" if overran else ""
             for overran, worst, unfinished in zip(
                 *(self.table[name] for name in ("overran", "caller_overrun_worst_s", "unfinished")), strict=True
             )
@@ -124,7 +124,7 @@ class Summary:
     def _late(self, column: str, digits: int) -> list[str]:
         """A mean per run; at least that where the work of a run was still going on when observation stopped."""
         return [
-            f"{'≥ ' if censored and value else ''}{_number(value, digits)}"
+            f"{'≥ ' if censored and value else ''}{number(value, digits)}"
             for value, censored in zip(self.table[column], self.table["work_censored"], strict=True)
         ]
 
@@ -169,16 +169,9 @@ class Summary:
 
     def markdown(self) -> str:
         """All of it as Markdown."""
-        frame = self.display_table()
-        header = "| | " + " | ".join(frame.columns) + " |"
-        rule = "|---|" + "---:|" * len(frame.columns)
-        rows = [
-            f"| {label} | " + " | ".join(str(v) for v in row) + " |"
-            for label, row in zip(frame.index, frame.to_numpy(), strict=True)
-        ]
         parts = [f"# {self.title}"]
         parts += [f"**{line}**" if place == 0 else line for place, line in enumerate(self.advice)]
-        parts.append("\n".join([header, rule, *rows]))
+        parts.append(markdown_of_frame(self.display_table()))
         parts.append("\n".join(f"- {line}" for line in self.sentences))
         parts.append(
             "Late: after the deadline, from the servers' own log: calls received, seconds busy, tokens generated; "
@@ -317,10 +310,6 @@ def _heading(column: str) -> str:
     return column.removesuffix("_s").replace("_", " ") + (" (s)" if column.endswith("_s") else "")
 
 
-def _level(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
 # Headings of the display table in a narrow one.
 _SHORTER = {
     "in time (95 %)": "answered in time",
@@ -341,10 +330,6 @@ def _one_label(labels: list[str]) -> str:
         return labels[0]
     parts = [label.split("  ", 1) for label in labels]
     return ", ".join(part[0] if len(part) == 2 and "(" not in part[1] else one_line("  ".join(part)) for part in parts)
-
-
-def _number(value: float, digits: int, absent: str = "–") -> str:
-    return absent if math.isnan(value) else f"{value:.{digits}f}"
 
 
 def _sentence(row: Mapping[str, Any]) -> str:

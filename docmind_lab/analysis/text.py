@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Iterable, Sequence
 
 import pandas as pd
 
 
-def number(value: float, digits: int) -> str:
+def number(value: float, digits: int, absent: str = "–") -> str:
     """The number with so many digits; a dash for one that is not there."""
-    return "–" if math.isnan(value) else f"{value:.{digits}f}"
+    return absent if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def level(value: object) -> str:
+    """A level of a factor: a number without zeros at its end, anything else as it is."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def p_text(value: float) -> str:
+    """A p value: "0.012", "< 0.001"."""
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def percent(share: float, digits: int = 0) -> str:
@@ -32,12 +43,23 @@ def joined(names: list[str], last: str = "and") -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}" if names else "none"
 
 
-def markdown_table(frame: pd.DataFrame) -> str:
-    """The frame as a Markdown table, its index in the first column."""
-    rows = ["| | " + " | ".join(map(str, frame.columns)) + " |", "|---|" + "---:|" * len(frame.columns)]
-    for label, row in zip(frame.index, frame.to_numpy(), strict=True):
-        rows.append(f"| {label} | " + " | ".join(map(str, row)) + " |")
-    return "\n".join(rows)
+def markdown_table(headings: Sequence[str], rows: Iterable[Iterable[object]], left: Collection[int] = (0,)) -> str:
+    """A Markdown table.
+
+    Args:
+        headings: Of the columns.
+        rows: The cells of each row, free of Markdown.
+        left: Places of the columns that are words; the others are numbers, set to the right.
+    """
+    head = "|" + "".join(f" {heading} |" if heading else " |" for heading in headings)
+    rule = "|" + "".join("---|" if place in left else "---:|" for place in range(len(headings)))
+    return "\n".join([head, rule, *(f"| {' | '.join(map(str, row))} |" for row in rows)])
+
+
+def markdown_of_frame(frame: pd.DataFrame) -> str:
+    """A frame as a Markdown table, its index in the first column."""
+    rows = ([label, *row] for label, row in zip(frame.index, frame.to_numpy(), strict=True))
+    return markdown_table(["", *map(str, frame.columns)], rows)
 
 
 def counted(number_of: int, noun: str) -> str:

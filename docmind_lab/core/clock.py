@@ -35,10 +35,13 @@ class Clock(Protocol):
 
 @dataclass(frozen=True)
 class WallClock:
-    """`time.monotonic`, looked up at each call, so that a clock put in place later is seen by code built before.
+    """Real time: `time.monotonic`, looked up at each call, so that a clock put in place later is seen by older code.
 
-    On Linux and macOS the monotonic clock is one for all processes of the machine, which is what lets the instants
-    in a service's own log be set beside the client's.
+    On Linux and macOS the monotonic clock is one for all processes of the machine. So instants in a service's own log
+    can be set beside those of the client.
+
+    Args:
+        name: The level of the `clock` factor in the tables.
     """
 
     name: str = "wall"

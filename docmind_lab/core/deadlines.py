@@ -51,9 +51,12 @@ def _number(name: str, value: object) -> float:
 
 @dataclass(frozen=True)
 class Deadline:
-    """The instant a budget ends.
+    """The instant at which a budget of time ends.
 
-    at_s: instant on `clock`. limit_s: the budget it was made with, seconds, for messages.
+    Args:
+        at_s: The instant on `clock`, seconds.
+        limit_s: The budget that it was made with, seconds; for messages.
+        clock: Real time by default.
     """
 
     at_s: float
@@ -99,24 +102,42 @@ class Deadline:
         return self.remaining() <= 0
 
     def cap(self, timeout_s: float | None) -> float:
-        """The smaller of a timeout and what is left, seconds; never negative."""
+        """The smaller of a timeout and what is left, seconds; never negative.
+
+        Args:
+            timeout_s: Seconds; None for what is left.
+        """
         remaining_s = max(0.0, self.remaining())
         return remaining_s if timeout_s is None else min(timeout_s, remaining_s)
 
     def child(self, reserve_s: float = 0.0) -> Deadline:
-        """A deadline that ends `reserve_s` earlier, keeping that time for what comes after. It can only shrink."""
+        """A deadline that ends earlier, which keeps time for what comes after. It can only shrink.
+
+        Args:
+            reserve_s: How much earlier, seconds; 0 or more.
+        """
         if not reserve_s >= 0 or math.isinf(reserve_s):
             raise ConfigurationError(f"reserve_s must be 0 or more finite seconds, not {reserve_s!r}")
         return Deadline(at_s=self.at_s - reserve_s, limit_s=self.limit_s - reserve_s, clock=self.clock)
 
     def exceeded(self, role: str, source: str) -> DeadlineExceeded:
-        """The error for a call that was cut."""
+        """The error for a call that was cut.
+
+        Args:
+            role: Who made the call.
+            source: What enforced the deadline, such as "network".
+        """
         elapsed_s = self.limit_s - self.remaining()
         message = f"{role}: the deadline cut a call at {source}: {elapsed_s:.3f} s of a {self.limit_s:.3f} s budget"
         return DeadlineExceeded(message, role=role, limit_s=self.limit_s, elapsed_s=elapsed_s, source=source)
 
     def refused(self, role: str, source: str) -> BudgetRefused:
-        """The error for a call that was not started."""
+        """The error for a call that was not started.
+
+        Args:
+            role: Who would have made the call.
+            source: What enforced the deadline, such as "network".
+        """
         remaining_s = self.remaining()
         message = f"{role}: a call was refused at {source}: {remaining_s:.3f} s left of a {self.limit_s:.3f} s budget"
         return BudgetRefused(

@@ -82,7 +82,18 @@ class SecuritySettings(BaseModel):
 
 
 class Settings(BaseSettings):
-    """All settings. Raises: ConfigurationError naming the setting and the environment variable it comes from."""
+    """All settings, from DOCMIND_ environment variables unless they are given.
+
+    Args:
+        agents: `AgentSettings`, or a mapping of their fields, as the others.
+        llm: `LlmSettings`.
+        database: `DatabaseSettings`.
+        security: `SecuritySettings`.
+        log_level: Of Python's logging.
+
+    Raises:
+        ConfigurationError: A value cannot be used; the message names the setting and its environment variable.
+    """
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX,
@@ -156,9 +167,14 @@ class Settings(BaseSettings):
         return values
 
     def admit(self, url: str, *, name: str = "endpoint") -> None:
-        """Return if `url` may be reached.
+        """Return if an address may be reached.
 
-        Raises: EndpointRefused naming the host and how to allow it.
+        Args:
+            url: The address.
+            name: What the message of the error calls it.
+
+        Raises:
+            EndpointRefused: It may not; the message names the host and how to allow it.
         """
         try:
             host = host_of(url)
@@ -179,7 +195,11 @@ class Settings(BaseSettings):
     def replaced(self, **sections: dict[str, Any]) -> Self:
         """A copy with fields of some sections replaced: `settings.replaced(agents={"decision_timeout": 2})`.
 
-        Raises: ConfigurationError as the settings themselves do.
+        Args:
+            sections: Section → field → value.
+
+        Raises:
+            ConfigurationError: As the settings themselves do.
         """
         values = {name: getattr(self, name) for name in type(self).model_fields}
         for section, fields in sections.items():

@@ -10,7 +10,7 @@ import pandas as pd
 
 from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.findings.scorecard_frames import PERFS
-from docmind_lab.analysis.text import bracketed, joined, markdown_table, number, one_line, percent
+from docmind_lab.analysis.text import bracketed, joined, markdown_of_frame, number, one_line, percent
 
 if TYPE_CHECKING:
     from docmind_lab.analysis.findings.scorecard import Scorecard
@@ -34,7 +34,7 @@ def display_table(card: Scorecard) -> pd.DataFrame:
 
 def markdown_of(card: Scorecard) -> str:
     """Title, table, components, map and findings."""
-    parts = [f"## {card.title}", markdown_table(display_table(card)), markdown_table(_components(card))]
+    parts = [f"## {card.title}", markdown_of_frame(display_table(card)), markdown_of_frame(_components(card))]
     parts += [card.perf_map.text(), "\n".join(f"- {line}" for line in sentences_of(card))]
     return "\n\n".join(parts) + "\n"
 

@@ -118,21 +118,26 @@ class LlmLatency:
 class LatencyProfile:
     """How long one system's model and vector store take.
 
-    name, description, source: what it stands for, and which measurement (or assumption) it rests on.
-    first_token_s, inter_token_s, retrieval_s: the quantile tables that draws use, seconds.
-    hang_probability: share of model calls that never answer, in [0, 1].
-    slots: model calls that the server works on at once; the others wait in its queue. None is no limit.
-    time_scale: the factor that `scaled` has already applied to the tables; 1 is as measured. Draws ignore it.
-    rank_correlation: Spearman's rho between first-token and inter-token latency, in [-1, 1]; 0 draws them
-    independently.
-    correlation: how much of a call's slowness is its run's, in [0, 1]; `services/dependence.py` has the model.
-    brownout, brownout_factor: share of runs in which every duration is longer, and how many times.
-    slowdown: what each other model call under way when a call starts adds to its time per token, as a share of it.
-    The name ends with what of these is not the default: "typical?correlation=0.5".
-    evidence: what a fitted profile rests on, None for others. It is no part of what the profile is: equal profiles may
-    differ in it, and manifests leave it out.
+    Args:
+        name: In tables and figures. It ends with the options that are not the default: "typical?correlation=0.5".
+        description: What it stands for.
+        source: Which measurement, or assumption, it rests on.
+        first_token_s: Quantiles of the time to the first token, seconds.
+        inter_token_s: Quantiles of the time for each token, seconds.
+        retrieval_s: Quantiles of the time of a search, seconds.
+        hang_probability: Share of model calls that never answer, in [0, 1].
+        slots: Model calls that the server works on at once; the others wait in its queue. None is no limit.
+        time_scale: The factor that `scaled` has applied to the tables; 1 is as measured. Draws ignore it.
+        rank_correlation: Spearman's rho between first-token and inter-token latency, in [-1, 1].
+        correlation: How much of a call's slowness is its run's, in [0, 1]; see `dependence`.
+        brownout: Share of runs in which every duration is longer.
+        brownout_factor: How many times longer.
+        slowdown: What each other call under way when a call starts adds to its time per token, as a share of it.
+        evidence: What a fitted profile rests on, None for others. Equal profiles may differ in it, and manifests leave
+            it out.
 
-    Raises ConfigurationError for values out of range.
+    Raises:
+        ConfigurationError: A value is out of range.
     """
 
     name: str
@@ -166,7 +171,7 @@ class LatencyProfile:
 
     @property
     def options(self) -> dict[str, float]:
-        """How calls are slow together: the options of `services/dependence.py` by name."""
+        """How calls are slow together: the options of `dependence` by name."""
         return {name: getattr(self, name) for name in OPTIONS}
 
     def __repr__(self) -> str:
@@ -185,7 +190,11 @@ class LatencyProfile:
         return {name: repr(getattr(self, name)).removeprefix("QuantileTable: ") for name in _TABLE_FIELDS}
 
     def draw_llm(self, key: DrawKey) -> LlmLatency:
-        """The latency of the model call that `key` names: for one key always the same."""
+        """The latency of a model call; the same whenever it is drawn for the same key.
+
+        Args:
+            key: Names the call.
+        """
         first_level, inter_level = (
             level_in_run(key, what, self.correlation) for what in ("first_token", "inter_token")
         )
@@ -199,17 +208,27 @@ class LatencyProfile:
         )
 
     def draw_retrieval(self, key: DrawKey) -> float:
-        """Seconds for the search that `key` names, from the request to the whole answer."""
+        """Seconds for a search, from the request to the whole answer.
+
+        Args:
+            key: Names the search.
+        """
         return self.retrieval_s.at(level_in_run(key, "retrieval", self.correlation)) * self._slower(key)
 
     def _slower(self, key: DrawKey) -> float:
         return self.brownout_factor if is_in_brownout(key, self.brownout) else 1.0
 
     def scaled(self, factor: float) -> LatencyProfile:
-        """The profile with every duration times `factor`; its name and its description say so.
+        """The profile with every duration times a factor; its name and its description say so.
 
-        `named("typical").scaled(0.1).name` is "typical/10", and `scaled(10)` of that "typical" again. Hangs,
-        slots and correlation stay. Raises ConfigurationError unless the factor is positive and finite.
+        `named("typical").scaled(0.1).name` is "typical/10", and `scaled(10)` of that "typical" again. Hangs, slots and
+        correlation stay.
+
+        Args:
+            factor: Positive and finite.
+
+        Raises:
+            ConfigurationError: The factor is something else.
         """
         _check_factor(factor)
         product = self.time_scale * factor
@@ -229,9 +248,12 @@ class LatencyProfile:
     def named(cls, name: str) -> LatencyProfile:
         """A built-in profile, or that of a file: "typical", "mine.json" (as `docmind-lab profile` writes it).
 
-        A number after a slash divides every duration: "typical/10", "mine.json/10", for a tenth of the budget. Options
-        follow a question mark: "typical/10?correlation=0.5&brownout=0.1"; see `services/dependence.py`.
-        Raises ConfigurationError with the known names and the nearest one, or with what is wrong with the file.
+        Args:
+            name: A number after a slash divides every duration: "typical/10". Options follow a question mark:
+                "typical/10?correlation=0.5&brownout=0.1"; see `dependence`.
+
+        Raises:
+            ConfigurationError: The name is unknown, or the file cannot be used.
         """
         name, mark, options = name.partition("?")
         if mark:
@@ -256,13 +278,19 @@ class LatencyProfile:
     def fit(
         cls, source: Source, columns: Mapping[str, str] | None = None, *, ok: Sequence[str] = (), **options: Any
     ) -> LatencyProfile:
-        """The profile of calls that were measured: `latencies.fit_profile`; docs/own-latencies.md.
+        """The profile of calls that were measured; docs/own-latencies.md.
 
-        source: a DataFrame, a CSV, JSON lines, Parquet or OTLP JSON file, a study or its folder. columns: for each
-        field its column and unit, {"latency_s": "duration_ms:ms"}. ok: the outcomes that mean a complete answer; other
-        calls were cut, and count as longer than that. options: the fields of `latencies.FitOptions`.
-        `evidence` of the profile has the observed quantiles; `plots.latency_fit` shows where it fits badly.
-        Raises ConfigurationError naming the file, the column and the remedy.
+        Args:
+            source: A DataFrame, a CSV, JSON lines, Parquet or OTLP JSON file, a study or its folder.
+            columns: Field → its column and unit, such as {"latency_s": "duration_ms:ms"}.
+            ok: The outcomes that mean a complete answer. Other calls were cut, and count as longer than that.
+            options: The fields of `latency.fitting.FitOptions`.
+
+        Returns:
+            A profile whose `evidence` has the observed quantiles; `plots.latency_fit` shows where it fits badly.
+
+        Raises:
+            ConfigurationError: The message names the file, the column and the remedy.
         """
         # Function-level: readers and fits import pandas and scipy, and are a layer above this one.
         from docmind_lab.analysis.latency.fitting import FitOptions, fit_profile  # noqa: PLC0415 - as above

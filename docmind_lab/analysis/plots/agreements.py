@@ -10,29 +10,13 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from docmind_lab.analysis.agreement import MEAN_ERROR, Agreement
-from docmind_lab.analysis.plots.look import (
-    INK,
-    OTHER_COLOUR,
-    PAPER,
-    colour_of,
-    dress,
-    faint_grid,
-    legend_below,
-    legend_key,
-    median_key,
-    new_axes,
-    note,
-    row_bands,
-    rows_of,
-    seconds_text,
-    spread_of_seeds,
-)
+from docmind_lab.analysis.plots import look
 from docmind_lab.core.errors import ConfigurationError
 
 _TARGET_PERCENT: Final = 100 * MEAN_ERROR
 _TICKS_PERCENT: Final = (0.2, 0.4, 0.6, 0.8, 1.0, 3.0, 10.0, 30.0, 100.0)
-_MISS: Final[dict[str, Any]] = {"marker": "D", "markersize": 6.5, "markerfacecolor": PAPER, "markeredgewidth": 1.6}
-_POINT: Final[dict[str, Any]] = {"marker": "o", "markersize": 5, "markeredgecolor": PAPER, "alpha": 0.85}
+_MISS: Final[dict[str, Any]] = {"marker": "D", "markersize": 6.5, "markerfacecolor": look.PAPER, "markeredgewidth": 1.6}
+_POINT: Final[dict[str, Any]] = {"marker": "o", "markersize": 5, "markeredgecolor": look.PAPER, "alpha": 0.85}
 
 
 def agreement_frame(found: Agreement) -> pd.DataFrame:
@@ -50,7 +34,7 @@ def agreement_frame(found: Agreement) -> pd.DataFrame:
     frame["group"] = pd.factorize(frame["label"])[0]
     frame["later_percent"] = 100 * frame["later_s"] / frame["wall_returned_at_s"]
     frame["miss"] = ~frame["same_outcome"]
-    frame["jitter"] = spread_of_seeds(frame["seed"])
+    frame["jitter"] = look.spread_of_seeds(frame["seed"])
     return frame[["group", "label", "alternative", "seed", "later_s", "later_percent", "miss", "jitter"]]
 
 
@@ -64,9 +48,9 @@ def agreement(found: Agreement, *, ax: Axes | None = None) -> Axes:
     points = agreement_frame(found)
     groups = int(points["group"].nunique())
     if ax is None:
-        ax = new_axes(10.0, 1.9 + 0.5 * groups)
-    row_bands(ax, groups)
-    for row in rows_of(points.drop_duplicates("group")):
+        ax = look.new_axes(10.0, 1.9 + 0.5 * groups)
+    look.row_bands(ax, groups)
+    for row in look.rows_of(points.drop_duplicates("group")):
         _draw_row(ax, row, points[points["group"] == row.group])
     _draw_scale(ax, points)
     ax.set_ylim(groups - 0.5, -0.5)
@@ -76,13 +60,13 @@ def agreement(found: Agreement, *, ax: Axes | None = None) -> Axes:
         "wall clock later than virtual time (% of the time until the caller was back; "
         f"linear up to {_TARGET_PERCENT:g} %, logarithmic beyond)"
     )
-    legend_below(ax, _legend(bool(points["miss"].any())), columns=4)
-    dress(ax, "How much later the same runs were back on the wall clock", _context(found))
+    look.legend_below(ax, _legend(bool(points["miss"].any())), columns=4)
+    look.dress(ax, "How much later the same runs were back on the wall clock", _context(found))
     return ax
 
 
 def _draw_row(ax: Axes, row: Any, points: pd.DataFrame) -> None:
-    colour = colour_of(row.alternative)
+    colour = look.colour_of(row.alternative)
     for miss, subset in points.groupby("miss"):
         style: dict[str, Any] = {**_MISS, "markeredgecolor": colour} if miss else {**_POINT, "markerfacecolor": colour}
         gid = f"{'misses' if miss else 'points'}:{row.group}"
@@ -90,10 +74,10 @@ def _draw_row(ax: Axes, row: Any, points: pd.DataFrame) -> None:
         ax.plot(subset["later_percent"], heights, linestyle="none", gid=gid, zorder=3 + bool(miss), **style)
     median = float(points["later_percent"].median())
     span = [row.group - 0.36, row.group + 0.36]
-    ax.plot([median, median], span, color=INK, linewidth=2.2, zorder=2.8, gid=f"median:{row.group}")
+    ax.plot([median, median], span, color=look.INK, linewidth=2.2, zorder=2.8, gid=f"median:{row.group}")
     error = float(points["later_percent"].abs().mean())
-    text = f"mean error {error:.2g} %\nmedian {seconds_text(float(points['later_s'].median()))} later"
-    note(ax, text, (1.0, row.group), (12.0, 0.0), y_in="data")
+    text = f"mean error {error:.2g} %\nmedian {look.seconds_text(float(points['later_s'].median()))} later"
+    look.note(ax, text, (1.0, row.group), (12.0, 0.0), y_in="data")
 
 
 def _draw_scale(ax: Axes, points: pd.DataFrame) -> None:
@@ -106,19 +90,22 @@ def _draw_scale(ax: Axes, points: pd.DataFrame) -> None:
     ax.xaxis.set_major_locator(FixedLocator(sorted([0.0, *ticks])))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} %"))
-    faint_grid(ax, "x")
-    ax.axvline(0.0, color=INK, linewidth=1.0, zorder=1.5, gid="same")
-    note(ax, "the same", (0.0, 1.0), (0.0, 3.0), x_in="data", ha="center", va="bottom")
+    look.faint_grid(ax, "x")
+    ax.axvline(0.0, color=look.INK, linewidth=1.0, zorder=1.5, gid="same")
+    look.note(ax, "the same", (0.0, 1.0), (0.0, 3.0), x_in="data", ha="center", va="bottom")
     for side in (-_TARGET_PERCENT, _TARGET_PERCENT):
-        ax.axvline(side, color=INK, linewidth=1.0, linestyle=":", zorder=1.5, gid=f"target:{side:g}")
+        ax.axvline(side, color=look.INK, linewidth=1.0, linestyle=":", zorder=1.5, gid=f"target:{side:g}")
     text = f"mean error: at most {_TARGET_PERCENT:g} %"
-    note(ax, text, (_TARGET_PERCENT, 1.0), (0.0, 3.0), x_in="data", ha="center", va="bottom")
+    look.note(ax, text, (_TARGET_PERCENT, 1.0), (0.0, 3.0), x_in="data", ha="center", va="bottom")
 
 
 def _legend(misses: bool) -> list[Line2D]:
-    handles = [legend_key("a run on both clocks", markerfacecolor=OTHER_COLOUR, **_POINT), median_key("line: median")]
+    handles = [
+        look.legend_key("a run on both clocks", markerfacecolor=look.OTHER_COLOUR, **_POINT),
+        look.median_key("line: median"),
+    ]
     return (
-        [*handles, legend_key("a run with another outcome", markeredgecolor=OTHER_COLOUR, **_MISS)]
+        [*handles, look.legend_key("a run with another outcome", markeredgecolor=look.OTHER_COLOUR, **_MISS)]
         if misses
         else handles
     )

@@ -9,23 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
-from docmind_lab.analysis.plots.look import (
-    INK,
-    OTHER_COLOUR,
-    PAPER,
-    colour_of,
-    dress,
-    faint_grid,
-    legend_below,
-    legend_key,
-    line_style,
-    new_axes,
-    note,
-    rows_of,
-)
+from docmind_lab.analysis.plots import look
 from docmind_lab.core.errors import ConfigurationError
 
-_POINT: Final[dict[str, Any]] = {"marker": "o", "markersize": 4.5, "markeredgecolor": PAPER, "alpha": 0.75}
+_POINT: Final[dict[str, Any]] = {"marker": "o", "markersize": 4.5, "markeredgecolor": look.PAPER, "alpha": 0.75}
 _MEASURES: Final = {
     "goodput_per_s": ("goodput_low_per_s", "goodput_high_per_s"),
     "abandoned_share": ("abandoned_low_share", "abandoned_high_share"),
@@ -88,11 +75,11 @@ def goodput(study: LoadMeasures, *, ax: Axes | None = None) -> Axes:
     """
     frame = goodput_frame(study)
     if ax is None:
-        ax = new_axes(9.0, 5.2)
+        ax = look.new_axes(9.0, 5.2)
     most = float(frame["offered_per_s"].max())
     _draw(ax, frame)
-    ax.plot([0.0, most], [0.0, most], color=INK, linewidth=1.0, linestyle=":", zorder=1.5, gid="ideal")
-    note(ax, "all in time", (most, most), (4.0, 4.0), x_in="data", y_in="data", ha="right", va="bottom")
+    ax.plot([0.0, most], [0.0, most], color=look.INK, linewidth=1.0, linestyle=":", zorder=1.5, gid="ideal")
+    look.note(ax, "all in time", (most, most), (4.0, 4.0), x_in="data", y_in="data", ha="right", va="bottom")
     ax.set_xlim(0.0, 1.06 * most)
     ax.set_ylim(0.0, 1.1 * max(most, float(frame["value"].max())))
     ax.set_ylabel("goodput: answered in time (queries/s)")
@@ -107,7 +94,7 @@ def abandoned_share(study: LoadMeasures, *, ax: Axes | None = None) -> Axes:
     """
     frame = goodput_frame(study, "abandoned_share")
     if ax is None:
-        ax = new_axes(9.0, 4.6)
+        ax = look.new_axes(9.0, 4.6)
     _draw(ax, frame)
     ax.set_xlim(0.0, 1.06 * float(frame["offered_per_s"].max()))
     # With nothing abandoned at all, a tenth is still to be seen; and a line at 0 lies clear of the axis.
@@ -121,11 +108,11 @@ def abandoned_share(study: LoadMeasures, *, ax: Axes | None = None) -> Axes:
 
 def _draw(ax: Axes, frame: pd.DataFrame) -> None:
     groups = int(frame["group"].nunique())
-    for first in rows_of(frame.drop_duplicates("group")):
+    for first in look.rows_of(frame.drop_duplicates("group")):
         mine, place = frame[frame["group"] == first.group], int(first.group)
         means = mine.drop_duplicates("offered_per_s")
-        colour = colour_of(first.alternative)
-        style = line_style(place, groups)
+        colour = look.colour_of(first.alternative)
+        style = look.line_style(place, groups)
         ax.plot(means["offered_per_s"], means["mean"], color=colour, gid=f"means:{place}", zorder=2, **style)
         ax.vlines(means["shown_at_per_s"], means["low"], means["high"], color=colour, linewidth=1.2, zorder=2.2)
         points: dict[str, Any] = {"linestyle": "none", "markerfacecolor": colour, **_POINT}
@@ -134,14 +121,14 @@ def _draw(ax: Axes, frame: pd.DataFrame) -> None:
 
 def _finish(ax: Axes, frame: pd.DataFrame, title: str, context: str) -> None:
     ax.set_xlabel("offered load: arrivals (queries/s)")
-    faint_grid(ax, "y")
+    look.faint_grid(ax, "y")
     groups = int(frame["group"].nunique())
     handles = [
-        Line2D([], [], color=colour_of(row.alternative), label=row.arm, **line_style(row.group, groups))
-        for row in rows_of(frame.drop_duplicates("group"))
+        Line2D([], [], color=look.colour_of(row.alternative), label=row.arm, **look.line_style(row.group, groups))
+        for row in look.rows_of(frame.drop_duplicates("group"))
     ]
-    handles.append(legend_key("one replicate", markerfacecolor=OTHER_COLOUR, **_POINT))
+    handles.append(look.legend_key("one replicate", markerfacecolor=look.OTHER_COLOUR, **_POINT))
     if frame["low"].notna().any():
-        handles.append(legend_key("95 % interval of the mean", color=OTHER_COLOUR, marker="|", markersize=11))
-    legend_below(ax, handles, columns=3)
-    dress(ax, title, context)
+        handles.append(look.legend_key("95 % interval of the mean", color=look.OTHER_COLOUR, marker="|", markersize=11))
+    look.legend_below(ax, handles, columns=3)
+    look.dress(ax, title, context)

@@ -14,20 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Polygon
 
 from docmind_lab.analysis.findings.scorecard import Scorecard
-from docmind_lab.analysis.plots.look import (
-    INK,
-    OTHER_COLOUR,
-    PAPER,
-    RULE,
-    colour_of,
-    dress,
-    faint_grid,
-    legend_below,
-    new_axes,
-    note,
-    row_bands,
-    rows_of,
-)
+from docmind_lab.analysis.plots import look
 from docmind_lab.core.errors import ConfigurationError
 
 _KINDS: Final = ("Perf", "total")
@@ -41,37 +28,37 @@ def scorecard_totals(card: Scorecard, *, ax: Axes | None = None) -> Axes:
     """
     totals = card.totals
     if ax is None:
-        ax = new_axes(10.0, 2.0 + 0.78 * len(totals))
-    row_bands(ax, len(totals))
+        ax = look.new_axes(10.0, 2.0 + 0.78 * len(totals))
+    look.row_bands(ax, len(totals))
     heights = []
     for place, row in enumerate(totals.to_dict("records")):
         scores = card.components.loc[card.components["option"] == row["option"], "score"].dropna()
         _draw_kind(ax, "Perf", place, row, row[card.table.measurable], row["perf_measured"], "perf")
-        ticks: dict[str, Any] = {"linestyle": "none", "marker": "|", "markersize": 9, "color": RULE, "zorder": 2}
+        ticks: dict[str, Any] = {"linestyle": "none", "marker": "|", "markersize": 9, "color": look.RULE, "zorder": 2}
         ax.plot(scores, [_height(place, "Perf")] * len(scores), gid=f"components:{place}", **ticks)
         _draw_kind(ax, "total", place, row, row["total_judged"], row["total_measured"], "total")
         if np.isnan(row["total_judged"]):
-            note(ax, str(row["note"]), (0.0, _height(place, "total")), (4.0, 0.0), y_in="data")
-        note(ax, str(row["option"]), (0.0, place), (-46.0, 0.0), y_in="data", ha="right", weight="bold")
+            look.note(ax, str(row["note"]), (0.0, _height(place, "total")), (4.0, 0.0), y_in="data")
+        look.note(ax, str(row["option"]), (0.0, place), (-46.0, 0.0), y_in="data", ha="right", weight="bold")
         heights += [_height(place, kind) for kind in _KINDS]
     ax.set_yticks(heights, list(_KINDS) * len(totals))
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(len(totals) - 0.5, -0.5)
     ax.set_xlim(-0.15, 10.15)
     ax.set_xticks(range(11))
-    faint_grid(ax, "x")
+    look.faint_grid(ax, "x")
     ax.set_xlabel("score (0 to 10)")
-    legend_below(ax, _legend(), columns=4)
-    dress(ax, f"{card.table.name}: what was judged, and what was measured", context_of_card(card))
+    look.legend_below(ax, _legend(), columns=4)
+    look.dress(ax, f"{card.table.name}: what was judged, and what was measured", context_of_card(card))
     return ax
 
 
 def _draw_kind(ax: Axes, kind: str, place: int, row: dict[Any, Any], judged: float, measured: float, name: str) -> None:
-    height, colour = _height(place, kind), colour_of(str(row["alternative"]))
+    height, colour = _height(place, kind), look.colour_of(str(row["alternative"]))
     bounds = [row[f"{name}_low"], row[f"{name}_high"]]
-    ax.plot(bounds, [height, height], color=INK, linewidth=1.6, zorder=2.5, gid=f"interval:{kind}:{place}")
+    ax.plot(bounds, [height, height], color=look.INK, linewidth=1.6, zorder=2.5, gid=f"interval:{kind}:{place}")
     style: dict[str, Any] = {"linestyle": "none", "marker": "s" if kind == "Perf" else "o"}
-    full: dict[str, Any] = {**style, "markersize": 8, "color": colour, "markeredgecolor": PAPER, "zorder": 3}
+    full: dict[str, Any] = {**style, "markersize": 8, "color": colour, "markeredgecolor": look.PAPER, "zorder": 3}
     ax.plot([measured], [height], gid=f"measured:{kind}:{place}", **full)
     hollow: dict[str, Any] = {**style, "markersize": 9, "markerfacecolor": "none", "markeredgecolor": colour}
     ax.plot([judged], [height], gid=f"judged:{kind}:{place}", zorder=3.5, markeredgewidth=1.5, **hollow)
@@ -82,12 +69,12 @@ def _height(place: int, kind: str) -> float:
 
 
 def _legend() -> list[Artist]:
-    none: dict[str, Any] = {"linestyle": "none", "color": OTHER_COLOUR, "markersize": 8}
+    none: dict[str, Any] = {"linestyle": "none", "color": look.OTHER_COLOUR, "markersize": 8}
     return [
         Line2D([], [], label="judged by the record", marker="o", markerfacecolor="none", markeredgewidth=1.5, **none),
-        Line2D([], [], label="measured", marker="o", markeredgecolor=PAPER, **none),
-        Line2D([], [], label="bar: 95 % bootstrap interval over seeds", color=INK, linewidth=1.6),
-        Line2D([], [], label="tick: score of a component", marker="|", **(none | {"color": RULE})),
+        Line2D([], [], label="measured", marker="o", markeredgecolor=look.PAPER, **none),
+        Line2D([], [], label="bar: 95 % bootstrap interval over seeds", color=look.INK, linewidth=1.6),
+        Line2D([], [], label="tick: score of a component", marker="|", **(none | {"color": look.RULE})),
     ]
 
 
@@ -124,12 +111,12 @@ def scorecard_weights(card: Scorecard, *, perf: str = "measured", ax: Axes | Non
             "a time, docmind_lab.analysis.findings.one_at_a_time"
         )
     if ax is None:
-        ax = new_axes(8.6, 7.2)
+        ax = look.new_axes(8.6, 7.2)
     handles: list[Artist] = []
     labels = list(dict.fromkeys([*card.totals["option"], ""]))
     for label in [label for label in labels if (frame["winner"] == label).any()]:
         won = frame[frame["winner"] == label]
-        colour = _tint(colour_of(str(won["alternative"].iloc[0])))
+        colour = _tint(look.colour_of(str(won["alternative"].iloc[0])))
         _draw_cells(ax, _places(won[criteria].to_numpy(dtype=np.float64) / 100), colour, f"won:{label or 'shared'}")
         name = " ".join(label.split()) or "several share the lead"
         text = f"{name}: {_share_text(len(won) / len(frame))} of all weights"
@@ -140,8 +127,8 @@ def scorecard_weights(card: Scorecard, *, perf: str = "measured", ax: Axes | Non
     ax.margins(x=0.12, y=0.08)
     ax.set_xticks([])
     ax.set_yticks([])
-    legend_below(ax, handles, columns=2)
-    dress(ax, f"Which option wins under which weights, {card.table.measurable} {perf}", context_of_card(card))
+    look.legend_below(ax, handles, columns=2)
+    look.dress(ax, f"Which option wins under which weights, {card.table.measurable} {perf}", context_of_card(card))
     for spine in ax.spines.values():
         spine.set_visible(False)
     return ax
@@ -170,7 +157,7 @@ def _draw_cells(ax: Axes, places: np.ndarray[Any, Any], colour: tuple[float, flo
 
 def _draw_triangle(ax: Axes, criteria: Sequence[str]) -> None:
     outline = np.vstack([_CORNERS, _CORNERS[:1]])
-    ax.plot(*outline.T, color=INK, linewidth=1.2, zorder=2, gid="outline")
+    ax.plot(*outline.T, color=look.INK, linewidth=1.2, zorder=2, gid="outline")
     for place in range(3):
         # Lines of one weight are parallel to the side opposite the corner; each is labelled where the next one is 0.
         following, last = (place + 1) % 3, (place + 2) % 3
@@ -179,28 +166,36 @@ def _draw_triangle(ax: Axes, criteria: Sequence[str]) -> None:
             ends[:, place] = percent / 100
             ends[0, last] = ends[1, following] = 1 - percent / 100
             (x0, x1), (y0, y1) = _places(ends).T
-            ax.plot([x0, x1], [y0, y1], color=PAPER, linewidth=0.7, alpha=0.8, zorder=1.5)
+            ax.plot([x0, x1], [y0, y1], color=look.PAPER, linewidth=0.7, alpha=0.8, zorder=1.5)
             (dx, dy), ha, va = _TICK_PLACES[place]
-            note(ax, f"{criteria[place]} {percent} %", (x0, y0), (dx, dy), x_in="data", y_in="data", ha=ha, va=va)
+            look.note(ax, f"{criteria[place]} {percent} %", (x0, y0), (dx, dy), x_in="data", y_in="data", ha=ha, va=va)
     for (x, y), criterion, (dx, dy) in zip(_CORNERS, criteria, ((0, 12), (-4, -16), (4, -16)), strict=True):
         text = f"{criterion} 100 %"
-        note(ax, text, (x, y), (dx, dy), x_in="data", y_in="data", ha="center", weight="bold")
+        look.note(ax, text, (x, y), (dx, dy), x_in="data", y_in="data", ha="center", weight="bold")
 
 
 def _draw_points(ax: Axes, card: Scorecard, perf: str, criteria: Sequence[str]) -> list[Artist]:
     weights = np.array([float(weight) for weight in card.table.weights])
-    (x, y), star = _places(weights), {"marker": "*", "markersize": 17, "markeredgecolor": PAPER, "linestyle": "none"}
-    ax.plot([x], [y], color=INK, zorder=4, gid="record", **star)  # type: ignore[arg-type]
+    (x, y), star = (
+        _places(weights),
+        {"marker": "*", "markersize": 17, "markeredgecolor": look.PAPER, "linestyle": "none"},
+    )
+    ax.plot([x], [y], color=look.INK, zorder=4, gid="record", **star)  # type: ignore[arg-type]
     said = ", ".join(f"{name} {100 * w:g}" for name, w in zip(criteria, weights, strict=True))
-    handles: list[Artist] = [Line2D([], [], label=f"{card.table.name}: {said} %", color=INK, **star)]  # type: ignore[arg-type]
+    handles: list[Artist] = [Line2D([], [], label=f"{card.table.name}: {said} %", color=look.INK, **star)]  # type: ignore[arg-type]
     rivals = card.nearest[(card.nearest["perf"] == perf) & np.isfinite(card.nearest["moved_percent"])]
     if rivals.empty:
         handles.append(Line2D([], [], label="no weights put another option ahead", linestyle="none"))
         return handles
-    first = next(rows_of(rivals.head(1)))
+    first = next(look.rows_of(rivals.head(1)))
     there = _places(rivals[list(criteria)].to_numpy(dtype=np.float64)[0] / 100)
-    diamond: dict[str, Any] = {"marker": "D", "markersize": 8, "markerfacecolor": PAPER, "markeredgecolor": INK}
-    ax.plot([x, there[0]], [y, there[1]], color=INK, linewidth=1.2, linestyle=(0, (4, 2)), zorder=3)
+    diamond: dict[str, Any] = {
+        "marker": "D",
+        "markersize": 8,
+        "markerfacecolor": look.PAPER,
+        "markeredgecolor": look.INK,
+    }
+    ax.plot([x, there[0]], [y, there[1]], color=look.INK, linewidth=1.2, linestyle=(0, (4, 2)), zorder=3)
     ax.plot([there[0]], [there[1]], linestyle="none", zorder=4, gid="nearest", **diamond)
     text = f"nearest change: {first.moved_percent:.1f} points moved, then {' '.join(first.rival.split())} leads"
     handles.append(Line2D([], [], label=text, linestyle="none", **diamond))

@@ -16,23 +16,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from docmind_lab.analysis.plots.look import (
-    BAND,
-    INK,
-    OTHER_COLOUR,
-    PAPER,
-    SMALL_PT,
-    colour_of,
-    comparable,
-    context_of,
-    deadline_line,
-    dress,
-    legend_below,
-    new_axes,
-    note,
-    rows_of,
-    seconds_text,
-)
+from docmind_lab.analysis.plots import look
 from docmind_lab.analysis.tables.frames import StudyTables
 from docmind_lab.core.errors import ConfigurationError
 
@@ -52,11 +36,11 @@ def lanes_frame(study: StudyTables, seed: int | None = None, run_ids: Iterable[s
     belong in one picture.
     """
     runs = _chosen(study.runs, seed, run_ids)
-    lanes = comparable(runs).rename(columns={"decision_timeout_s": "deadline_s"})
+    lanes = look.comparable(runs).rename(columns={"decision_timeout_s": "deadline_s"})
     twins = lanes["label"].duplicated(keep=False)
     lanes["label"] = lanes["label"].where(~twins, lanes["label"] + " " + lanes["run_id"])
     lanes["lane"] = range(len(lanes))
-    lanes["note"] = [_lane_note(row) for row in rows_of(lanes)]
+    lanes["note"] = [_lane_note(row) for row in look.rows_of(lanes)]
     columns = ["lane", "label", "run_id", "alternative", "seed", "outcome", "deadline_s", "horizon_s"]
     return lanes[[*columns, "returned_at_s", "quiescent_at_s", "work_censored", "note"]]
 
@@ -73,10 +57,10 @@ def timeline_frame(study: StudyTables, seed: int | None = None, run_ids: Iterabl
     lanes = lanes_frame(study, seed, run_ids)
     calls = study.calls[study.calls["run_id"].isin(lanes["run_id"])]
     rows: list[dict[str, Any]] = []
-    for lane in rows_of(lanes):
+    for lane in look.rows_of(lanes):
         spans = [
             span
-            for call in rows_of(calls[calls["run_id"] == lane.run_id])
+            for call in look.rows_of(calls[calls["run_id"] == lane.run_id])
             for span in _spans(call, lane.deadline_s, lane.returned_at_s, lane.horizon_s)
         ]
         shared = {"lane": lane.lane, "run_id": lane.run_id, "alternative": lane.alternative}
@@ -113,10 +97,10 @@ def _lane_note(run: Any) -> str:
     """The outcome and both overruns, never mixed; a bound where observation ended first."""
     observed_s = run.horizon_s - run.deadline_s
     unanswered = math.isnan(run.returned_at_s)
-    caller = f"> {seconds_text(observed_s)}" if unanswered else seconds_text(run.caller_overrun_s)
-    work = f"> {seconds_text(observed_s)}" if run.work_censored else seconds_text(run.work_overrun_s)
+    caller = f"> {look.seconds_text(observed_s)}" if unanswered else look.seconds_text(run.caller_overrun_s)
+    work = f"> {look.seconds_text(observed_s)}" if run.work_censored else look.seconds_text(run.work_overrun_s)
     busy = run.busy_after_deadline_s
-    server = "no server log" if math.isnan(busy) else f"server-busy late {seconds_text(busy)}"
+    server = "no server log" if math.isnan(busy) else f"server-busy late {look.seconds_text(busy)}"
     outcome = str(run.outcome).replace("_", " ")
     return f"{outcome}\ncaller overrun {caller}\nwork overrun {work}\n{server}"
 
@@ -200,22 +184,24 @@ def timeline(
     lanes, bars = lanes_frame(study, seed, kept), timeline_frame(study, seed, kept)
     roles = [str(role) for role in bars["role"].cat.categories]
     if ax is None:
-        ax = new_axes(*timeline_size(len(lanes), len(roles)))
+        ax = look.new_axes(*timeline_size(len(lanes), len(roles)))
     height = _lane_rows(len(roles))
-    for lane in rows_of(lanes):
+    for lane in look.rows_of(lanes):
         _draw_lane(ax, lane, height)
-    for bar in rows_of(bars):
+    for bar in look.rows_of(bars):
         _draw_bar(ax, bar, bar.lane * height + _HEADER + roles.index(bar.role))
-    deadline_line(ax, float(lanes["deadline_s"].iloc[0]))
+    look.deadline_line(ax, float(lanes["deadline_s"].iloc[0]))
     _label_rows(ax, lanes, roles, height)
     ends = pd.concat([bars["ended_at_s"], lanes["deadline_s"], lanes["quiescent_at_s"], lanes["returned_at_s"]])
     ax.set_xlim(0.0, float(ends.max()) * 1.02)
     ax.set_ylim(len(lanes) * height, 0.0)
     ax.set_xlabel("seconds since the run's start (s)")
-    legend_below(ax, _legend(lanes, bars), columns=2)
+    look.legend_below(ax, _legend(lanes, bars), columns=2)
     runs = study.runs[study.runs["run_id"].isin(lanes["run_id"])]
     alone = f"One question: {' '.join(lanes['label'].iloc[0].split())}"
-    dress(ax, "One question under each way to enforce its deadline" if len(lanes) > 1 else alone, context_of(runs))
+    look.dress(
+        ax, "One question under each way to enforce its deadline" if len(lanes) > 1 else alone, look.context_of(runs)
+    )
     return ax
 
 
@@ -232,27 +218,30 @@ def _draw_lane(ax: Axes, lane: Any, height: float) -> None:
     top = lane.lane * height
     bottom = top + height
     if lane.lane % 2 == 0:
-        ax.axhspan(top, bottom, color=BAND, linewidth=0, zorder=0)
+        ax.axhspan(top, bottom, color=look.BAND, linewidth=0, zorder=0)
     unanswered = math.isnan(lane.returned_at_s)
     caller_at_s = lane.horizon_s if unanswered else lane.returned_at_s
     if not unanswered:
-        ax.plot([caller_at_s] * 2, [top + 0.5, bottom], color=INK, linewidth=0.8, zorder=2.4)
-    caller: dict[str, Any] = {"marker": ">" if unanswered else "v", "markerfacecolor": PAPER if unanswered else INK}
-    work: dict[str, Any] = {"marker": ">" if lane.work_censored else "^", "markerfacecolor": PAPER}
-    style: dict[str, Any] = {"markersize": 6, "markeredgecolor": INK, "linestyle": "none", "clip_on": False}
+        ax.plot([caller_at_s] * 2, [top + 0.5, bottom], color=look.INK, linewidth=0.8, zorder=2.4)
+    caller: dict[str, Any] = {
+        "marker": ">" if unanswered else "v",
+        "markerfacecolor": look.PAPER if unanswered else look.INK,
+    }
+    work: dict[str, Any] = {"marker": ">" if lane.work_censored else "^", "markerfacecolor": look.PAPER}
+    style: dict[str, Any] = {"markersize": 6, "markeredgecolor": look.INK, "linestyle": "none", "clip_on": False}
     ax.plot([caller_at_s], [top + 0.5], gid=f"returned:{lane.run_id}", zorder=5, **caller, **style)
     end = [lane.quiescent_at_s], [bottom - 0.5]
     ax.plot(*end, gid=f"quiescent:{lane.run_id}", zorder=5, **work, **style)
-    note(ax, lane.note, (1.0, top + 0.15), (10.0, 0.0), y_in="data", va="top")
+    look.note(ax, lane.note, (1.0, top + 0.15), (10.0, 0.0), y_in="data", va="top")
 
 
 def _draw_bar(ax: Axes, bar: Any, row_top: float) -> None:
-    colour, kind = colour_of(bar.alternative), _kind(bar.kind)
+    colour, kind = look.colour_of(bar.alternative), _kind(bar.kind)
     share = 0.84 / bar.sublanes
     middle = row_top + 0.08 + share * (bar.sublane + 0.5)
     gid = f"{bar.mark}:{bar.run_id}:{bar.call_id}:{bar.attempt}"
     if bar.mark == "refused":
-        ax.plot([bar.begun_at_s], [middle], "x", color=INK, markersize=5, markeredgewidth=1.3, zorder=4, gid=gid)
+        ax.plot([bar.begun_at_s], [middle], "x", color=look.INK, markersize=5, markeredgewidth=1.3, zorder=4, gid=gid)
         return
     thick = share if kind == "llm" else share * 0.6
     corner = (bar.begun_at_s, middle - thick / 2)
@@ -266,7 +255,7 @@ def _kind(kind: str) -> str:
 
 def _bar_style(kind: str, colour: str) -> dict[str, Any]:
     """LLM calls are full, others hollow and thinner, in ink: retrieval in a whole line, tools and peers in a dotted."""
-    face, edge = (colour, colour) if kind == "llm" else (PAPER, INK)
+    face, edge = (colour, colour) if kind == "llm" else (look.PAPER, look.INK)
     return {"facecolor": face, "edgecolor": edge, "linewidth": 0.9, "linestyle": ":" if kind == "other" else "-"}
 
 
@@ -292,22 +281,22 @@ def _legend(lanes: pd.DataFrame, bars: pd.DataFrame) -> list[Artist]:
     """Handles for what is there to be seen, in neutral grey: the colours belong to the alternatives."""
     calls = bars[bars["mark"] == "call"]
     handles: list[Artist] = [
-        Patch(label=_LEGEND_WORDS[kind], **_bar_style(kind, OTHER_COLOUR))
+        Patch(label=_LEGEND_WORDS[kind], **_bar_style(kind, look.OTHER_COLOUR))
         for kind in ("llm", "retrieval", "other")
         if kind in {_kind(name) for name in calls["kind"]}
     ]
     handles += [
-        Patch(label=_LEGEND_WORDS[mark], **_late_style(mark, OTHER_COLOUR))
+        Patch(label=_LEGEND_WORDS[mark], **_late_style(mark, look.OTHER_COLOUR))
         for mark in _HATCHES
         if (bars["mark"] == mark).any()
     ]
     marks = {
-        "refused": ("x", INK, (bars["mark"] == "refused").any()),
-        "returned": ("v", INK, lanes["returned_at_s"].notna().any()),
-        "quiescent": ("^", PAPER, not lanes["work_censored"].all()),
-        "horizon": (">", PAPER, lanes["returned_at_s"].isna().any() or lanes["work_censored"].any()),
+        "refused": ("x", look.INK, (bars["mark"] == "refused").any()),
+        "returned": ("v", look.INK, lanes["returned_at_s"].notna().any()),
+        "quiescent": ("^", look.PAPER, not lanes["work_censored"].all()),
+        "horizon": (">", look.PAPER, lanes["returned_at_s"].isna().any() or lanes["work_censored"].any()),
     }
-    style: dict[str, Any] = {"linestyle": "none", "markeredgecolor": INK, "markersize": SMALL_PT - 2}
+    style: dict[str, Any] = {"linestyle": "none", "markeredgecolor": look.INK, "markersize": look.SMALL_PT - 2}
     handles += [
         Line2D([], [], marker=marker, markerfacecolor=face, label=_LEGEND_WORDS[name], **style)
         for name, (marker, face, seen) in marks.items()

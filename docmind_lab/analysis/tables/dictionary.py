@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from docmind_lab.analysis.tables.records import DTYPES, TABLES, Column
+from docmind_lab.analysis.text import markdown_table
 from docmind_lab.core.levels import SCHEMA_VERSION
 
 EVENTS: Final[Mapping[str, str]] = {
@@ -40,13 +41,18 @@ EVENTS: Final[Mapping[str, str]] = {
 """What an event means. Events of one instant stand in this order, so that no table tells who was scheduled first."""
 
 
-def column_rows(columns: Iterable[Column]) -> list[str]:
-    """Columns as the lines of a Markdown table."""
-    lines = ["| column | dtype | meaning |", "|---|---|---|"]
+def column_table(columns: Iterable[Column]) -> str:
+    """Columns with their dtypes and meanings as a Markdown table."""
+    rows = []
     for column in columns:
         levels = f" Levels: {', '.join(level or '(empty)' for level in column.levels)}." if column.levels else ""
-        lines.append(f"| `{column.name}` | {DTYPES[column.kind]} | {column.meaning}{levels} |")
-    return lines
+        rows.append((f"`{column.name}`", DTYPES[column.kind], f"{column.meaning}{levels}"))
+    return markdown_table(("column", "dtype", "meaning"), rows, left=range(3))
+
+
+def event_table(events: Mapping[str, str]) -> str:
+    """Events with their meanings as a Markdown table."""
+    return markdown_table(("event", "meaning"), ((f"`{name}`", text) for name, text in events.items()), left=range(2))
 
 
 def common_dictionary() -> str:
@@ -59,7 +65,5 @@ def common_dictionary() -> str:
     ]
     for table, (record_type, columns) in TABLES.items():
         first_line = (record_type.__doc__ or "").strip().splitlines()[0]
-        lines += ["", f"## `{table}`", "", first_line, "", *column_rows(columns)]
-    lines += ["", "## Events", "", "| event | meaning |", "|---|---|"]
-    lines += [f"| `{name}` | {meaning} |" for name, meaning in EVENTS.items()]
-    return "\n".join(lines) + "\n"
+        lines += ["", f"## `{table}`", "", first_line, "", column_table(columns)]
+    return "\n".join([*lines, "", "## Events", "", event_table(EVENTS)]) + "\n"

@@ -99,8 +99,16 @@ _NAMED: Final = {"style": {"description_width": "initial"}}
 class RunBrowser(traitlets.HasTraits):
     """Runs → calls → events of one run; a notebook shows it, and every choice is a trait.
 
-    arm, outcome: which runs are listed, "all" for all. run_id: the run whose rows are shown. calls_where: filters of
-    the calls by column (role, kind, outcome, seen_from). event: filter of the events.
+    Args:
+        study: A study, or anything else with its three tables.
+        choices: Traits, by name.
+
+    Attributes:
+        arm: Of the runs that are listed; "all" for all.
+        outcome: Likewise.
+        run_id: The run whose rows are shown.
+        calls_where: Filters of the calls by column (role, kind, outcome, seen_from).
+        event: Filter of the events.
     """
 
     arm = traitlets.Unicode(ALL)
@@ -138,7 +146,11 @@ class RunBrowser(traitlets.HasTraits):
         return self._study
 
     def show(self, study: StudyTables) -> None:
-        """Browse these tables, at the same run if they have it."""
+        """Browse other tables, at the same run if they have it.
+
+        Args:
+            study: A study, or anything else with its three tables.
+        """
         self._study = study
         self._list_runs()
 

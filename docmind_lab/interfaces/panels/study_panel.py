@@ -18,7 +18,14 @@ from docmind_lab.interfaces.panels.study_tabs import StudyTabs
 
 
 class StudyPanel(traitlets.HasTraits):
-    """What `show` returns: tabs over one condition of a study. condition: which, counted as in the chooser."""
+    """What `show` returns: tabs over one condition of a study.
+
+    Args:
+        study: The study; one with several conditions has a chooser.
+
+    Attributes:
+        condition: Which condition is on screen, counted as in the chooser; a trait.
+    """
 
     condition = traitlets.Int(0)
 
@@ -79,7 +86,14 @@ class StudyPanel(traitlets.HasTraits):
 
 
 def show(study: Study) -> StudyPanel:
-    """The tabs of a finished study; one with several conditions has a chooser. Raises: ConfigurationError if empty."""
+    """The tabs of a finished study.
+
+    Args:
+        study: The study; one with several conditions has a chooser.
+
+    Raises:
+        ConfigurationError: It has no runs.
+    """
     return StudyPanel(study)
 
 
@@ -89,6 +103,8 @@ def browse(study: StudyTables, **choices: Any) -> RunBrowser:
         dl.browse(study)
         dl.browse(study, arm="B  hard timeout", calls_where={"seen_from": "server"})
 
-    choices: traits of `RunBrowser`.
+    Args:
+        study: A study, or anything else with its three tables.
+        choices: Traits of `RunBrowser`.
     """
     return RunBrowser(study, **choices)

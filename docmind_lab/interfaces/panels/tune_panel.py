@@ -74,9 +74,18 @@ _SAY_EVERY_S: Final = 2.0
 class TunePanel(ChoiceTraits):
     """What `tune` returns. Its settings are traits, and setting one moves the control; see `ChoiceTraits`.
 
-    status: what the panel says of itself. running: whether runs are under way. On the virtual clock a change of a
-    setting is measured at once, the newest only; on the wall clock when `run` is called. Widgets are written by one
-    thread at a time.
+    In virtual time a change of a setting is measured at once, the newest only; on the wall clock when `run` is called.
+
+    Args:
+        choice: The settings to begin with.
+        workers: A factory of the processes that compute the runs.
+        known: Runs that need not be computed again.
+        settings: Those of the environment when left out.
+        frame_every_s: Seconds between two drawings, at least.
+
+    Attributes:
+        status: What the panel says of itself; a trait.
+        running: Whether runs are under way; a trait.
     """
 
     status = traitlets.Unicode("")
@@ -163,7 +172,12 @@ class TunePanel(ChoiceTraits):
     def wait(self, timeout_s: float = 300.0) -> Study:
         """The study, once the runs asked for last are done, or stopped, and drawn.
 
-        Raises: what the runs failed with; TimeoutError after `timeout_s` seconds, and the runs go on.
+        Args:
+            timeout_s: Seconds to wait at most.
+
+        Raises:
+            TimeoutError: It takes longer; the runs go on.
+            Exception: What the runs failed with.
         """
         limit_at = time.monotonic() + timeout_s
         done = self._engine.wait(timeout_s) and self._painter.wait(max(0.0, limit_at - time.monotonic()))
@@ -275,9 +289,17 @@ def tune(
         dl.tune()
         dl.tune(8, alternatives=("A", "B"), fault="hang", router_injection=True)
 
-    settings: the other traits of a panel (alternatives, deadline_propagation, router_injection, latency_profile, fault,
-    stops_on_disconnect, clock, workload). documents: as in `compare`. workers: a factory of who computes the runs.
-    Raises: ConfigurationError for a value that cannot be used.
+    Args:
+        decision_timeout_s: Seconds.
+        runs: Of each alternative.
+        seed: Keys the questions, latencies and faults.
+        documents: As in `compare`.
+        workers: A factory of the processes that compute the runs.
+        settings: Other traits of a panel: alternatives, deadline_propagation, router_injection, latency_profile, fault,
+            stops_on_disconnect, clock, workload.
+
+    Raises:
+        ConfigurationError: A value cannot be used.
     """
     unknown = sorted(set(settings) - set(SETTINGS))
     if unknown:

@@ -30,9 +30,13 @@ Made = TypeVar("Made")
 
 
 def build_report(study: Study) -> Report:
-    """Everything that the study can say, section by section; a section that it cannot make is not there.
+    """The report of a study: each section that the study has the runs for. The limits name the others, and why.
 
-    What is not there, and why, is among the limits. Raises: ConfigurationError for a study without runs.
+    Args:
+        study: The study.
+
+    Raises:
+        ConfigurationError: It has no runs.
     """
     if study.runs.empty:
         raise ConfigurationError("the study has no runs: there is nothing to report; run it first")

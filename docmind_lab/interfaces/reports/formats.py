@@ -21,6 +21,7 @@ import jinja2
 import numpy as np
 import pandas as pd
 
+from docmind_lab.analysis.text import markdown_table
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.whole_files import as_text, written_whole
 from docmind_lab.interfaces.reports.model import Block, Facts, Figure, Prose, Report, Table
@@ -101,15 +102,13 @@ def _markdown_table(table: Table) -> Iterator[str]:
     yield f"*{_escaped(table.caption)}*"
     if table.shown.empty:
         return
-    columns = list(table.shown.columns)
-    rule = "|".join("---" if place == 0 or name in table.left else "---:" for place, name in enumerate(columns))
-    rows = [_row(str(name) for name in columns), f"|{rule}|"]
-    rows += [_row(str(cell) for cell in row) for row in table.shown.itertuples(index=False, name=None)]
-    yield "\n".join(rows)
+    left = {place for place, name in enumerate(table.shown.columns) if place == 0 or name in table.left}
+    rows = table.shown.itertuples(index=False, name=None)
+    yield markdown_table([*map(_cell, table.shown.columns)], (map(_cell, row) for row in rows), left)
 
 
-def _row(cells: Iterator[str]) -> str:
-    return "| " + " | ".join(_escaped(cell).replace("|", "\\|") for cell in cells) + " |"
+def _cell(content: object) -> str:
+    return _escaped(str(content)).replace("|", "\\|")
 
 
 def _escaped(text: str) -> str:
@@ -173,9 +172,15 @@ FORMATS: Final[Mapping[str, Callable[[Report], str]]] = {"html": as_html, "md": 
 
 
 def write_report(report: Report, path: str | os.PathLike[str], kind: str | None = None) -> Path:
-    """The file, written whole, in place of one that was there. kind: html, md or json; by its ending when left out.
+    """Write a report to a file, in place of one that was there.
 
-    Raises: ConfigurationError for another format, or a file that cannot be written.
+    Args:
+        report: The report.
+        path: The file; it is there whole or not at all.
+        kind: html, md or json; by the ending of the file when left out.
+
+    Raises:
+        ConfigurationError: The format is not known, or the file cannot be written.
     """
     target = Path(path)
     chosen = format_of(target, kind)

@@ -73,7 +73,15 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """A study, told. manifest: of the study, as it is."""
+    """What a study says, ready to be written in any format.
+
+    Args:
+        title: What was measured, in a line.
+        study_id: Of the study.
+        complete: Whether all of its runs are there.
+        sections: In order.
+        manifest: Of the study, as it is.
+    """
 
     title: str
     study_id: str

@@ -17,7 +17,7 @@ from docmind_lab.analysis.statistics.means import studentised_interval
 from docmind_lab.analysis.statistics.restricted_means import restricted_means
 from docmind_lab.analysis.statistics.sample_size import TooFewRuns, gated_quantile
 from docmind_lab.analysis.statistics.shares import share_interval
-from docmind_lab.analysis.text import bracketed, number, one_line, percent
+from docmind_lab.analysis.text import bracketed, level, number, one_line, p_text, percent
 from docmind_lab.core.budgets import STOP_REASON_OF
 from docmind_lab.interfaces.reports.figure_tables import heading
 from docmind_lab.interfaces.reports.model import Table
@@ -134,11 +134,7 @@ def _arms_shown(frame: pd.DataFrame, apart: Sequence[str]) -> pd.DataFrame:
 def _spending_shown(frame: pd.DataFrame) -> dict[str, list[str]]:
     """The columns of second budgets: what they did to whom had one, and what was spent where it is known."""
     counts = {"ended_by_budget": "ended by a second budget", "past_budget": "past a second budget"}
-    columns = {
-        title: ["–" if math.isnan(value) else f"{value:.0f}" for value in frame[name]]
-        for name, title in counts.items()
-        if name in frame
-    }
+    columns = {title: [number(value, 0) for value in frame[name]] for name, title in counts.items() if name in frame}
     for name, (title, digits) in _SPENT.items():
         if name in frame:
             bounds = (frame[name], frame[f"{name}_low"], frame[f"{name}_high"])
@@ -196,11 +192,6 @@ def signed(value: float, digits: int) -> str:
     return text.lstrip("+-") if float(text) == 0 else text.replace("-", "−")
 
 
-def p_text(value: float) -> str:
-    """A p value as people read it."""
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
 def enforcement_table(frame: pd.DataFrame, apart: Sequence[str]) -> Table:
     """The table of `findings.enforcement`."""
     shown: dict[str, list[str]] = {"arm": [one_line(arm) for arm in frame["arm"]]}
@@ -222,4 +213,4 @@ def enforcement_table(frame: pd.DataFrame, apart: Sequence[str]) -> Table:
 def _level(value: object) -> str:
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return level(value)

@@ -38,6 +38,9 @@ class RunMetrics:
     docmind_tokens_total{workload,alternative,clock,role,kind,direction}
 
     `clock` keeps seconds of virtual time apart from real ones.
+
+    Args:
+        registry: Holds the metrics; one of their own by default.
     """
 
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
@@ -62,7 +65,11 @@ class RunMetrics:
         self.tokens = counter("tokens", "Tokens as responses count them.", (*_OF_CALL, "direction"))
 
     def observe(self, measured: MeasuredRun) -> None:
-        """Count a run and its calls."""
+        """Count a run and its calls.
+
+        Args:
+            measured: The run.
+        """
         self._observe_run(measured.run)
         for call in measured.calls:
             if call.seen_from == "client":

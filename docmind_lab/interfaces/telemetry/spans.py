@@ -78,9 +78,13 @@ _CALL_ATTRIBUTES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class About:
-    """What the tables do not say of the system: who serves it and where; None where a simulated service does.
+    """What the tables do not say of the system: who serves it and where.
 
-    model: as requests name it. corpus: name of what is searched.
+    Args:
+        model: As requests name it.
+        corpus: Name of what is searched.
+        model_address: Host and port of the model; None for a simulated one.
+        store_address: Host and port of the vector store, likewise.
     """
 
     model: str
@@ -110,7 +114,13 @@ def _address(url: str | None) -> tuple[str, int | None] | None:
 
 @dataclass(frozen=True)
 class SpanEvent:
-    """Something at an instant of a span, seconds since the run's start."""
+    """Something that happened within a span.
+
+    Args:
+        name: As OpenTelemetry's conventions have it.
+        at_s: Seconds since the run's start.
+        attributes: By name.
+    """
 
     name: str
     at_s: float
@@ -119,7 +129,17 @@ class SpanEvent:
 
 @dataclass(frozen=True)
 class SpanRow:
-    """One span, seconds since the run's start. error_type: empty for one that went well."""
+    """One span.
+
+    Args:
+        name: As OpenTelemetry's conventions have it.
+        kind: "internal" for a run, "client" for a request.
+        started_at_s: Seconds since the run's start.
+        ended_at_s: Likewise.
+        attributes: By name.
+        error_type: Empty for a span that went well.
+        events: That happened within it.
+    """
 
     name: str
     kind: Literal["internal", "client"]
@@ -132,14 +152,24 @@ class SpanRow:
 
 @dataclass(frozen=True)
 class RunTrace:
-    """One run: its span, and the spans inside it, by their start."""
+    """The spans of one run.
+
+    Args:
+        run: The span of the run itself.
+        calls: The spans inside it, by their start.
+    """
 
     run: SpanRow
     calls: tuple[SpanRow, ...]
 
 
 def trace_of(measured: MeasuredRun, about: About) -> RunTrace:
-    """The run as its client saw it; what its servers did is in the tables."""
+    """The spans of a run as its client saw it; what its servers did is in the tables.
+
+    Args:
+        measured: The run.
+        about: What the tables do not say of the system.
+    """
     run = measured.run
     seen = [call for call in measured.calls if call.seen_from == "client"]
     refused = [call for call in seen if call.outcome == "refused"]
