@@ -221,19 +221,13 @@ def _effect(before: pd.DataFrame, after: pd.DataFrame, measure: str) -> dict[str
     if min(len(old), len(new)) < 2:
         return "there are fewer than two runs"
     found = _difference(old, new, measure, paired=pairs is not None)
-    interval = found.interval
     return {
         "before": float(old.mean()),
         "after": float(new.mean()),
-        "difference": interval.estimate,
-        "low": interval.low,
-        "high": interval.high,
-        "method": interval.method,
+        **found.row(),
         "runs_before": len(old),
         "runs_after": len(new),
         "paired": pairs is not None,
-        "p_value": found.p_value,
-        "test": found.test,
         "least_p": _least_p(old, new, paired=pairs is not None),
     }
 

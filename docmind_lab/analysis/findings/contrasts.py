@@ -110,18 +110,8 @@ def _rows(named: pd.DataFrame, reference: str, measure: str, confidence: float) 
             if arm == reference or not _is_known(group, measure, (arm, reference)):
                 continue
             found = MEASURES[measure](paired_by_seed(group, arm, reference), confidence)
-            yield {name: condition[name] for name in columns} | {
-                "arm": arm,
-                "reference": reference,
-                "measure": measure,
-                "pairs": found.interval.n,
-                "difference": found.interval.estimate,
-                "low": found.interval.low,
-                "high": found.interval.high,
-                "method": found.interval.method,
-                "p_value": found.p_value,
-                "test": found.test,
-            }
+            arms = {"arm": arm, "reference": reference, "measure": measure, "pairs": found.interval.n}
+            yield {name: condition[name] for name in columns} | arms | found.row()
 
 
 def _is_known(group: pd.DataFrame, measure: str, arms: Sequence[str]) -> bool:

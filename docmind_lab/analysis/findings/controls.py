@@ -15,7 +15,6 @@ from scipy import stats
 from docmind_lab.analysis.conditions import CONDITION, by_condition, with_arms
 from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.statistics.differences import column_values, mean_difference
-from docmind_lab.analysis.statistics.interval import Difference
 from docmind_lab.analysis.statistics.shares import share_difference
 from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.errors import ConfigurationError
@@ -88,13 +87,10 @@ def _enforced(of_arm: pd.DataFrame, control: pd.DataFrame, slack_s: float, confi
     held = tested & ~late
     cut_short = late & by_budget & (returned_s < left_alone_s - slack_s)
     went_on = late & ~cut_short & (of_arm["calls_after_deadline"] > 0)
-    counts = {name: int(column.sum()) for name, column in _named(tested, held, cut_short, went_on).items()}
+    columns = {"tested": tested, "held": held, "cut_short": cut_short, "went_on": went_on}
+    counts = {name: int(column.sum()) for name, column in columns.items()}
     low, high = _exact_bounds(counts["held"], counts["tested"], confidence)
     return {"runs": len(of_arm), **counts, "held_low": low, "held_high": high, "verdict": _verdict(**counts)}
-
-
-def _named(*columns: pd.Series[bool]) -> dict[str, pd.Series[bool]]:
-    return dict(zip(("tested", "held", "cut_short", "went_on"), columns, strict=True))
 
 
 def _verdict(tested: int, held: int, cut_short: int, went_on: int) -> str:
@@ -141,23 +137,10 @@ def aa(
             found = share_difference(one > 0, other > 0)
         else:
             found = mean_difference(one, other, seed=seed, resamples=resamples)
-        rows.append(_aa_row(measure, float(one.mean()), float(other.mean()), found, level))
-    return pd.DataFrame(rows)
-
-
-def _aa_row(measure: str, first: float, second: float, found: Difference, level: float) -> dict[str, Any]:
-    interval = found.interval
-    return {
-        "measure": measure,
-        "first": first,
-        "second": second,
-        "difference": interval.estimate,
-        "low": interval.low,
-        "high": interval.high,
-        "p_value": found.p_value,
-        "test": found.test,
-        "flagged": found.p_value < level,
-    }
+        means = {"measure": measure, "first": float(one.mean()), "second": float(other.mean())}
+        rows.append({**means, **found.row(), "flagged": found.p_value < level})
+    columns = ["measure", "first", "second", "difference", "low", "high", "p_value", "test", "flagged"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _require_aa(first: pd.DataFrame, second: pd.DataFrame) -> None:

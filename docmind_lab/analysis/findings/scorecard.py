@@ -21,21 +21,9 @@ import numpy as np
 import pandas as pd
 
 from docmind_lab.analysis.conditions import varying, with_arms
+from docmind_lab.analysis.findings import scorecard_frames as frames
 from docmind_lab.analysis.findings.decision_tables import DecisionTable, decision_table
 from docmind_lab.analysis.findings.measured_perf import PerfMap, measures_of
-from docmind_lab.analysis.findings.scorecard_frames import (
-    MAP_LEVELS,
-    PERFS,
-    Basis,
-    components_frame,
-    drawn_seeds,
-    maps_frame,
-    nearest_frame,
-    rows_of_options,
-    simplex_frame,
-    totals_frame,
-    weight_map_frame,
-)
 from docmind_lab.analysis.findings.scorecard_words import display_table, markdown_of, sentences_of
 from docmind_lab.analysis.findings.second_budgets import past_a_budget
 from docmind_lab.analysis.findings.weights import winner_of
@@ -83,7 +71,7 @@ class Scorecard:
     def decision(self) -> dict[str, str]:
         """The option that leads at the weights of the table, for each Perf (judged, measured); "" for a tie."""
         known = self.totals[self.totals["total_judged"].notna()]
-        winners = {perf: int(winner_of(known[f"total_{perf}"].to_numpy(dtype=np.float64))) for perf in PERFS}
+        winners = {perf: int(winner_of(known[f"total_{perf}"].to_numpy(dtype=np.float64))) for perf in frames.PERFS}
         return {perf: "" if place < 0 else str(known["option"].iloc[place]) for perf, place in winners.items()}
 
     def map_sensitivity(self) -> pd.DataFrame:
@@ -93,7 +81,7 @@ class Scorecard:
         """
         changed = self.maps["winner"] != self.decision["measured"]
         rows: list[tuple[str, float, int, float]] = [("all", np.nan, len(changed), float(changed.mean()))]
-        for name, values in MAP_LEVELS.items():
+        for name, values in frames.MAP_LEVELS.items():
             for value in values:
                 of_value = changed[self.maps[name] == value]
                 rows.append((name, value, len(of_value), float(of_value.mean())))
@@ -155,22 +143,22 @@ def scorecard(
             "can be said of it"
         )
     measures = measures_of(runs)
-    basis = Basis(
+    basis = frames.Basis(
         table=decided,
         measures=measures,
         perf_map=PerfMap() if perf_map is None else perf_map,
-        rows=rows_of_options(decided, measures),
-        draws=drawn_seeds(len(measures.seeds), resamples, seed),
+        rows=frames.rows_of_options(decided, measures),
+        draws=frames.drawn_seeds(len(measures.seeds), resamples, seed),
     )
     return Scorecard(
         table=decided,
         perf_map=basis.perf_map,
-        totals=totals_frame(basis),
-        components=components_frame(basis),
-        simplex=simplex_frame(basis),
-        weight_map=weight_map_frame(basis),
-        nearest=nearest_frame(basis),
-        maps=maps_frame(basis),
+        totals=frames.totals_frame(basis),
+        components=frames.components_frame(basis),
+        simplex=frames.simplex_frame(basis),
+        weight_map=frames.weight_map_frame(basis),
+        nearest=frames.nearest_frame(basis),
+        maps=frames.maps_frame(basis),
         seeds=len(measures.seeds),
         context=_context(runs),
         beyond=tuple(_beyond(runs)),

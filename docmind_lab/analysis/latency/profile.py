@@ -24,16 +24,7 @@ from importlib import resources
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from docmind_lab.analysis.latency.dependence import (
-    OPTIONS,
-    base_name,
-    checked_options,
-    is_in_brownout,
-    level_in_run,
-    named_with,
-    parsed_options,
-    with_rank_correlation,
-)
+from docmind_lab.analysis.latency import dependence
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
 
@@ -150,10 +141,10 @@ class LatencyProfile:
     slots: int | None = None
     time_scale: float = 1.0
     rank_correlation: float = 0.0
-    correlation: float = OPTIONS["correlation"]
-    brownout: float = OPTIONS["brownout"]
-    brownout_factor: float = OPTIONS["brownout_factor"]
-    slowdown: float = OPTIONS["slowdown"]
+    correlation: float = dependence.OPTIONS["correlation"]
+    brownout: float = dependence.OPTIONS["brownout"]
+    brownout_factor: float = dependence.OPTIONS["brownout_factor"]
+    slowdown: float = dependence.OPTIONS["slowdown"]
     evidence: LatencyEvidence | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -166,13 +157,13 @@ class LatencyProfile:
         if not -1 <= self.rank_correlation <= 1:
             raise ConfigurationError(f"rank_correlation must lie in [-1, 1]: got {self.rank_correlation}")
         _check_factor(self.time_scale, field="time_scale")
-        checked_options(self.options)
-        object.__setattr__(self, "name", named_with(self.name, self.options))
+        dependence.checked_options(self.options)
+        object.__setattr__(self, "name", dependence.named_with(self.name, self.options))
 
     @property
     def options(self) -> dict[str, float]:
         """How calls are slow together: the options of `dependence` by name."""
-        return {name: getattr(self, name) for name in OPTIONS}
+        return {name: getattr(self, name) for name in dependence.OPTIONS}
 
     def __repr__(self) -> str:
         return "\n".join([self._title(), *(f"  {name}: {table}" for name, table in self._tables().items())])
@@ -196,10 +187,10 @@ class LatencyProfile:
             key: Names the call.
         """
         first_level, inter_level = (
-            level_in_run(key, what, self.correlation) for what in ("first_token", "inter_token")
+            dependence.level_in_run(key, what, self.correlation) for what in ("first_token", "inter_token")
         )
         if self.rank_correlation:
-            inter_level = with_rank_correlation(first_level, inter_level, self.rank_correlation)
+            inter_level = dependence.with_rank_correlation(first_level, inter_level, self.rank_correlation)
         slower = self._slower(key)
         return LlmLatency(
             first_token_s=self.first_token_s.at(first_level) * slower,
@@ -213,10 +204,10 @@ class LatencyProfile:
         Args:
             key: Names the search.
         """
-        return self.retrieval_s.at(level_in_run(key, "retrieval", self.correlation)) * self._slower(key)
+        return self.retrieval_s.at(dependence.level_in_run(key, "retrieval", self.correlation)) * self._slower(key)
 
     def _slower(self, key: DrawKey) -> float:
-        return self.brownout_factor if is_in_brownout(key, self.brownout) else 1.0
+        return self.brownout_factor if dependence.is_in_brownout(key, self.brownout) else 1.0
 
     def scaled(self, factor: float) -> LatencyProfile:
         """The profile with every duration times a factor; its name and its description say so.
@@ -235,7 +226,7 @@ class LatencyProfile:
         time_scale = 1.0 if math.isclose(product, 1.0) else product
         return replace(
             self,
-            name=base_name(self.name).removesuffix(_name_suffix(self.time_scale)) + _name_suffix(time_scale),
+            name=dependence.base_name(self.name).removesuffix(_name_suffix(self.time_scale)) + _name_suffix(time_scale),
             description=self.description.removesuffix(_scale_note(self.time_scale)) + _scale_note(time_scale),
             first_token_s=self.first_token_s.scaled(factor),
             inter_token_s=self.inter_token_s.scaled(factor),
@@ -257,7 +248,7 @@ class LatencyProfile:
         """
         name, mark, options = name.partition("?")
         if mark:
-            return replace(cls.named(name), **parsed_options(options, f"{name}?{options}"))  # type: ignore[arg-type]
+            return replace(cls.named(name), **dependence.parsed_options(options, f"{name}?{options}"))  # type: ignore[arg-type]
         if file := re.fullmatch(r"(.+\.json)(?:/([1-9][0-9]*))?", name):
             found = _in_file(file[1])
             return found.scaled(1 / int(file[2])) if file[2] else found
@@ -305,7 +296,7 @@ class LatencyProfile:
         """The profile as JSON types, for manifests; `from_dict` reads it back equal. Without the evidence."""
         out = {item.name: getattr(self, item.name) for item in fields(self) if item.compare}
         # Left out where they are the default, so that the ids of studies without them stay what they were.
-        out = {name: value for name, value in out.items() if OPTIONS.get(name) != value}
+        out = {name: value for name, value in out.items() if dependence.OPTIONS.get(name) != value}
         for name in _TABLE_FIELDS:
             out[name] = {"levels": list(out[name].levels), "values_s": list(out[name].values_s)}
         return out
@@ -329,7 +320,7 @@ _REQUIRED_FIELDS = {"name", "description", "source", *_TABLE_FIELDS}
 _FIELD_TYPES: dict[str, Any] = {
     **dict.fromkeys(("name", "description", "source"), str),
     **dict.fromkeys(_TABLE_FIELDS, Mapping),
-    **dict.fromkeys(("hang_probability", "time_scale", "rank_correlation", *OPTIONS), (int, float)),
+    **dict.fromkeys(("hang_probability", "time_scale", "rank_correlation", *dependence.OPTIONS), (int, float)),
     "slots": (int, type(None)),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +60,12 @@ class Difference:
     interval: Interval
     p_value: float
     test: str
+
+    def row(self) -> dict[str, Any]:
+        """Its columns in a frame: difference, low, high, method, p_value, test."""
+        interval = self.interval
+        bounds = {"difference": interval.estimate, "low": interval.low, "high": interval.high}
+        return {**bounds, "method": interval.method, "p_value": self.p_value, "test": self.test}
 
     def __repr__(self) -> str:
         return f"Difference: {self.interval._described()}; p = {self.p_value:.2g}, {self.test}"

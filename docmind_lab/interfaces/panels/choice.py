@@ -97,11 +97,6 @@ class PanelChoice:
         lines = "".join(f"    {name}={value},\n" for name, value in words.items())
         return f"import docmind_lab as dl\n\nstudy = dl.compare(\n{lines})\n"
 
-    def changed(self, **values: object) -> PanelChoice:
-        """The choice with some settings replaced."""
-        changed: PanelChoice = dataclasses.replace(self, **values)  # type: ignore[arg-type]
-        return changed
-
 
 def _with_propagation(name: str, level: PropagationLevel) -> str:
     (alternative,) = parse_alternatives([name])
@@ -122,19 +117,8 @@ MOST_RUNS: Final = 1000
 
 MOST_SEED: Final = 2**31 - 1
 
-SETTINGS: Final = (
-    "decision_timeout_s",
-    "runs",
-    "seed",
-    "alternatives",
-    "deadline_propagation",
-    "router_injection",
-    "latency_profile",
-    "fault",
-    "stops_on_disconnect",
-    "clock",
-    "workload",
-)
+SETTINGS: Final = tuple(field.name for field in dataclasses.fields(PanelChoice) if field.name != "corpus")
+"""The settings that are traits: all but the corpus, which stays."""
 
 
 class ChoiceTraits(traitlets.HasTraits):
@@ -197,19 +181,10 @@ class ChoiceTraits(traitlets.HasTraits):
             raise ConfigurationError("alternatives names one twice; name each once")
         return names
 
-    @traitlets.validate("latency_profile")
-    def _check_profile(self, proposal: Any) -> str:
-        LatencyProfile.named(proposal["value"])
-        return str(proposal["value"])
-
-    @traitlets.validate("workload")
-    def _check_workload(self, proposal: Any) -> str:
-        workload_kind(proposal["value"])
-        return str(proposal["value"])
-
-    @traitlets.validate("fault")
-    def _check_fault(self, proposal: Any) -> str:
-        Fault.parse(proposal["value"])
+    @traitlets.validate("latency_profile", "workload", "fault")
+    def _check_name(self, proposal: Any) -> str:
+        checks = {"latency_profile": LatencyProfile.named, "workload": workload_kind, "fault": Fault.parse}
+        checks[proposal["trait"].name](proposal["value"])
         return str(proposal["value"])
 
 

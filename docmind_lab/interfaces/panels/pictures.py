@@ -17,8 +17,8 @@ from docmind_lab.analysis.plots.overruns import overrun_size
 from docmind_lab.analysis.plots.timelines import timeline_size
 from docmind_lab.analysis.tables.frames import StudyTables
 from docmind_lab.analysis.text import one_line
-from docmind_lab.interfaces.reports.figure_tables import table_of
 from docmind_lab.interfaces.reports.model import Table
+from docmind_lab.interfaces.reports.tables import table_of
 
 # Sharp at the width of a notebook's cell on an ordinary screen; more costs time at every frame.
 _DOTS_PER_INCH: Final = 110

@@ -18,7 +18,7 @@ from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.tables.frames import StudyTables
 from docmind_lab.analysis.text import one_line
 from docmind_lab.interfaces.panels.page import PANEL_CLASS, furniture, lines_html, table_html, text_html
-from docmind_lab.interfaces.reports.figure_tables import table_of
+from docmind_lab.interfaces.reports.tables import table_of
 
 _RUN_COLUMNS = (
     "run_id",

@@ -25,20 +25,11 @@ from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Workers
 from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.interfaces.panels import page
 from docmind_lab.interfaces.panels.choice import SETTINGS, ChoiceTraits, PanelChoice
 from docmind_lab.interfaces.panels.controls import Controls
 from docmind_lab.interfaces.panels.engine import Engine, KnownRuns, warm_processes
 from docmind_lab.interfaces.panels.newest import Newest
-from docmind_lab.interfaces.panels.page import (
-    CODE_CLASS,
-    COPY_CLASS,
-    PANEL_CLASS,
-    STATUS_CLASS,
-    close_all,
-    code_html,
-    furniture,
-    text_html,
-)
 from docmind_lab.interfaces.panels.panel_run import PanelRun, SweepTables, needs_run, request_in_words, status_of
 from docmind_lab.interfaces.panels.study_tabs import Content, StudyTabs
 from docmind_lab.workloads import workload_kind
@@ -122,17 +113,25 @@ class TunePanel(ChoiceTraits):
         self.stop_button = widgets.Button(description="Stop", icon="stop", disabled=True, tooltip="End within one run")
         self.progress = widgets.IntProgress(min=0, max=1, value=0, layout={"width": "260px"})
         self._copy = widgets.Button(description="Copy code", icon="copy", tooltip="Copy the Python of this study")
-        self._copy.add_class(COPY_CLASS)
+        self._copy.add_class(page.COPY_CLASS)
         self._code, self._status = widgets.HTML(), widgets.HTML()
-        self._code.add_class(CODE_CLASS)
-        self._status.add_class(STATUS_CLASS)
+        self._code.add_class(page.CODE_CLASS)
+        self._status.add_class(page.STATUS_CLASS)
         self.run_button.on_click(lambda _: self.run())
         self.stop_button.on_click(lambda _: self.stop())
         buttons = widgets.Box([self.run_button, self.stop_button, self.progress])
         buttons.add_class("docmind-row")
-        parts = [*furniture(), *self.controls.rows(), buttons, self._status, self.tabs.widget, self._copy, self._code]
+        parts = [
+            *page.furniture(),
+            *self.controls.rows(),
+            buttons,
+            self._status,
+            self.tabs.widget,
+            self._copy,
+            self._code,
+        ]
         self.widget = widgets.VBox(parts)
-        self.widget.add_class(PANEL_CLASS)
+        self.widget.add_class(page.PANEL_CLASS)
 
     @property
     def study(self) -> Study:
@@ -161,7 +160,7 @@ class TunePanel(ChoiceTraits):
             self.running = True
             self.stop_button.disabled = False
             self.progress.value = 0
-            self._code.value = code_html(choice.code())
+            self._code.value = page.code_html(choice.code())
             self._say(request_in_words(choice, self._shown))
             self.tabs.mark(choice)
 
@@ -195,7 +194,7 @@ class TunePanel(ChoiceTraits):
         with self._screen:
             self.running = False
             self.stop_button.disabled = True
-            close_all(self.widget)
+            page.close_all(self.widget)
 
     def _moved(self, change: Any = None) -> None:
         """A control was moved: measure it, or say why not."""
@@ -206,7 +205,7 @@ class TunePanel(ChoiceTraits):
             return
         with self._screen:
             if not self.running:
-                self._code.value = code_html(self.code)
+                self._code.value = page.code_html(self.code)
                 self._say(needs_run(self.choice))
             self.tabs.mark(self.choice)
 
@@ -266,7 +265,7 @@ class TunePanel(ChoiceTraits):
 
     def _say(self, text: str) -> None:
         self.status = text
-        self._status.value = text_html(text)
+        self._status.value = page.text_html(text)
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         return self.widget._repr_mimebundle_(**options)

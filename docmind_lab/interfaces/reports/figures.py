@@ -26,8 +26,8 @@ from docmind_lab.analysis.plots.timelines import timeline_size
 from docmind_lab.analysis.tables.frames import StudyTables
 from docmind_lab.analysis.text import one_line
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.interfaces.reports.figure_tables import table_of
 from docmind_lab.interfaces.reports.model import Figure, Table
+from docmind_lab.interfaces.reports.tables import table_of
 
 MOST_CONDITIONS = 4
 """How many conditions are drawn; a page of more would be leafed through, and not looked at."""
@@ -89,7 +89,7 @@ def completion_of(part: Part) -> Figure:
     return _figure(
         f"Who was answered by when, of all runs{part.caption}",
         f"Step curves that rise from 0 % with each answer, one for each arm. At their ends are answered: {said}.",
-        functools.partial(_on, plots.completion, part),
+        lambda ax: plots.completion(part, ax=ax),
         (10.0, 5.0),
         ("The steps of the curves, bands pointwise at 95 %", frame),
     )
@@ -107,7 +107,7 @@ def overrun_of(part: Part) -> Figure:
     return _figure(
         f"The caller's wait and the work, run by run{part.caption}",
         f"A point for each run: how long its caller waited, and its work went on, past the deadline. Past it: {said}.",
-        functools.partial(_on, plots.overrun, part),
+        lambda ax: plots.overrun(part, ax=ax),
         overrun_size(int(frame["group"].nunique())),
         ("Runs past the deadline, and how far", summary),
         ("The points", frame.drop(columns=["jitter"])),
@@ -124,7 +124,7 @@ def timeline_of(part: Part) -> Figure:
         f"The question with the most work after its deadline{part.caption}",
         f"Calls on a line of time, a lane for each arm, a row for each role, with what went on past the deadline. "
         f"{said}.",
-        functools.partial(_on, plots.timeline, part),
+        lambda ax: plots.timeline(part, ax=ax),
         timeline_size(len(lanes), len(bars["role"].cat.categories)),
         ("The lanes", lanes.drop(columns=["seed", "note"])),
         ("The bars", bars),
@@ -141,7 +141,7 @@ def slack_of(part: Part) -> Figure:
         f"A point for each visit of a role: what it was given minus what it took. Least was left by {tightest['role']} "
         f"under {one_line(str(tightest['label']))}, {tightest['median_s']:.3g} s in the median; "
         f"{int(summary['cut'].sum())} of {int(summary['visits'].sum())} visits were cut.",
-        functools.partial(_on, budget_slack, part),
+        lambda ax: budget_slack(part, ax=ax),
         budget_slack_size(len(frame["role"].cat.categories), int(summary["group"].max()) + 1),
         ("Medians of the slack", summary),
         ("The visits", frame),
@@ -232,10 +232,6 @@ def _scores(card: Scorecard) -> Table:
 
 def _weights(card: Scorecard, perf: str, ax: Axes) -> Axes:
     return scorecard_weights(card, perf=perf, ax=ax)
-
-
-def _on(plot: Callable[..., Axes], part: Part, ax: Axes) -> Axes:
-    return plot(part, ax=ax)
 
 
 def _figure(

@@ -1,4 +1,4 @@
-"""The tables of a report: what was measured of each arm in each condition, what differs, what the controls say."""
+"""The tables of a report: arms, differences, controls, and the numbers behind a figure."""
 
 from __future__ import annotations
 
@@ -19,8 +19,60 @@ from docmind_lab.analysis.statistics.sample_size import TooFewRuns, gated_quanti
 from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.analysis.text import bracketed, level, number, one_line, p_text, percent
 from docmind_lab.core.budgets import STOP_REASON_OF
-from docmind_lab.interfaces.reports.figure_tables import heading
 from docmind_lab.interfaces.reports.model import Table
+
+MOST_ROWS: Final = 400
+"""Longer tables are not on the page: they are in the tables of the study, and `docmind-lab export` writes those."""
+
+# Of use to whoever draws only: the number of an arm, its level beside its label, places within a lane.
+_NOT_SHOWN: Final = frozenset({"group", "alternative", "sublane", "sublanes", "call_id", "run_id", "lane"})
+_NAMES: Final = ("label", "arm", "option", "perf", "role")
+_ENDINGS: Final = {"_at_s": " at (s)", "_s": " (s)", "_per_s": " (1/s)", "_percent": " (%)"}
+
+
+def table_of(caption: str, frame: pd.DataFrame) -> Table:
+    """The frame as a table, arms first, headings in words with their units.
+
+    One with more than MOST_ROWS rows says so in its caption, and has none.
+    """
+    plain = frame.astype({name: "str" for name in frame.columns if isinstance(frame[name].dtype, pd.CategoricalDtype)})
+    plain = plain.reset_index(drop=True)
+    columns = [name for name in plain.columns if name not in _NOT_SHOWN or (name == "run_id" and "seed" not in plain)]
+    columns.sort(key=lambda name: _NAMES.index(name) if name in _NAMES else len(_NAMES))
+    if len(plain) > MOST_ROWS:
+        caption = (
+            f"{caption}: {len(plain):,} rows, too many for a page; docmind-lab export writes all that was measured"
+        )
+        plain = plain.iloc[:0]
+    shown = pd.DataFrame({heading(name): [_cell(value) for value in plain[name]] for name in columns}, dtype="str")
+    words = {name for name in columns[1:] if not pd.api.types.is_numeric_dtype(plain[name])}
+    return Table(caption, shown, plain, left=frozenset(heading(name) for name in words))
+
+
+def heading(name: str) -> str:
+    """The name of a column in words, its unit in brackets."""
+    for ending, unit in _ENDINGS.items():
+        if name.endswith(ending):
+            return f"{name.removesuffix(ending).replace('_', ' ')}{unit}"
+    return "arm" if name == "label" else name.replace("_", " ")
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return _four_digits(value)
+    return one_line(str(value))
+
+
+def _four_digits(value: float) -> str:
+    """Four digits, which no sample of some hundred runs reaches the end of."""
+    if math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return f"{value:.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
+
 
 _CONFIDENCE, _RESAMPLES, _SEED = 0.95, 4999, 0
 _MEANS: Final = ("busy_after_deadline_s", "tokens_after_deadline", "source_recall")
