@@ -1,4 +1,4 @@
-"""Whether two clocks tell the same story: the runs of a study in virtual time beside the same runs on the wall clock.
+"""Compares the runs of a study in virtual time with the same runs on the wall clock.
 
     found = agreement(virtual, wall)
     found                       # the three criteria and a table, a row for each alternative
@@ -141,18 +141,18 @@ class Agreement:
         return pd.DataFrame(rows).set_index("virtual_outcome")
 
     def __repr__(self) -> str:
-        tables = (self._shown_criteria(), self._shown_alternatives(), self._shown_outcomes())
+        tables = (self._criteria_table(), self._alternatives_table(), self._outcomes_table())
         return f"{self._title()}\n" + "\n\n".join(table.to_string() for table in tables)
 
     def _repr_html_(self) -> str:
-        tables = (self._shown_criteria(), self._shown_alternatives(), self._shown_outcomes())
+        tables = (self._criteria_table(), self._alternatives_table(), self._outcomes_table())
         return f"<p><b>{self._title()}</b></p>" + "".join(table.to_html(border=0) for table in tables)
 
     def _title(self) -> str:
         left_out = f", {self.unpaired} without a partner" if self.unpaired else ""
         return f"{len(self.pairs)} pairs of runs, in virtual time and on the wall clock{left_out}"
 
-    def _shown_criteria(self) -> pd.DataFrame:
+    def _criteria_table(self) -> pd.DataFrame:
         table = self.criteria()
         targets = [
             f"≤ {at_most:g}" if at_least != at_least else f"≥ {at_least:g}"
@@ -161,7 +161,7 @@ class Agreement:
         met = ["met" if met else "not met" for met in table["met"]]
         return pd.DataFrame({"found": table["found"].round(4), "target": targets, "": met}, index=table.index)
 
-    def _shown_alternatives(self) -> pd.DataFrame:
+    def _alternatives_table(self) -> pd.DataFrame:
         table = self.by_alternative()
         return pd.DataFrame(
             {
@@ -173,7 +173,7 @@ class Agreement:
             }
         )
 
-    def _shown_outcomes(self) -> pd.DataFrame:
+    def _outcomes_table(self) -> pd.DataFrame:
         table = self.by_outcome()
         ends = zip(table["same_seeds"], table["same_seeds_low"], table["same_seeds_high"], strict=True)
         return pd.DataFrame(

@@ -1,4 +1,4 @@
-"""What a run was made under, and which arm it belongs to: the keys that every comparison of runs goes by.
+"""Conditions and arms: what a run was made under, and which of the compared alternatives it belongs to.
 
 A *condition* is everything that is the same for all alternatives of one comparison: budgets, latencies, fault, clock.
 An *arm* is what is compared within a condition: an alternative with its options, its retries and the colour of the
@@ -43,8 +43,8 @@ def with_arms(runs: pd.DataFrame) -> pd.DataFrame:
     for (alternative, options), group in keys.groupby(["alternative", "alternative_options"], sort=False):
         several = [column for column in _APART if group[column].nunique() > 1]
         for row in group.to_dict("records"):
-            said = [f"{column.replace('_', ' ')} {row[column]}" for column in several]
-            names[tuple(row.values())] = ", ".join([label_of(str(alternative), str(options)), *said])
+            phrases = [f"{column.replace('_', ' ')} {row[column]}" for column in several]
+            names[tuple(row.values())] = ", ".join([label_of(str(alternative), str(options)), *phrases])
     ordered = sorted(names, key=lambda key: (*order_of(key[0], key[1]), *key[2:]))
     arms = [names[key] for key in plain[list(keys.columns)].itertuples(index=False, name=None)]
     labels = list(dict.fromkeys(names[key] for key in ordered))
@@ -77,7 +77,7 @@ def varying(runs: pd.DataFrame) -> list[str]:
     return several
 
 
-def apart(runs: pd.DataFrame) -> list[str]:
+def condition_columns(runs: pd.DataFrame) -> list[str]:
     """The columns that tell the conditions of these runs apart, the horizon left out, since it follows the budget."""
     return [column for column in varying(runs) if column != "horizon_s"]
 

@@ -1,4 +1,4 @@
-"""What changed between two studies: what they were made of, and what their arms did.
+"""Compares two studies: what they were made of, and what their arms did.
 
 found = diff(Study.load("before"), Study.load("after"))
 found.fields         # design, settings, versions, machine: what differs, field by field
@@ -154,22 +154,22 @@ def diff(before: Study, after: Study) -> StudyDiff:
         for measure in MEASURES:
             row = _effect(sides[0][key], sides[1][key], measure)
             if isinstance(row, str):
-                not_compared.append(f"{_named(key, apart)}: {MEASURES[measure].words}: {row}")
+                not_compared.append(f"{_label(key, apart)}: {MEASURES[measure].words}: {row}")
             else:
                 rows.append(dict(zip([*apart, "arm"], key, strict=True)) | {"measure": measure} | row)
     effects = pd.DataFrame(rows, columns=[*apart, "arm", "measure", *_EFFECT])
-    effects = _judged(effects)
+    effects = _with_verdicts(effects)
     return StudyDiff(
         fields=_fields(before, after),
         effects=effects,
-        only_before=tuple(_named(key, apart) for key in sides[0] if key not in sides[1]),
-        only_after=tuple(_named(key, apart) for key in sides[1] if key not in sides[0]),
+        only_before=tuple(_label(key, apart) for key in sides[0] if key not in sides[1]),
+        only_after=tuple(_label(key, apart) for key in sides[1] if key not in sides[0]),
         not_compared=tuple(not_compared),
         apart=tuple(apart),
     )
 
 
-def _judged(effects: pd.DataFrame) -> pd.DataFrame:
+def _with_verdicts(effects: pd.DataFrame) -> pd.DataFrame:
     """The effects with their corrected p values and what follows from them."""
     better = effects["measure"].map(lambda name: MEASURES[name].better).astype("float64")
     is_worse = effects["difference"] * better < 0
@@ -220,11 +220,11 @@ def _effect(before: pd.DataFrame, after: pd.DataFrame, measure: str) -> dict[str
     old, new = column_values(first, measure), column_values(second, measure)
     if min(len(old), len(new)) < 2:
         return "there are fewer than two runs"
-    found = _difference(old, new, measure, paired=pairs is not None)
+    result = _difference(old, new, measure, paired=pairs is not None)
     return {
         "before": float(old.mean()),
         "after": float(new.mean()),
-        **found.row(),
+        **result.row(),
         "runs_before": len(old),
         "runs_after": len(new),
         "paired": pairs is not None,
@@ -274,22 +274,22 @@ def _fields(before: Study, after: Study) -> pd.DataFrame:
     for section, one, other in sections:
         for field in dict.fromkeys([*one, *other]):
             if one.get(field) != other.get(field):
-                said = [str(values[field]) if field in values else "" for values in (one, other)]
-                rows.append({"section": section, "field": field, "before": said[0], "after": said[1]})
+                phrases = [str(values[field]) if field in values else "" for values in (one, other)]
+                rows.append({"section": section, "field": field, "before": phrases[0], "after": phrases[1]})
     return pd.DataFrame(rows, columns=["section", "field", "before", "after"], dtype="str")
 
 
 def _levels(runs: pd.DataFrame) -> dict[str, str]:
     """What the runs were made under, in words."""
     columns = [*CONDITION, "retries", "node_colour"]
-    found = {name: joined([level(value) for value in sorted(set(runs[name].tolist()))]) for name in columns}
-    found["arms"] = joined([one_line(arm) for arm in with_arms(runs)["arm"].cat.categories])
+    result = {name: joined([level(value) for value in sorted(set(runs[name].tolist()))]) for name in columns}
+    result["arms"] = joined([one_line(arm) for arm in with_arms(runs)["arm"].cat.categories])
     seeds = sorted(runs["seed"].unique())
-    found["seeds"] = f"{len(seeds)}, from {seeds[0]} to {seeds[-1]}" if seeds else "none"
-    return found
+    result["seeds"] = f"{len(seeds)}, from {seeds[0]} to {seeds[-1]}" if seeds else "none"
+    return result
 
 
-def _named(key: tuple[Any, ...], apart: Sequence[str]) -> str:
+def _label(key: tuple[Any, ...], apart: Sequence[str]) -> str:
     where = list(_where(dict(zip(apart, key, strict=False)), apart))
     return " ".join([one_line(str(key[-1])), *where])
 

@@ -1,4 +1,4 @@
-"""A study for other tools: three CSV files, or one DuckDB file, each with what its columns mean.
+"""Writes a study for other tools: three CSV files, or one DuckDB file, with the meaning of each column.
 
 export_csv(study, "tables/")         runs.csv, calls.csv, events.csv, manifest.json, data-dictionary.md
 export_duckdb(study, "study.duckdb") tables runs, calls, events and manifest, columns with comments
@@ -108,8 +108,8 @@ def _create_manifest(connection: duckdb.DuckDBPyConnection, manifest: Mapping[st
     connection.register("incoming", table)
     connection.execute('CREATE TABLE "manifest" AS SELECT * FROM incoming')
     connection.unregister("incoming")
-    said = "What determined the runs, and on what they ran: a row for each field, its value as JSON."
-    connection.execute(f'COMMENT ON TABLE "manifest" IS {_quoted(said)}')
+    text = "What determined the runs, and on what they ran: a row for each field, its value as JSON."
+    connection.execute(f'COMMENT ON TABLE "manifest" IS {_quoted(text)}')
 
 
 _FIELDS: Final = pa.schema([("field", pa.string()), ("value", pa.string())])
@@ -122,10 +122,10 @@ def _quoted(text: str) -> str:
 
 def flattened(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Every leaf of nested mappings by its path, "agents.decision_timeout"; lists are leaves, empty mappings too."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Mapping) and value:
-            found |= flattened(value, f"{prefix}{name}.")
+            result |= flattened(value, f"{prefix}{name}.")
         else:
-            found[f"{prefix}{name}"] = value
-    return found
+            result[f"{prefix}{name}"] = value
+    return result

@@ -90,17 +90,17 @@ class RoleTimes:
     seeds: frozenset[int]
 
     def __repr__(self) -> str:
-        return f"RoleTimes: {self._described()}\n{self._shown().to_string(index=False)}"
+        return f"RoleTimes: {self._described()}\n{self._display_frame().to_string(index=False)}"
 
     def _repr_html_(self) -> str:
-        return f"<p>RoleTimes: {escape(self._described())}</p>{self._shown().to_html(index=False, border=0)}"
+        return f"<p>RoleTimes: {escape(self._described())}</p>{self._display_frame().to_html(index=False, border=0)}"
 
     def _described(self) -> str:
         seeds = f"seed {min(self.seeds)}" if len(self.seeds) == 1 else f"{len(self.seeds)} seeds"
         between = f", {min(self.seeds)} to {max(self.seeds)}" if len(self.seeds) > 1 else ""
         return f"learned from {seeds}{between}"
 
-    def _shown(self) -> pd.DataFrame:
+    def _display_frame(self) -> pd.DataFrame:
         """A row for each role: in how many runs it was called, and how long it took."""
         columns = {"mean (s)": self.mean_s(), "median (s)": self.percentile_s(50), "p90 (s)": self.percentile_s(90)}
         shown = {name: [f"{of_role[role]:.3f}" for role in self.seconds] for name, of_role in columns.items()}

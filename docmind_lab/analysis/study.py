@@ -67,9 +67,9 @@ class Study:
 
     def summary(self) -> pd.DataFrame:
         """One row per alternative: outcomes, overruns, and what went on after the deadline."""
-        return self._summarised().table
+        return self._summary().table
 
-    def _summarised(self) -> Summary:
+    def _summary(self) -> Summary:
         return summarise(self.runs, self.manifest)
 
     def compare_to(self, reference: str = "A", **options: Any) -> pd.DataFrame:
@@ -150,7 +150,7 @@ class Study:
 
     def report(self) -> str:
         """Table, one sentence for each alternative, and what to choose, as Markdown."""
-        return self._summarised().markdown()
+        return self._summary().markdown()
 
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write the tables and the manifest into a folder, each by a temporary file and a rename, the manifest last.
@@ -190,13 +190,13 @@ class Study:
         if "schema_version" not in manifest:
             raise RecordError(f"{folder / MANIFEST} is not the manifest of a study{_DAMAGED}")
         require_known_schema(folder, manifest)
-        return _StudyInFolder.opened(folder, manifest, kinds)
+        return _StudyInFolder.open_folder(folder, manifest, kinds)
 
     def __repr__(self) -> str:
-        return "\n".join(filter(None, (self._summarised().text(), self._missing_tables())))
+        return "\n".join(filter(None, (self._summary().text(), self._missing_tables())))
 
     def _repr_html_(self) -> str:
-        summary = self._summarised()
+        summary = self._summary()
         sentences = "".join(f"<li>{escape(line)}</li>" for line in summary.sentences)
         notes = filter(None, (*summary.advice, self._missing_tables()))
         advice = "".join(f"<p>{escape(line)}</p>" for line in notes)
@@ -209,7 +209,7 @@ class _StudyInFolder(Study):
     """A study that was saved, with its events left where they are until somebody wants them."""
 
     @classmethod
-    def opened(cls, folder: Path, manifest: Mapping[str, Any], kinds: Sequence[str]) -> Study:
+    def open_folder(cls, folder: Path, manifest: Mapping[str, Any], kinds: Sequence[str]) -> Study:
         """The study in a folder. Raises: RecordError for a table that is not there or cannot be read."""
         if not (folder / "events.parquet").is_file():
             raise RecordError(f"{folder} holds no whole study: its events.parquet is not there")

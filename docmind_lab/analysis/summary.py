@@ -1,4 +1,4 @@
-"""What a comparison says: a table, a sentence for each alternative, and what to choose. Every number is of the runs."""
+"""The summary of a study: a table, a sentence for each alternative, and what to choose."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 
 import pandas as pd
 
-from docmind_lab.analysis.conditions import apart, by_condition, with_arms
+from docmind_lab.analysis.conditions import by_condition, condition_columns, with_arms
 from docmind_lab.analysis.findings.advice import advice_of
 from docmind_lab.analysis.findings.choice import overran
 from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.findings.recommendation import recommend
 from docmind_lab.analysis.findings.recommendation_words import LOWER_BOUND
-from docmind_lab.analysis.findings.second_budgets import enough_of, is_budgeted, levels_in_words, spending_of
+from docmind_lab.analysis.findings.second_budgets import budget_sufficiency, is_budgeted, levels_in_words, spending_of
 from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.analysis.text import counted, duration, joined, level, markdown_of_frame, number, one_line
 from docmind_lab.core.budgets import NO_BUDGETS
@@ -149,9 +149,9 @@ class Summary:
     def _in_common(self, alike: Sequence[str]) -> Iterator[str]:
         """What all arms share, and that it is the length of the runs that decides who is in time."""
         first = self.display_table().rename(columns=_SHORTER).iloc[0]
-        said = [f"{name} {first[name]}" for name in alike if str(first[name]) not in ("", "0", "–")]
-        if said:
-            yield f"The same under each: {', '.join(said)}."
+        phrases = [f"{name} {first[name]}" for name in alike if str(first[name]) not in ("", "0", "–")]
+        if phrases:
+            yield f"The same under each: {', '.join(phrases)}."
         control = self.runs[self.runs["alternative"].astype("str") == CONTROL].set_index("seed")["answered_in_time"]
         others = self.runs[self.runs["alternative"].astype("str") != CONTROL]
         others = others[others["seed"].isin(control.index)]
@@ -197,7 +197,7 @@ def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
     answer_score; deadline_propagation (so second budgets are enforced), ended_by_budget (runs that a second budget
     ended), past_budget (runs that went past one), spending (both in words; empty without a second budget).
     """
-    columns = apart(runs)
+    columns = condition_columns(runs)
     rows = []
     for condition, group in by_condition(with_arms(runs)):
         for arm, members in group.groupby("arm", observed=True, sort=True):
@@ -223,12 +223,12 @@ def _of_its_making(manifest: Mapping[str, Any]) -> Iterator[str]:
 
 def _of_conditions(runs: pd.DataFrame) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Several conditions have no sentence for each arm: what they are for is to choose how long, and by how much."""
-    enough = tuple(enough_of(runs))
+    enough = tuple(budget_sufficiency(runs))
     if runs["decision_timeout_s"].nunique() < 2 or set(runs["alternative"].astype("str")) == {"unguarded"}:
         return enough, ('study.compare_to("A") says what each arm changed, with intervals.',)
-    found = recommend(runs)
-    settings = (f"Settings: {found.settings}",) if found.settings else ()
-    return (*found.sentences, *enough), (*found.words.choice, *settings)
+    result = recommend(runs)
+    settings = (f"Settings: {result.settings}",) if result.settings else ()
+    return (*result.sentences, *enough), (*result.words.choice, *settings)
 
 
 def _row(label: str, group: pd.DataFrame) -> dict[str, Any]:
@@ -360,21 +360,21 @@ def _afterwards(row: Mapping[str, Any]) -> Iterator[str]:
     """What went on after the deadline, by everything that was measured of it."""
     late, busy, runs = row["calls_after_deadline"], row["busy_after_deadline_s"], row["runs"]
     least = "at least " if row["work_censored"] else ""
-    found = []
+    result = []
     if not math.isnan(busy) and (late > 0 or busy > 0):
         calls = f"{counted(round(late * runs), 'call')} reached a server and " if late > 0 else ""
-        found.append(f"after the deadline {calls}servers worked {least}{busy * runs:.2f} s in all")
+        result.append(f"after the deadline {calls}servers worked {least}{busy * runs:.2f} s in all")
     if row["late_checkpoints"] > 0:
-        found.append(f"{counted(round(row['late_checkpoints'] * runs), 'checkpoint')} came after the return")
+        result.append(f"{counted(round(row['late_checkpoints'] * runs), 'checkpoint')} came after the return")
     if row["worked_on"]:
-        found.append(
+        result.append(
             f"work of the graph went on in {counted(row['worked_on'], 'run')}, "
             f"until {least}{row['work_overrun_worst_s']:.2f} s after the deadline"
         )
     if row["threads_left"]:
-        found.append(f"{counted(row['threads_left'], 'run')} left a thread at work")
-    if found:
-        yield f"{', '.join(found)}: {_why_it_went_on(row)}"
+        result.append(f"{counted(row['threads_left'], 'run')} left a thread at work")
+    if result:
+        yield f"{', '.join(result)}: {_why_it_went_on(row)}"
     elif math.isnan(busy):
         yield "no work of the graph was seen after the deadline"
     else:

@@ -1,4 +1,4 @@
-"""Budgets beside the deadline: tokens, calls and cost of a run, and what of them is spent.
+"""Budgets of tokens, calls and cost of a run, and the meter of what is spent.
 
     budget = Budget(time_s=20, tokens=6000, calls=12, cost=0.02, price=Price(0.15, 0.60))
     with metering(Meter(budget)):           # around the run; threads and tasks started in it see the same meter
@@ -156,8 +156,8 @@ class Budget:
             ("calls", self.calls),
             ("cost", self.cost),
         )
-        said = [f"{limit:.12g} {kind}" for kind, limit in limits if limit is not None]
-        return ", ".join(said) or NO_BUDGETS
+        phrases = [f"{limit:.12g} {kind}" for kind, limit in limits if limit is not None]
+        return ", ".join(phrases) or NO_BUDGETS
 
 
 def require_one_time_budget(budget: Budget, decision_timeout_s: float) -> None:
@@ -267,12 +267,12 @@ class Meter:
         if not self.is_enforced:
             return None
         spent = self._spent()
-        found: tuple[tuple[type[SpendingRefused], float | None, float], ...] = (
+        result: tuple[tuple[type[SpendingRefused], float | None, float], ...] = (
             (TokensSpent, self.budget.tokens, spent.tokens),
             (CallsSpent, self.budget.calls, spent.calls),
             (CostSpent, self.budget.cost, spent.cost),
         )
-        for error, limit, used in found:
+        for error, limit, used in result:
             if limit is not None and used >= limit * (1 - _ROUNDING):
                 message = f"{role}: a call was refused at {source}: {used:.6g} of {limit:.6g} {error.budget} are spent"
                 return error(message, role=role, limit=limit, spent=used, source=source)

@@ -1,4 +1,6 @@
-"""The alternatives, one row each: names, letters, colours, prices, variants. Labels, plots, sentences and lint read it.
+"""The catalogue of alternatives: name, letter, colour, price and variants of each.
+
+Labels, plots, sentences, advice and the lint read it.
 
     CATALOGUE["hard_timeout"].letter             # "B"
     label_of("hard_timeout", '{"naive": true}')  # "B  hard timeout (naive)"

@@ -143,7 +143,7 @@ class Settings(BaseSettings):
 
     def __repr__(self) -> str:
         sections = ((name, getattr(self, name)) for name in type(self).model_fields)
-        return "\n".join(["Settings", *(f"  {name}: {_shown(section)}" for name, section in sections)])
+        return "\n".join(["Settings", *(f"  {name}: {_section_text(section)}" for name, section in sections)])
 
     def __str__(self) -> str:
         return repr(self)
@@ -207,14 +207,14 @@ class Settings(BaseSettings):
         return type(self)(**values)
 
 
-def _shown(section: object) -> str:
+def _section_text(section: object) -> str:
     """A section as people read it: no key, and no user or password of an address."""
     if not isinstance(section, BaseModel):
         return str(section)
-    return ", ".join(f"{name}={_shown_value(value)}" for name, value in section)
+    return ", ".join(f"{name}={_value_text(value)}" for name, value in section)
 
 
-def _shown_value(value: object) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, SecretStr):
         return "(not shown)"
     if isinstance(value, str) and "://" in value:

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and what is written into them.
+"""Writes files that are there whole or not at all.
 
     written_whole(folder / "manifest.json", as_json(manifest))
     written_whole(folder / "runs.parquet", functools.partial(frame.to_parquet, index=False))

@@ -22,7 +22,7 @@ from docmind_lab.analysis.conditions import with_arms
 from docmind_lab.analysis.diff import diff
 from docmind_lab.analysis.findings.choice import CRITERIA, Choice, Criterion, choose
 from docmind_lab.analysis.findings.recommendation import recommend
-from docmind_lab.analysis.findings.second_budgets import enough_of
+from docmind_lab.analysis.findings.second_budgets import budget_sufficiency
 from docmind_lab.analysis.study import Study
 
 POOLS = Path(__file__).parents[1] / "calibration"
@@ -204,7 +204,7 @@ def budgets(repetitions: int, runs: pd.DataFrame, count: int = 100, seed: int = 
                     stop_reason=np.where(ended, "call_budget", ""),
                 )
             )
-        (sentence,) = enough_of(pd.concat(at, ignore_index=True))
+        (sentence,) = budget_sufficiency(pd.concat(at, ignore_index=True))
         said = re.search(r"([\d,]+) calls is the smallest limit tried that ended none .*at most ([\d.]+)%", sentence)
         if said:
             given += 1

@@ -1,4 +1,4 @@
-"""Every arm against one: what it changed, seed by seed, and how sure that is.
+"""The difference of every arm from a reference arm, seed by seed, with intervals and p values.
 
 contrasts(study.runs, "A")                 all measures, in every condition
 contrasts(study.runs, "B:naive", measures=("answered_in_time",))
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from docmind_lab.analysis.conditions import apart, by_condition, with_arms
+from docmind_lab.analysis.conditions import by_condition, condition_columns, with_arms
 from docmind_lab.analysis.statistics.answer_times import answer_times
 from docmind_lab.analysis.statistics.differences import Pairs, holm, paired_by_seed, paired_mean_difference, values_of
 from docmind_lab.analysis.statistics.interval import Difference
@@ -75,7 +75,7 @@ def contrasts(
     arm = _reference_arm(named, reference)
     rows = [row for measure in measures for row in _rows(named, arm, measure, confidence)]
     columns = ["arm", "reference", "measure", "pairs", "difference", "low", "high", "method", "p_value", "test"]
-    frame = pd.DataFrame(rows, columns=[*apart(runs), *columns])
+    frame = pd.DataFrame(rows, columns=[*condition_columns(runs), *columns])
     frame["p_corrected"] = frame.groupby("measure", sort=False)["p_value"].transform(lambda values: holm(values))
     frame["differs"] = frame["p_corrected"] < 1.0 - confidence
     return frame
@@ -93,15 +93,15 @@ def _reference_arm(named: pd.DataFrame, reference: str) -> str:
     fits = (named["alternative"].astype("str") == level) & (
         named["alternative_options"].astype("str") == options_of(level, variant)
     )
-    found = list(dict.fromkeys(named.loc[fits, "arm"].astype("str")))
-    if len(found) != 1:
-        how_many = "no arm is" if not found else f"{len(found)} arms are"
+    result = list(dict.fromkeys(named.loc[fits, "arm"].astype("str")))
+    if len(result) != 1:
+        how_many = "no arm is" if not result else f"{len(result)} arms are"
         raise ConfigurationError(f"reference: {how_many} called {reference!r}; name one of {known}")
-    return found[0]
+    return result[0]
 
 
 def _rows(named: pd.DataFrame, reference: str, measure: str, confidence: float) -> Iterator[dict[str, Any]]:
-    columns = apart(named)
+    columns = condition_columns(named)
     for condition, group in by_condition(named):
         present = [str(arm) for arm in group["arm"].cat.categories if (group["arm"] == arm).any()]
         if reference not in present:
@@ -109,9 +109,9 @@ def _rows(named: pd.DataFrame, reference: str, measure: str, confidence: float) 
         for arm in present:
             if arm == reference or not _is_known(group, measure, (arm, reference)):
                 continue
-            found = MEASURES[measure](paired_by_seed(group, arm, reference), confidence)
-            arms = {"arm": arm, "reference": reference, "measure": measure, "pairs": found.interval.n}
-            yield {name: condition[name] for name in columns} | arms | found.row()
+            result = MEASURES[measure](paired_by_seed(group, arm, reference), confidence)
+            arms = {"arm": arm, "reference": reference, "measure": measure, "pairs": result.interval.n}
+            yield {name: condition[name] for name in columns} | arms | result.row()
 
 
 def _is_known(group: pd.DataFrame, measure: str, arms: Sequence[str]) -> bool:

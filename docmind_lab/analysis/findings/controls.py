@@ -1,4 +1,4 @@
-"""Negative controls: does a study see who enforces nothing, and does it see a difference where there is none?
+"""Negative controls: whether a study sees who enforces nothing, and no difference where there is none.
 
 enforcement(study.runs)         per arm: how often the deadline mattered, how often the caller was back by then
 aa(first.runs, second.runs)     the same alternative twice, with other seeds: what would be called a difference
@@ -62,8 +62,8 @@ def enforcement(runs: pd.DataFrame, *, slack_s: float = HELD_WITHIN_S, confidenc
                 f"{condition['fault']}: without the control nothing tells which runs reached their deadline; measure it"
             )
         for arm, of_arm in group[levels != CONTROL].groupby("arm", observed=True):
-            found = _enforced(of_arm, control, slack_s, confidence)
-            rows.append({**condition, "arm": str(arm), "alternative": str(of_arm["alternative"].iloc[0]), **found})
+            result = _enforced(of_arm, control, slack_s, confidence)
+            rows.append({**condition, "arm": str(arm), "alternative": str(of_arm["alternative"].iloc[0]), **result})
     columns = [*CONDITION, "arm", "alternative", "runs", *_FOUND]
     return pd.DataFrame(rows, columns=columns)
 
@@ -106,8 +106,8 @@ def _verdict(tested: int, held: int, cut_short: int, went_on: int) -> str:
 def _exact_bounds(successes: int, runs: int, confidence: float) -> tuple[float, float]:
     if not runs:
         return 0.0, 1.0
-    found = stats.binomtest(successes, runs).proportion_ci(confidence, "exact")
-    return float(found.low), float(found.high)
+    result = stats.binomtest(successes, runs).proportion_ci(confidence, "exact")
+    return float(result.low), float(result.high)
 
 
 def aa(
@@ -134,11 +134,11 @@ def aa(
             continue
         one, other = column_values(first, measure), column_values(second, measure)
         if measure == "answered_in_time":
-            found = share_difference(one > 0, other > 0)
+            result = share_difference(one > 0, other > 0)
         else:
-            found = mean_difference(one, other, seed=seed, resamples=resamples)
+            result = mean_difference(one, other, seed=seed, resamples=resamples)
         means = {"measure": measure, "first": float(one.mean()), "second": float(other.mean())}
-        rows.append({**means, **found.row(), "flagged": found.p_value < level})
+        rows.append({**means, **result.row(), "flagged": result.p_value < level})
     columns = ["measure", "first", "second", "difference", "low", "high", "p_value", "test", "flagged"]
     return pd.DataFrame(rows, columns=columns)
 

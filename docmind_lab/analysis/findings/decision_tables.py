@@ -100,17 +100,17 @@ class DecisionTable:
 
     def __repr__(self) -> str:
         lines = "\n".join(f"- {line}" for line in self.sentences())
-        return f"{self._heading()}\n{self._shown().to_string(index=False)}\n{lines}"
+        return f"{self._heading()}\n{self._display_frame().to_string(index=False)}\n{lines}"
 
     def _repr_html_(self) -> str:
         lines = "".join(f"<li>{escape(line)}</li>" for line in self.sentences())
-        table = self._shown().to_html(index=False, border=0)
+        table = self._display_frame().to_html(index=False, border=0)
         return f"<p><b>{escape(self._heading())}</b></p>{table}<ul>{lines}</ul>"
 
     def _heading(self) -> str:
         return f"{self.name}: {self.title}"
 
-    def _shown(self) -> pd.DataFrame:
+    def _display_frame(self) -> pd.DataFrame:
         """Scores, printed and recomputed totals, with the weights in the headings."""
         scores = {
             f"{name} ({float(100 * weight):g} %)": [f"{option.scores[place]}" for option in self.options]
@@ -131,12 +131,12 @@ class DecisionTable:
         return next(option.name for option in self.options if option.printed_decision == "Selected")
 
     def _shares(self, weights_percent: Mapping[str, float]) -> tuple[Decimal, ...]:
-        given = {name: Decimal(str(value)) for name, value in weights_percent.items()}
-        if set(given) != set(self.criteria) or sum(given.values()) != 100:
+        values = {name: Decimal(str(value)) for name, value in weights_percent.items()}
+        if set(values) != set(self.criteria) or sum(values.values()) != 100:
             raise ConfigurationError(
                 f"weights_percent must name {', '.join(self.criteria)} and add up to 100, not {dict(weights_percent)}"
             )
-        return tuple(given[name] / 100 for name in self.criteria)
+        return tuple(values[name] / 100 for name in self.criteria)
 
 
 def decision_table(name: str) -> DecisionTable:

@@ -1,4 +1,4 @@
-"""Perf measured in place of judged: what a study saw of each arm, and a printed map from it to a score of 0 to 10.
+"""Measures the criterion Perf of a decision record, and maps what was measured to a score from 0 to 10.
 
     measures = measures_of(runs)          # per arm and seed
     PerfMap().score(measures.means())     # per arm and component, 0 to 10
@@ -70,8 +70,8 @@ class PerfMap:
     @property
     def weights(self) -> Matrix:
         """The share of each component, in their order; they add up to 1."""
-        given = np.array([getattr(self, f"{name}_weight") for name in COMPONENTS], dtype=np.float64)
-        return np.asarray(given / given.sum())
+        values = np.array([getattr(self, f"{name}_weight") for name in COMPONENTS], dtype=np.float64)
+        return np.asarray(values / values.sum())
 
     def score(self, means: Matrix) -> Matrix:
         """The score of each component, 0 to 10, NaN where it was not measured. means: the last axis is theirs."""

@@ -1,4 +1,4 @@
-"""How long the decision timeout should be: the smallest that keeps a promise, with what it costs.
+"""Recommends the smallest decision timeout that has a target share of runs answered in time, and what it costs.
 
     found = recommend(study.runs, target=0.95)
     found                       # a sentence for each arm, and the settings to paste
@@ -108,7 +108,7 @@ def recommend(
         where = dict(zip([*apart, "arm"], values, strict=True)) | {"alternative": str(group["alternative"].iloc[0])}
         tested = _steps(group, target, confidence)
         steps += [where | step for step in tested]
-        rows.append(where | _decided(group, tested, target, confidence, fewest))
+        rows.append(where | _decision(group, tested, target, confidence, fewest))
     decided = pd.DataFrame(rows)
     words = words_of(decided, runs, apart, target=target, confidence=confidence, fewest=fewest, calls=calls)
     return Recommendation(target, confidence, decided, pd.DataFrame(steps), words)
@@ -120,16 +120,16 @@ def _steps(group: pd.DataFrame, target: float, confidence: float) -> list[dict[s
     going_on = True
     for budget_s in sorted(group["decision_timeout_s"].unique(), reverse=True):
         of_budget = group[group["decision_timeout_s"] == budget_s]
-        found = share_interval(int(of_budget["answered_in_time"].sum()), len(of_budget), confidence)
-        reached = found.low >= target
+        result = share_interval(int(of_budget["answered_in_time"].sum()), len(of_budget), confidence)
+        reached = result.low >= target
         steps.append(
             {
                 "decision_timeout_s": float(budget_s),
                 "runs": len(of_budget),
                 "answered_in_time": int(of_budget["answered_in_time"].sum()),
-                "share": found.estimate,
-                "low": found.low,
-                "high": found.high,
+                "share": result.estimate,
+                "low": result.low,
+                "high": result.high,
                 "tested": going_on,
                 "reached": going_on and reached,
             }
@@ -138,7 +138,7 @@ def _steps(group: pd.DataFrame, target: float, confidence: float) -> list[dict[s
     return steps
 
 
-def _decided(
+def _decision(
     group: pd.DataFrame, steps: Sequence[Mapping[str, Any]], target: float, confidence: float, fewest: int
 ) -> dict[str, Any]:
     reached = [step for step in steps if step["reached"]]
@@ -173,9 +173,9 @@ def _costs(runs: pd.DataFrame) -> dict[str, Any]:
     overrun_s = runs["caller_overrun_s"].fillna(np.inf).to_numpy(dtype=np.float64)
     name, value = "worst", float(overrun_s.max())
     for quantile in _QUANTILES:
-        found = gated_quantile(overrun_s, quantile)
-        if not isinstance(found, TooFewRuns):
-            name, value = quantile_name(quantile), found.estimate
+        result = gated_quantile(overrun_s, quantile)
+        if not isinstance(result, TooFewRuns):
+            name, value = quantile_name(quantile), result.estimate
             break
     spending = spending_of(runs)
     return {

@@ -69,9 +69,9 @@ def _of_live_calls(calls: pd.DataFrame) -> Iterator[str]:
     of_client = calls[(calls["seen_from"].astype("str") == "client") & (calls["outcome"].astype("str") == "ok")]
     part = of_client["role"].astype("str") + " " + of_client["kind"].astype("str")
     columns = {"session": of_client["run_id"].astype("str"), "part": part, "seconds": of_client["latency_s"]}
-    found = fit_correlation(pd.DataFrame(columns))
+    result = fit_correlation(pd.DataFrame(columns))
     yield (
-        ("Too few runs to tell whether the calls of a run are slow together." if found is None else found.in_words())
+        ("Too few runs to tell whether the calls of a run are slow together." if result is None else result.in_words())
         + " A session is a run. What a run's calls share is in these shares; what runs of one hour share is not, so "
         "measure at the hours that matter."
     )
@@ -85,12 +85,12 @@ def _ranges(decided: pd.DataFrame, others: Sequence[str]) -> Iterator[str]:
         arm, *where = (str(value) for value in values)
         reached = group[group["verdict"] == "reached"].sort_values("correlation")
         failed = sorted(set(group["correlation"]) - set(reached["correlation"]))
-        found = [
+        result = [
             f"{timeout_s:g} s at {correlation:g}"
             for correlation, timeout_s in zip(reached["correlation"], reached["decision_timeout_s"], strict=True)
         ]
-        found += [f"none of these at {correlation:g}" for correlation in failed]
-        yield f"{one_line(arm)} ({', '.join(where)}) over the correlation of the calls of a run: {joined(found)}."
+        result += [f"none of these at {correlation:g}" for correlation in failed]
+        yield f"{one_line(arm)} ({', '.join(where)}) over the correlation of the calls of a run: {joined(result)}."
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def words_of(
     for row in frame.to_dict("records"):
         arms.setdefault((_condition(row, apart), _sentence(row, target, fewest)), []).append(one_line(row["arm"]))
     # Arms of which the same is to be said share a sentence.
-    sentences = [f"{joined(names)}{condition}: {said}" for (condition, said), names in arms.items()]
+    sentences = [f"{joined(names)}{condition}: {text}" for (condition, text), names in arms.items()]
     sentences.append(
         f"Reached: the lower bound of the {percent(confidence)} Wilson interval is at least {percent(target)}, tested "
         "from the largest decision timeout down to the first failure; all runs count, whatever became of them."
@@ -226,16 +226,16 @@ def _choices(frame: pd.DataFrame, runs: pd.DataFrame, apart: Sequence[str]) -> I
         chosen_from = named[(named["decision_timeout_s"] == timeout_s) & named["arm"].astype("str").isin(members)]
         for column, value in zip(apart, values, strict=True):
             chosen_from = chosen_from[chosen_from[column].astype("str") == str(value)]
-        found = choose(chosen_from)
-        if not found.chosen:
-            late = joined([one_line(arm) for arm in found.refused])
+        result = choose(chosen_from)
+        if not result.chosen:
+            late = joined([one_line(arm) for arm in result.refused])
             yield f"Nothing to choose{where}: {late} reached the target, but callers were not back in time.{beyond}", ""
             continue
         line = (
-            f"Choose {joined([one_line(arm) for arm in found.chosen], 'or')}{where}, with {timeout_s:g} s: the "
-            f"smallest decision timeout that was shown to reach the target.{_reasons(found)}{beyond}"
+            f"Choose {joined([one_line(arm) for arm in result.chosen], 'or')}{where}, with {timeout_s:g} s: the "
+            f"smallest decision timeout that was shown to reach the target.{_reasons(result)}{beyond}"
         )
-        yield line, settings_to_paste(members[found.chosen[0]], timeout_s)
+        yield line, settings_to_paste(members[result.chosen[0]], timeout_s)
 
 
 def _reasons(found: Choice) -> str:
@@ -246,17 +246,17 @@ def _reasons(found: Choice) -> str:
         for arm, by in found.beaten.items()
     ]
     late = [one_line(arm) for arm, why in found.refused.items() if why == "late"]
-    said = [f" Not {joined(worse, 'or')}."] if worse else []
-    said += [f" Not {joined(late, 'or')}: callers waited too long."] if late else []
-    said += (
+    phrases = [f" Not {joined(worse, 'or')}."] if worse else []
+    phrases += [f" Not {joined(late, 'or')}: callers waited too long."] if late else []
+    phrases += (
         [" These runs do not tell them apart: choose by what each asks of your code."] if len(found.chosen) > 1 else []
     )
-    return "".join(said)
+    return "".join(phrases)
 
 
 def _condition(row: Any, apart: Sequence[str]) -> str:
-    said = ", ".join(_level(column, row[column]) for column in apart)
-    return f" ({said})" if said else ""
+    text = ", ".join(_level(column, row[column]) for column in apart)
+    return f" ({text})" if text else ""
 
 
 def _level(column: str, value: object) -> str:

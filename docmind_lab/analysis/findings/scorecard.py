@@ -1,4 +1,4 @@
-"""The scorecard: ADR-056's decision table with Perf measured in place of judged, and what would change the decision.
+"""The scorecard: a decision record's table with Perf measured in place of judged, and what would change its decision.
 
     card = scorecard(study.runs)
     card.totals                 # one row per option of the record, then the arms it does not know
@@ -174,11 +174,11 @@ def _beyond(runs: pd.DataFrame) -> Iterator[str]:
 
 def _context(runs: pd.DataFrame) -> str:
     budgets = joined([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())])
-    said = ("decision_timeout_s", "latency_profile", "fault", "clock")
-    latencies, faults, clocks = (joined(sorted({str(v) for v in runs[column]})) for column in said[1:])
+    phrases = ("decision_timeout_s", "latency_profile", "fault", "clock")
+    latencies, faults, clocks = (joined(sorted({str(v) for v in runs[column]})) for column in phrases[1:])
     levels = {str(level) for level in runs["second_budgets"]}
     second = [f"second budget {level}" for level in levels if len(levels) == 1 and level != NO_BUDGETS]
-    rest = [f"several values of {column}" for column in varying(runs) if column not in said]
+    rest = [f"several values of {column}" for column in varying(runs) if column not in phrases]
     return " · ".join(
         [
             f"{budgets} s decision timeout",

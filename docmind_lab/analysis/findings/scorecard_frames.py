@@ -1,4 +1,4 @@
-"""The frames of a scorecard, each from what was measured and what the record says; `scorecard` documents them."""
+"""Computes the frames of a scorecard; `Scorecard` documents them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scorecard as people read it: its table, its findings, its Markdown."""
+"""A scorecard in words: its table, its findings and its Markdown."""
 
 from __future__ import annotations
 
@@ -72,8 +72,10 @@ def _totals(card: Scorecard) -> Iterator[str]:
 def _weights(card: Scorecard) -> Iterator[str]:
     for perf, frame in card.simplex.groupby("perf", sort=False):
         winning = frame[frame["wins_share"] > 0].sort_values("wins_share", ascending=False, kind="stable")
-        said = [f"{one_line(row['option'])} leads under {_nearly(row['wins_share'])}" for _, row in winning.iterrows()]
-        leads = joined(said) if said else "no option leads alone"
+        phrases = [
+            f"{one_line(row['option'])} leads under {_nearly(row['wins_share'])}" for _, row in winning.iterrows()
+        ]
+        leads = joined(phrases) if phrases else "no option leads alone"
         yield f"Of all weights, with {perf} {card.table.measurable}, {leads}. {_nearest(card, str(perf))}"
 
 

@@ -1,4 +1,4 @@
-"""What second budgets did to runs: whom they ended, who went past them, what a run needs, and how much is enough.
+"""What budgets of tokens, calls and cost did to runs, what a run needs, and how much is enough.
 
     found = spending_of(of_arm)         # of the runs of one arm under one budget; None where there is no limit
     for need in needs_of(runs):         # of each limit: what answered runs used where nobody held them to it
@@ -28,7 +28,7 @@ _COST_DIGITS: Final = 3
 
 
 @dataclass(frozen=True)
-class Passed:
+class Excess:
     """How far runs went past a limit. runs: that did; median, most: beyond it, of those, in the limit's unit."""
 
     kind: Kind
@@ -49,7 +49,7 @@ class Spending:
     runs: int
     is_enforced: bool
     ended: Mapping[Kind, int]
-    passed: tuple[Passed, ...]
+    passed: tuple[Excess, ...]
     any_passed: int
 
     @property
@@ -64,8 +64,8 @@ class Spending:
 
     def ended_text(self) -> str:
         """Which budget ended how many runs: "the call budget ended 3 of 3 runs"."""
-        said = [f"the {_name(kind)} ended {n} of {self.runs} runs" for kind, n in self.ended.items() if n]
-        return joined(said) if said else f"no second budget ended any of {self.runs} runs"
+        phrases = [f"the {_name(kind)} ended {n} of {self.runs} runs" for kind, n in self.ended.items() if n]
+        return joined(phrases) if phrases else f"no second budget ended any of {self.runs} runs"
 
     def text(self) -> str:
         """What an arm's sentence says of it."""
@@ -82,7 +82,7 @@ class Spending:
         ]
         return f"the second budget of {limits} is measured only: {joined(beyond)}"
 
-    def _how_far(self, item: Passed) -> str:
+    def _how_far(self, item: Excess) -> str:
         by = amount(item.kind, item.median)
         if item.median != item.most:
             by = f"{by} at the median and {number(item.kind, item.most)} at most"
@@ -160,7 +160,7 @@ def spending_of(of_arm: pd.DataFrame) -> Spending | None:
         runs=len(of_arm),
         is_enforced=bool(of_arm["deadline_propagation"].all()),
         ended={kind: int((reasons == STOP_REASON_OF[kind]).sum()) for kind in limits},
-        passed=tuple(_passed(kind, limit, beyond[kind]) for kind, limit in limits.items()),
+        passed=tuple(_excess(kind, limit, beyond[kind]) for kind, limit in limits.items()),
         any_passed=int(past_a_budget(of_arm).sum()),
     )
 
@@ -194,14 +194,14 @@ def number(kind: Kind, value: float) -> str:
 
 def _limits(runs: pd.DataFrame) -> dict[Kind, float]:
     # A limit's column is called as the stop reason of a run that it ended.
-    found = {kind: runs[STOP_REASON_OF[kind]].dropna() for kind in KINDS}
-    return {kind: float(values.iloc[0]) for kind, values in found.items() if len(values)}
+    result = {kind: runs[STOP_REASON_OF[kind]].dropna() for kind in KINDS}
+    return {kind: float(values.iloc[0]) for kind, values in result.items() if len(values)}
 
 
-def _passed(kind: Kind, limit: float, beyond: pd.Series[float]) -> Passed:
+def _excess(kind: Kind, limit: float, beyond: pd.Series[float]) -> Excess:
     past = beyond[beyond > 0]
     median, most = (float(past.median()), float(past.max())) if len(past) else (0.0, 0.0)
-    return Passed(kind, limit, len(past), median, most)
+    return Excess(kind, limit, len(past), median, most)
 
 
 def _name(kind: Kind) -> str:
@@ -216,7 +216,7 @@ def _rounded_up(kind: Kind, value: float) -> str:
     return f"{math.ceil(value / unit) * unit:.12g}"
 
 
-def enough_of(runs: pd.DataFrame) -> Iterator[str]:
+def budget_sufficiency(runs: pd.DataFrame) -> Iterator[str]:
     """A sentence for each arm that enforces second budgets, of each limit with several values, in each condition.
 
     The other limits are part of a condition. A limit counts as enough only if no larger one ended a run either.
@@ -232,11 +232,12 @@ def enough_of(runs: pd.DataFrame) -> Iterator[str]:
         apart += [name for name in others if limited[name].nunique(dropna=False) > 1]
         for values, group in limited.groupby([*apart, "arm"], observed=True, sort=True, dropna=False):
             if group[column].nunique() > 1:
-                where = ", ".join(_said(name, value) for name, value in zip(apart, values, strict=False))
-                yield f"{one_line(str(values[-1]))}{where and f' ({where})'}: {_enough(kind, _steps(kind, group))}."
+                where = ", ".join(_level_text(name, value) for name, value in zip(apart, values, strict=False))
+                enough = _sufficiency(kind, _steps_of(kind, group))
+                yield f"{one_line(str(values[-1]))}{where and f' ({where})'}: {enough}."
 
 
-def _steps(kind: Kind, group: pd.DataFrame) -> list[dict[str, Any]]:
+def _steps_of(kind: Kind, group: pd.DataFrame) -> list[dict[str, Any]]:
     """The limits from the tightest on: how many runs each ended, or another one did, and how many were in time."""
     return [
         {
@@ -254,21 +255,20 @@ def _ended_by_others(kind: Kind, of_limit: pd.DataFrame) -> str:
     """Which other second budgets ended how many of the runs: "the cost budget ended 2 of them"; empty if none did."""
     reasons = of_limit["stop_reason"].astype("str").value_counts()
     others = [STOP_REASON_OF[other] for other in KINDS if other != kind]
-    said = [f"the {name.replace('_', ' ')} ended {reasons[name]} of them" for name in others if name in reasons]
-    return joined(said) if said else ""
+    phrases = [f"the {name.replace('_', ' ')} ended {reasons[name]} of them" for name in others if name in reasons]
+    return joined(phrases) if phrases else ""
 
 
-def _enough(kind: Kind, steps: Sequence[dict[str, Any]]) -> str:
+def _sufficiency(kind: Kind, steps: Sequence[dict[str, Any]]) -> str:
     tight = [place for place, step in enumerate(steps) if step["ended"]]
     first = tight[-1] + 1 if tight else 0
-    said = [f"{amount(kind, step['limit'])} ended {step['ended']} of {step['runs']} runs" for step in steps[:first]]
+    phrases = [f"{amount(kind, step['limit'])} ended {step['ended']} of {step['runs']} runs" for step in steps[:first]]
     if first == len(steps):
-        return (
-            f"{joined(said)}; no limit that was tried ended none, so try more than {number(kind, steps[-1]['limit'])}"
-        )
+        most = number(kind, steps[-1]["limit"])
+        return f"{joined(phrases)}; no limit that was tried ended none, so try more than {most}"
     step = steps[first]
     bound = percent(share_interval(0, step["runs"]).high, 1)
-    tighter = f"{joined(said)}; " if said else ""
+    tighter = f"{joined(phrases)}; " if phrases else ""
     were = "was" if step["in_time"] == 1 else "were"
     # A run that was over before says nothing of what it would have used.
     others = step["ended_first"]
@@ -279,7 +279,7 @@ def _enough(kind: Kind, steps: Sequence[dict[str, Any]]) -> str:
     )
 
 
-def _said(column: str, value: object) -> str:
+def _level_text(column: str, value: object) -> str:
     if pd.isna(value):  # type: ignore[call-overload]
         return f"no {column.replace('_', ' ')}"
     text = f"{value:g}" if isinstance(value, float) else str(value)

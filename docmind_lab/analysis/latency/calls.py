@@ -109,37 +109,39 @@ def calls_of_table(
     known. Without an outcome and an error column every call is taken as complete.
     Raises: ConfigurationError naming the column that is missing, not numeric, or has an unknown word.
     """
-    given = _located(frame, source, columns or {})
-    if "latency_s" not in given:
+    located = _locate_columns(frame, source, columns or {})
+    if "latency_s" not in located:
         raise ConfigurationError(
             f"{source} has no column for latency_s; it has {_names(frame)}: name it, as in latency_s=duration_ms:ms"
         )
     numbers = {
-        name: _numbers(frame, source, given[name]) if name in given else np.full(len(frame), np.nan)
+        name: _numbers(frame, source, located[name]) if name in located else np.full(len(frame), np.nan)
         for name in _NUMBERS
     }
     complete = np.ones(len(frame), dtype="bool")
     notes: tuple[str, ...] = ()
-    if "outcome" in given:
-        complete &= _complete(_words(frame, given["outcome"]), source, given["outcome"], {word.lower() for word in ok})
-    if "error" in given:
-        complete &= _words(frame, given["error"]).isin(_NO_ERROR).to_numpy()
-    if not {"outcome", "error"} & given.keys():
+    if "outcome" in located:
+        complete &= _complete(
+            _words(frame, located["outcome"]), source, located["outcome"], {word.lower() for word in ok}
+        )
+    if "error" in located:
+        complete &= _words(frame, located["error"]).isin(_NO_ERROR).to_numpy()
+    if not {"outcome", "error"} & located.keys():
         notes = ("No column says how a call ended, so all of them count as complete answers.",)
     kind = pd.Series("llm", index=frame.index)
-    if "kind" in given:
-        kind = _words(frame, given["kind"]).map(_KINDS)
+    if "kind" in located:
+        kind = _words(frame, located["kind"]).map(_KINDS)
     kept = kind.notna().to_numpy()
     if not kept.all():
         notes = (*notes, f"{(~kept).sum()} rows are neither llm nor retrieval and were left out.")
-    model = frame[given["model"]].fillna("").astype("str") if "model" in given else pd.Series("", index=frame.index)
-    found: dict[str, Any] = {**numbers, "complete": complete, "kind": kind.to_numpy(), "model": model.to_numpy()}
-    if "session" in given:
-        found["session"] = frame[given["session"]].astype("object").fillna("").astype("str").to_numpy()
-    return ObservedCalls.of({name: values[kept] for name, values in found.items()}, source, notes)
+    model = frame[located["model"]].fillna("").astype("str") if "model" in located else pd.Series("", index=frame.index)
+    result: dict[str, Any] = {**numbers, "complete": complete, "kind": kind.to_numpy(), "model": model.to_numpy()}
+    if "session" in located:
+        result["session"] = frame[located["session"]].astype("object").fillna("").astype("str").to_numpy()
+    return ObservedCalls.of({name: values[kept] for name, values in result.items()}, source, notes)
 
 
-def _located(frame: pd.DataFrame, source: str, columns: Mapping[str, str]) -> dict[str, str]:
+def _locate_columns(frame: pd.DataFrame, source: str, columns: Mapping[str, str]) -> dict[str, str]:
     unknown = sorted(columns.keys() - set(FIELDS))
     if unknown:
         raise ConfigurationError(f"no field is called {unknown[0]!r}: columns can be mapped to {', '.join(FIELDS)}")

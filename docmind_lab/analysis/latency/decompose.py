@@ -63,18 +63,18 @@ def split_calls(calls: ObservedCalls, hang_probability: float = 0.0) -> Parts:
     )
     llm = llm.assign(first_token_s=llm["first_token_s"].mask(in_one_piece))
     if llm.loc[whole.index, "first_token_s"].notna().mean() >= 0.5:
-        return _recorded(llm, retrieval)
+        return _split_by_first_token(llm, retrieval)
     factors = _factors(llm, hang_probability)
     if factors is None:
         first = _sample(llm["latency_s"], llm["complete"])
-        said = (
+        text = (
             "No first tokens are recorded, and latencies do not tell how they grow with the output tokens: the whole "
         )
-        said += "latency counts as the time to the first token, and the tokens after it as taking no time."
-        return Parts(first, None, retrieval, 0.0, (said,), _slowness("whole", whole, whole["latency_s"]))
-    first_s, token_s, sample, said = factors
+        text += "latency counts as the time to the first token, and the tokens after it as taking no time."
+        return Parts(first, None, retrieval, 0.0, (text,), _slowness("whole", whole, whole["latency_s"]))
+    first_s, token_s, sample, text = factors
     slowness = _slowness("factor", llm[_in_factors(llm)], sample.observed_s)
-    return Parts(_times(sample, first_s), _times(sample, token_s), retrieval, 1.0, (said,), slowness)
+    return Parts(_times(sample, first_s), _times(sample, token_s), retrieval, 1.0, (text,), slowness)
 
 
 def _slowness(part: str, calls: pd.DataFrame, seconds: pd.Series[float] | Floats) -> pd.DataFrame:
@@ -91,7 +91,7 @@ def _times(sample: Sample, factor: float) -> Sample:
     return Sample(sample.observed_s * factor, sample.cut_s * factor)
 
 
-def _recorded(llm: pd.DataFrame, retrieval: Sample | None) -> Parts:
+def _split_by_first_token(llm: pd.DataFrame, retrieval: Sample | None) -> Parts:
     """First tokens are recorded: a call cut before its first one had waited for so long."""
     begun = llm["first_token_s"].notna()
     waiting = ~llm["complete"] & ~begun
@@ -125,8 +125,8 @@ def _spearman(first: Floats, inter: Floats) -> float:
     """Spearman's rho; 0 where it cannot be told from chance."""
     if len(first) < _FEWEST_FOR_SLOPE or np.ptp(first) == 0 or np.ptp(inter) == 0:
         return 0.0
-    found = stats.spearmanr(first, inter)
-    return round(float(found.statistic), 3) if found.pvalue < 0.05 else 0.0
+    result = stats.spearmanr(first, inter)
+    return round(float(result.statistic), 3) if result.pvalue < 0.05 else 0.0
 
 
 def _in_factors(llm: pd.DataFrame) -> pd.Series[bool]:
@@ -141,23 +141,23 @@ def _factors(llm: pd.DataFrame, hang_probability: float) -> tuple[float, float, 
     if known.sum() < max(_FEWEST_FOR_SLOPE, 0.5 * llm["complete"].sum()) or np.ptp(tokens) == 0:
         return None
     whole_s, cut_s = (llm.loc[rows, "latency_s"].to_numpy(dtype="float64") for rows in (known, cut))
-    found = fit_pace(whole_s, tokens, cut_s, hang_probability)
-    if found is None:
+    result = fit_pace(whole_s, tokens, cut_s, hang_probability)
+    if result is None:
         return None
-    sample = Sample(whole_s / found.expected_s(tokens), cut_s / found.expected_s_of_cut)
-    said = (
+    sample = Sample(whole_s / result.expected_s(tokens), cut_s / result.expected_s_of_cut)
+    text = (
         "No first tokens are recorded. Latency is taken as (first token + output tokens × time per token) × a factor "
     )
-    said += (
-        f"of each call, so both parts are slow together (rank correlation 1); a factor of 1 is {found.first_s:.3g} s "
+    text += (
+        f"of each call, so both parts are slow together (rank correlation 1); a factor of 1 is {result.first_s:.3g} s "
     )
-    said += f"and {found.token_s:.3g} s per token."
+    text += f"and {result.token_s:.3g} s per token."
     if len(cut_s):
-        said += (
+        text += (
             " How many tokens the cut calls were to give is not known: it is taken from those of the complete ones, "
         )
-        said += "longer answers being cut more often."
-    return found.first_s, found.token_s, sample, said
+        text += "longer answers being cut more often."
+    return result.first_s, result.token_s, sample, text
 
 
 # Twice the gain in log likelihood that chance exceeds in 1 of 20 samples, for one parameter at its bound of 0.
@@ -198,8 +198,8 @@ def fit_pace(whole_s: Floats, tokens: Floats, cut_s: Floats, hang_probability: f
     shares, theta = of_complete, rows.start()
     flat = rows.fitted(theta, shares, with_tokens=False)
     for _ in range(_ROUNDS if len(cut_s) else 1):
-        found = rows.fitted(theta, shares)
-        theta = found.x
+        result = rows.fitted(theta, shares)
+        theta = result.x
         belief = rows.belief(theta, shares)
         shares = (of_complete * len(whole_s) + belief.sum(axis=0)) / (len(whole_s) + len(cut_s))
     if 2 * len(whole_s) * (float(flat.fun) - float(rows.fitted(theta, of_complete).fun)) < _SLOPE_GAIN:

@@ -89,7 +89,7 @@ def profile_of_calls(calls: ObservedCalls, options: FitOptions | None = None) ->
     options = options or FitOptions()
     hangs = _hangs_in(calls, options.hang_probability)
     parts = split_calls(calls, hangs)
-    said = [*calls.notes, *parts.assumptions]
+    phrases = [*calls.notes, *parts.assumptions]
     fits = {"first_token_s": fit_durations(parts.first_token, "first_token_s", options.tables, hangs)}
     if parts.inter_token is not None:
         # A call that hangs never sends its first token, so it is among the first tokens only. Where only whole
@@ -103,20 +103,20 @@ def profile_of_calls(calls: ObservedCalls, options: FitOptions | None = None) ->
         other = options.retrieval
         other = LatencyProfile.named(other) if isinstance(other, str) else other
         retrieval_s = other.retrieval_s
-        said.append(f"No search was observed: retrieval_s is that of the profile {other.name!r}.")
+        phrases.append(f"No search was observed: retrieval_s is that of the profile {other.name!r}.")
     sessions = fit_correlation(parts.slowness)
-    said += [f"{name}: {fit.in_words()}" for name, fit in fits.items()]
-    said.append(_NO_SESSIONS if sessions is None else sessions.in_words())
+    phrases += [f"{name}: {fit.in_words()}" for name, fit in fits.items()]
+    phrases.append(_NO_SESSIONS if sessions is None else sessions.in_words())
     if any(fit.cut for fit in fits.values()):
-        said.append("Cut calls count as longer than they were when cut (right-censored).")
+        phrases.append("Cut calls count as longer than they were when cut (right-censored).")
     share = options.hang_probability
-    given = f"{share:g}, as given" if share else "0: timeouts do not tell hangs from slow calls"
-    said.append(f"hang_probability is {given}.")
+    values = f"{share:g}, as given" if share else "0: timeouts do not tell hangs from slow calls"
+    phrases.append(f"hang_probability is {values}.")
     if share and not hangs:
-        said.append("Far fewer calls were cut than hang, so the hung ones are taken to be missing from the data.")
+        phrases.append("Far fewer calls were cut than hang, so the hung ones are taken to be missing from the data.")
     return LatencyProfile(
         name=options.name or re.sub(r"\.(csv|jsonl?|ndjson|parquet)\b", "", calls.source.removeprefix("the ")),
-        description=" ".join(said),
+        description=" ".join(phrases),
         source=f"Fitted to {len(calls.frame)} calls of {calls.source}",
         first_token_s=fits["first_token_s"].table,
         inter_token_s=fits["inter_token_s"].table if "inter_token_s" in fits else _NO_TIME,

@@ -1,4 +1,4 @@
-"""Latency profiles: how long a simulated model or vector store takes, drawn by key.
+"""Latency profiles: how long a simulated model or vector store takes for each call.
 
     profile = LatencyProfile.named("typical")
     latency = profile.draw_llm(DrawKey(seed=7, role="planner", step="1"))
@@ -250,8 +250,8 @@ class LatencyProfile:
         if mark:
             return replace(cls.named(name), **dependence.parsed_options(options, f"{name}?{options}"))  # type: ignore[arg-type]
         if file := re.fullmatch(r"(.+\.json)(?:/([1-9][0-9]*))?", name):
-            found = _in_file(file[1])
-            return found.scaled(1 / int(file[2])) if file[2] else found
+            result = _in_file(file[1])
+            return result.scaled(1 / int(file[2])) if file[2] else result
         base, slash, divisor = name.partition("/")
         if slash and base in PROFILE_NAMES and divisor.isdecimal() and int(divisor) > 1:
             return cls.named(base).scaled(1 / int(divisor))

@@ -1,4 +1,4 @@
-"""What two clocks say of the same runs: by how much each was back later on the wall clock than in virtual time."""
+"""Figure: by how much each run was back later on the wall clock than in virtual time."""
 
 from __future__ import annotations
 

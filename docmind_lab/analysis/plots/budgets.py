@@ -1,4 +1,4 @@
-"""How much of what it was given each role left over: where a budget is too tight, and where it lies idle."""
+"""Figure: how much of its allotted time each role left over, visit by visit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The share of runs that had been answered by each instant, of all runs, with what is uncertain about it."""
+"""Figure: the share of all runs answered by each instant, with confidence bands."""
 
 from __future__ import annotations
 

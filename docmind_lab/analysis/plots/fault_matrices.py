@@ -1,4 +1,4 @@
-"""What each way of enforcing a deadline made of each fault: a table that is coloured by whether the deadline held."""
+"""Figure: a table of what became of each fault under each alternative, coloured by whether the deadline held."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures in files, drawn without pyplot: no display is looked for, and no figure is left open."""
+"""Writes figures to files, without pyplot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a longer decision timeout buys, or more of a second budget: answers in time and sources, one line per arm."""
+"""Figure: what a longer decision timeout, or more of a second budget, buys in answers and sources."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def frontier_frame(
     """
     if measure not in MEASURES:
         raise ConfigurationError(f"measure must be one of {', '.join(MEASURES)}, not {measure!r}")
-    runs = _swept(study.runs, over)
+    runs = _runs_of_sweep(study.runs, over)
     if runs[measure].isna().any():
         raise ConfigurationError(
             f"{measure} is not known for {int(runs[measure].isna().sum())} runs: draw another measure"
@@ -83,7 +83,7 @@ def frontier(
     Raises: ConfigurationError as `frontier_frame`.
     """
     frame = frontier_frame(study, measure, over)
-    runs = _swept(study.runs, over)
+    runs = _runs_of_sweep(study.runs, over)
     if ax is None:
         ax = look.new_axes(10.0, 5.6)
     groups = int(frame["group"].nunique())
@@ -113,7 +113,7 @@ def frontier(
     return ax
 
 
-def _swept(runs: pd.DataFrame, over: str) -> pd.DataFrame:
+def _runs_of_sweep(runs: pd.DataFrame, over: str) -> pd.DataFrame:
     if over not in OVER:
         raise ConfigurationError(f"over must be one of {', '.join(OVER)}, not {over!r}")
     limited = runs[runs[over].notna()]
@@ -130,8 +130,8 @@ def _swept(runs: pd.DataFrame, over: str) -> pd.DataFrame:
 
 def _bounds(values: np.ndarray[Any, Any], measure: str) -> dict[str, Any]:
     if measure == "answered_in_time":
-        found = share_interval(int(values.sum()), len(values))
-        return {"low": found.low, "high": found.high, "method": "95 % Wilson interval"}
+        result = share_interval(int(values.sum()), len(values))
+        return {"low": result.low, "high": result.high, "method": "95 % Wilson interval"}
     # Wilson's interval for a share that is no whole number of runs.
     mean, runs, z = float(values.mean()), len(values), float(stats.norm.ppf(0.975))
     centre = (mean + z * z / (2 * runs)) / (1 + z * z / runs)

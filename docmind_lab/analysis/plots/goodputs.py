@@ -1,4 +1,4 @@
-"""What a system gets done under load, and what its provider spends on work that nobody waits for."""
+"""Figures: what a system answers in time under load, and what its provider spends on abandoned work."""
 
 from __future__ import annotations
 

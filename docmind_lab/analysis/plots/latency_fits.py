@@ -1,4 +1,4 @@
-"""How well a latency profile fits what was measured, and where it does not."""
+"""Figure: how well a latency profile fits what was measured, and where it does not."""
 
 from __future__ import annotations
 

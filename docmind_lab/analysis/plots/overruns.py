@@ -1,4 +1,4 @@
-"""How far past the deadline: the caller's wait and the work, side by side and never mixed."""
+"""Figure: how far past the deadline the caller waited and the work went on, for every run."""
 
 from __future__ import annotations
 

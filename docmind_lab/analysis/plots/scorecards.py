@@ -181,8 +181,8 @@ def _draw_points(ax: Axes, card: Scorecard, perf: str, criteria: Sequence[str]) 
         {"marker": "*", "markersize": 17, "markeredgecolor": look.PAPER, "linestyle": "none"},
     )
     ax.plot([x], [y], color=look.INK, zorder=4, gid="record", **star)  # type: ignore[arg-type]
-    said = ", ".join(f"{name} {100 * w:g}" for name, w in zip(criteria, weights, strict=True))
-    handles: list[Artist] = [Line2D([], [], label=f"{card.table.name}: {said} %", color=look.INK, **star)]  # type: ignore[arg-type]
+    sentence = ", ".join(f"{name} {100 * w:g}" for name, w in zip(criteria, weights, strict=True))
+    handles: list[Artist] = [Line2D([], [], label=f"{card.table.name}: {sentence} %", color=look.INK, **star)]  # type: ignore[arg-type]
     rivals = card.nearest[(card.nearest["perf"] == perf) & np.isfinite(card.nearest["moved_percent"])]
     if rivals.empty:
         handles.append(Line2D([], [], label="no weights put another option ahead", linestyle="none"))

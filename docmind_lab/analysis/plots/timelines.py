@@ -1,4 +1,4 @@
-"""One question under each alternative: every call of every role, and what went on after the caller had gone.
+"""Figure: every call of one question under each alternative, and what went on after the caller had gone.
 
 `lanes_frame` and `timeline_frame` say what is drawn: a lane for each run, a span for each call. `timeline` draws them.
 """
@@ -35,7 +35,7 @@ def lanes_frame(study: StudyTables, seed: int | None = None, run_ids: Iterable[s
     Raises: ConfigurationError for a seed or run that is not there, naming those that are, and for runs that do not
     belong in one picture.
     """
-    runs = _chosen(study.runs, seed, run_ids)
+    runs = _select_runs(study.runs, seed, run_ids)
     lanes = look.comparable(runs).rename(columns={"decision_timeout_s": "deadline_s"})
     twins = lanes["label"].duplicated(keep=False)
     lanes["label"] = lanes["label"].where(~twins, lanes["label"] + " " + lanes["run_id"])
@@ -64,7 +64,7 @@ def timeline_frame(study: StudyTables, seed: int | None = None, run_ids: Iterabl
             for span in _spans(call, lane.deadline_s, lane.returned_at_s, lane.horizon_s)
         ]
         shared = {"lane": lane.lane, "run_id": lane.run_id, "alternative": lane.alternative}
-        rows += [{**shared, **span} for span in _sublaned(spans)]
+        rows += [{**shared, **span} for span in _with_sublanes(spans)]
     columns = ["lane", "run_id", "alternative", "role", "kind", "call_id", "attempt", "mark"]
     columns += ["begun_at_s", "ended_at_s", "open", "sublane", "sublanes"]
     frame = pd.DataFrame(rows, columns=columns).astype({"begun_at_s": "float64", "ended_at_s": "float64"})
@@ -75,7 +75,7 @@ def timeline_frame(study: StudyTables, seed: int | None = None, run_ids: Iterabl
     return frame
 
 
-def _chosen(runs: pd.DataFrame, seed: int | None, run_ids: Iterable[str] | None) -> pd.DataFrame:
+def _select_runs(runs: pd.DataFrame, seed: int | None, run_ids: Iterable[str] | None) -> pd.DataFrame:
     if run_ids is not None:
         wanted = list(run_ids)
         unknown = sorted(set(wanted) - set(runs["run_id"]))
@@ -124,7 +124,7 @@ def _spans(call: Any, deadline_s: float, returned_at_s: float, horizon_s: float)
     return [part for part in (late, abandoned) if part["ended_at_s"] > part["begun_at_s"]]
 
 
-def _sublaned(spans: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _with_sublanes(spans: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The spans with their place among those of the same role at the same time; parts of one call keep together."""
     whole: dict[tuple[str, str, int], tuple[float, float]] = {}
     for span in spans:

@@ -128,17 +128,17 @@ def completion_curve(times: AnswerTimes, horizon_s: float, confidence: float = 0
     method="log-log")` does without competing ends. At a share of 0 or 1 that band has no width, which would be a
     claim: there it is Wilson's, of the runs not censored so far.
     """
-    found = aalen_johansen(times)
-    low, high = _bands(found.share, found.variances(), len(times) - found.censored_before, confidence)
+    result = aalen_johansen(times)
+    low, high = _bands(result.share, result.variances(), len(times) - result.censored_before, confidence)
     start = share_interval(0, len(times), confidence)
     steps = pd.DataFrame(
         {
-            "at_s": [0.0, *found.at_s],
-            "share": [0.0, *found.share],
+            "at_s": [0.0, *result.at_s],
+            "share": [0.0, *result.share],
             "low": [start.low, *low],
             "high": [start.high, *high],
-            "at_risk": np.array([len(times), *found.at_risk], dtype="int64"),
-            "events": np.array([0, *found.answered], dtype="int64"),
+            "at_risk": np.array([len(times), *result.at_risk], dtype="int64"),
+            "events": np.array([0, *result.answered], dtype="int64"),
         }
     )
     curve = steps[(steps["events"] > 0) | (steps.index == 0)]

@@ -152,7 +152,7 @@ def mean_p_value(
         return 1.0, name
     if paired and len(first) == 1:
         return 1.0, name
-    found = stats.permutation_test(
+    result = stats.permutation_test(
         (first, second),
         _difference_of_means,
         permutation_type="samples" if paired else "independent",
@@ -161,7 +161,7 @@ def mean_p_value(
         batch=max(1, _NUMBERS_AT_ONCE // (len(first) + len(second))),
         rng=np.random.default_rng(seed),
     )
-    return float(found.pvalue), name
+    return float(result.pvalue), name
 
 
 def _difference_of_means(first: Floats, second: Floats, axis: int = -1) -> Floats:

@@ -1,4 +1,4 @@
-"""An estimate is never alone: the value, the interval around it, how the interval was made, and from how many runs."""
+"""An estimate with its interval, and a difference with its interval, p value and test."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def bca_interval(
         return _without_width(samples, estimate, confidence)
     smallest = min(len(sample) for sample in samples)
     quantile = stats.t.ppf(0.5 + confidence / 2, smallest - 1) * math.sqrt(smallest / (smallest - 1))
-    given: dict[str, Any] = {
+    located: dict[str, Any] = {
         "statistic": difference,
         "vectorized": True,
         "axis": -1,
@@ -96,10 +96,10 @@ def bca_interval(
     with warnings.catch_warnings():
         # Where the acceleration is 0 / 0 scipy warns and answers NaN, which is looked at below.
         warnings.simplefilter("ignore", RuntimeWarning)
-        found = stats.bootstrap(samples, n_resamples=resamples, method="BCa", **given)
-        method, bounds = "BCa", found.confidence_interval
+        result = stats.bootstrap(samples, n_resamples=resamples, method="BCa", **located)
+        method, bounds = "BCa", result.confidence_interval
         if np.isnan([bounds.low, bounds.high]).any():
-            again = stats.bootstrap(samples, n_resamples=0, bootstrap_result=found, method="percentile", **given)
+            again = stats.bootstrap(samples, n_resamples=0, bootstrap_result=result, method="percentile", **located)
             method, bounds = "percentile", again.confidence_interval
     # The median of an even number of runs can lie outside of what resamples of it reach; the interval holds it.
     low, high = min(float(bounds.low), estimate), max(float(bounds.high), estimate)

@@ -1,4 +1,4 @@
-"""Mean time to an answer within a limit: one number for a completion curve that counts every run.
+"""Restricted means: the mean time without an answer up to a limit, over all runs.
 
     restricted_means(study.runs)                               up to the decision timeout, a row for each arm
     restricted_means(study.runs, 100.0, "no_answer")           up to the horizon, as callers saw it

@@ -1,4 +1,4 @@
-"""The application and its way of saying what went wrong: one line on standard error, and an exit code."""
+"""The application of the command line: its commands, and how it reports errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`docmind-lab compare`: the main job."""
+"""`docmind-lab compare`: the same questions under every alternative."""
 
 from __future__ import annotations
 

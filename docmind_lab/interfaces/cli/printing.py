@@ -26,7 +26,7 @@ class GrowingTable:
         self._began_at = time.monotonic()
         self._table: Any = ""
         # Drawn anew each second, so that somebody who waits for the first runs sees that time passes.
-        self._live = Live(get_renderable=self._drawn, console=console(), transient=True, refresh_per_second=1)
+        self._live = Live(get_renderable=self._render, console=console(), transient=True, refresh_per_second=1)
         self._live.start()
         self._draw()
 
@@ -57,7 +57,7 @@ class GrowingTable:
     def _draw(self) -> None:
         self._live.refresh()
 
-    def _drawn(self) -> Any:
+    def _render(self) -> Any:
         from rich.console import Group  # noqa: PLC0415
 
         return Group(f"measuring: {self._progress()}", self._table)

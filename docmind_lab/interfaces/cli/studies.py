@@ -76,22 +76,22 @@ def recommend(
     # Function-level: statistics take seconds to import, and --help must not.
     from docmind_lab.analysis.study_folder import load  # noqa: PLC0415
 
-    found = load(folder).recommend(target, confidence)
+    result = load(folder).recommend(target, confidence)
     if as_json:
-        rows = json_safe(found.frame.astype(object).to_dict("records"))
-        shown = {"target": target, "confidence": confidence, "alternatives": rows, "choice": found.words.choice}
-        typer.echo(json.dumps(shown | {"settings": found.settings, "sentences": found.sentences}, indent=2))
+        rows = json_safe(result.frame.astype(object).to_dict("records"))
+        shown = {"target": target, "confidence": confidence, "alternatives": rows, "choice": result.words.choice}
+        typer.echo(json.dumps(shown | {"settings": result.settings, "sentences": result.sentences}, indent=2))
     else:
         out = console()
-        for line in found.words.choice:
+        for line in result.words.choice:
             out.print(line, style="bold")
-        if found.settings:
-            out.print(f"Settings: {found.settings}", soft_wrap=True)
+        if result.settings:
+            out.print(f"Settings: {result.settings}", soft_wrap=True)
         out.print()
-        out.print(found.words.title)
-        for line in found.sentences:
+        out.print(result.words.title)
+        for line in result.sentences:
             out.print(f"• {line}")
-    if not (found.frame["verdict"] == "reached").any():
+    if not (result.frame["verdict"] == "reached").any():
         raise typer.Exit(1)
 
 

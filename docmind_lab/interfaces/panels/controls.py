@@ -1,4 +1,4 @@
-"""The controls of a panel: labelled, for the keyboard, each tied both ways to a trait of the panel."""
+"""The controls of a panel: labelled widgets, each tied both ways to a trait of the panel."""
 
 from __future__ import annotations
 

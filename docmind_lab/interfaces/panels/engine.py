@@ -1,4 +1,4 @@
-"""The engine of a panel: runs what was asked for last, in other processes, and says how far it is.
+"""The engine of a panel: computes the newest request in other processes, and reports how far it is.
 
     engine = Engine(listener)
     engine.request(PanelChoice(decision_timeout_s=20))     # returns at once; an earlier request ends within one run
@@ -68,7 +68,7 @@ class KnownRuns:
                 return None
             self._packed.move_to_end(key)
         measured: MeasuredRun = pickle.loads(zlib.decompress(packed))
-        return _named(measured, order.facts.study_id, order.facts.run_id)
+        return _with_names(measured, order.facts.study_id, order.facts.run_id)
 
 
 def _key(order: RunOrder, system: Simulated) -> Hashable:
@@ -76,7 +76,7 @@ def _key(order: RunOrder, system: Simulated) -> Hashable:
     return nameless, system
 
 
-def _named(measured: MeasuredRun, study_id: str, run_id: str) -> MeasuredRun:
+def _with_names(measured: MeasuredRun, study_id: str, run_id: str) -> MeasuredRun:
     """The run under other names; at once under its own."""
     if (measured.run.study_id, measured.run.run_id) == (study_id, run_id):
         return measured
@@ -189,9 +189,9 @@ class Engine:
             require_simulated(settings)
             system = simulated(comparison, settings)
             orders = _question_by_question(comparison.orders())
-            found = [(order, self.known.find(order, system)) for order in orders]
-            measured = tuple(run for _, run in found if run is not None)
-            arriving = self._computed([order for order, run in found if run is None], system, stop)
+            result = [(order, self.known.find(order, system)) for order in orders]
+            measured = tuple(run for _, run in result if run is not None)
+            arriving = self._computed([order for order, run in result if run is None], system, stop)
         yield measured, total
         with contextlib.closing(arriving):
             # Looked at before a run too: a request that was outdated at once costs none.

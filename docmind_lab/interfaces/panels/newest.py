@@ -1,4 +1,4 @@
-"""A thread that does the newest thing that was asked of it, and is gone when there is nothing left to do."""
+"""A worker thread that does only the newest of the things requested, and ends when nothing is left to do."""
 
 from __future__ import annotations
 

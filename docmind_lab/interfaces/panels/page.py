@@ -1,4 +1,4 @@
-"""What the panels put on the page: pictures, tables, text, their style, and names for what has none.
+"""The HTML of the panels: pictures, tables, text, their style and accessible names.
 
 Every piece is plain HTML, escaped here; colours are the theme's, so that light and dark both read well. Pictures are
 dark ink on white paper in either.

@@ -104,10 +104,12 @@ def changes(before: PanelChoice, now: PanelChoice) -> str:
         (name.replace("_s", " (s)") if name.endswith("_s") else name, getattr(before, name), getattr(now, name))
         for name in (field.name for field in dataclasses.fields(PanelChoice))
     ]
-    return ", ".join(f"{name.replace('_', ' ')} {_said(old)} → {_said(new)}" for name, old, new in pairs if old != new)
+    return ", ".join(
+        f"{name.replace('_', ' ')} {_value_text(old)} → {_value_text(new)}" for name, old, new in pairs if old != new
+    )
 
 
-def _said(value: object) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, tuple):

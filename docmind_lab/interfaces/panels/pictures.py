@@ -1,4 +1,4 @@
-"""A view as a picture: drawn by the functions of `plots`, with words for who cannot see it and its numbers as a table.
+"""Views as images, with alternative text and the table of their numbers.
 
 Drawn without pyplot, so that it can be done in any thread and leaves no figure open.
 """
@@ -65,8 +65,8 @@ def timeline_picture(study: StudyTables, seed: int | None = None) -> Picture:
     ax = plots.timeline(
         study, seed=seed, ax=blank_axes(*timeline_size(len(lanes), len(bars["role"].cat.categories)), LEAST_HEIGHT_IN)
     )
-    said = "; ".join(f"{one_line(lane.label)}: {', '.join(lane.note.splitlines())}" for lane in rows_of(lanes))
-    alt = f"Timeline of the calls of question seed {lanes['seed'].iloc[0]}, a lane for each alternative. {said}."
+    sentence = "; ".join(f"{one_line(lane.label)}: {', '.join(lane.note.splitlines())}" for lane in rows_of(lanes))
+    alt = f"Timeline of the calls of question seed {lanes['seed'].iloc[0]}, a lane for each alternative. {sentence}."
     # The note begins with the outcome.
     shown = lanes.drop(columns=["outcome"]).assign(note=[", ".join(text.splitlines()) for text in lanes["note"]])
     return _picture(ax, alt, table_of("The lanes of the timeline", shown), study, on_time=True)
@@ -77,8 +77,8 @@ def completion_picture(study: StudyTables) -> Picture:
     frame = plots.completion_frame(study)
     ends = frame[frame["at_s"] <= _timeout_s(study)].drop_duplicates("group", keep="last")
     ax = plots.completion(study, ax=blank_axes(*_COMPLETION_SIZE_IN))
-    said = "; ".join(f"{one_line(end.label)} {end.answered} of {end.runs}" for end in rows_of(ends))
-    alt = f"Step curves of the share of runs answered by each instant. Answered by the deadline: {said}."
+    text = "; ".join(f"{one_line(end.label)} {end.answered} of {end.runs}" for end in rows_of(ends))
+    alt = f"Step curves of the share of runs answered by each instant. Answered by the deadline: {text}."
     table = table_of("Answered by the deadline, bands at 95 %", ends.drop(columns=["at_s"]))
     return _picture(ax, alt, table, study, on_time=True)
 
@@ -87,11 +87,11 @@ def overrun_picture(study: StudyTables) -> Picture:
     """The caller's and the work's overrun of every run. Raises: ConfigurationError as `plots.overrun`."""
     summary = plots.overrun_summary(plots.overrun_frame(study))
     ax = plots.overrun(study, ax=blank_axes(*overrun_size(summary["group"].nunique()), LEAST_HEIGHT_IN))
-    said = "; ".join(
+    text = "; ".join(
         f"{one_line(row.label)} {row.overrun} {row.median_s:.3g} s, up to {row.high_s:.3g} s"
         for row in rows_of(summary)
     )
-    alt = f"Points: how long the caller waited, and the work went on, past the deadline. Medians: {said}."
+    alt = f"Points: how long the caller waited, and the work went on, past the deadline. Medians: {text}."
     return _picture(ax, alt, table_of("Medians and ranges of the overruns", summary), study, on_time=False)
 
 

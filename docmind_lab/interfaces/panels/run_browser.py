@@ -57,7 +57,7 @@ def run_rows(study: StudyTables, *, arm: str = "", outcome: str = "") -> pd.Data
     arm: as `conditions.with_arms` has it. outcome: of the run.
     """
     runs = with_arms(study.runs).sort_values(["arm", "decision_timeout_s", "seed", "run_id"], ignore_index=True)
-    return _kept(runs, arm=arm, outcome=outcome)[list(_RUN_COLUMNS)].reset_index(drop=True)
+    return _filter(runs, arm=arm, outcome=outcome)[list(_RUN_COLUMNS)].reset_index(drop=True)
 
 
 def call_rows(
@@ -65,7 +65,7 @@ def call_rows(
 ) -> pd.DataFrame:
     """The calls of a run as they began, the client's view of each and the server's one after the other."""
     calls = study.calls[study.calls["run_id"] == run_id]
-    kept = _kept(calls, role=role, kind=kind, outcome=outcome, seen_from=seen_from)
+    kept = _filter(calls, role=role, kind=kind, outcome=outcome, seen_from=seen_from)
     ordered = kept.sort_values(["started_at_s", "call_id", "attempt", "seen_from"], ignore_index=True)
     return ordered[list(_CALL_COLUMNS)]
 
@@ -73,7 +73,7 @@ def call_rows(
 def event_rows(study: StudyTables, run_id: str, *, event: str = "", role: str = "") -> pd.DataFrame:
     """The events of a run in the order in which they happened."""
     events = study.events[study.events["run_id"] == run_id]
-    return _kept(events, event=event, role=role).sort_values("at_s", ignore_index=True)[list(_EVENT_COLUMNS)]
+    return _filter(events, event=event, role=role).sort_values("at_s", ignore_index=True)[list(_EVENT_COLUMNS)]
 
 
 def levels_of(frame: pd.DataFrame, column: str) -> list[str]:
@@ -82,7 +82,7 @@ def levels_of(frame: pd.DataFrame, column: str) -> list[str]:
     return [str(value) for value in values if str(value)]
 
 
-def _kept(frame: pd.DataFrame, **wanted: str) -> pd.DataFrame:
+def _filter(frame: pd.DataFrame, **wanted: str) -> pd.DataFrame:
     for column, value in wanted.items():
         if value:
             frame = frame[frame[column].astype("str") == value]
@@ -163,16 +163,16 @@ class RunBrowser(traitlets.HasTraits):
         return event_rows(self._study, self.run_id, event="" if self.event == ALL else self.event)
 
     def _listen(self) -> None:
-        self._arms.observe(lambda change: self._chosen("arm", change.new), "value")
-        self._outcomes.observe(lambda change: self._chosen("outcome", change.new), "value")
-        self._runs.observe(lambda change: self._chosen("run_id", change.new or ""), "value")
-        self._events.observe(lambda change: self._chosen("event", change.new), "value")
+        self._arms.observe(lambda change: self._choose("arm", change.new), "value")
+        self._outcomes.observe(lambda change: self._choose("outcome", change.new), "value")
+        self._runs.observe(lambda change: self._choose("run_id", change.new or ""), "value")
+        self._events.observe(lambda change: self._choose("event", change.new), "value")
         for widget in self._filters.values():
             widget.observe(self._filtered, "value")
         self.observe(lambda _: self._list_runs(), ["arm", "outcome"])
         self.observe(lambda _: self._show_run(), ["run_id", "calls_where", "event"])
 
-    def _chosen(self, name: str, value: str) -> None:
+    def _choose(self, name: str, value: str) -> None:
         # Filling a list with new options chooses among them by itself, which nobody meant.
         if not self._filling:
             setattr(self, name, value)

@@ -1,4 +1,4 @@
-"""`show(study)` and `browse(study)`: the views of a finished study, which nothing is computed for."""
+"""`show(study)` and `browse(study)`: the views of a finished study."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import ipywidgets as widgets
 import traitlets
 
-from docmind_lab.analysis.conditions import apart, by_condition, in_words
+from docmind_lab.analysis.conditions import by_condition, condition_columns, in_words
 from docmind_lab.analysis.plots.look import context_of
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.tables.frames import StudyTables
@@ -34,7 +34,7 @@ class StudyPanel(traitlets.HasTraits):
         if study.runs.empty:
             raise ConfigurationError("study.runs is empty: there is nothing to show; measure some runs first")
         self.whole = study
-        columns = apart(study.runs)
+        columns = condition_columns(study.runs)
         conditions = list(by_condition(study.runs))
         self._runs = [group for _, group in conditions]
         names = [in_words(values, columns) or "the only condition" for values, _ in conditions]
@@ -67,7 +67,7 @@ class StudyPanel(traitlets.HasTraits):
 
     def _draw(self) -> None:
         study = self.study
-        self.tabs.put(self.tabs.view, self.tabs.drawn(study), study)
+        self.tabs.put(self.tabs.view, self.tabs.draw(study), study)
         self._status.value = text_html(f"{context_of(study.runs)} · {len(study.runs)} runs")
 
     @traitlets.validate("condition")

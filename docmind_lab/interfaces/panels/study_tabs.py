@@ -29,7 +29,7 @@ Content = Picture | str | StudyTables
 class StudyTabs(traitlets.HasTraits):
     """The views of one set of tables. view: the tab in front. question_seed: the question of the timeline.
 
-    Drawing has two steps, so that the slow one can be in any thread: `drawn` makes the content of the view in front,
+    Drawing has two steps, so that the slow one can be in any thread: `draw` makes the content of the view in front,
     `put` shows it.
     """
 
@@ -60,7 +60,7 @@ class StudyTabs(traitlets.HasTraits):
         self._question.observe(self._question_chosen, "value")
         self.observe(lambda _: self._redraw(), ["view", "question_seed"])
 
-    def drawn(self, tables: StudyTables) -> Content:
+    def draw(self, tables: StudyTables) -> Content:
         """The content of the view in front for these tables; takes some tenths of a second, touches no widget."""
         try:
             return self._drawers()[self.view](tables)

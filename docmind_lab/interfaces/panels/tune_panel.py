@@ -1,4 +1,4 @@
-"""`tune()`: how long should the decision timeout be? A panel that measures what its controls say, as they move.
+"""`tune()`: a panel that measures what its controls say, as they move.
 
 panel = dl.tune(decision_timeout_s=20, runs=40)
 panel.decision_timeout_s = 8          # as if the slider had been moved
@@ -255,7 +255,7 @@ class TunePanel(ChoiceTraits):
         self.tabs.manifest = {"design": {"seed": sweep.choice.seed}}
         runs = runs_in_front(sweep, self.tabs)
         if not self._drawn.is_of(view, runs):
-            self._drawn = LastView(view, runs, self.tabs.drawn(SweepTables(runs)))
+            self._drawn = LastView(view, runs, self.tabs.draw(SweepTables(runs)))
         with self._screen:
             now = time.monotonic()
             self._paint_next_at = now + max(self._frame_every_s, _REST * (now - began_at))

@@ -1,4 +1,4 @@
-"""The figures of a report, each with the numbers that it draws, and which conditions they are drawn for."""
+"""The figures of a report as images, with the numbers that they draw."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from PIL import Image
 
 from docmind_lab.analysis import plots
-from docmind_lab.analysis.conditions import apart, by_condition, in_words
+from docmind_lab.analysis.conditions import by_condition, condition_columns, in_words
 from docmind_lab.analysis.findings import Scorecard
 from docmind_lab.analysis.findings.scorecard_words import display_table
 from docmind_lab.analysis.plots.budgets import budget_slack, budget_slack_size, slack_frame, slack_summary
@@ -67,7 +67,7 @@ def parts_of(study: StudyTables, most: int = MOST_CONDITIONS) -> tuple[list[Part
 
     Of too many, the first, the last and some evenly between them are drawn.
     """
-    columns = apart(study.runs)
+    columns = condition_columns(study.runs)
     conditions = [(in_words(condition, columns), group) for condition, group in by_condition(study.runs)]
     chosen = {round(place) for place in np.linspace(0, len(conditions) - 1, min(most, len(conditions)))}
     parts, left_out = [], []
@@ -85,10 +85,10 @@ def completion_of(part: Part) -> Figure:
     """The completion curves of a condition."""
     frame = plots.completion_frame(part)
     arms = frame.groupby("label", sort=False).last()
-    said = "; ".join(f"{one_line(str(arm))} {row['answered']} of {row['runs']}" for arm, row in arms.iterrows())
+    text = "; ".join(f"{one_line(str(arm))} {row['answered']} of {row['runs']}" for arm, row in arms.iterrows())
     return _figure(
         f"Who was answered by when, of all runs{part.caption}",
-        f"Step curves that rise from 0 % with each answer, one for each arm. At their ends are answered: {said}.",
+        f"Step curves that rise from 0 % with each answer, one for each arm. At their ends are answered: {text}.",
         lambda ax: plots.completion(part, ax=ax),
         (10.0, 5.0),
         ("The steps of the curves, bands pointwise at 95 %", frame),
@@ -99,14 +99,14 @@ def overrun_of(part: Part) -> Figure:
     """Both overruns of every run of a condition."""
     frame = plots.overrun_frame(part)
     summary = plots.overrun_summary(frame)
-    said = "; ".join(
+    text = "; ".join(
         f"{one_line(row['label'])} {row['overrun']} {row['past']} of {row['runs']}"
         + (f", median {row['median_s']:.3g} s, up to {row['high_s']:.3g} s" if row["past"] else "")
         for row in summary.to_dict("records")
     )
     return _figure(
         f"The caller's wait and the work, run by run{part.caption}",
-        f"A point for each run: how long its caller waited, and its work went on, past the deadline. Past it: {said}.",
+        f"A point for each run: how long its caller waited, and its work went on, past the deadline. Past it: {text}.",
         lambda ax: plots.overrun(part, ax=ax),
         overrun_size(int(frame["group"].nunique())),
         ("Runs past the deadline, and how far", summary),
@@ -119,11 +119,11 @@ def timeline_of(part: Part) -> Figure:
     lanes, bars = plots.lanes_frame(part), plots.timeline_frame(part)
     if bars.empty:
         raise ConfigurationError("calls has no rows of these runs: there is nothing to draw")
-    said = "; ".join(f"{one_line(row['label'])}: {', '.join(row['note'].splitlines())}" for _, row in lanes.iterrows())
+    text = "; ".join(f"{one_line(row['label'])}: {', '.join(row['note'].splitlines())}" for _, row in lanes.iterrows())
     return _figure(
         f"The question with the most work after its deadline{part.caption}",
         f"Calls on a line of time, a lane for each arm, a row for each role, with what went on past the deadline. "
-        f"{said}.",
+        f"{text}.",
         lambda ax: plots.timeline(part, ax=ax),
         timeline_size(len(lanes), len(bars["role"].cat.categories)),
         ("The lanes", lanes.drop(columns=["seed", "note"])),
@@ -153,7 +153,7 @@ def frontiers_of(study: StudyTables) -> Iterator[Figure]:
 
     Raises: ConfigurationError when there is one decision timeout only.
     """
-    others = [column for column in apart(study.runs) if column != "decision_timeout_s"]
+    others = [column for column in condition_columns(study.runs) if column != "decision_timeout_s"]
     groups = study.runs.groupby(others, observed=True, sort=True) if others else [((), study.runs)]
     for _, runs in groups:
         words = in_words(runs.iloc[0], others)
@@ -168,16 +168,16 @@ def budget_frontiers_of(study: StudyTables) -> Iterator[Figure]:
 
     Raises: ConfigurationError when no limit varies alone.
     """
-    others = [column for column in apart(study.runs) if column != "second_budgets"]
-    found = 0
+    others = [column for column in condition_columns(study.runs) if column != "second_budgets"]
+    result = 0
     groups = study.runs.groupby(others, observed=True, sort=True) if others else [((), study.runs)]
     for _, runs in groups:
         varied = [name for name in OVER if name.endswith("_budget") and runs[name].nunique() > 1]
         if len(varied) == 1:
-            found += 1
+            result += 1
             part = Part(runs, study.calls, study.events, in_words(runs.iloc[0], others))
             yield _frontier(part, "answered_in_time", varied[0])
-    if not found:
+    if not result:
         raise ConfigurationError("a frontier needs several values of one second budget: measure a sweep of them")
 
 
@@ -185,13 +185,13 @@ def _frontier(part: Part, measure: str, over: str = "decision_timeout_s") -> Fig
     frame = frontier_frame(part, measure, over)
     budget = over.removesuffix("_s").replace("_", " ")
     ends = frame.sort_values(over).groupby("arm", sort=False)["mean"].agg(["first", "last"])
-    said = "; ".join(
+    text = "; ".join(
         f"{one_line(str(arm))} from {row['first']:.0%} to {row['last']:.0%}" for arm, row in ends.iterrows()
     )
     what = MEASURES[measure].partition(" (")[0]
     return _figure(
         f"{what[0].upper()}{what[1:]}, by {budget}{part.caption}",
-        f"A line for each arm against the {budget}, from the smallest to the largest: {said}.",
+        f"A line for each arm against the {budget}, from the smallest to the largest: {text}.",
         lambda ax: frontier(part, measure, over, ax=ax),
         (10.0, 5.6),
         (f"The points of the lines: {what}", frame),
@@ -200,10 +200,10 @@ def _frontier(part: Part, measure: str, over: str = "decision_timeout_s") -> Fig
 
 def scorecard_figures(card: Scorecard) -> Iterator[Figure]:
     """Judged and measured scores, and under which weights who wins."""
-    said = "; ".join(f"{one_line(row['option'])} {row['perf_measured']:.1f}" for row in card.totals.to_dict("records"))
+    text = "; ".join(f"{one_line(row['option'])} {row['perf_measured']:.1f}" for row in card.totals.to_dict("records"))
     yield _figure(
         "Every option's Perf and total, judged and measured",
-        f"Scores from 0 to 10, a row for each arm, hollow as judged and full as measured. Perf measured: {said}.",
+        f"Scores from 0 to 10, a row for each arm, hollow as judged and full as measured. Perf measured: {text}.",
         lambda ax: scorecard_totals(card, ax=ax),
         (10.0, 2.0 + 0.78 * len(card.totals)),
         ("What measured Perf is made of", card.components),
@@ -213,10 +213,10 @@ def scorecard_figures(card: Scorecard) -> Iterator[Figure]:
         of_perf = card.simplex[card.simplex["perf"] == perf]
         if (of_perf["wins_share"] >= _EVERYWHERE).any():
             continue  # one option leads under all weights, which a sentence says; its triangle would be of one colour
-        said = "; ".join(f"{one_line(row['option'])} {row['wins_share']:.1%}" for row in of_perf.to_dict("records"))
+        text = "; ".join(f"{one_line(row['option'])} {row['wins_share']:.1%}" for row in of_perf.to_dict("records"))
         yield _figure(
             f"Who would be chosen under other weights, Perf {perf}",
-            f"A triangle of all weights of three criteria, coloured by who wins there. Shares of it: {said}.",
+            f"A triangle of all weights of three criteria, coloured by who wins there. Shares of it: {text}.",
             functools.partial(_weights, card, perf),
             (8.6, 7.2),
             ("How much of all weights is whose", of_perf),

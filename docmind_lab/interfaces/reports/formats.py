@@ -88,7 +88,7 @@ def _markdown_block(block: Block) -> Iterator[str]:
 def _markdown_words(words: Prose) -> str:
     if words.kind == "code":
         # Longer than any row of marks in it, which would end it.
-        marks = [len(found) for line in words.lines for found in re.findall("`+", line)]
+        marks = [len(result) for line in words.lines for result in re.findall("`+", line)]
         fence = "`" * max(3, 1 + max(marks, default=0))
         return "\n".join([fence, *words.lines, fence])
     if words.kind == "heading":

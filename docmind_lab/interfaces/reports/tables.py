@@ -158,10 +158,10 @@ def _mean(group: pd.DataFrame, column: str) -> dict[str, float]:
         return dict.fromkeys(names, math.nan)
     if len(values) < 2:
         return dict(zip(names, (float(values[0]), math.nan, math.nan), strict=True))
-    found = studentised_interval((values,), _CONFIDENCE, _SEED, _RESAMPLES)
+    result = studentised_interval((values,), _CONFIDENCE, _SEED, _RESAMPLES)
     # What is never negative has no mean below 0, whatever a studentised bound of few runs says.
-    low = max(0.0, found.low) if (values >= 0).all() else found.low
-    return dict(zip(names, (found.estimate, low, found.high), strict=True))
+    low = max(0.0, result.low) if (values >= 0).all() else result.low
+    return dict(zip(names, (result.estimate, low, result.high), strict=True))
 
 
 def _arms_shown(frame: pd.DataFrame, apart: Sequence[str]) -> pd.DataFrame:

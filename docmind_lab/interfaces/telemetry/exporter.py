@@ -1,4 +1,4 @@
-"""Where spans and metrics of runs go, told after the last run: telling takes time that a run would be measured with.
+"""Sends spans and metrics of runs after the last run, so that no run is measured with it.
 
 What fails or hangs is left behind with a warning in the log; the runs and their tables are what they are without it.
 Only who sends a saved study has asked for nothing else, and hears of a failure.

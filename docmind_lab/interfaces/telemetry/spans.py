@@ -1,4 +1,4 @@
-"""A measured run as spans: one for the run, one for each request of a client, named as OpenTelemetry's conventions do.
+"""A measured run as spans: one for the run, one for each request of a client, by OpenTelemetry's conventions.
 
     invoke_workflow supervisor                 the run, until its caller returned
         chat docmind-scripted                  a request to the model, retries each by themselves
@@ -198,7 +198,7 @@ def _run_span(measured: MeasuredRun, refused: list[CallRecord]) -> SpanRow:
         kind="internal",
         started_at_s=0.0,
         ended_at_s=ended_at_s,
-        attributes=attributes | _named(run, _RUN_ATTRIBUTES) | _error(error_type),
+        attributes=attributes | _attributes(run, _RUN_ATTRIBUTES) | _error(error_type),
         error_type=error_type,
         events=tuple(sorted(events, key=lambda event: event.at_s)),
     )
@@ -231,7 +231,7 @@ def _call_span(call: CallRecord, horizon_s: float, about: About) -> SpanRow:
         kind="client",
         started_at_s=call.started_at_s,
         ended_at_s=horizon_s if math.isnan(call.ended_at_s) else call.ended_at_s,
-        attributes=attributes | _named(call, _CALL_ATTRIBUTES) | _error(error_type),
+        attributes=attributes | _attributes(call, _CALL_ATTRIBUTES) | _error(error_type),
         error_type=error_type,
     )
 
@@ -244,7 +244,7 @@ def _error(error_type: str) -> dict[str, Value]:
     return {"error.type": error_type} if error_type else {}
 
 
-def _named(record: RunRecord | CallRecord, names: Mapping[str, str]) -> dict[str, Value]:
+def _attributes(record: RunRecord | CallRecord, names: Mapping[str, str]) -> dict[str, Value]:
     """The columns by their names as attributes; what did not happen or is not known is left out."""
     values = {name: getattr(record, column) for column, name in names.items()}
     return {name: value for name, value in values.items() if value != "" and value == value}  # NaN is not itself

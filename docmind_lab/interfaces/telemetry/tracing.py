@@ -1,4 +1,4 @@
-"""Spans of measured runs, handed to an exporter of OpenTelemetry: OTLP by the usual environment variables, or any.
+"""Hands spans of measured runs to an exporter of OpenTelemetry.
 
 Where a span stands in time: a run on the wall clock at its own instant; one in virtual time, which has none, as if it
 had begun when the manifest was written, and so does every run of a saved study. Its attribute `docmind.epoch_utc` says
