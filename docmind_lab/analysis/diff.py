@@ -141,7 +141,7 @@ def diff(before: Study, after: Study) -> StudyDiff:
     paired; with other seeds they are independent.
 
     Half of the 5 % is the primary measure's, answered in time; half is the other measures'. Within each half, tests
-    that no data could have made significant do not count (`statistics.tarone`). Tests for the worse are one-sided where
+    that no data could have made significant do not count (`differences.tarone`). Tests for the worse are one-sided where
     pairs are compared, which doubles their power. So ten pairs of seven arms can show a regression.
     """
     apart = [column for column in CONDITION if column in {*varying(before.runs), *varying(after.runs)}]

@@ -14,7 +14,7 @@ the switch is there to show it.
 Queries of one crowd share a queue and depend on each other: the unit of inference is the replicate. A replicate has
 **collapsed** when fewer than half of its counted queries were answered in time. Around capacity some replicates of an
 arm collapse and others do not, so that goodput has two modes: intervals are those of a bounded mean, which assume no
-distribution (`statistics.bounded_mean_interval`), and never Student's.
+distribution (`means.bounded_mean_interval`), and never Student's.
 """
 
 from __future__ import annotations
