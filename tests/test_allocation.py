@@ -21,7 +21,7 @@ from docmind_lab.alternatives.allocation import Equal, LearnedPercentile, Propor
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.role_times import RoleTimes, role_times
-from docmind_lab.analysis.tables import to_frame
+from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.core.deadlines import Allocation, Deadline, PropagationPolicy, allotted, policy_scope
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import NAN

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from run_facts import DEADLINE_S, HORIZON_S, facts
 
-from docmind_lab.analysis.tables import CallRecord, EventRecord, RunRecord, to_frame
+from docmind_lab.analysis.tables.frames import to_frame
+from docmind_lab.analysis.tables.records import CallRecord, EventRecord, RunRecord
 from docmind_lab.core.clock import WALL
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.levels import CALL_OUTCOMES, NAN, RUN_OUTCOMES

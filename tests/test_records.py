@@ -7,7 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from docmind_lab.analysis.tables import TABLES, EventRecord, positive_part, to_frame, typed
+from docmind_lab.analysis.tables.frames import positive_part, to_frame, typed
+from docmind_lab.analysis.tables.records import TABLES, EventRecord
 from docmind_lab.core.errors import RecordError
 from docmind_lab.interfaces.data_dictionary import whole_dictionary
 

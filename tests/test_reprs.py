@@ -23,7 +23,7 @@ from docmind_lab.analysis.statistics.differences import paired_by_seed, paired_m
 from docmind_lab.analysis.statistics.interval import Interval
 from docmind_lab.analysis.statistics.sample_size import gated_quantile
 from docmind_lab.analysis.statistics.shares import share_interval
-from docmind_lab.analysis.tables import to_frame
+from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.lint.findings import Evidence, Finding
 from docmind_lab.experiments.lint.verdict import Verdict

@@ -44,7 +44,7 @@ _SAME: Final = (
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """What `agreement` found.
+    """How far the runs of two clocks agree, as `agreement` compares them.
 
     pairs: one row for each run that both studies have, ordered by alternative and seed. Columns: alternative,
     alternative_options, label, seed, question_id, decision_timeout_s; virtual_returned_at_s and wall_returned_at_s
@@ -189,11 +189,15 @@ class Agreement:
 
 
 def agreement(virtual: HasRuns, wall: HasRuns) -> Agreement:
-    """What the two clocks say of the same runs: same alternative, options and seed.
+    """Compares the same runs (alternative, options and seed) on two clocks.
 
-    virtual, wall: studies on the clock each is named for, otherwise made alike.
-    Raises: ConfigurationError for a study on another clock, for runs that are there twice or were made under other
-    conditions, naming the column, and for studies that share no run.
+    Args:
+        virtual: A study in virtual time.
+        wall: A study on the wall clock, otherwise made alike.
+
+    Raises:
+        ConfigurationError: A study is on another clock, has a run twice or was made under other conditions (the message
+            names the column), or the studies share no run.
     """
     sides = {name: _side(study.runs, name) for name, study in (("virtual", virtual), ("wall", wall))}
     both = sides["virtual"].merge(sides["wall"], on=_KEY, suffixes=("_virtual", "_wall"))

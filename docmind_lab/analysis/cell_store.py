@@ -20,8 +20,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from docmind_lab.analysis.tables import TABLES, RunRows, typed
-from docmind_lab.analysis.tables.frames import UNREADABLE, Tables, read_arrow, unreadable, write_arrow
+from docmind_lab.analysis.tables.frames import UNREADABLE, Tables, read_arrow, typed, unreadable, write_arrow
+from docmind_lab.analysis.tables.records import TABLES, RunRows
 from docmind_lab.core.errors import RecordError
 from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.whole_files import written_whole
@@ -41,7 +41,7 @@ _TYPES: Mapping[str, pa.DataType] = {
 
 
 class CellStore:
-    """The cells in a folder, which is made when the first is written.
+    """A store of cells in a folder, which is made when the first cell is written.
 
     Args:
         folder: Where the cells are.

@@ -34,7 +34,7 @@ _SECTIONS: Final = ("design", "settings", "versions", "machine")
 
 @dataclass(frozen=True)
 class Measure:
-    """What is compared. better: 1 if more of it is better, −1 if less is. digits: of a value as people read it."""
+    """A measure that two studies are compared by. better: 1 if more of it is better, −1 if less. digits: as shown."""
 
     words: str
     better: int
@@ -57,7 +57,7 @@ Verdict = Literal["regressed", "cannot tell", "no regression shown", "nothing to
 
 @dataclass(frozen=True, eq=False)
 class StudyDiff:
-    """What differs between two studies.
+    """The differences between two studies.
 
     fields: one row per field that differs: section (runs, design, settings, versions, machine), field, before, after
     (as text; "" where there is none).
@@ -116,7 +116,7 @@ class StudyDiff:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What is worse, then what else differs, then how many comparisons did not."""
+        """The differences in words: the worse ones first, then the others, then how many comparisons showed none."""
         rows = self.effects.sort_values("worse", ascending=False, kind="stable").to_dict("records")
         lines = [_sentence(row, self.apart) for row in rows if row["differs"]]
         if not rows:
@@ -133,7 +133,7 @@ class StudyDiff:
 
 
 def diff(before: Study, after: Study) -> StudyDiff:
-    """What changed from one study to the other.
+    """Compares two studies.
 
     Arms are matched by name, conditions by the factors that vary within a study. What has one value in each study, and
     another in the other (a profile, a version, a single decision timeout), is what the studies differ in: it is among
@@ -141,8 +141,8 @@ def diff(before: Study, after: Study) -> StudyDiff:
     paired; with other seeds they are independent.
 
     Half of the 5 % is the primary measure's, answered in time; half is the other measures'. Within each half, tests
-    that no data could have made significant do not count (`differences.tarone`). Tests for the worse are one-sided where
-    pairs are compared, which doubles their power. So ten pairs of seven arms can show a regression.
+    that no data could have made significant do not count (`differences.tarone`). Tests for the worse are one-sided
+    where pairs are compared, which doubles their power. So ten pairs of seven arms can show a regression.
     """
     apart = [column for column in CONDITION if column in {*varying(before.runs), *varying(after.runs)}]
     apart = [column for column in apart if column != "horizon_s"]

@@ -21,8 +21,8 @@ import pandas as pd
 import pyarrow as pa
 
 from docmind_lab.analysis.study import MANIFEST, Study, require_writable
-from docmind_lab.analysis.tables import TABLES
 from docmind_lab.analysis.tables.dictionary import common_dictionary
+from docmind_lab.analysis.tables.records import TABLES
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.whole_files import as_json, as_text, written_whole
 
@@ -39,7 +39,7 @@ _ABOUT: Final = (
 
 
 def export_csv(study: Study, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """The files, written: the three tables, the manifest, and what the columns mean; each appears whole or not at all.
+    """Writes the three tables as CSV, with the manifest and the meaning of the columns; returns the files.
 
     Raises: ConfigurationError when the folder cannot be written, or holds one of the tables already.
     """
@@ -57,7 +57,7 @@ def export_csv(study: Study, folder: str | os.PathLike[str]) -> tuple[Path, ...]
 
 
 def export_duckdb(study: Study, path: str | os.PathLike[str]) -> Path:
-    """The file, written whole: tables runs, calls, events, with comments; and manifest (field, value as JSON).
+    """Writes tables runs, calls, events, with comments, and manifest (field, value as JSON) to one DuckDB file.
 
     Raises: ConfigurationError when the file is there already or cannot be written, or duckdb is not installed.
     """

@@ -19,8 +19,17 @@ from docmind_lab.analysis.findings.contrasts import contrasts
 from docmind_lab.analysis.findings.recommendation import Recommendation, recommend
 from docmind_lab.analysis.findings.scorecard import Scorecard, scorecard
 from docmind_lab.analysis.summary import Summary, summarise
-from docmind_lab.analysis.tables import TABLES, RunRows, to_frame, typed
-from docmind_lab.analysis.tables.frames import UNREADABLE, ExtraTable, not_imported, parquet, read_parquet, unreadable
+from docmind_lab.analysis.tables.frames import (
+    UNREADABLE,
+    ExtraTable,
+    not_imported,
+    parquet,
+    read_parquet,
+    to_frame,
+    typed,
+    unreadable,
+)
+from docmind_lab.analysis.tables.records import TABLES, RunRows
 from docmind_lab.core.errors import ConfigurationError, NoSuchRecord, RecordError
 from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.whole_files import Write, as_json, written_whole

@@ -21,7 +21,7 @@ from typing import Any
 
 from docmind_lab.analysis.cell_store import CellStore
 from docmind_lab.analysis.study import DESIGN, MANIFEST, Study, files_of, require_writable
-from docmind_lab.analysis.tables import TABLES, RunRows
+from docmind_lab.analysis.tables.records import TABLES, RunRows
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.settings import Settings
@@ -133,7 +133,7 @@ class StudyFolder:
             self.release(cell_id)
 
     def discard_without_cells(self) -> None:
-        """Remove the folder of a study that was stopped before any cell was there; not while others compute one."""
+        """Remove the folder of a study that was stopped before its first cell, unless another process computes one."""
         with self._alone():
             if self.done() or self.finished() or not self._all_are_free():
                 return

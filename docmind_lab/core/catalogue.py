@@ -132,7 +132,7 @@ CATALOGUE: Final[dict[str, Entry]] = {
 
 
 def offered() -> tuple[str, ...]:
-    """The alternatives that are meant where none is named, in order."""
+    """The alternatives that are run where none is named, in order."""
     return tuple(name for name, entry in CATALOGUE.items() if entry.is_offered)
 
 
@@ -179,7 +179,7 @@ def settings_to_paste(alternative: str, decision_timeout_s: float) -> str:
 
 
 def label_of(alternative: str, options: str = "{}") -> str:
-    """How people call an alternative: "A  cooperative", "control  unguarded", "B  hard timeout (naive)".
+    """The label of an alternative: "A  cooperative", "control  unguarded", "B  hard timeout (naive)".
 
     options: the column `alternative_options`, a JSON object. One that is not in the catalogue goes by its own name.
     """

@@ -14,7 +14,7 @@ CLOCKS: tuple[ClockName, ...] = ("virtual", "wall")
 
 
 class Clock(Protocol):
-    """Where code gets the time from, and how it waits.
+    """A clock: tells the time and waits.
 
     name: "wall" or "virtual", as the tables say it.
     """

@@ -48,12 +48,12 @@ def written_or_refused(path: Path, write: Write) -> Path:
 
 
 def as_text(text: str) -> Write:
-    """What writes this text."""
+    """Returns a writer of this text, for `written_whole`."""
     return lambda path: Path(path).write_text(text, encoding="utf-8")
 
 
 def as_bytes(content: bytes) -> Write:
-    """What writes these bytes."""
+    """Returns a writer of these bytes, for `written_whole`."""
     return lambda path: Path(path).write_bytes(content)
 
 

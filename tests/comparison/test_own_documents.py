@@ -16,7 +16,7 @@ from docmind_lab.alternatives import Cooperative
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables import TABLES
+from docmind_lab.analysis.tables.records import TABLES
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.documents import LibraryPlace, index_folder

@@ -14,7 +14,7 @@ from docmind_lab.alternatives.fake_timeout import FakeTimeout
 from docmind_lab.analysis.findings import recommend
 from docmind_lab.analysis.findings.recommendation import missing_runs
 from docmind_lab.analysis.statistics.shares import share_interval
-from docmind_lab.analysis.tables import to_frame
+from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.core.errors import ConfigurationError
 
 

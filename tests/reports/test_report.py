@@ -18,7 +18,8 @@ from sample_runs import LEVELS, MANIFEST, sample_run, study_of
 
 from docmind_lab.analysis.plots.files import save_study
 from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables import CallRecord, to_frame
+from docmind_lab.analysis.tables.frames import to_frame
+from docmind_lab.analysis.tables.records import CallRecord
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.interfaces.reports import Report, build_report, figures, write_report
 from docmind_lab.interfaces.reports.build import _advice

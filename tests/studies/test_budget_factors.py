@@ -14,7 +14,7 @@ from small_studies import DESIGN
 from docmind_lab.analysis.findings.second_budgets import budget_sufficiency, levels_in_words
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.summary import summarise
-from docmind_lab.analysis.tables import to_frame
+from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.analysis.text import joined
 from docmind_lab.core.budgets import Budget, Price
 from docmind_lab.core.errors import ConfigurationError

@@ -13,7 +13,7 @@ from sample_runs import MANIFEST, sample_run, study_of
 
 from docmind_lab.analysis.diff import diff
 from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables import RunRecord
+from docmind_lab.analysis.tables.records import RunRecord
 from docmind_lab.core.levels import NAN
 
 Change = Callable[[int], dict[str, Any]]

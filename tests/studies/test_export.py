@@ -13,7 +13,8 @@ from sample_runs import MANIFEST, sample_run, study_of
 
 from docmind_lab.analysis.export import export_csv, export_duckdb, flattened
 from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables import TABLES, CallRecord, EventRecord, to_frame, typed
+from docmind_lab.analysis.tables.frames import to_frame, typed
+from docmind_lab.analysis.tables.records import TABLES, CallRecord, EventRecord
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import NAN
 

@@ -74,7 +74,7 @@ HEADER = (
 
 def pool(name: str = "pool") -> pd.DataFrame:
     """The runs of a pool."""
-    from docmind_lab.analysis.tables import typed
+    from docmind_lab.analysis.tables.frames import typed
 
     return typed("runs", pd.read_parquet(POOLS / f"{name}.parquet"))
 
@@ -262,7 +262,7 @@ def _faults(runs: pd.DataFrame) -> str:
 def _study(runs: pd.DataFrame) -> Study:
     from sample_runs import concatenated
 
-    from docmind_lab.analysis.tables import to_frame
+    from docmind_lab.analysis.tables.frames import to_frame
 
     return Study(concatenated("runs", [runs]), to_frame("calls", []), to_frame("events", []), MANIFEST)
 

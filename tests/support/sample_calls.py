@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from docmind_lab.analysis.tables import CallRecord
+from docmind_lab.analysis.tables.records import CallRecord
 from docmind_lab.core.levels import NAN
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pandas as pd
 
 from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables import EventRecord, RunRecord, to_frame, typed
+from docmind_lab.analysis.tables.frames import to_frame, typed
+from docmind_lab.analysis.tables.records import EventRecord, RunRecord
 
 MANIFEST: dict[str, Any] = {"schema_version": 1, "study_id": "made-up", "design": {"seed": 7}}
 LEVELS = ("unguarded", "cooperative", "hard_timeout", "async_cancellation", "stop_flag")

@@ -29,7 +29,7 @@ _MOST_MORE: Final = 100_000
 def advice_of(
     rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None = None, *, reads_settings: bool = True
 ) -> Iterator[str]:
-    """What to choose, why, what these runs do not settle, and the settings; the choice is the first line.
+    """Yields what to choose, why, what these runs do not settle, and the settings; the choice comes first.
 
     Args:
         rows: Of `summary.Summary.table`, one for each arm, with their `label`.

@@ -122,7 +122,7 @@ class Undecided:
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen, and by what evidence.
+    """The arms to choose from in one condition, and the evidence.
 
     Attributes:
         chosen: Arms that no other arm was shown to beat, in the order of every figure; empty if none is left.
@@ -164,7 +164,7 @@ class _Arm:
 
 
 def choose(runs: pd.DataFrame) -> Choice:
-    """The arms to choose from, by paired evidence.
+    """Chooses among the arms of one condition by paired evidence.
 
     Args:
         runs: Rows of `runs` of one condition. Arms are compared over the seeds that both met.

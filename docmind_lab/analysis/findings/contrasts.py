@@ -59,14 +59,21 @@ MEASURES: Final[Mapping[str, Contrast]] = {
 def contrasts(
     runs: pd.DataFrame, reference: str, *, measures: Sequence[str] = tuple(MEASURES), confidence: float = 0.95
 ) -> pd.DataFrame:
-    """Each arm minus the reference, over the seeds that both met: a row for each condition, arm and measure.
+    """Each arm minus the reference, over the seeds that both met.
 
-    reference: a letter, level or variant ("A", "hard_timeout", "B:naive"), or an arm by its label (`with_arms`).
-    Columns: those of the condition that vary, arm, reference, measure, pairs, difference, low, high (in the measure's
-    unit; shares as shares of 1), method, p_value, test, p_corrected (Holm, over all arms and conditions of a measure),
-    differs (p_corrected < 1 − confidence). A measure that is not known for some run (a live server's) is left out.
+    Args:
+        runs: The `runs` table of a study.
+        reference: A letter, level or variant ("A", "hard_timeout", "B:naive"), or an arm by its label (`with_arms`).
+        measures: Keys of `MEASURES`. One that is not known for some run (of a live server) is left out.
+        confidence: Of the intervals, and 1 − the level of the tests.
 
-    Raises: ConfigurationError for an unknown measure, or a reference that is in no condition.
+    Returns:
+        A row for each condition, arm and measure. Columns: those of the condition that vary, arm, reference, measure,
+        pairs, difference, low, high (in the unit of the measure; shares as shares of 1), method, p_value, test,
+        p_corrected (Holm, over all arms and conditions of a measure), differs (p_corrected < 1 − confidence).
+
+    Raises:
+        ConfigurationError: A measure is unknown, or the reference is in no condition.
     """
     unknown = [name for name in measures if name not in MEASURES]
     if unknown:

@@ -113,18 +113,26 @@ def _exact_bounds(successes: int, runs: int, confidence: float) -> tuple[float, 
 def aa(
     first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0.05, resamples: int = 9999, seed: int = 0
 ) -> pd.DataFrame:
-    """What would be called a difference between an arm and itself: one row per measure.
+    """Compares an arm with itself: what would be called a difference.
 
-    first, second: runs of one arm in one condition, with other seeds. Columns: measure, first, second (means, or
-    shares), difference, low, high (95 %), p_value, test, flagged (p_value < level). A measure that was not had in every
-    run is left out. Chance alone flags a measure with a probability of `level` at most, so that one flag of six is no
-    wonder. What counts is how many of many A/As are flagged: at 5 %, up to 41 of 500 are within chance (the binomial
-    probability of more is below 1 in 1,000).
+    Chance alone flags a measure with a probability of `level` at most, so one flag of six is no wonder. What counts is
+    how many of many A/As are flagged: at 5 %, up to 41 of 500 are within chance (more have a binomial probability below
+    1 in 1,000). With common random numbers two runs of one alternative and seed are the same run, and a test that never
+    finds anything passes. Hence other seeds, and unpaired tests.
 
-    Under common random numbers an A/A is vacuous: two runs of one alternative with one seed are the same run, every
-    difference is 0, and a test that never finds anything passes. Hence other seeds, and unpaired tests.
+    Args:
+        first: Runs of one arm in one condition.
+        second: Runs of the same arm and condition with other seeds.
+        level: P values below it are flagged.
+        resamples: Of the permutation tests.
+        seed: Of the permutation tests.
 
-    Raises: ConfigurationError for several arms, other conditions, or a seed in both.
+    Returns:
+        One row per measure that is known in every run: measure, first, second (means, or shares), difference, low, high
+        (95 %), p_value, test, flagged.
+
+    Raises:
+        ConfigurationError: There are several arms or conditions, or a seed is in both.
     """
     _require_aa(first, second)
     rows = []

@@ -42,10 +42,17 @@ class DecisionOption:
 
 @dataclass(frozen=True)
 class DecisionTable:
-    """Options judged by weighted criteria. weights: shares of 1, one for each criterion.
+    """Options judged by weighted criteria, as a record prints them.
 
-    measurable: the criterion that a study of deadlines can measure; empty when there is none. threshold: the total that
-    the record asks of an option, None when it asks for none.
+    Args:
+        name: Of the record.
+        title: Of the record.
+        citation: Where the table stands.
+        criteria: In the order of the weights.
+        weights: Shares of 1, one for each criterion.
+        options: In the order printed.
+        measurable: The criterion that a study of deadlines can measure; empty when there is none.
+        threshold: The total that the record asks of an option; None when it asks for none.
     """
 
     name: str
@@ -58,7 +65,7 @@ class DecisionTable:
     threshold: Decimal | None
 
     def recomputed(self, weights_percent: Mapping[str, float] | None = None) -> pd.DataFrame:
-        """One row per option, in the order printed: does its total follow from its scores?
+        """Compares the printed total of each option with the total of its scores; one row per option, as printed.
 
         Columns: option, printed, recomputed, difference (printed − recomputed), agrees (within half a unit of the last
         printed digit, which is all that rounding can explain), printed_rank, recomputed_rank (1 is the highest total).
@@ -84,7 +91,7 @@ class DecisionTable:
         return frame
 
     def sentences(self) -> tuple[str, ...]:
-        """What `recomputed` found, in words: each total that disagrees, and whether the order of the options does."""
+        """Says in words which totals disagree, and whether the order of the options does."""
         frame = self.recomputed()
         wrong = frame[~frame["agrees"]]
         lines = [

@@ -35,7 +35,7 @@ _QUANTILES: Final = (0.99, 0.95, 0.9)
 
 @dataclass(frozen=True, eq=False)
 class Recommendation:
-    """What was recommended, and why.
+    """The recommended decision timeout of each arm, with the evidence.
 
     frame: one row per arm and condition (its decision timeouts apart): arm, alternative, the columns of the condition
     that vary; verdict (reached; too few runs: more of them at the observed share would reach it; not shown: the share
@@ -87,13 +87,18 @@ def recommend(
 ) -> Recommendation:
     """For each arm and condition, the smallest decision timeout that is sure to have the target answered in time.
 
-    runs: the `runs` table of a study with one or several decision timeouts; negative controls and documented
-    mistakes are left out: a deadline that nobody enforces keeps no promise, however early the answers came. target:
-    share of runs answered in time. Sure: the lower bound of the two-sided Wilson interval at this confidence reaches
-    the target, so that at 0.95 with no failure 73 runs are needed (n / (n + 1.96²)). All runs count, whatever became of
-    them. calls: the `calls` table, to say whether the calls of a run at a live endpoint are slow together.
+    Sure: the lower bound of the two-sided Wilson interval reaches the target. At 0.95 with no failure that takes 73
+    runs (n / (n + 1.96²)). All runs count, whatever became of them.
 
-    Raises: ConfigurationError for a target or confidence outside of 0 to 1, or no arm that enforces a deadline.
+    Args:
+        runs: The `runs` table of a study with one or several decision timeouts. Negative controls and documented
+            mistakes are left out: a deadline that nobody enforces keeps no promise.
+        target: Share of runs answered in time.
+        confidence: Of the interval.
+        calls: The `calls` table, to say whether the calls of a run at a live endpoint are slow together.
+
+    Raises:
+        ConfigurationError: The target or confidence is not between 0 and 1, or no arm enforces a deadline.
     """
     fewest = runs_needed_for_share(target, confidence)
     named = zip(runs["alternative"].astype("str"), runs["alternative_options"].astype("str"), strict=True)

@@ -89,12 +89,12 @@ class Scorecard:
 
     @property
     def title(self) -> str:
-        """What was scored, and under what."""
+        """What was scored, and under which conditions."""
         return f"{self.table.name} with measured Perf · {self.context} · {self.seeds} seeds"
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What it says, one finding each."""
+        """The findings, a sentence each."""
         return sentences_of(self)
 
     def text(self) -> str:
@@ -124,17 +124,21 @@ def scorecard(
     resamples: int = RESAMPLES,
     seed: int = 7,
 ) -> Scorecard:
-    """The record's table with Perf as these runs measured it.
+    """Makes a record's decision table with Perf as these runs measured it.
 
         card = scorecard(study.runs)
         scorecard(study.runs, perf_map=PerfMap(overrun_zero=0.25, answered_weight=2))
 
-    runs: the `runs` table of a study, the control among its arms; several conditions count alike. table: a record whose
-    table has a criterion that a study measures. perf_map: how measures become scores; None for `PerfMap()`. resamples,
-    seed: of the bootstrap.
+    Args:
+        runs: The `runs` table of a study, the control among its arms; several conditions count alike.
+        table: A record whose table has a criterion that a study measures.
+        perf_map: How measures become scores; None for `PerfMap()`.
+        resamples: Of the bootstrap.
+        seed: Of the bootstrap.
 
-    Raises: ConfigurationError for a table without such a criterion, runs that cannot be compared, or an option of the
-    record that was run in several ways.
+    Raises:
+        ConfigurationError: The table has no such criterion, the runs cannot be compared, or an option of the record was
+            run in several ways.
     """
     decided = decision_table(table)
     if not decided.measurable:

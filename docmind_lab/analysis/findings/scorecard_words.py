@@ -40,7 +40,7 @@ def markdown_of(card: Scorecard) -> str:
 
 
 def sentences_of(card: Scorecard) -> tuple[str, ...]:
-    """What the scorecard says, one finding each."""
+    """The findings of a scorecard, a sentence each."""
     return (*card.table.sentences(), *_totals(card), *_weights(card), *_maps(card), *_limits(card))
 
 

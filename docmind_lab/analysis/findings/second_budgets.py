@@ -59,7 +59,7 @@ class Spending:
 
     @property
     def keeps(self) -> bool:
-        """Whether the arm can be relied on to keep to them, or has kept to them by chance."""
+        """Whether no run of the arm went past a budget, or the arm enforces them."""
         return self.is_enforced or not self.any_passed
 
     def ended_text(self) -> str:
@@ -68,7 +68,7 @@ class Spending:
         return joined(phrases) if phrases else f"no second budget ended any of {self.runs} runs"
 
     def text(self) -> str:
-        """What an arm's sentence says of it."""
+        """What the budgets did to the arm, as a part of a sentence."""
         past = [item for item in self.passed if item.runs]
         if self.is_enforced:
             beyond = [f"what was under way passed the {_name(item.kind)} {self._how_far(item)}" for item in past]
@@ -91,7 +91,7 @@ class Spending:
 
 @dataclass(frozen=True)
 class Need:
-    """What runs used that nobody held to a limit, and that were answered.
+    """How much answered runs used that were not held to a limit.
 
     whose: "the control", or "arms that do not enforce it". beyond: of these runs, how many used more than the limit.
     """
@@ -150,7 +150,7 @@ def ordered_levels(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def spending_of(of_arm: pd.DataFrame) -> Spending | None:
-    """What the second budgets did to these runs of one arm, which have one budget; None where they have none."""
+    """What the second budgets did to runs of one arm under one budget; None where they have none."""
     if not is_budgeted(of_arm):
         return None
     limits = _limits(of_arm)
@@ -179,14 +179,14 @@ def needs_of(runs: pd.DataFrame) -> Iterator[Need]:
 
 
 def amount(kind: Kind, value: float) -> str:
-    """So much of it, with its unit: "6 calls", "1 call", "a cost of 0.02"."""
+    """An amount with its unit: "6 calls", "1 call", "a cost of 0.02"."""
     if kind == "cost":
         return f"a cost of {number(kind, value)}"
     return f"{number(kind, value)} {kind.removesuffix('s') if value == 1 else kind}"
 
 
 def number(kind: Kind, value: float) -> str:
-    """The number alone, with as many digits as it has a meaning in."""
+    """An amount without its unit, in as many digits as mean something."""
     if kind == "cost":
         return f"{value:.{_COST_DIGITS}g}"
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"

@@ -20,7 +20,7 @@ COLUMNS: Final = ("kind", "complete", "latency_s", "first_token_s", "output_toke
 
 @dataclass(frozen=True, eq=False)
 class ObservedCalls:
-    """Calls as a fit takes them.
+    """Calls whose latencies were observed, as a fit takes them.
 
     frame: one row per call. Columns: kind (str: llm or retrieval), complete (bool: False is a call that was cut, by a
     timeout, a cancellation or an error, after latency_s), latency_s (from the start of service), first_token_s (NaN:

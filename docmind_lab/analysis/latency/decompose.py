@@ -170,7 +170,7 @@ _ROUNDS: Final = 6
 
 @dataclass(frozen=True, eq=False)
 class Pace:
-    """What a call of factor 1 takes.
+    """How latencies grow with output tokens, for a call of factor 1.
 
     first_s: seconds to its first token; token_s: for each of its tokens. expected_s_of_cut: the latency that each cut
     call would have had, a geometric mean over the tokens that it may have been to give.

@@ -42,7 +42,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class DurationFit:
-    """What is known of one kind of duration.
+    """The fit of one kind of duration, with the evidence for it.
 
     table: what the profile draws from. used: "fitted" or "empirical", how the table came to be. observed, cut: rows.
     known_to: the share of durations up to which the data tell, 1 where the longest row ended; known_to_s: its seconds.

@@ -17,8 +17,8 @@ import pandas as pd
 
 from docmind_lab.analysis.latency.calls import ObservedCalls, calls_of_table
 from docmind_lab.analysis.latency.spans import calls_of_spans, is_otlp
-from docmind_lab.analysis.tables import TABLES
 from docmind_lab.analysis.tables.frames import StudyTables, Tables
+from docmind_lab.analysis.tables.records import TABLES
 from docmind_lab.core.errors import ConfigurationError
 
 Source = pd.DataFrame | str | os.PathLike[str] | StudyTables

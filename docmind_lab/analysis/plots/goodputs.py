@@ -20,7 +20,7 @@ _MEASURES: Final = {
 
 
 class LoadMeasures(Protocol):
-    """Whatever says what was measured under load: `studies.load.LoadStudy`."""
+    """What was measured under load, such as `studies.load.LoadStudy`."""
 
     @property
     def title(self) -> str:

@@ -46,7 +46,7 @@ def lanes_frame(study: StudyTables, seed: int | None = None, run_ids: Iterable[s
 
 
 def timeline_frame(study: StudyTables, seed: int | None = None, run_ids: Iterable[str] | None = None) -> pd.DataFrame:
-    """What a timeline draws: one row per bar or mark.
+    """The bars and marks of a timeline, one row each.
 
     Columns: lane, run_id, alternative; role (ordered categorical: the rows of each lane); kind, call_id, attempt;
     mark (call: a client's call; late, abandoned: the part of a server's work after the deadline with the caller still

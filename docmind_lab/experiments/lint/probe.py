@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from docmind_lab.analysis.tables import CallRecord
+from docmind_lab.analysis.tables.records import CallRecord
 from docmind_lab.experiments.lint.intervals import TimeSpan, length_of, length_s, within, without
 from docmind_lab.experiments.lint.observation import Observed, Seen, Visit
 from docmind_lab.experiments.lint.overruns import requests_of, span_of, threads_of

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from docmind_lab.alternatives.base import Alternative, Outcome
-from docmind_lab.analysis.tables import RunRows
+from docmind_lab.analysis.tables.records import RunRows
 from docmind_lab.core.budgets import Meter, metering
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline

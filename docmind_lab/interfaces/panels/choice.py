@@ -28,7 +28,7 @@ SUFFIXES: Final = {"on": "propagate", "off": "unpropagated"}
 
 @dataclass(frozen=True)
 class PanelChoice:
-    """The settings of a sweep: those of `compare`, by the names it knows them by, and durations in seconds.
+    """The settings of a panel, by the names of the tables, durations in seconds.
 
     alternatives: letters, levels or variants. deadline_propagation: "own" leaves it to the alternative; "on" and "off"
     set it for those that have the choice. fault: as `services.faults` writes it.
@@ -57,7 +57,7 @@ class PanelChoice:
         return tuple(_with_propagation(name, self.deadline_propagation) for name in self.alternatives)
 
     def comparison(self, settings: Settings) -> Comparison:
-        """The comparison that `compare` makes of the same settings. Raises: ConfigurationError by name."""
+        """The comparison of these settings, as `compare` makes it. Raises: ConfigurationError naming the setting."""
         return Comparison(
             decision_timeout_s=self.decision_timeout_s,
             runs=self.runs,

@@ -52,7 +52,7 @@ class KnownRuns:
         return len(self._packed)
 
     def keep(self, order: RunOrder, system: Simulated, measured: MeasuredRun) -> None:
-        """Keep the run that came of an order."""
+        """Store the run of an order."""
         packed = zlib.compress(pickle.dumps(measured), _LEVEL)
         with self._lock:
             self._packed[_key(order, system)] = packed
@@ -60,7 +60,7 @@ class KnownRuns:
                 self._packed.popitem(last=False)
 
     def find(self, order: RunOrder, system: Simulated) -> MeasuredRun | None:
-        """The run that would come of an order, under the order's names; None if it is not known."""
+        """The stored run of an order, under the names of the order; None if it is not known."""
         key = _key(order, system)
         with self._lock:
             packed = self._packed.get(key)
@@ -94,7 +94,7 @@ Listener = Callable[[PanelRun], None]
 
 
 def warm_processes() -> Workers:
-    """Processes on every core, kept warm; one run for each at a time, so that nothing outdated waits before a new one.
+    """Warm processes on every core, one run for each at a time, so that nothing outdated waits before a new run.
 
     Few runs, too, are not for the process of the notebook. The wait between two runs of a worker is a hundredth of a
     run.
@@ -105,7 +105,7 @@ def warm_processes() -> Workers:
 
 
 class Engine:
-    """Sweeps of one panel, the newest request only.
+    """Computes the newest request of one panel, and no other.
 
     workers: a factory of who computes the runs. known: runs that need not be computed again.
     """
@@ -131,7 +131,7 @@ class Engine:
 
     @property
     def number(self) -> int:
-        """Of the newest request."""
+        """The number of the newest request."""
         return self._number
 
     @property

@@ -11,7 +11,7 @@ import pandas as pd
 
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.summary import summarise
-from docmind_lab.analysis.tables import to_frame
+from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.analysis.text import one_line
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.design import Comparison
@@ -23,7 +23,7 @@ SweepState = Literal["running", "done", "stopped", "outdated", "failed"]
 
 
 class SweepTables:
-    """The three tables of measured runs, each made when it is first asked for; what figures take."""
+    """The three tables of measured runs, each made when it is first used."""
 
     def __init__(self, measured: tuple[MeasuredRun, ...]) -> None:
         self._measured = sorted(measured, key=lambda item: item.run.run_id)
@@ -46,7 +46,7 @@ class SweepTables:
 
 @dataclass(frozen=True)
 class PanelRun:
-    """One request as it stands.
+    """A request of a panel with the runs that are done.
 
     number: counts requests; a greater one is newer. total: runs asked for. error: what a failed one ended with.
     """
@@ -78,7 +78,7 @@ class PanelRun:
 
 
 def status_of(sweep: PanelRun) -> str:
-    """The sweep in a line: "20 s: 31 of 160 runs done. In time: A  cooperative 6 of 8, …"."""
+    """A status line: "20 s: 31 of 160 runs done. In time: A  cooperative 6 of 8, …"."""
     budget = f"{sweep.choice.decision_timeout_s:g} s"
     if sweep.error is not None:
         return f"{budget}: {sweep.error}"
@@ -91,7 +91,7 @@ def status_of(sweep: PanelRun) -> str:
 
 
 def request_in_words(choice: PanelChoice, shown: PanelChoice | None) -> str:
-    """What has just been asked for, and what is on screen meanwhile."""
+    """What is being computed, and what is on screen meanwhile."""
     text = f"{choice.decision_timeout_s:g} s: being computed"
     if shown is None or shown == choice:
         return text
@@ -99,7 +99,7 @@ def request_in_words(choice: PanelChoice, shown: PanelChoice | None) -> str:
 
 
 def changes(before: PanelChoice, now: PanelChoice) -> str:
-    """What is different now, in words: "decision timeout (s) 20 → 8, fault none → hang"; empty if nothing is."""
+    """The settings that changed: "decision timeout (s) 20 → 8, fault none → hang"; empty if none did."""
     pairs = [
         (name.replace("_s", " (s)") if name.endswith("_s") else name, getattr(before, name), getattr(now, name))
         for name in (field.name for field in dataclasses.fields(PanelChoice))

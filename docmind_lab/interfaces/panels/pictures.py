@@ -27,7 +27,7 @@ _COMPLETION_SIZE_IN: Final = (10.0, 5.0)
 
 @dataclass(frozen=True)
 class TimeAxis:
-    """Where time lies in a picture: shares of its width at two instants (s), and of its height at both ends."""
+    """The place of the time axis in a picture: shares of its width at two instants (s), and of its height."""
 
     left: float
     right: float

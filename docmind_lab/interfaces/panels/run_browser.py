@@ -52,7 +52,7 @@ _EVENT_COLUMNS = ("at_s", "event", "role", "detail")
 
 
 def run_rows(study: StudyTables, *, arm: str = "", outcome: str = "") -> pd.DataFrame:
-    """The runs, in the order of their arms and seeds: who, which question, how it ended, both overruns.
+    """The runs in the order of their arms and seeds, with outcome and both overruns.
 
     arm: as `conditions.with_arms` has it. outcome: of the run.
     """
@@ -63,7 +63,7 @@ def run_rows(study: StudyTables, *, arm: str = "", outcome: str = "") -> pd.Data
 def call_rows(
     study: StudyTables, run_id: str, *, role: str = "", kind: str = "", outcome: str = "", seen_from: str = ""
 ) -> pd.DataFrame:
-    """The calls of a run as they began, the client's view of each and the server's one after the other."""
+    """The calls of a run by their start, the view of the client and that of the server one after the other."""
     calls = study.calls[study.calls["run_id"] == run_id]
     kept = _filter(calls, role=role, kind=kind, outcome=outcome, seen_from=seen_from)
     ordered = kept.sort_values(["started_at_s", "call_id", "attempt", "seen_from"], ignore_index=True)

@@ -10,8 +10,7 @@ import ipywidgets as widgets
 import traitlets
 
 from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables import to_frame
-from docmind_lab.analysis.tables.frames import StudyTables
+from docmind_lab.analysis.tables.frames import StudyTables, to_frame
 from docmind_lab.interfaces.panels.choice import PanelChoice
 from docmind_lab.interfaces.panels.page import figure_html, text_html, wide_html
 from docmind_lab.interfaces.panels.panel_run import changes

@@ -37,14 +37,14 @@ from docmind_lab.workloads import workload_kind
 
 @dataclass(frozen=True)
 class LastView:
-    """What was drawn last, and the runs that it was drawn of."""
+    """The view that was drawn last, and its runs."""
 
     view: str = ""
     runs: tuple[MeasuredRun, ...] = ()
     content: Content = ""
 
     def is_of(self, view: str, runs: tuple[MeasuredRun, ...]) -> bool:
-        """Whether it is this view of these very runs."""
+        """Whether it is this view of exactly these runs."""
         return view == self.view and len(runs) == len(self.runs) and all(map(operator.is_, runs, self.runs))
 
 

@@ -23,7 +23,7 @@ from docmind_lab.analysis.plots.look import LEAST_HEIGHT_IN, blank_axes, png_of
 from docmind_lab.analysis.plots.overruns import overrun_size
 from docmind_lab.analysis.plots.scorecards import scorecard_totals, scorecard_weights
 from docmind_lab.analysis.plots.timelines import timeline_size
-from docmind_lab.analysis.tables.frames import StudyTables
+from docmind_lab.analysis.tables.frames import StudyTables, Tables
 from docmind_lab.analysis.text import one_line
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.interfaces.reports.model import Figure, Table
@@ -48,12 +48,9 @@ _SVG_METADATA = {"Date": None, "Creator": None, "Type": None, "Format": None}
 
 
 @dataclass(frozen=True)
-class Part:
-    """The tables of one condition, as figures take them. words: the condition; "" when there is no other."""
+class Part(Tables):
+    """The tables of one condition. words: the condition; "" when there is no other."""
 
-    runs: pd.DataFrame
-    calls: pd.DataFrame
-    events: pd.DataFrame
     words: str
 
     @property
@@ -63,7 +60,7 @@ class Part:
 
 
 def parts_of(study: StudyTables, most: int = MOST_CONDITIONS) -> tuple[list[Part], list[str]]:
-    """The conditions to be drawn, and the words of those that are not.
+    """The conditions that figures are drawn for, and the names of the others.
 
     Of too many, the first, the last and some evenly between them are drawn.
     """
@@ -82,7 +79,7 @@ def parts_of(study: StudyTables, most: int = MOST_CONDITIONS) -> tuple[list[Part
 
 
 def completion_of(part: Part) -> Figure:
-    """The completion curves of a condition."""
+    """The figure of the completion curves of a condition."""
     frame = plots.completion_frame(part)
     arms = frame.groupby("label", sort=False).last()
     text = "; ".join(f"{one_line(str(arm))} {row['answered']} of {row['runs']}" for arm, row in arms.iterrows())
@@ -96,7 +93,7 @@ def completion_of(part: Part) -> Figure:
 
 
 def overrun_of(part: Part) -> Figure:
-    """Both overruns of every run of a condition."""
+    """The figure of both overruns of every run of a condition."""
     frame = plots.overrun_frame(part)
     summary = plots.overrun_summary(frame)
     text = "; ".join(
@@ -132,7 +129,7 @@ def timeline_of(part: Part) -> Figure:
 
 
 def slack_of(part: Part) -> Figure:
-    """What the roles of a condition left of their time."""
+    """The figure of what each role left of its time in a condition."""
     frame = slack_frame(part)
     summary = slack_summary(frame)
     tightest = summary.iloc[int(summary["median_s"].argmin())]
@@ -199,7 +196,7 @@ def _frontier(part: Part, measure: str, over: str = "decision_timeout_s") -> Fig
 
 
 def scorecard_figures(card: Scorecard) -> Iterator[Figure]:
-    """Judged and measured scores, and under which weights who wins."""
+    """The figures of a scorecard: judged and measured scores, and who wins under which weights."""
     text = "; ".join(f"{one_line(row['option'])} {row['perf_measured']:.1f}" for row in card.totals.to_dict("records"))
     yield _figure(
         "Every option's Perf and total, judged and measured",

@@ -30,7 +30,7 @@ TEMPLATE = "page.html.j2"
 
 
 def as_html(report: Report) -> str:
-    """The page. Whatever the study holds is escaped: a name of an arm or a fault is never markup."""
+    """A report as one HTML page. Names of arms or faults are escaped, so they are never markup."""
     return _template().render(report=report)
 
 
@@ -59,7 +59,7 @@ def _test_for(kind: type) -> Callable[[object], bool]:
 
 
 def as_markdown(report: Report) -> str:
-    """All of it but the images."""
+    """A report as Markdown, without its images."""
     return "\n\n".join(_markdown_parts(report)) + "\n"
 
 
@@ -119,7 +119,7 @@ def _escaped(text: str) -> str:
 
 
 def as_json(report: Report) -> str:
-    """All of it but the images. A number that is not there is null; one beyond all bounds is "inf" or "-inf"."""
+    """A report as JSON, without its images. A missing number is null; an infinite one is "inf" or "-inf"."""
     return json.dumps(_strict(_json_report(report)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -193,7 +193,7 @@ def write_report(report: Report, path: str | os.PathLike[str], kind: str | None 
 
 
 def format_of(path: Path, kind: str | None = None) -> str:
-    """The format asked for, or that of the ending. Raises: ConfigurationError for one that is not known."""
+    """The format of a report's file: `kind`, or by the ending. Raises: ConfigurationError if it is not known."""
     chosen = kind or path.suffix.removeprefix(".").lower()
     if chosen not in FORMATS:
         known = ", ".join(FORMATS)

@@ -22,7 +22,7 @@ class Prose:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and what they are, in order."""
+    """Facts by name, in order."""
 
     items: Mapping[str, str]
 
@@ -44,7 +44,7 @@ class Table:
 
     @property
     def is_long(self) -> bool:
-        """Whether it is folded where that is possible."""
+        """Whether the table is folded where the format can fold."""
         return not self.is_main and len(self.shown) > LONGEST_OPEN
 
 

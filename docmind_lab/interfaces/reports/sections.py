@@ -19,7 +19,7 @@ from docmind_lab.interfaces.reports.model import Block, Facts, Prose, Section, T
 
 
 def question_section(study: Study) -> Section:
-    """The first section."""
+    """The section of what was asked: conditions, arms, runs."""
     blocks: list[Block] = [Facts(_facts(study.runs, study.manifest))]
     failed = study.manifest.get("failed_cells", [])
     if failed:

@@ -62,7 +62,7 @@ class Telemetry:
 
     @property
     def tells(self) -> bool:
-        """Whether there is anybody to tell."""
+        """Whether anything is sent anywhere."""
         return self.spans is not None or self._counts
 
     @property

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from docmind_lab.analysis.tables import CallRecord, RunRecord
+from docmind_lab.analysis.tables.records import CallRecord, RunRecord
 from docmind_lab.experiments.measurement.run import MeasuredRun
 
 # From what a timer is late by to an enforcer that waits for a client's own timeouts. 0 is a bucket: not late at all.

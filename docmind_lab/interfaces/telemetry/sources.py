@@ -14,7 +14,7 @@ import pandas as pd
 
 from docmind_lab.alternatives.base import Outcome
 from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables import CallRecord, RunRecord
+from docmind_lab.analysis.tables.records import CallRecord, RunRecord
 from docmind_lab.core.levels import NAN
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.measurement.derive import (
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def measured_query(query: EndedQuery, settings: Settings, study_id: str) -> MeasuredRun:
-    """The query, after waiting until nothing of it is at work; what servers alone know is NaN."""
+    """A query as a measured run, once none of its work goes on; what only servers know is NaN."""
     recorder, alternative, outcome = query.recorder, query.alternative, query.outcome
     limit_s = recorder.deadline.limit_s
     horizon_s = horizon_of(limit_s)
@@ -71,7 +71,7 @@ def measured_query(query: EndedQuery, settings: Settings, study_id: str) -> Meas
 
 
 def measured_in(study: Study) -> Iterator[MeasuredRun]:
-    """Its runs with their calls; without the answers, the events and the instants of the clock, which no table has."""
+    """The runs of a saved study with their calls. No table has the answers, and events are left out."""
     calls = {str(run_id): rows for run_id, rows in study.calls.groupby("run_id", observed=True)}
     for row in _rows(study.runs):
         run = RunRecord(**row)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
-from docmind_lab.analysis.tables import CallRecord, RunRecord
+from docmind_lab.analysis.tables.records import CallRecord, RunRecord
 from docmind_lab.experiments.measurement.run import MeasuredRun
 
 Value = str | bool | int | float
@@ -94,7 +94,7 @@ class About:
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any]) -> About:
-        """As the manifest of the runs has it."""
+        """The facts that the manifest of the runs has."""
         settings = manifest.get("settings", {})
         llm, database = settings.get("llm", {}), settings.get("database", {})
         return cls(

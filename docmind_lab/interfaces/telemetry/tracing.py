@@ -90,7 +90,7 @@ def send_spans(measured: Sequence[MeasuredRun], manifest: Mapping[str, Any], exp
 
 
 def finished_spans(measured: Sequence[MeasuredRun], manifest: Mapping[str, Any]) -> list[ReadableSpan]:
-    """The spans of these runs, ended, calls before their run. Resource and sampler are as OTEL_* variables say."""
+    """Makes the spans of runs, calls before their run. Resource and sampler follow the OTEL_* variables."""
     # Function-level: an optional extra.
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
     from opentelemetry.sdk.trace import SpanProcessor, TracerProvider  # noqa: PLC0415
