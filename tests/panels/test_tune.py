@@ -47,7 +47,7 @@ def make(panels: list[TunePanel], monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def made(executor: Scripted | None = None, choice: PanelChoice = SMALL, *, drawn: bool = False) -> TunePanel:
         if not drawn:
-            monkeypatch.setattr(StudyTabs, "drawn", lambda _, tables: f"<p>{len(tables.runs)} runs</p>")
+            monkeypatch.setattr(StudyTabs, "draw", lambda _, tables: f"<p>{len(tables.runs)} runs</p>")
         workers = (executor or Scripted()).workers
         panels.append(TunePanel(choice, workers=workers, frame_every_s=0.0))
         return panels[-1]
@@ -295,7 +295,7 @@ def test_a_timeline_is_not_drawn_again_for_the_runs_of_other_questions(
     drawn_of: list[set[int]] = []
     panel = make()
     panel.wait(PATIENCE_S)
-    monkeypatch.setattr(StudyTabs, "drawn", lambda _, tables: drawn_of.append(set(tables.runs["seed"])) or "<p>it</p>")
+    monkeypatch.setattr(StudyTabs, "draw", lambda _, tables: drawn_of.append(set(tables.runs["seed"])) or "<p>it</p>")
     panel.runs = 4
     panel.wait(PATIENCE_S)
     of_each = len(panel.alternatives)

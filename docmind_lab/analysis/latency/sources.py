@@ -18,12 +18,12 @@ import pandas as pd
 from docmind_lab.analysis.latency.calls import ObservedCalls, calls_of_table
 from docmind_lab.analysis.latency.spans import calls_of_spans, is_otlp
 from docmind_lab.analysis.tables.frames import StudyTables, Tables
-from docmind_lab.analysis.tables.records import TABLES
 from docmind_lab.core.errors import ConfigurationError
 
 Source = pd.DataFrame | str | os.PathLike[str] | StudyTables
 
 _JSON: Final = (".json", ".jsonl", ".ndjson")
+_TABLES: Final = ("runs", "calls", "events")
 
 
 def read_calls(source: Source, columns: Mapping[str, str] | None = None, ok: Sequence[str] = ()) -> ObservedCalls:
@@ -36,7 +36,7 @@ def read_calls(source: Source, columns: Mapping[str, str] | None = None, ok: Seq
     if isinstance(source, pd.DataFrame):
         return _of_frame(source, "a DataFrame", columns, ok)
     if not isinstance(source, str | os.PathLike):
-        if not all(isinstance(getattr(source, name, None), pd.DataFrame) for name in TABLES):
+        if not all(isinstance(getattr(source, name, None), pd.DataFrame) for name in _TABLES):
             raise ConfigurationError(
                 f"source is a {type(source).__name__}: give a DataFrame, a file, a study or its folder"
             )
@@ -111,12 +111,12 @@ def _json_values(path: Path) -> list[Any]:
 
 
 def _study_in(folder: Path) -> StudyTables:
-    missing = [name for name in TABLES if not (folder / f"{name}.parquet").is_file()]
+    missing = [name for name in _TABLES if not (folder / f"{name}.parquet").is_file()]
     if missing:
         raise ConfigurationError(
             f"{folder} has no {missing[0]}.parquet: give the folder of a finished study, or the study itself"
         )
-    return Tables(**{name: pd.read_parquet(folder / f"{name}.parquet") for name in TABLES})
+    return Tables(**{name: pd.read_parquet(folder / f"{name}.parquet") for name in _TABLES})
 
 
 def _refuse_columns(columns: Mapping[str, str] | None, source: str) -> None:
