@@ -23,9 +23,9 @@ from numpy.typing import ArrayLike
 from benchmarks.figures import Figure, sampled
 from benchmarks.pairs import DifferentWork
 from docmind_lab.analysis.conditions import with_arms
-from docmind_lab.analysis.statistics import paired_by_seed, values_of
+from docmind_lab.analysis.statistics.differences import paired_by_seed, values_of
 from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables import TABLES
+from docmind_lab.analysis.tables.records import TABLES
 from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.system import named_corpus

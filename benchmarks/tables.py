@@ -18,7 +18,7 @@ import pandas as pd
 
 from benchmarks.figures import Figure
 from docmind_lab.analysis.study import MANIFEST, Study
-from docmind_lab.analysis.tables import TABLES
+from docmind_lab.analysis.tables.records import TABLES
 from docmind_lab.experiments.batch import in_this_process
 from docmind_lab.experiments.sweeps.runner import sweep
 

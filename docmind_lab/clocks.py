@@ -5,8 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from docmind_lab.core.clock import CLOCKS, Clock, ClockName
-from docmind_lab.core.wall_clock import WALL, WallClock
+from docmind_lab.core.clock import CLOCKS, WALL, Clock, ClockName, WallClock
 
 if TYPE_CHECKING:
     from docmind_lab.virtual_time import VirtualClock, outside_simulation

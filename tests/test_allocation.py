@@ -21,9 +21,10 @@ from docmind_lab.alternatives.allocation import Equal, LearnedPercentile, Propor
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.role_times import RoleTimes, role_times
-from docmind_lab.analysis.tables import NAN, to_frame
+from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.core.deadlines import Allocation, Deadline, PropagationPolicy, allotted, policy_scope
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.levels import NAN
 
 ROLES = ("router", "planner", "retrieval", "synthesis", "validation")
 TABLE = {"supervisor": 1.2, "router": 1.0, "planner": 1.0, "retrieval": 2.0, "synthesis": 4.0, "validation": 0.8}

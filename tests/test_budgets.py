@@ -16,7 +16,8 @@ from sample_runs import sample_run, sample_study
 import docmind_lab as dl
 from docmind_lab.analysis.conditions import by_condition, varying
 from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables import SCHEMA_VERSION, TABLES, to_frame
+from docmind_lab.analysis.tables.frames import to_frame
+from docmind_lab.analysis.tables.records import TABLES
 from docmind_lab.core.budgets import Budget, Meter, Price, ReplyCap, Spent, current_meter, metering
 from docmind_lab.core.errors import (
     BudgetError,
@@ -27,6 +28,7 @@ from docmind_lab.core.errors import (
     SpendingRefused,
     TokensSpent,
 )
+from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.experiments.comparison import Comparison
 
 PRICE = Price(1.0, 4.0)

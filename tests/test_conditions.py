@@ -8,7 +8,7 @@ import pandas as pd
 from sample_runs import sample_run
 
 from docmind_lab.analysis.conditions import by_condition, varying, with_arms
-from docmind_lab.analysis.tables import to_frame
+from docmind_lab.analysis.tables.frames import to_frame
 
 
 def runs_of(*changes: dict[str, Any]) -> pd.DataFrame:

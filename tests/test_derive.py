@@ -13,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from run_facts import DEADLINE_S, HORIZON_S, facts
 
-from docmind_lab.analysis.tables import CALL_OUTCOMES, NAN, RUN_OUTCOMES, CallRecord, EventRecord, RunRecord, to_frame
+from docmind_lab.analysis.tables.frames import to_frame
+from docmind_lab.analysis.tables.records import CallRecord, EventRecord, RunRecord
+from docmind_lab.core.clock import WALL
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.core.wall_clock import WALL
+from docmind_lab.core.levels import CALL_OUTCOMES, NAN, RUN_OUTCOMES
 from docmind_lab.experiments.measurement.derive import Answer, call_records, derive_run, event_records
 from docmind_lab.network import Attempt
 from docmind_lab.network.recorder import Recorder

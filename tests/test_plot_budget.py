@@ -17,9 +17,11 @@ from sample_calls import call
 from sample_runs import sample_run
 
 from docmind_lab.analysis.plots.budgets import budget_slack, slack_frame, slack_summary
-from docmind_lab.analysis.tables import NAN, CallRecord, to_frame
-from docmind_lab.analysis.visits import order_of_work, visits_of
+from docmind_lab.analysis.role_times import order_of_work, visits_of
+from docmind_lab.analysis.tables.frames import to_frame
+from docmind_lab.analysis.tables.records import CallRecord
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.levels import NAN
 
 DIVIDED = '{"allocation": "equal"}'
 

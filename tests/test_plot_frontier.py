@@ -15,8 +15,8 @@ from sample_runs import sample_run
 
 from docmind_lab.analysis.plots.frontiers import MEASURES, frontier, frontier_frame
 from docmind_lab.analysis.plots.look import COLOURS, INK, PAPER
-from docmind_lab.analysis.statistics import share_interval
-from docmind_lab.analysis.tables import to_frame
+from docmind_lab.analysis.statistics.shares import share_interval
+from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.core.catalogue import offered
 from docmind_lab.core.errors import ConfigurationError
 

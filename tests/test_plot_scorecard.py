@@ -15,9 +15,8 @@ from sample_runs import sample_run
 
 from docmind_lab.analysis.findings import decision_table, scorecard
 from docmind_lab.analysis.plots.look import COLOURS, INK, PAPER
-from docmind_lab.analysis.plots.scorecards import scorecard_totals
-from docmind_lab.analysis.plots.weight_maps import scorecard_weights
-from docmind_lab.analysis.tables import to_frame
+from docmind_lab.analysis.plots.scorecards import scorecard_totals, scorecard_weights
+from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.core.errors import ConfigurationError
 
 # What the late runs of an arm were like: A keeps its deadline, B leaves work behind, C waits too long, D by a little.

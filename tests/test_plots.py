@@ -20,9 +20,11 @@ from sample_runs import sample_run, study_of
 from docmind_lab.analysis import plots
 from docmind_lab.analysis.agreement import agreement
 from docmind_lab.analysis.plots.look import INK, PAPER
-from docmind_lab.analysis.tables import NAN, CallRecord, RunRecord, to_frame
+from docmind_lab.analysis.tables.frames import to_frame
+from docmind_lab.analysis.tables.records import CallRecord, RunRecord
 from docmind_lab.core.catalogue import label_of, offered
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.levels import NAN
 
 NAMES = ("unguarded", "cooperative", "hard_timeout", "async_cancellation", "stop_flag")
 ROLES = ("supervisor", "router", "planner", "retrieval", "synthesis", "validation")

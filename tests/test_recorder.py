@@ -5,9 +5,8 @@ import threading
 
 import pytest
 
-from docmind_lab.core.clock import Clock
+from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.core.wall_clock import WALL
 from docmind_lab.network import Attempt, current_call
 from docmind_lab.network.recorder import Recorder, current_recorder, detail_json, position_of, recording
 

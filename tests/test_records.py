@@ -7,7 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from docmind_lab.analysis.tables import TABLES, EventRecord, concatenated, positive_part, to_frame, typed
+from docmind_lab.analysis.tables.frames import positive_part, to_frame, typed
+from docmind_lab.analysis.tables.records import TABLES, EventRecord
 from docmind_lab.core.errors import RecordError
 from docmind_lab.interfaces.data_dictionary import whole_dictionary
 
@@ -46,14 +47,6 @@ def test_a_number_carries_its_unit_in_its_name() -> None:
                     "_calls",
                 )
                 assert column.name.endswith((*units, "_calls")) or column.name in SPENDING, column.name
-
-
-def test_frames_put_together_keep_their_dtypes_and_unite_levels() -> None:
-    other = dataclasses.replace(EVENT, event="quiet", run_id="r2")
-    together = concatenated("events", [to_frame("events", [EVENT]), to_frame("events", [other])])
-    assert set(together["event"].cat.categories) == {"returned", "quiet"}
-    assert together.dtypes.astype(str).equals(to_frame("events", [EVENT]).dtypes.astype(str))
-    assert concatenated("events", []).empty
 
 
 def test_a_table_without_its_columns_is_refused_by_name() -> None:

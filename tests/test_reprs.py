@@ -12,13 +12,18 @@ from sample_runs import sample_run, sample_study
 
 import docmind_lab as dl
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.analysis import findings, statistics
+from docmind_lab.analysis import findings
 from docmind_lab.analysis.agreement import agreement
 from docmind_lab.analysis.findings.measured_perf import measures_of
 from docmind_lab.analysis.findings.scorecard_frames import Basis, drawn_seeds, rows_of_options
 from docmind_lab.analysis.latency.profile import QuantileTable
 from docmind_lab.analysis.role_times import RoleTimes
-from docmind_lab.analysis.tables import to_frame
+from docmind_lab.analysis.statistics.answer_times import answer_times
+from docmind_lab.analysis.statistics.differences import paired_by_seed, paired_mean_difference
+from docmind_lab.analysis.statistics.interval import Interval
+from docmind_lab.analysis.statistics.sample_size import gated_quantile
+from docmind_lab.analysis.statistics.shares import share_interval
+from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.lint.findings import Evidence, Finding
 from docmind_lab.experiments.lint.report import Verdict
@@ -109,18 +114,18 @@ def shown():
     """Public objects and main results, by name."""
     runs = swept_runs()
     one = runs[runs["decision_timeout_s"] == 2.0]
-    pairs = statistics.paired_by_seed(one, "A  cooperative", "B  hard timeout")
+    pairs = paired_by_seed(one, "A  cooperative", "B  hard timeout")
     return {
         "AgentResponse": response(),
         "Agreement": agreement(*runs_of_two_clocks()),
-        "AnswerTimes": statistics.answer_times(pairs.first),
+        "AnswerTimes": answer_times(pairs.first),
         "Basis": basis(one),
         "Comparison": Comparison(),
         "Deadline": dl.Deadline(100.0, 2.0),
         "DecisionTable": findings.decision_table("ADR-011"),
-        "Difference": statistics.paired_mean_difference(np.arange(9.0), np.zeros(9)),
+        "Difference": paired_mean_difference(np.arange(9.0), np.zeros(9)),
         "Budget": dl.Budget(tokens=6000, cost=0.02, price=dl.Price(0.15, 0.60)),
-        "Interval": statistics.share_interval(38, 40),
+        "Interval": share_interval(38, 40),
         "LatencyProfile": dl.LatencyProfile.named("heavy_tail/3"),
         "LoadStudy": load_study(),
         "Measures": measures_of(one),
@@ -136,7 +141,7 @@ def shown():
         "SimulatedSystem": simulated_system(),
         "Study": sample_study(),
         "StudyDesign": dl.StudyDesign.of({"factors": {"alternative": "A,B:naive", "decision_timeout_s": [5, 10]}}),
-        "TooFewRuns": statistics.gated_quantile([1.0, 2.0], 0.95),
+        "TooFewRuns": gated_quantile([1.0, 2.0], 0.95),
     }
 
 
@@ -236,7 +241,7 @@ def test_the_basis_of_a_scorecard_says_of_which_table_it_is():
 
 
 def test_an_interval_that_knows_no_bound_says_so():
-    interval = statistics.Interval(6.25, 5.0, math.inf, 0.95, "order statistics", 60)
+    interval = Interval(6.25, 5.0, math.inf, 0.95, "order statistics", 60)
     assert repr(interval) == "Interval: 6.250 [5.000, ∞], 95 % order statistics, n = 60"
 
 

@@ -9,8 +9,9 @@ import pytest
 from sample_runs import MANIFEST, sample_study
 
 from docmind_lab.analysis.study import Study, prepare_folder
-from docmind_lab.analysis.tables import SCHEMA_VERSION, TABLES
+from docmind_lab.analysis.tables.records import TABLES
 from docmind_lab.core.errors import ConfigurationError, RecordError
+from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.whole_files import written_whole
 
 

@@ -6,7 +6,7 @@ import math
 from sample_runs import LEVELS, MANIFEST, sample_run, study_of
 
 from docmind_lab.analysis.summary import Summary, summarise
-from docmind_lab.analysis.tables import RunRecord
+from docmind_lab.analysis.tables.records import RunRecord
 from docmind_lab.core.catalogue import label_of
 
 

@@ -1,15 +1,16 @@
-"""Frames in; frames, figures and sentences out. Nothing here runs an agent, and none of its stack is imported.
+"""From the tables of a study to statistics, findings, figures and sentences. Nothing here runs an agent.
 
-tables       runs, calls and events: their columns, and what each means
-cell_store   cells of a study as files; study_folder is the folder they are in
-study        the three tables of a study with its manifest
-conditions, visits   which runs are compared; which agents a run visited
-role_times   how long each agent takes
-statistics   intervals and tests
-findings     what the runs say: choices, recommendations, scorecards
-summary      a study in a table and sentences; run_timeline is one run as lines
-plots        figures
-latency      latency profiles, and how they are fitted to calls that were measured
-agreement    how far two clocks agree
-diff, export two studies against each other; tables for other programs
+tables        runs, calls and events: their columns, and what each means
+cell_store    cells of a study as files; study_folder is the folder they are in
+study         the three tables of a study with its manifest
+conditions    which runs are compared, and how their conditions are called
+role_times    how long each agent takes
+statistics    intervals and tests
+findings      what the runs say: choices, recommendations, scorecards
+summary       a study in a table and sentences; run_timeline is one run as lines
+plots         figures
+latency       latency profiles, and how they are fitted to calls that were measured
+agreement     how far two clocks agree
+diff, export  two studies against each other; tables for other programs
+text          numbers, names and tables as text
 """

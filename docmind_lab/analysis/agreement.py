@@ -1,4 +1,4 @@
-"""Whether two clocks tell the same story: the runs of a study in virtual time beside the same runs on the wall clock.
+"""Compares the runs of a study in virtual time with the same runs on the wall clock.
 
     found = agreement(virtual, wall)
     found                       # the three criteria and a table, a row for each alternative
@@ -11,11 +11,12 @@ both studies at real scale: divided by a hundred, waits are no longer long besid
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import pandas as pd
 
 from docmind_lab.analysis.statistics.shares import share_interval
+from docmind_lab.analysis.tables.frames import HasRuns
 from docmind_lab.core.catalogue import label_of, order_of
 from docmind_lab.core.errors import ConfigurationError
 
@@ -41,18 +42,9 @@ _SAME: Final = (
 )
 
 
-class HasRuns(Protocol):
-    """A study, or anything else with its table of runs."""
-
-    @property
-    def runs(self) -> pd.DataFrame:
-        """One row per run."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """What `agreement` found.
+    """How far the runs of two clocks agree, as `agreement` compares them.
 
     pairs: one row for each run that both studies have, ordered by alternative and seed. Columns: alternative,
     alternative_options, label, seed, question_id, decision_timeout_s; virtual_returned_at_s and wall_returned_at_s
@@ -149,18 +141,18 @@ class Agreement:
         return pd.DataFrame(rows).set_index("virtual_outcome")
 
     def __repr__(self) -> str:
-        tables = (self._shown_criteria(), self._shown_alternatives(), self._shown_outcomes())
+        tables = (self._criteria_table(), self._alternatives_table(), self._outcomes_table())
         return f"{self._title()}\n" + "\n\n".join(table.to_string() for table in tables)
 
     def _repr_html_(self) -> str:
-        tables = (self._shown_criteria(), self._shown_alternatives(), self._shown_outcomes())
+        tables = (self._criteria_table(), self._alternatives_table(), self._outcomes_table())
         return f"<p><b>{self._title()}</b></p>" + "".join(table.to_html(border=0) for table in tables)
 
     def _title(self) -> str:
         left_out = f", {self.unpaired} without a partner" if self.unpaired else ""
         return f"{len(self.pairs)} pairs of runs, in virtual time and on the wall clock{left_out}"
 
-    def _shown_criteria(self) -> pd.DataFrame:
+    def _criteria_table(self) -> pd.DataFrame:
         table = self.criteria()
         targets = [
             f"≤ {at_most:g}" if at_least != at_least else f"≥ {at_least:g}"
@@ -169,7 +161,7 @@ class Agreement:
         met = ["met" if met else "not met" for met in table["met"]]
         return pd.DataFrame({"found": table["found"].round(4), "target": targets, "": met}, index=table.index)
 
-    def _shown_alternatives(self) -> pd.DataFrame:
+    def _alternatives_table(self) -> pd.DataFrame:
         table = self.by_alternative()
         return pd.DataFrame(
             {
@@ -181,7 +173,7 @@ class Agreement:
             }
         )
 
-    def _shown_outcomes(self) -> pd.DataFrame:
+    def _outcomes_table(self) -> pd.DataFrame:
         table = self.by_outcome()
         ends = zip(table["same_seeds"], table["same_seeds_low"], table["same_seeds_high"], strict=True)
         return pd.DataFrame(
@@ -197,11 +189,15 @@ class Agreement:
 
 
 def agreement(virtual: HasRuns, wall: HasRuns) -> Agreement:
-    """What the two clocks say of the same runs: same alternative, options and seed.
+    """Compares the same runs (alternative, options and seed) on two clocks.
 
-    virtual, wall: studies on the clock each is named for, otherwise made alike.
-    Raises: ConfigurationError for a study on another clock, for runs that are there twice or were made under other
-    conditions, naming the column, and for studies that share no run.
+    Args:
+        virtual: A study in virtual time.
+        wall: A study on the wall clock, otherwise made alike.
+
+    Raises:
+        ConfigurationError: A study is on another clock, has a run twice or was made under other conditions (the message
+            names the column), or the studies share no run.
     """
     sides = {name: _side(study.runs, name) for name, study in (("virtual", virtual), ("wall", wall))}
     both = sides["virtual"].merge(sides["wall"], on=_KEY, suffixes=("_virtual", "_wall"))

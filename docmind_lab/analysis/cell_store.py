@@ -14,16 +14,16 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from docmind_lab.analysis.tables import SCHEMA_VERSION, TABLES, RunRows, typed
-from docmind_lab.analysis.tables.files import UNREADABLE, read_arrow, unreadable, write_arrow
+from docmind_lab.analysis.tables.frames import UNREADABLE, Tables, read_arrow, typed, unreadable, write_arrow
+from docmind_lab.analysis.tables.records import TABLES, RunRows
 from docmind_lab.core.errors import RecordError
+from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.whole_files import written_whole
 
 _SUFFIX = ".parquet"
@@ -40,17 +40,8 @@ _TYPES: Mapping[str, pa.DataType] = {
 }
 
 
-@dataclass(frozen=True)
-class Tables:
-    """The three tables of some runs, with their documented dtypes."""
-
-    runs: pd.DataFrame
-    calls: pd.DataFrame
-    events: pd.DataFrame
-
-
 class CellStore:
-    """The cells in a folder, which is made when the first is written.
+    """A store of cells in a folder, which is made when the first cell is written.
 
     Args:
         folder: Where the cells are.

@@ -1,4 +1,4 @@
-"""What a run was made under, and which arm it belongs to: the keys that every comparison of runs goes by.
+"""Conditions and arms: what a run was made under, and which of the compared alternatives it belongs to.
 
 A *condition* is everything that is the same for all alternatives of one comparison: budgets, latencies, fault, clock.
 An *arm* is what is compared within a condition: an alternative with its options, its retries and the colour of the
@@ -7,12 +7,12 @@ nodes it ran. Runs of two arms in one condition with one seed met the same laten
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pandas as pd
 
-from docmind_lab.core.budgets import order_of_level
+from docmind_lab.core.budgets import NO_BUDGETS, order_of_level
 from docmind_lab.core.catalogue import label_of, order_of
 
 CONDITION: Final = (
@@ -43,8 +43,8 @@ def with_arms(runs: pd.DataFrame) -> pd.DataFrame:
     for (alternative, options), group in keys.groupby(["alternative", "alternative_options"], sort=False):
         several = [column for column in _APART if group[column].nunique() > 1]
         for row in group.to_dict("records"):
-            said = [f"{column.replace('_', ' ')} {row[column]}" for column in several]
-            names[tuple(row.values())] = ", ".join([label_of(str(alternative), str(options)), *said])
+            phrases = [f"{column.replace('_', ' ')} {row[column]}" for column in several]
+            names[tuple(row.values())] = ", ".join([label_of(str(alternative), str(options)), *phrases])
     ordered = sorted(names, key=lambda key: (*order_of(key[0], key[1]), *key[2:]))
     arms = [names[key] for key in plain[list(keys.columns)].itertuples(index=False, name=None)]
     labels = list(dict.fromkeys(names[key] for key in ordered))
@@ -75,3 +75,34 @@ def varying(runs: pd.DataFrame) -> list[str]:
     if "horizon_s" in several and (runs["horizon_s"] / runs["decision_timeout_s"]).round(9).nunique() == 1:
         several.remove("horizon_s")
     return several
+
+
+def condition_columns(runs: pd.DataFrame) -> list[str]:
+    """The columns that tell the conditions of these runs apart, the horizon left out, since it follows the budget."""
+    return [column for column in varying(runs) if column != "horizon_s"]
+
+
+def in_words(condition: Mapping[str, Any] | pd.Series[Any], columns: Sequence[str]) -> str:
+    """The values of these columns: "10 s decision timeout, fault hang"; empty for no columns."""
+    return ", ".join(_in_words(column, condition[column]) for column in columns)
+
+
+def _in_words(column: str, value: Any) -> str:
+    if column == "decision_timeout_s":
+        return f"{value:g} s decision timeout"
+    if column == "stops_on_disconnect":
+        return "servers stop on disconnect" if value else "servers do not stop on disconnect"
+    if column == "router_injection":
+        return "router injected" if value else "no router injected"
+    if column == "fault":
+        return "no fault" if str(value) in ("", "none") else f"fault {value}"
+    if column == "second_budgets":
+        return second_budget_in_words(str(value))
+    if column == "latency_profile":
+        return f"{value} latencies" if str(value) else "live services"
+    return f"{value} clock" if column == "clock" else f"{column.replace('_', ' ')} {value}"
+
+
+def second_budget_in_words(level: str) -> str:
+    """A level of `second_budgets` within a sentence: "second budget 6 calls"."""
+    return "no second budget" if level == NO_BUDGETS else f"second budget {level}"

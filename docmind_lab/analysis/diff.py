@@ -1,4 +1,4 @@
-"""What changed between two studies: what they were made of, and what their arms did.
+"""Compares two studies: what they were made of, and what their arms did.
 
 found = diff(Study.load("before"), Study.load("after"))
 found.fields         # design, settings, versions, machine: what differs, field by field
@@ -18,17 +18,11 @@ import pandas as pd
 
 from docmind_lab.analysis.conditions import CONDITION, varying, with_arms
 from docmind_lab.analysis.export import flattened
-from docmind_lab.analysis.findings.tables import counted, joined, one_line
-from docmind_lab.analysis.statistics import (
-    Difference,
-    column_values,
-    mean_difference,
-    paired_mean_difference,
-    paired_share_difference,
-    share_difference,
-    tarone,
-)
+from docmind_lab.analysis.statistics.differences import column_values, mean_difference, paired_mean_difference, tarone
+from docmind_lab.analysis.statistics.interval import Difference
+from docmind_lab.analysis.statistics.shares import paired_share_difference, share_difference
 from docmind_lab.analysis.study import Study
+from docmind_lab.analysis.text import counted, joined, level, one_line, p_text
 
 # A corrected p value is at best (resamples + 1)⁻¹ × the number of comparisons.
 _RESAMPLES: Final = 9999
@@ -40,7 +34,7 @@ _SECTIONS: Final = ("design", "settings", "versions", "machine")
 
 @dataclass(frozen=True)
 class Measure:
-    """What is compared. better: 1 if more of it is better, −1 if less is. digits: of a value as people read it."""
+    """A measure that two studies are compared by. better: 1 if more of it is better, −1 if less. digits: as shown."""
 
     words: str
     better: int
@@ -63,7 +57,7 @@ Verdict = Literal["regressed", "cannot tell", "no regression shown", "nothing to
 
 @dataclass(frozen=True, eq=False)
 class StudyDiff:
-    """What differs between two studies.
+    """The differences between two studies.
 
     fields: one row per field that differs: section (runs, design, settings, versions, machine), field, before, after
     (as text; "" where there is none).
@@ -83,12 +77,6 @@ class StudyDiff:
     only_after: tuple[str, ...]
     not_compared: tuple[str, ...]
     apart: tuple[str, ...]
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing differs: no field, no effect, nothing that one study alone has."""
-        alone = self.only_before or self.only_after or self.not_compared
-        return self.fields.empty and not self.effects["difference"].any() and not alone
 
     @property
     def regressed(self) -> bool:
@@ -128,7 +116,7 @@ class StudyDiff:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What is worse, then what else differs, then how many comparisons did not."""
+        """The differences in words: the worse ones first, then the others, then how many comparisons showed none."""
         rows = self.effects.sort_values("worse", ascending=False, kind="stable").to_dict("records")
         lines = [_sentence(row, self.apart) for row in rows if row["differs"]]
         if not rows:
@@ -145,7 +133,7 @@ class StudyDiff:
 
 
 def diff(before: Study, after: Study) -> StudyDiff:
-    """What changed from one study to the other.
+    """Compares two studies.
 
     Arms are matched by name, conditions by the factors that vary within a study. What has one value in each study, and
     another in the other (a profile, a version, a single decision timeout), is what the studies differ in: it is among
@@ -153,8 +141,8 @@ def diff(before: Study, after: Study) -> StudyDiff:
     paired; with other seeds they are independent.
 
     Half of the 5 % is the primary measure's, answered in time; half is the other measures'. Within each half, tests
-    that no data could have made significant do not count (`statistics.tarone`). Tests for the worse are one-sided where
-    pairs are compared, which doubles their power. So ten pairs of seven arms can show a regression.
+    that no data could have made significant do not count (`differences.tarone`). Tests for the worse are one-sided
+    where pairs are compared, which doubles their power. So ten pairs of seven arms can show a regression.
     """
     apart = [column for column in CONDITION if column in {*varying(before.runs), *varying(after.runs)}]
     apart = [column for column in apart if column != "horizon_s"]
@@ -166,22 +154,22 @@ def diff(before: Study, after: Study) -> StudyDiff:
         for measure in MEASURES:
             row = _effect(sides[0][key], sides[1][key], measure)
             if isinstance(row, str):
-                not_compared.append(f"{_named(key, apart)}: {MEASURES[measure].words}: {row}")
+                not_compared.append(f"{_label(key, apart)}: {MEASURES[measure].words}: {row}")
             else:
                 rows.append(dict(zip([*apart, "arm"], key, strict=True)) | {"measure": measure} | row)
     effects = pd.DataFrame(rows, columns=[*apart, "arm", "measure", *_EFFECT])
-    effects = _judged(effects)
+    effects = _with_verdicts(effects)
     return StudyDiff(
         fields=_fields(before, after),
         effects=effects,
-        only_before=tuple(_named(key, apart) for key in sides[0] if key not in sides[1]),
-        only_after=tuple(_named(key, apart) for key in sides[1] if key not in sides[0]),
+        only_before=tuple(_label(key, apart) for key in sides[0] if key not in sides[1]),
+        only_after=tuple(_label(key, apart) for key in sides[1] if key not in sides[0]),
         not_compared=tuple(not_compared),
         apart=tuple(apart),
     )
 
 
-def _judged(effects: pd.DataFrame) -> pd.DataFrame:
+def _with_verdicts(effects: pd.DataFrame) -> pd.DataFrame:
     """The effects with their corrected p values and what follows from them."""
     better = effects["measure"].map(lambda name: MEASURES[name].better).astype("float64")
     is_worse = effects["difference"] * better < 0
@@ -232,20 +220,14 @@ def _effect(before: pd.DataFrame, after: pd.DataFrame, measure: str) -> dict[str
     old, new = column_values(first, measure), column_values(second, measure)
     if min(len(old), len(new)) < 2:
         return "there are fewer than two runs"
-    found = _difference(old, new, measure, paired=pairs is not None)
-    interval = found.interval
+    result = _difference(old, new, measure, paired=pairs is not None)
     return {
         "before": float(old.mean()),
         "after": float(new.mean()),
-        "difference": interval.estimate,
-        "low": interval.low,
-        "high": interval.high,
-        "method": interval.method,
+        **result.row(),
         "runs_before": len(old),
         "runs_after": len(new),
         "paired": pairs is not None,
-        "p_value": found.p_value,
-        "test": found.test,
         "least_p": _least_p(old, new, paired=pairs is not None),
     }
 
@@ -292,26 +274,22 @@ def _fields(before: Study, after: Study) -> pd.DataFrame:
     for section, one, other in sections:
         for field in dict.fromkeys([*one, *other]):
             if one.get(field) != other.get(field):
-                said = [str(values[field]) if field in values else "" for values in (one, other)]
-                rows.append({"section": section, "field": field, "before": said[0], "after": said[1]})
+                phrases = [str(values[field]) if field in values else "" for values in (one, other)]
+                rows.append({"section": section, "field": field, "before": phrases[0], "after": phrases[1]})
     return pd.DataFrame(rows, columns=["section", "field", "before", "after"], dtype="str")
 
 
 def _levels(runs: pd.DataFrame) -> dict[str, str]:
     """What the runs were made under, in words."""
     columns = [*CONDITION, "retries", "node_colour"]
-    found = {name: joined([_level(value) for value in sorted(set(runs[name].tolist()))]) for name in columns}
-    found["arms"] = joined([one_line(arm) for arm in with_arms(runs)["arm"].cat.categories])
+    result = {name: joined([level(value) for value in sorted(set(runs[name].tolist()))]) for name in columns}
+    result["arms"] = joined([one_line(arm) for arm in with_arms(runs)["arm"].cat.categories])
     seeds = sorted(runs["seed"].unique())
-    found["seeds"] = f"{len(seeds)}, from {seeds[0]} to {seeds[-1]}" if seeds else "none"
-    return found
+    result["seeds"] = f"{len(seeds)}, from {seeds[0]} to {seeds[-1]}" if seeds else "none"
+    return result
 
 
-def _level(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _named(key: tuple[Any, ...], apart: Sequence[str]) -> str:
+def _label(key: tuple[Any, ...], apart: Sequence[str]) -> str:
     where = list(_where(dict(zip(apart, key, strict=False)), apart))
     return " ".join([one_line(str(key[-1])), *where])
 
@@ -331,8 +309,7 @@ def _sentence(row: Mapping[Any, Any], apart: Sequence[str]) -> str:
     before, after = (f"{row[side]:.{measure.digits}f}" for side in ("before", "after"))
     change, low, high = (f"{row[side]:+.{measure.digits}f}".replace("-", "−") for side in ("difference", "low", "high"))
     judged = "worse" if row["worse"] else "better"
-    p_value = "< 0.001" if row["p_corrected"] < 0.001 else f"{row['p_corrected']:.3f}"
     return (
         f"{name}: {measure.words} {before} → {after}{measure.unit}, {change} [{low}, {high}], {judged} "
-        f"(corrected p {p_value})."
+        f"(corrected p {p_text(row['p_corrected'])})."
     )

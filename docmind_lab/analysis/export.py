@@ -1,4 +1,4 @@
-"""A study for other tools: three CSV files, or one DuckDB file, each with what its columns mean.
+"""Writes a study for other tools: three CSV files, or one DuckDB file, with the meaning of each column.
 
 export_csv(study, "tables/")         runs.csv, calls.csv, events.csv, manifest.json, data-dictionary.md
 export_duckdb(study, "study.duckdb") tables runs, calls, events and manifest, columns with comments
@@ -21,9 +21,9 @@ import pandas as pd
 import pyarrow as pa
 
 from docmind_lab.analysis.study import MANIFEST, Study, require_writable
-from docmind_lab.analysis.tables import TABLES, typed
 from docmind_lab.analysis.tables.dictionary import common_dictionary
-from docmind_lab.core.errors import ConfigurationError, RecordError
+from docmind_lab.analysis.tables.records import TABLES
+from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.whole_files import as_json, as_text, written_whole
 
 if TYPE_CHECKING:
@@ -36,18 +36,10 @@ _ABOUT: Final = (
     "\n## These files\n\nUTF-8, comma-separated, one line of headings. `NaN` is a number that is not known or did not "
     "happen; an empty field is an empty text. Read text columns as text: a `step` is no number.\n"
 )
-_READ_AS: Final[Mapping[str, str]] = {
-    "text": "str",
-    "level": "str",
-    "float": "float64",
-    "int": "int64",
-    "bool": "bool",
-    "maybe_bool": "boolean",
-}
 
 
 def export_csv(study: Study, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """The files, written: the three tables, the manifest, and what the columns mean; each appears whole or not at all.
+    """Writes the three tables as CSV, with the manifest and the meaning of the columns; returns the files.
 
     Raises: ConfigurationError when the folder cannot be written, or holds one of the tables already.
     """
@@ -64,25 +56,8 @@ def export_csv(study: Study, folder: str | os.PathLike[str]) -> tuple[Path, ...]
     return (*written, written_whole(target / _DICTIONARY, as_text(common_dictionary() + _ABOUT)))
 
 
-def read_csv(folder: str | os.PathLike[str], table: str) -> pd.DataFrame:
-    """A table that `export_csv` wrote, with its documented dtypes. Raises: RecordError when it is not one."""
-    _, columns = TABLES[table]
-    path = Path(folder) / f"{table}.csv"
-    numbers = [column.name for column in columns if column.kind in ("float", "maybe_bool")]
-    try:
-        frame = pd.read_csv(
-            path,
-            dtype={column.name: _READ_AS[column.kind] for column in columns},
-            keep_default_na=False,
-            na_values={name: [_MISSING] for name in numbers},
-        )
-    except (OSError, ValueError) as error:
-        raise RecordError(f"{path} cannot be read ({error}); export the study again") from error
-    return typed(table, frame)
-
-
 def export_duckdb(study: Study, path: str | os.PathLike[str]) -> Path:
-    """The file, written whole: tables runs, calls, events, with comments; and manifest (field, value as JSON).
+    """Writes tables runs, calls, events, with comments, and manifest (field, value as JSON) to one DuckDB file.
 
     Raises: ConfigurationError when the file is there already or cannot be written, or duckdb is not installed.
     """
@@ -133,8 +108,8 @@ def _create_manifest(connection: duckdb.DuckDBPyConnection, manifest: Mapping[st
     connection.register("incoming", table)
     connection.execute('CREATE TABLE "manifest" AS SELECT * FROM incoming')
     connection.unregister("incoming")
-    said = "What determined the runs, and on what they ran: a row for each field, its value as JSON."
-    connection.execute(f'COMMENT ON TABLE "manifest" IS {_quoted(said)}')
+    text = "What determined the runs, and on what they ran: a row for each field, its value as JSON."
+    connection.execute(f'COMMENT ON TABLE "manifest" IS {_quoted(text)}')
 
 
 _FIELDS: Final = pa.schema([("field", pa.string()), ("value", pa.string())])
@@ -145,25 +120,12 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def read_duckdb(path: str | os.PathLike[str], table: str) -> pd.DataFrame:
-    """A table that `export_duckdb` wrote, with its documented dtypes.
-
-    Raises: RecordError when it is not one; ConfigurationError when duckdb is not installed.
-    """
-    connect = _duckdb()
-    if not Path(path).is_file():
-        raise RecordError(f"{path} is no DuckDB file; export the study again")
-    with connect(str(path), read_only=True) as connection:
-        frame: pd.DataFrame = connection.execute(f'SELECT * FROM "{table}"').df()
-    return typed(table, frame)
-
-
 def flattened(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Every leaf of nested mappings by its path, "agents.decision_timeout"; lists are leaves, empty mappings too."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Mapping) and value:
-            found |= flattened(value, f"{prefix}{name}.")
+            result |= flattened(value, f"{prefix}{name}.")
         else:
-            found[f"{prefix}{name}"] = value
-    return found
+            result[f"{prefix}{name}"] = value
+    return result

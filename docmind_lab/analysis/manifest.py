@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from docmind_lab.analysis.tables import SCHEMA_VERSION
+from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.settings import Settings
 
 PACKAGES = (
@@ -94,7 +94,7 @@ def manifest_of(
         "complete": complete,
         "created_utc": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "design": dict(design),
-        "systems": {name: dict(said) for name, said in (systems or {}).items()},
+        "systems": {name: dict(text) for name, text in (systems or {}).items()},
         "settings": settings.recorded(),
         "versions": {"python": platform.python_version()}
         | {name: importlib.metadata.version(name) for name in PACKAGES},

@@ -1,7 +1,9 @@
-"""How long each role takes, learned from the runs of a study: what an allocation of the budget is made from.
+"""How long each role takes in the runs of a study: what an allocation of the budget is made from.
 
-times = role_times(training.calls, training.runs)
-LearnedPercentile(90, times.percentile_s(90))
+    times = role_times(training.calls, training.runs)
+    LearnedPercentile(90, times.percentile_s(90))
+
+A visit is a stretch of a run in which a role was at work, read off the calls table.
 """
 
 from __future__ import annotations
@@ -9,12 +11,71 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
+from typing import Final
 
 import numpy as np
 import pandas as pd
 
-from docmind_lab.analysis.visits import order_of_work, visits_of
 from docmind_lab.core.errors import ConfigurationError
+
+_ROUTER_ENGINE: Final = "router_engine"
+_KEYS: Final = ["run_id", "role", "handoff"]
+
+
+def visits_of(calls: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """One row for each visit of a role in the runs, in the order of run, start and role.
+
+    Columns: run_id, role, handoff, started_at_s, ended_at_s (the horizon's if a call had not ended by then),
+    lower_bound (it had not), first_timeout_s and first_remaining_s (`timeout_s` and `remaining_at_start_s` of the first
+    call), outcomes (of its calls, a frozenset).
+
+    A visit takes from its first request to the end of its last one, as the client saw them, retries and waits
+    included; parallel tasks of one handoff are one visit. An injected router's calls are the retrieval role's.
+    """
+    horizons_s = runs.set_index("run_id")["horizon_s"]
+    seen = calls[(calls["seen_from"] == "client") & calls["run_id"].isin(horizons_s.index)]
+    rows = pd.DataFrame(
+        {
+            "run_id": seen["run_id"],
+            "role": seen["role"].astype("str").replace(_ROUTER_ENGINE, "retrieval"),
+            "handoff": seen["step"].str.split(".").str[0].astype("int64"),
+            "started_at_s": seen["started_at_s"],
+            "ended_at_s": seen["ended_at_s"].fillna(seen["run_id"].map(horizons_s)),
+            "lower_bound": seen["ended_at_s"].isna(),
+            "first_timeout_s": seen["timeout_s"],
+            "first_remaining_s": seen["remaining_at_start_s"],
+            "outcomes": seen["outcome"].astype("str"),
+        }
+    ).sort_values(["started_at_s", "run_id", "role"], kind="stable")
+    if rows.empty:
+        return rows
+    made = rows.groupby(_KEYS, as_index=False).agg(
+        started_at_s=("started_at_s", "min"),
+        ended_at_s=("ended_at_s", "max"),
+        lower_bound=("lower_bound", "any"),
+        outcomes=("outcomes", frozenset),
+    )
+    # Not an aggregate "first", which would skip a NaN.
+    firsts = rows.drop_duplicates(_KEYS)[[*_KEYS, "first_timeout_s", "first_remaining_s"]]
+    made = made.merge(firsts, on=_KEYS)
+    return made.sort_values(["run_id", "started_at_s", "role"], ignore_index=True)
+
+
+def order_of_work(visits: pd.DataFrame) -> list[str]:
+    """The roles in the order in which they first come.
+
+    By who comes before whom in the runs that have both: a role that only long runs need starts late on the average,
+    and still comes before one that every run needs after it.
+    """
+    firsts = visits.groupby(["run_id", "role"])["started_at_s"].min().unstack("role")
+    roles = [str(role) for role in firsts.columns]
+    before = {role: sum(_comes_before(firsts, other, role) for other in roles) for role in roles}
+    medians_s = {str(role): float(value) for role, value in firsts.median().items()}
+    return sorted(roles, key=lambda role: (before[role], medians_s[role], role))
+
+
+def _comes_before(firsts: pd.DataFrame, one: str, other: str) -> bool:
+    return bool((firsts[one] < firsts[other]).sum() > (firsts[one] > firsts[other]).sum())
 
 
 @dataclass(frozen=True)
@@ -29,17 +90,17 @@ class RoleTimes:
     seeds: frozenset[int]
 
     def __repr__(self) -> str:
-        return f"RoleTimes: {self._described()}\n{self._shown().to_string(index=False)}"
+        return f"RoleTimes: {self._described()}\n{self._display_frame().to_string(index=False)}"
 
     def _repr_html_(self) -> str:
-        return f"<p>RoleTimes: {escape(self._described())}</p>{self._shown().to_html(index=False, border=0)}"
+        return f"<p>RoleTimes: {escape(self._described())}</p>{self._display_frame().to_html(index=False, border=0)}"
 
     def _described(self) -> str:
         seeds = f"seed {min(self.seeds)}" if len(self.seeds) == 1 else f"{len(self.seeds)} seeds"
         between = f", {min(self.seeds)} to {max(self.seeds)}" if len(self.seeds) > 1 else ""
         return f"learned from {seeds}{between}"
 
-    def _shown(self) -> pd.DataFrame:
+    def _display_frame(self) -> pd.DataFrame:
         """A row for each role: in how many runs it was called, and how long it took."""
         columns = {"mean (s)": self.mean_s(), "median (s)": self.percentile_s(50), "p90 (s)": self.percentile_s(90)}
         shown = {name: [f"{of_role[role]:.3f}" for role in self.seconds] for name, of_role in columns.items()}

@@ -1,4 +1,4 @@
-"""One run as lines of text: its calls on a common axis of time, the deadline, and what happened besides.
+"""One run as lines of text: its calls on an axis of time, the deadline, and other events.
 
                                0 s                       2.0 s              4.1 s
 llm        router      0.0.1   ├──────┤                   ┊                           0.31 s  ok
@@ -48,14 +48,14 @@ class RunTimeline:
         Raises: NoSuchRecord naming the nearest ids.
         """
         ids = [str(known) for known in study.runs["run_id"]]
-        found = [known for known in ids if known == run_id] or [known for known in ids if known.endswith(run_id)]
-        if len(found) != 1:
-            what = f"{len(found)} runs whose ids end with" if found else "no run"
-            examples = ", ".join((found or ids)[:5])
+        result = [known for known in ids if known == run_id] or [known for known in ids if known.endswith(run_id)]
+        if len(result) != 1:
+            what = f"{len(result)} runs whose ids end with" if result else "no run"
+            examples = ", ".join((result or ids)[:5])
             raise NoSuchRecord(f"the study has {what} {run_id!r}; runs are named like {examples}")
-        (run,) = _records(study.runs[study.runs["run_id"] == found[0]])
-        calls = study.calls[(study.calls["run_id"] == found[0]) & (study.calls["seen_from"] == "client")]
-        events = study.events[study.events["run_id"] == found[0]]
+        (run,) = _records(study.runs[study.runs["run_id"] == result[0]])
+        calls = study.calls[(study.calls["run_id"] == result[0]) & (study.calls["seen_from"] == "client")]
+        events = study.events[study.events["run_id"] == result[0]]
         in_order = calls.sort_values(["started_at_s", "call_id", "attempt"])
         return cls(run, _records(in_order), _records(events.sort_values("at_s")))
 
@@ -78,16 +78,16 @@ class RunTimeline:
 
     def lines(self, width: int = 120) -> list[str]:
         """The axis and one line for each call, at most `width` characters where labels allow it."""
-        label_width = max((len(label) for _, label in self._labelled()), default=0)
+        label_width = max((len(label) for _, label in self._labels()), default=0)
         bar_width = max(_LEAST_BAR, width - label_width - 32)
         axis = _Axis(self.end_s, float(self.run["decision_timeout_s"]), bar_width)
         rows = [" " * label_width + "  " + axis.header()]
-        for call, label in self._labelled():
+        for call, label in self._labels():
             bar = axis.bar(call["started_at_s"], call["ended_at_s"])
             rows.append(f"{label:<{label_width}}  {bar}  {_note(call)}")
         return rows
 
-    def _labelled(self) -> Iterator[tuple[Mapping[str, Any], str]]:
+    def _labels(self) -> Iterator[tuple[Mapping[str, Any], str]]:
         for call in self.calls:
             attempt = f" #{call['attempt']}" if call["attempt"] > 1 else ""
             yield call, f"{call['kind']:<9} {call['role']:<11} {call['step']}{attempt}"
@@ -98,9 +98,9 @@ class RunTimeline:
         for event in self.events:
             if event["event"] in _SHOWN_EVENTS:
                 detail = json.loads(event["detail"])
-                said = ", ".join(f"{name} {value}" for name, value in detail.items() if not isinstance(value, list))
+                sentence = ", ".join(f"{name} {value}" for name, value in detail.items() if not isinstance(value, list))
                 role = f"{event['role']}: " if event["role"] else ""
-                text = _SHOWN_EVENTS[event["event"]] + (f" ({said})" if said else "")
+                text = _SHOWN_EVENTS[event["event"]] + (f" ({sentence})" if sentence else "")
                 lines.append(f"{event['at_s']:8.3f} s  {role}{text}")
         return lines
 

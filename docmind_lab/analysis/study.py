@@ -19,10 +19,19 @@ from docmind_lab.analysis.findings.contrasts import contrasts
 from docmind_lab.analysis.findings.recommendation import Recommendation, recommend
 from docmind_lab.analysis.findings.scorecard import Scorecard, scorecard
 from docmind_lab.analysis.summary import Summary, summarise
-from docmind_lab.analysis.tables import SCHEMA_VERSION, TABLES, RunRows, to_frame, typed
-from docmind_lab.analysis.tables.extra import ExtraTable, not_imported
-from docmind_lab.analysis.tables.files import UNREADABLE, parquet, read_parquet, unreadable
+from docmind_lab.analysis.tables.frames import (
+    UNREADABLE,
+    ExtraTable,
+    not_imported,
+    parquet,
+    read_parquet,
+    to_frame,
+    typed,
+    unreadable,
+)
+from docmind_lab.analysis.tables.records import TABLES, RunRows
 from docmind_lab.core.errors import ConfigurationError, NoSuchRecord, RecordError
+from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.whole_files import Write, as_json, written_whole
 
 _DAMAGED = "; take the folder from a copy, or measure the study again into another folder"
@@ -37,11 +46,15 @@ MANIFEST, DESIGN = "manifest.json", "design.json"
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """What a comparison or sweep returns.
+    """What a comparison or sweep returns: three tables, and how they came to be.
 
-    runs, calls, events: DataFrames as docs/data-dictionary.md describes them. manifest: settings, versions, machine.
-    trusted_kinds: workloads of other packages that may be imported for their tables; None for all, as in a study that
-    was made in this process.
+    Args:
+        runs: One row per run; docs/data-dictionary.md describes the columns of all three.
+        calls: One row per attempt and point of view.
+        events: One row per event.
+        manifest: Settings, versions, machine.
+        trusted_kinds: Workloads of other packages that may be imported for their tables. None for all, as in a study
+            that was made in this process.
     """
 
     runs: pd.DataFrame
@@ -63,22 +76,35 @@ class Study:
 
     def summary(self) -> pd.DataFrame:
         """One row per alternative: outcomes, overruns, and what went on after the deadline."""
-        return self._summarised().table
+        return self._summary().table
 
-    def _summarised(self) -> Summary:
+    def _summary(self) -> Summary:
         return summarise(self.runs, self.manifest)
 
     def compare_to(self, reference: str = "A", **options: Any) -> pd.DataFrame:
         """Each arm minus one of them, seed by seed, with intervals and corrected p values: `findings.contrasts`.
 
-        reference: a letter, level or variant ("A", "B:naive"), or an arm by its label. Raises: ConfigurationError.
+        Args:
+            reference: A letter, level or variant ("A", "B:naive"), or an arm by its label.
+            options: `measures` and `confidence` of `findings.contrasts`.
+
+        Raises:
+            ConfigurationError: A measure is unknown, or the reference is in no condition.
         """
         return contrasts(self.runs, reference, **options)
 
     def recommend(self, target: float = 0.95, confidence: float = 0.95) -> Recommendation:
         """The smallest decision timeout that is sure to have the target answered in time, for each arm.
 
-        Or how many runs are missing to say so: `findings.recommend`. Raises: ConfigurationError.
+        Args:
+            target: Share of runs answered in time, above 0 and below 1.
+            confidence: Of the Wilson interval whose lower bound is to reach the target.
+
+        Returns:
+            The recommendation, or how many runs are missing to say so: `findings.recommend`.
+
+        Raises:
+            ConfigurationError: No arm enforces a deadline, or a share is not between 0 and 1.
         """
         # Only of a live endpoint: a large table of calls takes seconds to read.
         is_live = bool((self.runs["latency_profile"].astype("str") == "").any())
@@ -87,15 +113,23 @@ class Study:
     def scorecard(self, table: str = "ADR-056", **options: Any) -> Scorecard:
         """A decision table of the records with measured Perf in place of judged: `findings.scorecard`.
 
-        Raises: ConfigurationError when its alternatives were not run, or under more than one condition.
+        Args:
+            table: The record.
+            options: `perf_map`, `resamples` and `seed` of `findings.scorecard`.
+
+        Raises:
+            ConfigurationError: Its alternatives were not run, or under more than one condition.
         """
         return scorecard(self.runs, table, **options)
 
     def table(self, name: str) -> pd.DataFrame:
-        """A table that a workload of this study has beside the three, such as "sources" of research.
+        """A table that a workload of this study has beside the three; docs/data-dictionary.md says what is in it.
 
-        It follows from the three tables; docs/data-dictionary.md says what is in it. Raises: ConfigurationError naming
-        the tables there are.
+        Args:
+            name: Of the table, such as "sources" of research.
+
+        Raises:
+            ConfigurationError: There is no such table; the message names those there are.
         """
         extra: ExtraTable = pkgutil.resolve_name(_EXTRA_TABLE)(self._kinds(), name, self.trusted_kinds)
         return extra.derive(self.events, self.runs, self.calls)
@@ -125,12 +159,16 @@ class Study:
 
     def report(self) -> str:
         """Table, one sentence for each alternative, and what to choose, as Markdown."""
-        return self._summarised().markdown()
+        return self._summary().markdown()
 
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write the tables and the manifest into a folder, each by a temporary file and a rename, the manifest last.
 
-        Raises: ConfigurationError when the folder cannot be written or holds a study already.
+        Args:
+            directory: The folder, made if need be.
+
+        Raises:
+            ConfigurationError: The folder cannot be written or holds a study already.
         """
         folder = prepare_folder(directory)
         for name, write in files_of(self, TABLES):
@@ -161,13 +199,13 @@ class Study:
         if "schema_version" not in manifest:
             raise RecordError(f"{folder / MANIFEST} is not the manifest of a study{_DAMAGED}")
         require_known_schema(folder, manifest)
-        return _StudyInFolder.opened(folder, manifest, kinds)
+        return _StudyInFolder.open_folder(folder, manifest, kinds)
 
     def __repr__(self) -> str:
-        return "\n".join(filter(None, (self._summarised().text(), self._missing_tables())))
+        return "\n".join(filter(None, (self._summary().text(), self._missing_tables())))
 
     def _repr_html_(self) -> str:
-        summary = self._summarised()
+        summary = self._summary()
         sentences = "".join(f"<li>{escape(line)}</li>" for line in summary.sentences)
         notes = filter(None, (*summary.advice, self._missing_tables()))
         advice = "".join(f"<p>{escape(line)}</p>" for line in notes)
@@ -180,7 +218,7 @@ class _StudyInFolder(Study):
     """A study that was saved, with its events left where they are until somebody wants them."""
 
     @classmethod
-    def opened(cls, folder: Path, manifest: Mapping[str, Any], kinds: Sequence[str]) -> Study:
+    def open_folder(cls, folder: Path, manifest: Mapping[str, Any], kinds: Sequence[str]) -> Study:
         """The study in a folder. Raises: RecordError for a table that is not there or cannot be read."""
         if not (folder / "events.parquet").is_file():
             raise RecordError(f"{folder} holds no whole study: its events.parquet is not there")

@@ -1,4 +1,4 @@
-"""A study in a folder: its design first, a file for each finished cell, and at the end the tables in their place.
+"""The folder of a study: its design, a file for each finished cell, and at the end the tables.
 
     design.json       what the study is; a folder belongs to one study
     cells/NNN.parquet a finished cell, there whole or not at all
@@ -21,8 +21,9 @@ from typing import Any
 
 from docmind_lab.analysis.cell_store import CellStore
 from docmind_lab.analysis.study import DESIGN, MANIFEST, Study, files_of, require_writable
-from docmind_lab.analysis.tables import SCHEMA_VERSION, TABLES, RunRows
+from docmind_lab.analysis.tables.records import TABLES, RunRows
 from docmind_lab.core.errors import ConfigurationError, RecordError
+from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.whole_files import Write, as_json, written_whole
 
@@ -59,7 +60,7 @@ class StudyFolder:
             if self.finished():
                 self._tidy()
             else:
-                self._made(self.store.folder)
+                self._make_folder(self.store.folder)
 
     def _belongs_to_us(self) -> None:
         known = read_design(self.path)
@@ -67,7 +68,7 @@ class StudyFolder:
             if (self.path / MANIFEST).exists():
                 raise ConfigurationError(f"--out {self.path} holds another study; choose another folder or remove it")
             facts = {"study_id": self.study_id, "design": self.design, "settings": self.settings}
-            self._written(self.path / DESIGN, as_json(facts))
+            self._write(self.path / DESIGN, as_json(facts))
         elif known["study_id"] != self.study_id:
             raise ConfigurationError(
                 f"--out {self.path} belongs to another study ({known['study_id']}, and this is {self.study_id}): its "
@@ -132,7 +133,7 @@ class StudyFolder:
             self.release(cell_id)
 
     def discard_without_cells(self) -> None:
-        """Remove the folder of a study that was stopped before any cell was there; not while others compute one."""
+        """Remove the folder of a study that was stopped before its first cell, unless another process computes one."""
         with self._alone():
             if self.done() or self.finished() or not self._all_are_free():
                 return
@@ -168,7 +169,7 @@ class StudyFolder:
             study = Study(tables.runs, tables.calls, tables.events, manifest)
             study = dataclasses.replace(study, manifest={**manifest, **told(study)})
             for name, write in files_of(study, TABLES):
-                self._written(self.path / name, write)
+                self._write(self.path / name, write)
             if study.manifest["complete"]:
                 self._tidy()
         return study
@@ -181,13 +182,13 @@ class StudyFolder:
             path.unlink(missing_ok=True)
         self.store.remove()
 
-    def _made(self, folder: Path) -> None:
+    def _make_folder(self, folder: Path) -> None:
         try:
             folder.mkdir(exist_ok=True)
         except OSError as error:
             raise _unwritable(self.path, error) from error
 
-    def _written(self, path: Path, write: Write) -> None:
+    def _write(self, path: Path, write: Write) -> None:
         try:
             written_whole(path, write)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""What a comparison says: a table, a sentence for each alternative, and what to choose. Every number is of the runs."""
+"""The summary of a study: a table, a sentence for each alternative, and what to choose."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from typing import Any
 
 import pandas as pd
 
-from docmind_lab.analysis.conditions import by_condition, varying, with_arms
+from docmind_lab.analysis.conditions import by_condition, condition_columns, with_arms
 from docmind_lab.analysis.findings.advice import advice_of
-from docmind_lab.analysis.findings.assumptions import LOWER_BOUND
-from docmind_lab.analysis.findings.budget_sufficiency import enough_of
 from docmind_lab.analysis.findings.choice import overran
 from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.findings.recommendation import recommend
-from docmind_lab.analysis.findings.second_budgets import is_budgeted, levels_in_words, spending_of
-from docmind_lab.analysis.findings.tables import counted, duration, joined, one_line
-from docmind_lab.analysis.findings.thresholds import HELD_WITHIN_S
-from docmind_lab.analysis.statistics import share_interval
+from docmind_lab.analysis.findings.recommendation_words import LOWER_BOUND
+from docmind_lab.analysis.findings.second_budgets import budget_sufficiency, is_budgeted, levels_in_words, spending_of
+from docmind_lab.analysis.statistics.shares import share_interval
+from docmind_lab.analysis.text import counted, duration, joined, level, markdown_of_frame, number, one_line
 from docmind_lab.core.budgets import NO_BUDGETS
 from docmind_lab.core.catalogue import CATALOGUE
+from docmind_lab.core.deadlines import HELD_WITHIN_S
 
 _SHARE = ("share", "low", "high")
 
@@ -57,7 +56,11 @@ class Summary:
         """What to choose, in the first line; then why, what is open, and what the runs cannot say."""
         if self.table.empty:
             return ()
-        advice = self._of_conditions[1] if self.apart else tuple(advice_of(self._rows, self.runs, self._cpu_s_per_run))
+        if self.apart:
+            advice = self._of_conditions[1]
+        else:
+            measured = (self._rows, self.runs, self._cpu_s_per_run)
+            advice = tuple(advice_of(*measured, reads_settings=self._reads_settings))
         return (*advice, *_of_its_making(self.manifest))
 
     @functools.cached_property
@@ -70,6 +73,13 @@ class Summary:
         return None if measured is None else float(measured)
 
     @property
+    def _reads_settings(self) -> bool:
+        workload = str(self.runs["workload"].iloc[0])
+        system = self.manifest.get("systems", {}).get(workload, {})
+        # A manifest of an older version does not say it. The workloads of the lab have plain names, others a colon.
+        return bool(system.get("reads_settings", ":" not in system.get("kind", workload)))
+
+    @property
     def _rows(self) -> list[Mapping[str, Any]]:
         return [
             {str(name): value for name, value in row.items()} for row in self.table.reset_index().to_dict("records")
@@ -77,7 +87,7 @@ class Summary:
 
     def display_table(self) -> pd.DataFrame:
         """The table as people read it: rounded, with units in the headings."""
-        counts: dict[str, Any] = {_heading(name): [_level(v) for v in self.table[name]] for name in self.apart}
+        counts: dict[str, Any] = {_heading(name): [level(v) for v in self.table[name]] for name in self.apart}
         counts |= {name.replace("_", " "): self.table[name] for name in ("answered", "partial", "timed_out")}
         # Columns of what did not happen to anyone would only push the others apart.
         counts |= {name: self.table[name] for name in ("failed", "unfinished") if self.table[name].any()}
@@ -91,13 +101,13 @@ class Summary:
                     for share, low, high in zip(*(self.table[f"in_time_{name}"] for name in _SHARE), strict=True)
                 ],
                 "overran": [str(count) for count in self.table["overran"]],
-                "overran by median (s)": [_number(v, 2, "") for v in self.table["overran_median_s"]],
+                "overran by median (s)": [number(v, 2, "") for v in self.table["overran_median_s"]],
                 "overran by worst (s)": self._worst(),
                 "work went on": [str(count) for count in self.table["worked_on"]],
                 "late calls per run": self._late("calls_after_deadline", 1),
                 "late server seconds per run": self._late("busy_after_deadline_s", 2),
                 "late tokens per run": self._late("tokens_after_deadline", 0),
-                "source recall": [_number(v, 2) for v in self.table["source_recall"]],
+                "source recall": [number(v, 2) for v in self.table["source_recall"]],
             },
             index=self.table.index,
         )
@@ -105,7 +115,7 @@ class Summary:
     def _worst(self) -> list[str]:
         """The worst overrun of each arm; at least that where a run was not back when observation stopped."""
         return [
-            f"{'≥ ' if unfinished else ''}{_number(worst, 2)}" if overran else ""
+            f"{'≥ ' if unfinished else ''}{number(worst, 2)}" if overran else ""
             for overran, worst, unfinished in zip(
                 *(self.table[name] for name in ("overran", "caller_overrun_worst_s", "unfinished")), strict=True
             )
@@ -114,7 +124,7 @@ class Summary:
     def _late(self, column: str, digits: int) -> list[str]:
         """A mean per run; at least that where the work of a run was still going on when observation stopped."""
         return [
-            f"{'≥ ' if censored and value else ''}{_number(value, digits)}"
+            f"{'≥ ' if censored and value else ''}{number(value, digits)}"
             for value, censored in zip(self.table[column], self.table["work_censored"], strict=True)
         ]
 
@@ -139,9 +149,9 @@ class Summary:
     def _in_common(self, alike: Sequence[str]) -> Iterator[str]:
         """What all arms share, and that it is the length of the runs that decides who is in time."""
         first = self.display_table().rename(columns=_SHORTER).iloc[0]
-        said = [f"{name} {first[name]}" for name in alike if str(first[name]) not in ("", "0", "–")]
-        if said:
-            yield f"The same under each: {', '.join(said)}."
+        phrases = [f"{name} {first[name]}" for name in alike if str(first[name]) not in ("", "0", "–")]
+        if phrases:
+            yield f"The same under each: {', '.join(phrases)}."
         control = self.runs[self.runs["alternative"].astype("str") == CONTROL].set_index("seed")["answered_in_time"]
         others = self.runs[self.runs["alternative"].astype("str") != CONTROL]
         others = others[others["seed"].isin(control.index)]
@@ -159,16 +169,9 @@ class Summary:
 
     def markdown(self) -> str:
         """All of it as Markdown."""
-        frame = self.display_table()
-        header = "| | " + " | ".join(frame.columns) + " |"
-        rule = "|---|" + "---:|" * len(frame.columns)
-        rows = [
-            f"| {label} | " + " | ".join(str(v) for v in row) + " |"
-            for label, row in zip(frame.index, frame.to_numpy(), strict=True)
-        ]
         parts = [f"# {self.title}"]
         parts += [f"**{line}**" if place == 0 else line for place, line in enumerate(self.advice)]
-        parts.append("\n".join([header, rule, *rows]))
+        parts.append(markdown_of_frame(self.display_table()))
         parts.append("\n".join(f"- {line}" for line in self.sentences))
         parts.append(
             "Late: after the deadline, from the servers' own log: calls received, seconds busy, tokens generated; "
@@ -194,13 +197,13 @@ def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
     answer_score; deadline_propagation (so second budgets are enforced), ended_by_budget (runs that a second budget
     ended), past_budget (runs that went past one), spending (both in words; empty without a second budget).
     """
-    apart = tuple(column for column in varying(runs) if column != "horizon_s")
+    columns = condition_columns(runs)
     rows = []
     for condition, group in by_condition(with_arms(runs)):
         for arm, members in group.groupby("arm", observed=True, sort=True):
-            rows.append(_row(str(arm), members) | {name: condition[name] for name in apart})
+            rows.append(_row(str(arm), members) | {name: condition[name] for name in columns})
     table = pd.DataFrame(rows, columns=list(rows[0]) if rows else ["label"]).set_index("label")
-    return Summary(_title(runs, manifest), table, runs, manifest, apart, is_budgeted(runs))
+    return Summary(_title(runs, manifest), table, runs, manifest, tuple(columns), is_budgeted(runs))
 
 
 def _of_its_making(manifest: Mapping[str, Any]) -> Iterator[str]:
@@ -220,12 +223,12 @@ def _of_its_making(manifest: Mapping[str, Any]) -> Iterator[str]:
 
 def _of_conditions(runs: pd.DataFrame) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Several conditions have no sentence for each arm: what they are for is to choose how long, and by how much."""
-    enough = tuple(enough_of(runs))
+    enough = tuple(budget_sufficiency(runs))
     if runs["decision_timeout_s"].nunique() < 2 or set(runs["alternative"].astype("str")) == {"unguarded"}:
         return enough, ('study.compare_to("A") says what each arm changed, with intervals.',)
-    found = recommend(runs)
-    settings = (f"Settings: {found.settings}",) if found.settings else ()
-    return (*found.sentences, *enough), (*found.words.choice, *settings)
+    result = recommend(runs)
+    settings = (f"Settings: {result.settings}",) if result.settings else ()
+    return (*result.sentences, *enough), (*result.words.choice, *settings)
 
 
 def _row(label: str, group: pd.DataFrame) -> dict[str, Any]:
@@ -307,10 +310,6 @@ def _heading(column: str) -> str:
     return column.removesuffix("_s").replace("_", " ") + (" (s)" if column.endswith("_s") else "")
 
 
-def _level(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
 # Headings of the display table in a narrow one.
 _SHORTER = {
     "in time (95 %)": "answered in time",
@@ -331,10 +330,6 @@ def _one_label(labels: list[str]) -> str:
         return labels[0]
     parts = [label.split("  ", 1) for label in labels]
     return ", ".join(part[0] if len(part) == 2 and "(" not in part[1] else one_line("  ".join(part)) for part in parts)
-
-
-def _number(value: float, digits: int, absent: str = "–") -> str:
-    return absent if math.isnan(value) else f"{value:.{digits}f}"
 
 
 def _sentence(row: Mapping[str, Any]) -> str:
@@ -365,21 +360,21 @@ def _afterwards(row: Mapping[str, Any]) -> Iterator[str]:
     """What went on after the deadline, by everything that was measured of it."""
     late, busy, runs = row["calls_after_deadline"], row["busy_after_deadline_s"], row["runs"]
     least = "at least " if row["work_censored"] else ""
-    found = []
+    result = []
     if not math.isnan(busy) and (late > 0 or busy > 0):
         calls = f"{counted(round(late * runs), 'call')} reached a server and " if late > 0 else ""
-        found.append(f"after the deadline {calls}servers worked {least}{busy * runs:.2f} s in all")
+        result.append(f"after the deadline {calls}servers worked {least}{busy * runs:.2f} s in all")
     if row["late_checkpoints"] > 0:
-        found.append(f"{counted(round(row['late_checkpoints'] * runs), 'checkpoint')} came after the return")
+        result.append(f"{counted(round(row['late_checkpoints'] * runs), 'checkpoint')} came after the return")
     if row["worked_on"]:
-        found.append(
+        result.append(
             f"work of the graph went on in {counted(row['worked_on'], 'run')}, "
             f"until {least}{row['work_overrun_worst_s']:.2f} s after the deadline"
         )
     if row["threads_left"]:
-        found.append(f"{counted(row['threads_left'], 'run')} left a thread at work")
-    if found:
-        yield f"{', '.join(found)}: {_why_it_went_on(row)}"
+        result.append(f"{counted(row['threads_left'], 'run')} left a thread at work")
+    if result:
+        yield f"{', '.join(result)}: {_why_it_went_on(row)}"
     elif math.isnan(busy):
         yield "no work of the graph was seen after the deadline"
     else:

@@ -1,10 +1,10 @@
-"""What everything else stands on: errors, settings, deadlines, budgets, clocks, files. It imports no other package.
+"""What every other package uses: errors, settings, deadlines, budgets, clocks, files. It imports none of them.
 
 errors         everything that is raised on purpose
 settings       DOCMIND_ environment variables; which endpoints may be reached
 deadlines      a deadline, and how it reaches a call
 budgets        tokens, calls and cost of a run
-clock          the protocol of a clock; wall_clock is real time; charges are CPU seconds that virtual time adds
+clock          the protocol of a clock, real time, and the CPU time that virtual time charges
 levels         the values that levels of tables may take
 catalogue      the alternatives, one row each: names, letters, colours, prices, variants
 randomness     draws by key

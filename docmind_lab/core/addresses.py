@@ -1,4 +1,4 @@
-"""Addresses of endpoints: the host a request goes to, and the address as it may be shown.
+"""Addresses of endpoints: the host that a request goes to, and the address without credentials.
 
 host_of("http://user:secret@models.example:8000/v1?token=abc")     # "models.example"
 displayed("http://user:secret@models.example:8000/v1?token=abc")   # "http://models.example:8000/v1"
@@ -72,11 +72,11 @@ class _HideCredentials(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         if isinstance(record.args, tuple):
-            record.args = tuple(_shown(argument) for argument in record.args)
+            record.args = tuple(_without_secrets(argument) for argument in record.args)
         return True
 
 
-def _shown(argument: object) -> object:
+def _without_secrets(argument: object) -> object:
     # httpx and httpx2 log their own URL objects; numbers stay numbers for "%d".
     if isinstance(argument, int | float | None):
         return argument

@@ -1,4 +1,4 @@
-"""Budgets beside the deadline: tokens, calls and cost of a run, and what of them is spent.
+"""Budgets of tokens, calls and cost of a run, and the meter of what is spent.
 
     budget = Budget(time_s=20, tokens=6000, calls=12, cost=0.02, price=Price(0.15, 0.60))
     with metering(Meter(budget)):           # around the run; threads and tasks started in it see the same meter
@@ -38,9 +38,14 @@ _LARGEST_CAP = 4096
 
 @dataclass(frozen=True)
 class Price:
-    """What a model costs for a million tokens read and written, in any one currency.
+    """What a model costs for a million tokens, in any one currency.
 
-    Raises: ConfigurationError naming the price that is no finite number of 0 or more.
+    Args:
+        input_per_million: Of tokens read; a finite number of 0 or more.
+        output_per_million: Of tokens written, likewise.
+
+    Raises:
+        ConfigurationError: One of them is something else; the message names it.
     """
 
     input_per_million: float
@@ -70,7 +75,12 @@ class Price:
         return f"{self.input_per_million}/{self.output_per_million}"
 
     def cost(self, input_tokens: float, output_tokens: float) -> float:
-        """What these tokens cost."""
+        """What these tokens cost, in the currency of the price.
+
+        Args:
+            input_tokens: Tokens read.
+            output_tokens: Tokens written.
+        """
         return (input_tokens * self.input_per_million + output_tokens * self.output_per_million) / _MILLION
 
 
@@ -78,11 +88,15 @@ class Price:
 class Budget:
     """What one run may use; None sets no limit.
 
-    time_s: the decision timeout. tokens: read and written, as responses count them. calls: requests to the model, each
-    retry one of them; a search is none. cost: in the currency of `price`, which it needs. A price alone limits nothing
-    and has the cost measured.
+    Args:
+        time_s: The decision timeout, seconds.
+        tokens: Tokens read and written, as responses count them.
+        calls: Requests to the model, each retry one of them; a search is none.
+        cost: In the currency of `price`, which it needs.
+        price: Of the model. A price alone limits nothing and has the cost measured.
 
-    Raises: ConfigurationError naming the budget that cannot be used.
+    Raises:
+        ConfigurationError: A budget cannot be used; the message names it.
     """
 
     time_s: float | None = None
@@ -127,7 +141,7 @@ class Budget:
         return self.tokens is not None or self.cost is not None
 
     def limit(self, kind: Kind) -> float | None:
-        """The limit of a kind; None without one."""
+        """The limit of a kind ("tokens", "calls" or "cost"); None without one."""
         return {"tokens": self.tokens, "calls": self.calls, "cost": self.cost}[kind]
 
     def second_as_json(self) -> dict[str, Any]:
@@ -142,8 +156,8 @@ class Budget:
             ("calls", self.calls),
             ("cost", self.cost),
         )
-        said = [f"{limit:.12g} {kind}" for kind, limit in limits if limit is not None]
-        return ", ".join(said) or NO_BUDGETS
+        phrases = [f"{limit:.12g} {kind}" for kind, limit in limits if limit is not None]
+        return ", ".join(phrases) or NO_BUDGETS
 
 
 def require_one_time_budget(budget: Budget, decision_timeout_s: float) -> None:
@@ -253,12 +267,12 @@ class Meter:
         if not self.is_enforced:
             return None
         spent = self._spent()
-        found: tuple[tuple[type[SpendingRefused], float | None, float], ...] = (
+        result: tuple[tuple[type[SpendingRefused], float | None, float], ...] = (
             (TokensSpent, self.budget.tokens, spent.tokens),
             (CallsSpent, self.budget.calls, spent.calls),
             (CostSpent, self.budget.cost, spent.cost),
         )
-        for error, limit, used in found:
+        for error, limit, used in result:
             if limit is not None and used >= limit * (1 - _ROUNDING):
                 message = f"{role}: a call was refused at {source}: {used:.6g} of {limit:.6g} {error.budget} are spent"
                 return error(message, role=role, limit=limit, spent=used, source=source)

@@ -1,4 +1,6 @@
-"""The alternatives, one row each: names, letters, colours, prices, variants. Labels, plots, sentences and lint read it.
+"""The catalogue of alternatives: name, letter, colour, price and variants of each.
+
+Labels, plots, sentences, advice and the lint read it.
 
     CATALOGUE["hard_timeout"].letter             # "B"
     label_of("hard_timeout", '{"naive": true}')  # "B  hard timeout (naive)"
@@ -130,7 +132,7 @@ CATALOGUE: Final[dict[str, Entry]] = {
 
 
 def offered() -> tuple[str, ...]:
-    """The alternatives that are meant where none is named, in order."""
+    """The alternatives that are run where none is named, in order."""
     return tuple(name for name, entry in CATALOGUE.items() if entry.is_offered)
 
 
@@ -177,7 +179,7 @@ def settings_to_paste(alternative: str, decision_timeout_s: float) -> str:
 
 
 def label_of(alternative: str, options: str = "{}") -> str:
-    """How people call an alternative: "A  cooperative", "control  unguarded", "B  hard timeout (naive)".
+    """The label of an alternative: "A  cooperative", "control  unguarded", "B  hard timeout (naive)".
 
     options: the column `alternative_options`, a JSON object. One that is not in the catalogue goes by its own name.
     """

@@ -1,15 +1,20 @@
-"""The protocol of a clock, and the names of those there are."""
+"""Clocks: their protocol, real time, and the CPU time that virtual time charges."""
 
 from __future__ import annotations
 
+import math
+import time
+from dataclasses import dataclass
 from typing import Literal, Protocol
+
+from docmind_lab.core.errors import ConfigurationError
 
 ClockName = Literal["virtual", "wall"]
 CLOCKS: tuple[ClockName, ...] = ("virtual", "wall")
 
 
 class Clock(Protocol):
-    """Where code gets the time from, and how it waits.
+    """A clock: tells the time and waits.
 
     name: "wall" or "virtual", as the tables say it.
     """
@@ -26,3 +31,49 @@ class Clock(Protocol):
     def sleep(self, seconds: float) -> None:
         """Return after `seconds` of this clock's time."""
         ...
+
+
+@dataclass(frozen=True)
+class WallClock:
+    """Real time: `time.monotonic`, looked up at each call, so that a clock put in place later is seen by older code.
+
+    On Linux and macOS the monotonic clock is one for all processes of the machine. So instants in a service's own log
+    can be set beside those of the client.
+
+    Args:
+        name: The level of the `clock` factor in the tables.
+    """
+
+    name: str = "wall"
+
+    def now(self) -> float:
+        """Seconds of the system's monotonic clock."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Return after `seconds` of real time."""
+        time.sleep(seconds)
+
+
+WALL = WallClock()
+
+
+CpuCharge = float | Literal["measured"]
+"""CPU seconds of each request; "measured" for those that the process has used since the request before."""
+
+
+def checked_charge(charge: object) -> CpuCharge:
+    """The charge. Raises: ConfigurationError if it is none."""
+    if charge == "measured":
+        return "measured"
+    if isinstance(charge, int | float) and not isinstance(charge, bool) and 0 <= charge < math.inf:
+        return float(charge)
+    raise ConfigurationError(f"cpu_charge must be 0 or more CPU seconds of each request, or 'measured', not {charge!r}")
+
+
+def parse_charge(text: str) -> CpuCharge:
+    """The charge that a command line names: a number or "measured". Raises: ConfigurationError if it is none."""
+    try:
+        return checked_charge(text if text == "measured" else float(text))
+    except ValueError as error:
+        raise ConfigurationError(f"cpu_charge must be a number of CPU seconds or 'measured', not {text!r}") from error

@@ -1,4 +1,4 @@
-"""Python's keywords that are stop words in prose: terms where a text speaks of them as keywords.
+"""Finds where a text speaks of a Python keyword that is a stop word in prose, such as "with".
 
 keyword_terms("What does a with statement do?")     # Counter({"with": 1})
 keyword_terms("What goes with a statement?")        # Counter()

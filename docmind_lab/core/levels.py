@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 SCHEMA_VERSION: Final = 3
 
 CallOutcome = Literal["ok", "timeout", "cancelled", "error", "abandoned", "refused"]
 RunOutcome = Literal["answered", "partial", "timed_out", "failed", "unfinished"]
 
-CALL_OUTCOMES: Final = ("ok", "timeout", "cancelled", "error", "abandoned", "refused")
-RUN_OUTCOMES: Final = ("answered", "partial", "timed_out", "failed", "unfinished")
+CALL_OUTCOMES: Final = get_args(CallOutcome)
+RUN_OUTCOMES: Final = get_args(RunOutcome)
 TIMEOUT_REASONS: Final = (
     "deadline",
     "budget_refused",

@@ -1,4 +1,4 @@
-"""Keyed draws: a number depends on what it is for, never on when it was asked for.
+"""Random draws by key: a number depends on what it is for, never on when it is drawn.
 
 Every draw is keyed by (run seed, role, logical step, attempt) and by what is drawn, so that two alternatives meet
 the same latencies and faults (common random numbers) and the order of threads cannot change a table.

@@ -82,7 +82,18 @@ class SecuritySettings(BaseModel):
 
 
 class Settings(BaseSettings):
-    """All settings. Raises: ConfigurationError naming the setting and the environment variable it comes from."""
+    """All settings, from DOCMIND_ environment variables unless they are given.
+
+    Args:
+        agents: `AgentSettings`, or a mapping of their fields, as the others.
+        llm: `LlmSettings`.
+        database: `DatabaseSettings`.
+        security: `SecuritySettings`.
+        log_level: Of Python's logging.
+
+    Raises:
+        ConfigurationError: A value cannot be used; the message names the setting and its environment variable.
+    """
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX,
@@ -132,7 +143,7 @@ class Settings(BaseSettings):
 
     def __repr__(self) -> str:
         sections = ((name, getattr(self, name)) for name in type(self).model_fields)
-        return "\n".join(["Settings", *(f"  {name}: {_shown(section)}" for name, section in sections)])
+        return "\n".join(["Settings", *(f"  {name}: {_section_text(section)}" for name, section in sections)])
 
     def __str__(self) -> str:
         return repr(self)
@@ -156,9 +167,14 @@ class Settings(BaseSettings):
         return values
 
     def admit(self, url: str, *, name: str = "endpoint") -> None:
-        """Return if `url` may be reached.
+        """Return if an address may be reached.
 
-        Raises: EndpointRefused naming the host and how to allow it.
+        Args:
+            url: The address.
+            name: What the message of the error calls it.
+
+        Raises:
+            EndpointRefused: It may not; the message names the host and how to allow it.
         """
         try:
             host = host_of(url)
@@ -179,7 +195,11 @@ class Settings(BaseSettings):
     def replaced(self, **sections: dict[str, Any]) -> Self:
         """A copy with fields of some sections replaced: `settings.replaced(agents={"decision_timeout": 2})`.
 
-        Raises: ConfigurationError as the settings themselves do.
+        Args:
+            sections: Section → field → value.
+
+        Raises:
+            ConfigurationError: As the settings themselves do.
         """
         values = {name: getattr(self, name) for name in type(self).model_fields}
         for section, fields in sections.items():
@@ -187,14 +207,14 @@ class Settings(BaseSettings):
         return type(self)(**values)
 
 
-def _shown(section: object) -> str:
+def _section_text(section: object) -> str:
     """A section as people read it: no key, and no user or password of an address."""
     if not isinstance(section, BaseModel):
         return str(section)
-    return ", ".join(f"{name}={_shown_value(value)}" for name, value in section)
+    return ", ".join(f"{name}={_value_text(value)}" for name, value in section)
 
 
-def _shown_value(value: object) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, SecretStr):
         return "(not shown)"
     if isinstance(value, str) and "://" in value:

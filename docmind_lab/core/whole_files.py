@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and what is written into them.
+"""Writes files that are there whole or not at all.
 
     written_whole(folder / "manifest.json", as_json(manifest))
     written_whole(folder / "runs.parquet", functools.partial(frame.to_parquet, index=False))
@@ -14,6 +14,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from docmind_lab.core.errors import ConfigurationError
 
 Write = Callable[[str], object]
 """Writes a file of that name."""
@@ -33,13 +35,25 @@ def written_whole(path: Path, write: Write) -> Path:
     return path
 
 
+def written_or_refused(path: Path, write: Write) -> Path:
+    """Write a file that a user named, and its folder if need be.
+
+    Raises: ConfigurationError naming the file when it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return written_whole(path, write)
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
 def as_text(text: str) -> Write:
-    """What writes this text."""
+    """Returns a writer of this text, for `written_whole`."""
     return lambda path: Path(path).write_text(text, encoding="utf-8")
 
 
 def as_bytes(content: bytes) -> Write:
-    """What writes these bytes."""
+    """Returns a writer of these bytes, for `written_whole`."""
     return lambda path: Path(path).write_bytes(content)
 
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from docmind_lab.analysis.findings.thresholds import HELD_WITHIN_S
-from docmind_lab.core.deadlines import DEADLINE_KEY
+from docmind_lab.core.deadlines import DEADLINE_KEY, HELD_WITHIN_S
 from docmind_lab.experiments.lint import LintReport, lint_graph
 from docmind_lab.experiments.lint.report import summary_of
 from docmind_lab.workloads.own import Inputs

@@ -1,4 +1,4 @@
-"""Ways in and out: the command line, notebook panels, reports, telemetry. They are independent of each other.
+"""The command line, notebook panels, reports and telemetry.
 
 cli              docmind-lab
 panels           interactive views in notebooks; they show reports

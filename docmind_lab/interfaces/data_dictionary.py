@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from docmind_lab.analysis.tables.dictionary import column_rows, common_dictionary
+from docmind_lab.analysis.tables.dictionary import column_table, common_dictionary, event_table
 from docmind_lab.workloads import WORKLOADS, WorkloadKind, workload_kind
 
 
@@ -22,10 +22,9 @@ def _of(kind: WorkloadKind) -> Iterator[str]:
         return
     yield from ("", f"# Workload `{kind.name}`: {kind.title}")
     for table in kind.tables:
-        yield from ("", f'## `study.table("{table.name}")`', "", table.meaning, "", *column_rows(table.columns))
+        yield from ("", f'## `study.table("{table.name}")`', "", table.meaning, "", column_table(table.columns))
     if kind.events:
-        yield from ("", f"## Events of `{kind.name}`", "", "| event | meaning |", "|---|---|")
-        yield from (f"| `{name}` | {meaning} |" for name, meaning in kind.events.items())
+        yield from ("", f"## Events of `{kind.name}`", "", event_table(kind.events))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What `docmind-lab doctor` looks at: versions, settings, endpoints, and how late this machine's timers are."""
+"""The checks of `docmind-lab doctor`: versions, settings, endpoints, and how late timers are."""
 
 from __future__ import annotations
 

@@ -14,9 +14,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from docmind_lab.core.clock import Clock
+from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.core.wall_clock import WALL
 
 CallKind = Literal["llm", "retrieval", "tool", "peer"]
 AttemptOutcome = Literal["open", "ok", "timeout", "cancelled", "error", "refused"]

@@ -15,9 +15,8 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from docmind_lab.core.clock import Clock
+from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.core.wall_clock import WALL
 from docmind_lab.network.attempts import Attempt, CallKind, LogicalCall, call_scope, current_call
 from docmind_lab.network.langsmith_tracing import tracing_off
 from docmind_lab.network.snapshots import RawEvent, Snapshot, copied

@@ -25,7 +25,7 @@ import uvicorn
 
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.addresses import displayed
-from docmind_lab.core.charges import CpuCharge
+from docmind_lab.core.clock import CpuCharge
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.services.connections import BoundedConnection
 from docmind_lab.services.faults import Fault

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from docmind_lab.core.charges import CpuCharge
+from docmind_lab.core.clock import CpuCharge
 from docmind_lab.core.errors import SimulationError
 from docmind_lab.network.virtual_network import Address, virtual_network
 from docmind_lab.network.virtual_wire import Wire

@@ -27,8 +27,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
-from docmind_lab.core.clock import Clock
-from docmind_lab.core.wall_clock import WALL
+from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.services.connections import CLIENT_PATIENCE_S
 from docmind_lab.services.log import RequestRow, ServiceLog, rows_as_json
 from docmind_lab.services.openai_service import OpenAIService

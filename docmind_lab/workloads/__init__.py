@@ -5,7 +5,7 @@ over_corpus.py   what those have in common that search one corpus
 supervisor.py    DocMind: a supervisor over five roles that answers questions from documents
 """
 
-from docmind_lab.analysis.tables.extra import ExtraTable
+from docmind_lab.analysis.tables.frames import ExtraTable
 from docmind_lab.workloads.kinds import WORKLOADS, Surroundings, WorkloadKind, extra_table, systems_said, workload_kind
 from docmind_lab.workloads.supervisor import SupervisorWorkload
 

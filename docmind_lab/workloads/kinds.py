@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, Protocol, Self
 
 from docmind_lab.alternatives.base import Outcome, Runnable
-from docmind_lab.analysis.tables.extra import ELSEWHERE, ExtraTable, not_imported
+from docmind_lab.analysis.tables.frames import ELSEWHERE, ExtraTable, not_imported
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
@@ -118,7 +118,8 @@ class WorkloadKind:
     process can find it. has_server_log: the servers that it asks are ours, and tell what they did. retries: who tries
     again under an alternative, as the tables call it. takes_questions: it searches the corpus for answers to
     questions, so documents and questions of the user's own can be put to it. has_router: its retrieval can ask a router
-    engine first.
+    engine first. reads_settings: it takes its deadline from the environment variables of the lab, so advice ends with
+    those to set.
     """
 
     name: str
@@ -135,6 +136,7 @@ class WorkloadKind:
     retries: RetriesOf = of_alternative
     takes_questions: bool = False
     has_router: bool = False
+    reads_settings: bool = False
 
 
 def workload_kind(name: str) -> WorkloadKind:
@@ -190,7 +192,13 @@ def systems_said(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     """What a manifest says of workloads, so that a study can be read without them; by their level in the tables."""
     kinds = [(name, workload_kind(name)) for name in names]
     return {
-        kind.name: {"kind": name, "title": kind.title, "asked": kind.asked, "roles": list(kind.roles)}
+        kind.name: {
+            "kind": name,
+            "title": kind.title,
+            "asked": kind.asked,
+            "roles": list(kind.roles),
+            "reads_settings": kind.reads_settings,
+        }
         for name, kind in kinds
     }
 

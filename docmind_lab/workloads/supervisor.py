@@ -67,5 +67,6 @@ KIND = WorkloadKind(
     roles=("supervisor", "router", "planner", "retrieval", "synthesis", "validation"),
     takes_questions=True,
     has_router=True,
+    reads_settings=True,
 )
 """DocMind's five roles."""

@@ -11,7 +11,7 @@ from docmind_lab.alternatives import Alternative, Cooperative, HardTimeout, Hybr
 from docmind_lab.alternatives.allocation import Equal, LearnedPercentile, Proportional, ReserveFirst
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.analysis.role_times import role_times
-from docmind_lab.analysis.tables import to_frame
+from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.deadlines import Allocation, PropagationPolicy
 from docmind_lab.experiments.comparison import Comparison

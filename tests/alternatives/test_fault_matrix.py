@@ -9,7 +9,7 @@ import pytest
 from laboratories import laboratory
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative, Cooperative, HardTimeout, Hybrid, Native, StopFlag
-from docmind_lab.analysis.tables import STOP_REASONS, RunOutcome
+from docmind_lab.core.levels import STOP_REASONS, RunOutcome
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.services.faults import FAULT_KINDS
 

@@ -15,10 +15,9 @@ from langgraph.graph import END, START, StateGraph
 from manual_clock import ManualClock
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative, Cooperative, HardTimeout, Hybrid, Native, StopFlag
-from docmind_lab.core.clock import Clock
+from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.wall_clock import WALL
 from docmind_lab.network.recorder import Recorder
 
 INPUTS = {"messages": [HumanMessage("?", id="question")]}

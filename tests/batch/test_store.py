@@ -15,7 +15,8 @@ from sample_runs import sample_run
 
 from docmind_lab.alternatives.base import Outcome
 from docmind_lab.analysis.cell_store import CellStore
-from docmind_lab.analysis.tables import TABLES, CallRecord, EventRecord, to_frame
+from docmind_lab.analysis.tables.frames import to_frame
+from docmind_lab.analysis.tables.records import TABLES, CallRecord, EventRecord
 from docmind_lab.core.errors import RecordError
 from docmind_lab.experiments.measurement.run import MeasuredRun
 

@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from docmind_lab.core.clock import Clock
+from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError, SimulationError
-from docmind_lab.core.wall_clock import WALL
 from docmind_lab.virtual_time import VirtualClock, current_clock
 from docmind_lab.virtual_time.clock import require_supported_python
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from docmind_lab.analysis.study import Study
-from docmind_lab.core.charges import parse_charge
+from docmind_lab.core.clock import parse_charge
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.comparison import compare
 from docmind_lab.experiments.sweeps.design import StudyDesign

@@ -16,7 +16,7 @@ from docmind_lab.alternatives import Cooperative
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables import TABLES
+from docmind_lab.analysis.tables.records import TABLES
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.documents import LibraryPlace, index_folder
@@ -33,7 +33,7 @@ from docmind_lab.experiments.sweeps import design as studies_design
 from docmind_lab.experiments.sweeps import replays as studies_replayed
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.interfaces.reports.model import Facts
-from docmind_lab.interfaces.reports.question import asked as section_on_what_was_asked
+from docmind_lab.interfaces.reports.sections import question_section
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 QUESTIONS = EXAMPLES / "harbour-questions.jsonl"
@@ -108,7 +108,7 @@ def test_the_manifest_says_which_documents_and_questions_without_their_text_or_p
 
 
 def test_a_report_names_them(study: Study) -> None:
-    (facts,) = (block for block in section_on_what_was_asked(study).blocks if isinstance(block, Facts))
+    (facts,) = (block for block in question_section(study).blocks if isinstance(block, Facts))
     assert facts.items["Documents"].startswith("7 documents of the user's own, 12 passages (library-")
     assert facts.items["Questions"].startswith("8 of the user's own (")
 

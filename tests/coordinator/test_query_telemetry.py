@@ -19,7 +19,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.coordinator.queries import Closing, EndedQuery
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.interfaces.telemetry import RunMetrics, Telemetry
-from docmind_lab.interfaces.telemetry.queries import measured_query
+from docmind_lab.interfaces.telemetry.sources import measured_query
 from docmind_lab.network.recorder import Recorder
 
 pytest.importorskip("opentelemetry.sdk.trace")

@@ -12,7 +12,7 @@ from sample_runs import sample_run, study_of
 
 from docmind_lab.analysis.findings.choice import FEWEST_PAIRS, Choice, choose
 from docmind_lab.analysis.summary import summarise
-from docmind_lab.analysis.tables import RunRecord
+from docmind_lab.analysis.tables.records import RunRecord
 from docmind_lab.core.catalogue import is_mistake
 
 A, B, C = "A  cooperative", "B  hard timeout", "C  async cancellation"

@@ -10,7 +10,8 @@ import pytest
 from sample_runs import sample_run
 
 from docmind_lab.analysis.findings.contrasts import MEASURES, contrasts
-from docmind_lab.analysis.tables import RunRecord, to_frame
+from docmind_lab.analysis.tables.frames import to_frame
+from docmind_lab.analysis.tables.records import RunRecord
 from docmind_lab.core.errors import ConfigurationError
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
+from sample_runs import concatenated
 
 import docmind_lab as dl
 from docmind_lab.alternatives.controls import FakeTimeout
 from docmind_lab.analysis.findings import aa, enforcement, recommend, scorecard
-from docmind_lab.analysis.tables import concatenated
 
 EVERY = ("unguarded", "A", "B", "C", "D", "E", "F", "B:naive", FakeTimeout())
 BUDGET_S = 10.0

@@ -5,11 +5,10 @@ import math
 import numpy as np
 import pytest
 from made_up_findings import four_options, late, left_alone, table
-from sample_runs import sample_run
+from sample_runs import concatenated, sample_run
 
 from docmind_lab.analysis.findings import PerfMap
 from docmind_lab.analysis.findings.measured_perf import COMPONENTS, measures_of
-from docmind_lab.analysis.tables import concatenated
 from docmind_lab.core.errors import ConfigurationError
 
 

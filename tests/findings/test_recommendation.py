@@ -13,8 +13,8 @@ from sample_runs import sample_run
 from docmind_lab.alternatives.controls import FakeTimeout
 from docmind_lab.analysis.findings import recommend
 from docmind_lab.analysis.findings.recommendation import missing_runs
-from docmind_lab.analysis.statistics import wilson_lower
-from docmind_lab.analysis.tables import to_frame
+from docmind_lab.analysis.statistics.shares import share_interval
+from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.core.errors import ConfigurationError
 
 
@@ -111,7 +111,7 @@ def test_over_several_correlations_it_states_the_range_of_the_advice() -> None:
 def test_the_missing_runs_are_the_fewest_that_do(successes: int, runs: int, target: float) -> None:
     needed = runs + int(missing_runs(successes, runs, target))
     # At the same share, which a whole number of answers has only in multiples of the runs there were.
-    assert wilson_lower(successes * needed, runs * needed) >= target
+    assert share_interval(successes * needed, runs * needed).low >= target
     assert recommend_reached(successes / runs, needed, target)
     assert not recommend_reached(successes / runs, needed - 1, target)
 

@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 from made_up_findings import LETTERS, four_options
+from sample_runs import concatenated
 
 from docmind_lab.analysis.findings import PerfMap, Scorecard, scorecard
 from docmind_lab.analysis.findings.measured_perf import COMPONENTS
-from docmind_lab.analysis.tables import concatenated
 from docmind_lab.core.errors import ConfigurationError
 
 # What A would be like if its deadline hardly held and much went on afterwards.

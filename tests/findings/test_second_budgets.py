@@ -10,7 +10,7 @@ from sample_runs import MANIFEST, sample_run
 from docmind_lab.analysis.findings import enforcement, recommend, scorecard
 from docmind_lab.analysis.findings.second_budgets import needs_of, ordered_levels, spending_of
 from docmind_lab.analysis.summary import Summary, summarise
-from docmind_lab.analysis.tables import RunRecord
+from docmind_lab.analysis.tables.records import RunRecord
 
 
 def budgeted(alternative: str, seed: int, used: float, limit: float = 6.0, **changes) -> RunRecord:

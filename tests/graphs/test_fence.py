@@ -10,8 +10,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 
 from docmind_lab.alternatives.fence import Fence, FencedSaver, fenced
+from docmind_lab.core.clock import WALL
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.core.wall_clock import WALL
 from docmind_lab.network.recorder import Recorder
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}

@@ -16,12 +16,13 @@ from sample_runs import sample_run
 
 from docmind_lab.analysis import plots
 from docmind_lab.analysis.latency.decompose import split_calls
-from docmind_lab.analysis.latency.files import save_profile
+from docmind_lab.analysis.latency.fitting import save_profile
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.analysis.latency.sources import read_calls
 from docmind_lab.analysis.plots.latency_fits import latency_fit, latency_fit_frame, save_latency_fit
 from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables import EventRecord, to_frame
+from docmind_lab.analysis.tables.frames import to_frame
+from docmind_lab.analysis.tables.records import EventRecord
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.interfaces.cli.profile import profile as profile_command

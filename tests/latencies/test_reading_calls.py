@@ -12,7 +12,8 @@ from sample_runs import sample_run
 from docmind_lab.analysis.latency.decompose import split_calls
 from docmind_lab.analysis.latency.sources import read_calls
 from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables import EventRecord, to_frame
+from docmind_lab.analysis.tables.frames import to_frame
+from docmind_lab.analysis.tables.records import EventRecord
 from docmind_lab.core.errors import ConfigurationError
 
 ROWS = [

@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from docmind_lab.analysis.latency.files import load_profile, save_profile
-from docmind_lab.analysis.latency.fitting import fit_profile
+from docmind_lab.analysis.latency.fitting import fit_profile, load_profile, save_profile
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.analysis.latency.sessions import fit_correlation
 from docmind_lab.core.randomness import DrawKey

@@ -13,7 +13,7 @@ from langchain.agents import create_agent
 from langchain_openai import ChatOpenAI
 from own_runs import EVERY, GRAPHS, simulated
 
-from docmind_lab.analysis.tables import CallRecord
+from docmind_lab.analysis.tables.records import CallRecord
 from docmind_lab.experiments.measurement.run import MeasuredRun
 
 PROPAGATING = "A,B:propagate,C:propagate,D:propagate,E,F:propagate"

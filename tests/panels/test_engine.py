@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 
 from loky.process_executor import ShutdownExecutorError
@@ -39,7 +40,7 @@ def test_the_first_runs_are_one_question_under_every_alternative() -> None:
 def test_what_is_known_comes_at_once_and_is_not_computed_again() -> None:
     executor = Scripted()
     engine, heard = _engine(executor)
-    for choice in (SMALL, SMALL.changed(decision_timeout_s=8.0), SMALL):
+    for choice in (SMALL, dataclasses.replace(SMALL, decision_timeout_s=8.0), SMALL):
         engine.request(choice)
         assert engine.wait(PATIENCE_S)
     assert len(executor.asked) == 12
@@ -50,9 +51,9 @@ def test_what_is_known_comes_at_once_and_is_not_computed_again() -> None:
 def test_an_outdated_request_ends_within_one_run_and_is_not_heard_of_again() -> None:
     executor = Scripted(held=True)
     engine, heard = _engine(executor)
-    engine.request(SMALL.changed(runs=50))
+    engine.request(dataclasses.replace(SMALL, runs=50))
     executor.until_asked(2)
-    newest = engine.request(SMALL.changed(decision_timeout_s=8.0))
+    newest = engine.request(dataclasses.replace(SMALL, decision_timeout_s=8.0))
     executor.let_go(2)
     executor.let_go(6)
     assert engine.wait(PATIENCE_S)
@@ -64,10 +65,10 @@ def test_an_outdated_request_ends_within_one_run_and_is_not_heard_of_again() -> 
 def test_of_many_requests_only_the_newest_is_computed() -> None:
     executor = Scripted(held=True)
     engine, heard = _engine(executor)
-    engine.request(SMALL.changed(runs=50))
+    engine.request(dataclasses.replace(SMALL, runs=50))
     executor.until_asked(2)
     for step in range(50):
-        engine.request(SMALL.changed(decision_timeout_s=1.0 + step))
+        engine.request(dataclasses.replace(SMALL, decision_timeout_s=1.0 + step))
     executor.let_go(2)
     executor.let_go(6)
     assert engine.wait(PATIENCE_S)
@@ -95,14 +96,14 @@ def test_a_stop_that_comes_late_does_not_end_the_next_request() -> None:
     engine.request(SMALL)
     assert engine.wait(PATIENCE_S)
     engine.stop()
-    engine.request(SMALL.changed(decision_timeout_s=8.0))
+    engine.request(dataclasses.replace(SMALL, decision_timeout_s=8.0))
     assert engine.wait(PATIENCE_S)
     assert (heard[-1].state, len(heard[-1].measured)) == ("done", 6)
 
 
 def test_what_goes_wrong_is_said_and_the_next_request_works() -> None:
     engine, heard = _engine(Scripted())
-    engine.request(SMALL.changed(alternatives=("A:per_read",), deadline_propagation="on"))
+    engine.request(dataclasses.replace(SMALL, alternatives=("A:per_read",), deadline_propagation="on"))
     assert engine.wait(PATIENCE_S)
     assert heard[-1].state == "failed"
     assert "A:per_read" in str(heard[-1].error)

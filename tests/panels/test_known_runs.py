@@ -11,7 +11,7 @@ from docmind_lab.experiments.batch import Simulated
 from docmind_lab.experiments.comparison.virtual import simulated
 from docmind_lab.experiments.measurement.run import RunOrder
 from docmind_lab.interfaces.panels.choice import PanelChoice
-from docmind_lab.interfaces.panels.known_runs import KnownRuns
+from docmind_lab.interfaces.panels.engine import KnownRuns
 
 
 def _orders(choice: PanelChoice) -> tuple[list[RunOrder], Simulated]:
@@ -25,7 +25,7 @@ def test_a_run_comes_back_under_the_names_of_who_asks() -> None:
     for order in orders:
         known.keep(order, system, measured_of(order))
     # Another number of alternatives is another study, whose runs have other names.
-    others, other_system = _orders(SMALL.changed(alternatives=("B", "A", "C")))
+    others, other_system = _orders(dataclasses.replace(SMALL, alternatives=("B", "A", "C")))
     found = [known.find(order, other_system) for order in others]
     again = {order.facts.run_id: measured_of(order) for order in others}
     assert [run is None for run in found] == [order.facts.alternative == "async_cancellation" for order in others]
@@ -50,7 +50,7 @@ def test_every_setting_tells_runs_apart() -> None:
         {"corpus": "language_reference"},
     )
     for change in changes:
-        others, other_system = _orders(SMALL.changed(**change))
+        others, other_system = _orders(dataclasses.replace(SMALL, **change))
         assert [known.find(order, other_system) for order in others] == [None] * len(others), change
 
 

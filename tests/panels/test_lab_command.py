@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.interfaces.cli import lab as lab_module
-from docmind_lab.interfaces.cli.lab import lab
+from docmind_lab.interfaces.cli import servers
+from docmind_lab.interfaces.cli.servers import lab
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 
@@ -78,7 +78,7 @@ def test_a_package_without_notebooks_says_where_they_are(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
-        lab_module, "__file__", str(tmp_path / "site" / "docmind_lab" / "interfaces" / "cli" / "lab.py")
+        servers, "__file__", str(tmp_path / "site" / "docmind_lab" / "interfaces" / "cli" / "servers.py")
     )
     with pytest.raises(ConfigurationError, match="source archive, and run docmind-lab lab FOLDER"):
         lab()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pandas as pd
 import pytest
 from scripted_runs import SMALL, measured_of
@@ -12,7 +14,7 @@ from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
 from docmind_lab.interfaces.panels import browse, show
 from docmind_lab.interfaces.panels.choice import PanelChoice
-from docmind_lab.interfaces.panels.rows import call_rows, event_rows, run_rows
+from docmind_lab.interfaces.panels.run_browser import call_rows, event_rows, run_rows
 
 
 def _study(*choices: PanelChoice) -> Study:
@@ -28,7 +30,9 @@ def test_one_condition_needs_no_chooser() -> None:
 
 
 def test_the_conditions_of_a_study_are_chosen_from() -> None:
-    panel = show(_study(SMALL, SMALL.changed(decision_timeout_s=8.0), SMALL.changed(fault="hang")))
+    panel = show(
+        _study(SMALL, dataclasses.replace(SMALL, decision_timeout_s=8.0), dataclasses.replace(SMALL, fault="hang"))
+    )
     named = [name for name, _ in panel._chooser.options]
     assert named == [
         "8 s decision timeout, no fault",
@@ -98,7 +102,7 @@ def test_a_run_stays_chosen_when_the_tables_grow() -> None:
     browser = browse(_study(SMALL))
     chosen = browser._study.runs["run_id"].iloc[4]
     browser.run_id = chosen
-    browser.show(_study(SMALL, SMALL.changed(alternatives=("E",))))
+    browser.show(_study(SMALL, dataclasses.replace(SMALL, alternatives=("E",))))
     assert browser.run_id == chosen
     assert len(browser._runs.options) == 9
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import threading
 from collections.abc import Iterator
@@ -46,7 +47,7 @@ def make(panels: list[TunePanel], monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def made(executor: Scripted | None = None, choice: PanelChoice = SMALL, *, drawn: bool = False) -> TunePanel:
         if not drawn:
-            monkeypatch.setattr(StudyTabs, "drawn", lambda _, tables: f"<p>{len(tables.runs)} runs</p>")
+            monkeypatch.setattr(StudyTabs, "draw", lambda _, tables: f"<p>{len(tables.runs)} runs</p>")
         workers = (executor or Scripted()).workers
         panels.append(TunePanel(choice, workers=workers, frame_every_s=0.0))
         return panels[-1]
@@ -294,7 +295,7 @@ def test_a_timeline_is_not_drawn_again_for_the_runs_of_other_questions(
     drawn_of: list[set[int]] = []
     panel = make()
     panel.wait(PATIENCE_S)
-    monkeypatch.setattr(StudyTabs, "drawn", lambda _, tables: drawn_of.append(set(tables.runs["seed"])) or "<p>it</p>")
+    monkeypatch.setattr(StudyTabs, "draw", lambda _, tables: drawn_of.append(set(tables.runs["seed"])) or "<p>it</p>")
     panel.runs = 4
     panel.wait(PATIENCE_S)
     of_each = len(panel.alternatives)
@@ -348,7 +349,7 @@ def test_the_wall_clock_is_measured_on_request_only(make: Any, monkeypatch: pyte
         yield from (measured_of(order) for order in comparison.orders())
 
     monkeypatch.setattr(engine_module, "runs_on_the_wall_clock", runs)
-    panel = make(choice=SMALL.changed(clock="wall"))
+    panel = make(choice=dataclasses.replace(SMALL, clock="wall"))
     panel.decision_timeout_s = 2.0
     assert asked == []
     assert not panel.running
@@ -366,7 +367,7 @@ def test_what_fails_is_said_and_raised_to_who_waits(make: Any, monkeypatch: pyte
         yield
 
     monkeypatch.setattr(engine_module, "runs_on_the_wall_clock", runs)
-    panel = make(choice=SMALL.changed(clock="wall"))
+    panel = make(choice=dataclasses.replace(SMALL, clock="wall"))
     panel.run()
     with pytest.raises(ServiceError, match="did not start"):
         panel.wait(PATIENCE_S)
@@ -389,7 +390,7 @@ def test_fifty_moves_leave_no_thread_and_no_growing_memory(make: Any) -> None:
 
 
 def test_two_panels_do_not_disturb_each_other(make: Any) -> None:
-    first, second = make(), make(choice=SMALL.changed(decision_timeout_s=8.0))
+    first, second = make(), make(choice=dataclasses.replace(SMALL, decision_timeout_s=8.0))
     first.fault = "hang"
     assert first.wait(PATIENCE_S).runs["fault"].unique().tolist() == ["hang:synthesis"]
     assert second.wait(PATIENCE_S).runs["fault"].unique().tolist() == ["none"]

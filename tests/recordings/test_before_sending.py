@@ -15,7 +15,7 @@ import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.live_estimate import RequestEstimate
-from docmind_lab.interfaces.cli import sending
+from docmind_lab.interfaces.cli.compare import confirm_sending, notes_on_sending
 
 
 class Declined(Exception):
@@ -61,7 +61,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_on_a_terminal_it_is_asked_and_a_no_ends_it(terminal: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(typer.Exit):
-        sending.asking(yes=False, drawn=None)("5 runs: about 60 requests")
+        confirm_sending(yes=False, table=None)("5 runs: about 60 requests")
     assert terminal == ["Send them?"]
     assert "nothing was sent" in capsys.readouterr().err
 
@@ -69,7 +69,7 @@ def test_on_a_terminal_it_is_asked_and_a_no_ends_it(terminal: list[str], capsys:
 def test_yes_is_not_asked_again_and_the_estimate_is_shown(
     terminal: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sending.asking(yes=True, drawn=None)("5 runs: about 60 requests")
+    confirm_sending(yes=True, table=None)("5 runs: about 60 requests")
     assert terminal == []
     assert "To be sent to the live endpoint: 5 runs: about 60 requests." in capsys.readouterr().err
 
@@ -79,7 +79,7 @@ def test_notes_say_why_a_study_ended_early() -> None:
         "ended_by": "max_requests: 60 requests were sent",
         "sent": {"requests": 60, "tokens": 65136, "requests_with_estimated_tokens": 2, "runs_cut": 4},
     }
-    assert list(sending.notes(manifest, 3)) == [
+    assert list(notes_on_sending(manifest, 3)) == [
         "Sent: 60 model requests, 65,136 tokens, of 2 requests estimated.",
         (
             "Ended by max_requests: 60 requests were sent. Its 3 finished runs are kept; 4 that needed another request "
@@ -90,10 +90,10 @@ def test_notes_say_why_a_study_ended_early() -> None:
 
 def test_notes_of_a_replay_say_how_many_calls_were_not_recorded() -> None:
     counts = {"recorded": 90, "of_another_alternative": 6, "not_recorded": 4, "cut_in_the_recording": 1}
-    (note,) = sending.notes({"replayed_calls": counts}, 8)
+    (note,) = notes_on_sending({"replayed_calls": counts}, 8)
     assert note.startswith("A replay: of 100 calls 90 were recorded, 6 are another alternative's, 4 were not recorded")
     counts["longer_than_observed"] = 3
-    (note,) = sending.notes({"replayed_calls": counts}, 8)
+    (note,) = notes_on_sending({"replayed_calls": counts}, 8)
     assert "3 drew a length beyond what the recording could observe" in note
 
 

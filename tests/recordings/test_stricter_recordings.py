@@ -12,7 +12,7 @@ import docmind_lab as dl
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.analysis.findings.recommendation import recommend
 from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.analysis.statistics import share_interval
+from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import in_this_process
 from docmind_lab.experiments.comparison import Comparison

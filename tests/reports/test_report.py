@@ -18,15 +18,14 @@ from sample_runs import LEVELS, MANIFEST, sample_run, study_of
 
 from docmind_lab.analysis.plots.files import save_study
 from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables import CallRecord, to_frame
+from docmind_lab.analysis.tables.frames import to_frame
+from docmind_lab.analysis.tables.records import CallRecord
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.interfaces.reports import Report, build_report, figures, write_report
-from docmind_lab.interfaces.reports.as_json import as_json
 from docmind_lab.interfaces.reports.build import _advice
-from docmind_lab.interfaces.reports.html import as_html
-from docmind_lab.interfaces.reports.markdown import as_markdown
+from docmind_lab.interfaces.reports.figures import PNG, SVG, image_of
+from docmind_lab.interfaces.reports.formats import as_html, as_json, as_markdown
 from docmind_lab.interfaces.reports.model import Figure, Table
-from docmind_lab.interfaces.reports.pictures import PNG, SVG, drawn
 
 matplotlib.use("Agg")
 
@@ -91,7 +90,7 @@ def page() -> BeautifulSoup:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reports whose images nobody looks at: everything is computed, and not drawn."""
-    monkeypatch.setattr(figures, "drawn", lambda draw, size_in: (b"<svg/>", SVG))
+    monkeypatch.setattr(figures, "image_of", lambda draw, size_in: (b"<svg/>", SVG))
 
 
 def test_a_report_has_its_sections_in_order() -> None:
@@ -293,9 +292,9 @@ def test_simple_figures_are_svg_and_others_png_the_same_every_time(points: int, 
     def draw(ax: Axes) -> None:
         ax.plot(range(points), range(points), "o")
 
-    image, kind = drawn(draw, (4.0, 1.0))
+    image, kind = image_of(draw, (4.0, 1.0))
     assert kind == media_type
-    assert (image, kind) == drawn(draw, (4.0, 1.0))
+    assert (image, kind) == image_of(draw, (4.0, 1.0))
     assert len(image) < 40_000
 
 

@@ -7,13 +7,12 @@ import math
 import pandas as pd
 from sample_runs import sample_run, study_of
 
+from docmind_lab.analysis.conditions import in_words
 from docmind_lab.analysis.study import Study
 from docmind_lab.interfaces.reports.build import _first_advice
-from docmind_lab.interfaces.reports.conditions_in_words import in_words
 from docmind_lab.interfaces.reports.figures import MOST_CONDITIONS
-from docmind_lab.interfaces.reports.limits import limits
 from docmind_lab.interfaces.reports.model import Facts, Table
-from docmind_lab.interfaces.reports.question import asked
+from docmind_lab.interfaces.reports.sections import limits_section, question_section
 from docmind_lab.interfaces.reports.tables import arms_tables
 
 
@@ -80,22 +79,22 @@ def test_of_many_conditions_those_under_whose_budget_nobody_is_chosen_stand_toge
 
 
 def test_what_was_asked_names_the_second_budgets_where_there_are_some() -> None:
-    (facts,) = (block for block in asked(budgeted_study()).blocks if isinstance(block, Facts))
+    (facts,) = (block for block in question_section(budgeted_study()).blocks if isinstance(block, Facts))
     assert facts.items["Second budgets"] == "6 calls and no second budget"
     plain = Study(*(getattr(study_of([sample_run("cooperative", 0)]), name) for name in ("runs", "calls", "events")))
-    (without,) = (block for block in asked(plain).blocks if isinstance(block, Facts))
+    (without,) = (block for block in question_section(plain).blocks if isinstance(block, Facts))
     assert "Second budgets" not in without.items
 
 
 def test_what_went_past_a_budget_is_no_evidence_of_what_it_allows() -> None:
     runs = budgeted_study().runs
-    said = [line for block in limits(runs, [], [], [], complete=True).blocks for line in block.lines]
+    said = [line for block in limits_section(runs, [], [], [], complete=True).blocks for line in block.lines]
     assert (
         "Second budgets are measured and not enforced in B hard timeout: 3 of their 3 runs went past one, and what "
         "these answered is no evidence of what the budget allows."
     ) in said
     tokens = runs.assign(token_budget=[100.0 if limit == "6 calls" else math.nan for limit in runs["second_budgets"]])
-    assert any("lower bounds" in line for line in limits(tokens, [], [], [], complete=True).blocks[0].lines)
+    assert any("lower bounds" in line for line in limits_section(tokens, [], [], [], complete=True).blocks[0].lines)
     assert not any("lower bounds" in line for line in said)
 
 

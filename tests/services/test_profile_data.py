@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from docmind_lab.analysis.latency.profile import PROFILE_NAMES, LatencyProfile, reference_token_quantiles
+from docmind_lab.analysis.latency.profile import PROFILE_NAMES, LatencyProfile
 
 ROOT = Path(__file__).resolve().parents[2]
 MEASURED = ("fast", "typical", "heavy_tail", "local_gpu")
@@ -104,7 +104,7 @@ def test_the_readme_states_the_counts_and_the_correlation_of_the_data():
 
 
 def test_the_readme_states_the_token_quantiles_of_the_traces():
-    reference = reference_token_quantiles()
+    reference = DATA["reference_tokens"]
 
     for row in readme_table("trace", "quantity", "requests"):
         table = reference[row["trace"]]
@@ -175,12 +175,6 @@ def test_only_the_heavy_tail_has_a_first_token_far_beyond_its_median():
 
     assert ratio.pop("heavy_tail") > 50
     assert max(ratio.values()) < 3
-
-
-def test_callers_cannot_change_the_reference_tokens_for_each_other():
-    reference_token_quantiles()["code"]["output_tokens"].clear()
-
-    assert reference_token_quantiles()["code"]["output_tokens"]
 
 
 def test_the_shipped_file_is_small_and_names_no_local_path():

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from made_up_arms import arm, study_runs
 from scipy import stats
 
-from docmind_lab.analysis.statistics import answer_times, completion_curve, completion_curves
-from docmind_lab.analysis.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes
-from docmind_lab.analysis.statistics.incidence import aalen_johansen
+from docmind_lab.analysis.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes, answer_times
+from docmind_lab.analysis.statistics.completion_curves import aalen_johansen, completion_curve, completion_curves
 from docmind_lab.core.errors import ConfigurationError
 
 TIMES = st.lists(

@@ -7,7 +7,7 @@ import pytest
 from made_up_arms import arm, study_runs
 from scipy import stats
 
-from docmind_lab.analysis.statistics import (
+from docmind_lab.analysis.statistics.differences import (
     column_values,
     mean_difference,
     paired_by_seed,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from docmind_lab.analysis.statistics import mean_difference, paired_mean_difference
+from docmind_lab.analysis.statistics.differences import mean_difference, paired_mean_difference
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 

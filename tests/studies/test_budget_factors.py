@@ -11,12 +11,11 @@ import pytest
 from sample_runs import MANIFEST, sample_run
 from small_studies import DESIGN
 
-from docmind_lab.analysis.findings.budget_sufficiency import enough_of
-from docmind_lab.analysis.findings.second_budgets import levels_in_words
-from docmind_lab.analysis.findings.tables import joined
+from docmind_lab.analysis.findings.second_budgets import budget_sufficiency, levels_in_words
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.summary import summarise
-from docmind_lab.analysis.tables import to_frame
+from docmind_lab.analysis.tables.frames import to_frame
+from docmind_lab.analysis.text import joined
 from docmind_lab.core.budgets import Budget, Price
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
@@ -125,7 +124,7 @@ def table(ended: dict[float, int], runs: int = 4, **changes: Any) -> pd.DataFram
 
 
 def test_enough_is_the_smallest_limit_that_ended_no_run_and_how_sure_that_is_is_said() -> None:
-    (said,) = enough_of(table({12.0: 0, 6.0: 4, 9.0: 2, math.nan: 0}))
+    (said,) = budget_sufficiency(table({12.0: 0, 6.0: 4, 9.0: 2, math.nan: 0}))
     assert said == (
         "A cooperative: 6 calls ended 4 of 4 runs and 9 calls ended 2 of 4 runs; 12 calls is the smallest limit tried "
         "that ended none of 4 (at most 49.0% of runs, by its 95% Wilson interval), and 4 were answered in time."
@@ -140,7 +139,7 @@ def test_runs_that_another_budget_ended_are_said_to_be_no_evidence_that_a_limit_
         for limit in (6.0, 9.0)
         for seed in range(3)
     ]
-    (said,) = enough_of(to_frame("runs", rows))
+    (said,) = budget_sufficiency(to_frame("runs", rows))
     assert said.startswith("A cooperative: 6 calls is the smallest limit tried that ended none of 3 (at most")
     assert said.endswith(
         "and 1 was answered in time; the cost budget ended 2 of them, and what those would have used is not known."
@@ -158,17 +157,17 @@ def test_levels_of_several_limits_can_be_told_apart_in_a_list() -> None:
 
 
 def test_a_limit_below_one_that_ended_a_run_is_not_enough_however_it_did() -> None:
-    (said,) = enough_of(table({6.0: 0, 9.0: 1, 12.0: 0}))
+    (said,) = budget_sufficiency(table({6.0: 0, 9.0: 1, 12.0: 0}))
     assert "12 calls is the smallest" in said
-    (said,) = enough_of(table({6.0: 4, 9.0: 1}))
+    (said,) = budget_sufficiency(table({6.0: 4, 9.0: 1}))
     assert said.endswith("no limit that was tried ended none, so try more than 9.")
 
 
 def test_each_condition_has_its_own_enough_and_a_single_limit_none() -> None:
     both = pd.concat([table({6.0: 4, 9.0: 0}), table({6.0: 4, 9.0: 4}, fault="hang")], ignore_index=True)
-    said = list(enough_of(both.astype({"fault": "str"}).astype({"fault": "category"})))
+    said = list(budget_sufficiency(both.astype({"fault": "str"}).astype({"fault": "category"})))
     assert [line.partition(":")[0] for line in said] == ["A cooperative (fault hang)", "A cooperative (fault none)"]
-    assert list(enough_of(table({6.0: 4}))) == []
+    assert list(budget_sufficiency(table({6.0: 4}))) == []
 
 
 def test_the_summary_of_several_limits_says_what_is_enough() -> None:

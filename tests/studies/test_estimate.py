@@ -12,7 +12,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.sweeps.cells import benches_of
 from docmind_lab.experiments.sweeps.design import StudyDesign
-from docmind_lab.experiments.sweeps.estimate import _chosen, estimate
+from docmind_lab.experiments.sweeps.estimate import _choose, estimate
 from docmind_lab.experiments.sweeps.runner import sweep
 
 SMALL = {"documents": "handbook", "repeats": 30, "factors": {"alternative": "A,B", "decision_timeout_s": [5, 20]}}
@@ -20,7 +20,7 @@ SMALL = {"documents": "handbook", "repeats": 30, "factors": {"alternative": "A,B
 
 def pilot_of(values: dict[str, object]) -> list[tuple[str, float]]:
     cells = [cell for bench in benches_of(StudyDesign.of(values), Settings()) for cell in bench.cells]
-    return [(o.facts.alternative, o.facts.decision_timeout_s) for chosen in _chosen(cells) for o, _ in chosen]
+    return [(o.facts.alternative, o.facts.decision_timeout_s) for chosen in _choose(cells) for o, _ in chosen]
 
 
 def test_an_estimate_is_of_a_pilot_that_ran() -> None:

@@ -9,9 +9,10 @@ import pytest
 from sample_runs import sample_run
 from scipy import stats
 
-from docmind_lab.analysis.statistics import bounded_mean_interval, share_interval
-from docmind_lab.analysis.tables import NAN
+from docmind_lab.analysis.statistics.means import bounded_mean_interval
+from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.levels import NAN
 from docmind_lab.experiments.load.measures import goodput_differences, load_summary, mean_interval, replicate_measures
 from docmind_lab.experiments.load.study import LoadStudy
 from docmind_lab.experiments.load.tables import LoadColumns, QueryRows, ServingRecord, frames_of, rows_of_query

@@ -20,8 +20,8 @@ from docmind_lab.alternatives.base import NodeColour, Outcome
 from docmind_lab.analysis.cell_store import CellStore
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.study_folder import load
-from docmind_lab.analysis.tables import SCHEMA_VERSION
 from docmind_lab.core.errors import RecordError
+from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.experiments.batch import Cell, CellResult, in_this_process
 from docmind_lab.experiments.sweeps.runner import sweep

@@ -17,7 +17,7 @@ from sweeping_program import INTERRUPTED, REFUSED
 
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.study_folder import load
-from docmind_lab.analysis.tables import TABLES
+from docmind_lab.analysis.tables.records import TABLES
 from docmind_lab.experiments.batch import in_this_process
 from docmind_lab.experiments.sweeps.runner import sweep
 

@@ -20,9 +20,9 @@ import pandas as pd
 
 from docmind_lab.analysis.conditions import with_arms
 from docmind_lab.analysis.diff import diff
-from docmind_lab.analysis.findings.budget_sufficiency import enough_of
 from docmind_lab.analysis.findings.choice import CRITERIA, Choice, Criterion, choose
 from docmind_lab.analysis.findings.recommendation import recommend
+from docmind_lab.analysis.findings.second_budgets import budget_sufficiency
 from docmind_lab.analysis.study import Study
 
 POOLS = Path(__file__).parents[1] / "calibration"
@@ -74,7 +74,7 @@ HEADER = (
 
 def pool(name: str = "pool") -> pd.DataFrame:
     """The runs of a pool."""
-    from docmind_lab.analysis.tables import typed
+    from docmind_lab.analysis.tables.frames import typed
 
     return typed("runs", pd.read_parquet(POOLS / f"{name}.parquet"))
 
@@ -204,7 +204,7 @@ def budgets(repetitions: int, runs: pd.DataFrame, count: int = 100, seed: int = 
                     stop_reason=np.where(ended, "call_budget", ""),
                 )
             )
-        (sentence,) = enough_of(pd.concat(at, ignore_index=True))
+        (sentence,) = budget_sufficiency(pd.concat(at, ignore_index=True))
         said = re.search(r"([\d,]+) calls is the smallest limit tried that ended none .*at most ([\d.]+)%", sentence)
         if said:
             given += 1
@@ -260,7 +260,9 @@ def _faults(runs: pd.DataFrame) -> str:
 
 
 def _study(runs: pd.DataFrame) -> Study:
-    from docmind_lab.analysis.tables import concatenated, to_frame
+    from sample_runs import concatenated
+
+    from docmind_lab.analysis.tables.frames import to_frame
 
     return Study(concatenated("runs", [runs]), to_frame("calls", []), to_frame("events", []), MANIFEST)
 

@@ -115,7 +115,7 @@ def _server(folder: Path, *, dark: bool) -> Iterator[str]:
     config = {"ServerApp": {"allow_root": True}, "LabApp": {"extension_manager": "readonly"}}
     (Path(environment["JUPYTER_CONFIG_DIR"]) / "jupyter_server_config.json").write_text(json.dumps(config))
     program = (
-        f"from docmind_lab.interfaces.cli.lab import lab; lab({str(folder)!r}, port={_free_port()}, browser=False)"
+        f"from docmind_lab.interfaces.cli.servers import lab; lab({str(folder)!r}, port={_free_port()}, browser=False)"
     )
     with open(folder / ".jupyter" / "log", "w") as log:
         process = subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=log, stderr=log)

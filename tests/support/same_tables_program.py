@@ -9,7 +9,7 @@ import sys
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables import TABLES
+from docmind_lab.analysis.tables.records import TABLES
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison, run_comparison
 from docmind_lab.experiments.comparison.documents import Documents

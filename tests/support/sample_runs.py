@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
+import pandas as pd
+
 from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables import EventRecord, RunRecord, to_frame
+from docmind_lab.analysis.tables.frames import to_frame, typed
+from docmind_lab.analysis.tables.records import EventRecord, RunRecord
 
 MANIFEST: dict[str, Any] = {"schema_version": 1, "study_id": "made-up", "design": {"seed": 7}}
 LEVELS = ("unguarded", "cooperative", "hard_timeout", "async_cancellation", "stop_flag")
@@ -72,3 +76,9 @@ def study_of(records: list[RunRecord]) -> Study:
         events=to_frame("events", events),
         manifest=MANIFEST,
     )
+
+
+def concatenated(table: str, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Frames of one table below each other, dtypes kept; levels are united."""
+    plain = [frame.astype(dict.fromkeys(frame.select_dtypes("category"), "str")) for frame in frames]
+    return typed(table, pd.concat(plain, ignore_index=True))

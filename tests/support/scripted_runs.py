@@ -11,7 +11,7 @@ from sample_calls import call
 from sample_runs import sample_run
 
 from docmind_lab.alternatives.base import Outcome
-from docmind_lab.analysis.tables import EventRecord, RunRecord
+from docmind_lab.analysis.tables.records import EventRecord, RunRecord
 from docmind_lab.experiments.batch import Cell, CellResult, Workers
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.interfaces.panels.choice import PanelChoice

@@ -13,7 +13,7 @@ from sample_runs import sample_run
 
 from docmind_lab.alternatives.base import Outcome
 from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables import TABLES, EventRecord
+from docmind_lab.analysis.tables.records import TABLES, EventRecord
 from docmind_lab.experiments.batch import Cell, CellResult
 from docmind_lab.experiments.batch.cells import cells_of
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder

@@ -12,7 +12,7 @@ from sample_runs import MANIFEST, sample_run
 
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.study_folder import load
-from docmind_lab.analysis.tables import to_frame
+from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison

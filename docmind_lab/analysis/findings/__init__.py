@@ -1,19 +1,14 @@
-"""What the tables of a study say, beyond a summary: frames in, frames and sentences out.
+"""What the tables of a study say beyond a summary, as frames and sentences.
 
+choice.py            which arms of one condition to choose; advice.py says it
+recommendation.py    the smallest decision timeout that keeps a promise; recommendation_words.py says it
+contrasts.py         every arm against one, seed by seed
+controls.py          negative controls: who enforces nothing is caught, who is the same is not told apart
+second_budgets.py    what budgets of tokens, calls and cost did, what a run needs, and how much is enough
 decision_tables.py   decision tables as their records print them, and whether they add up
 weights.py           which option wins under which weights
 measured_perf.py     Perf measured: its components, and the map to a score
 scorecard.py         ADR-056's table with measured Perf; scorecard_frames.py its frames, scorecard_words.py its words
-recommendation.py    the smallest decision timeout that keeps a promise; recommendation_words.py says it
-assumptions.py       what a recommended decision timeout assumes of the latencies of its runs
-contrasts.py         every arm against one, seed by seed
-controls.py          negative controls: who enforces nothing is caught, who is the same is not told apart
-second_budgets.py    what budgets of tokens, calls and cost did: whom they ended, who went past, what a run needs
-budget_sufficiency.py            how much of a second budget is enough, of the limits that a study went through
-advice.py            what to choose of the arms of one condition, in sentences
-thresholds.py              when a caller counts as kept to the deadline
-prices.py            what an alternative asks for
-tables.py            numbers and frames as text
 """
 
 from docmind_lab.analysis.findings.contrasts import contrasts

@@ -1,4 +1,4 @@
-"""What to choose of the arms of one condition, in sentences: the rows of a summary in, lines out.
+"""Advice on which arm of one condition to choose, in sentences.
 
 `findings.choice` decides; here it is put into words, with the settings to paste and what the runs cannot say.
 """
@@ -14,37 +14,38 @@ import pandas as pd
 from docmind_lab.analysis.findings.choice import FEWEST_PAIRS, Beaten, Choice, Undecided, choose
 from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.findings.second_budgets import is_budgeted, needs_of
-from docmind_lab.analysis.findings.tables import counted, joined, one_line, percent
-from docmind_lab.analysis.findings.thresholds import HELD_WITHIN_S
-from docmind_lab.analysis.tables import SPENDING_REASONS
+from docmind_lab.analysis.text import counted, joined, one_line, percent
 from docmind_lab.core.catalogue import settings_to_paste
+from docmind_lab.core.deadlines import HELD_WITHIN_S
+from docmind_lab.core.levels import SPENDING_REASONS
 
 Row = Mapping[str, Any]
 
 _HELD: Final = f"within {HELD_WITHIN_S * 1000:.0f} ms of the deadline"
-# Systems that read the lab's settings; a graph of the user's does not.
-_OWN_SYSTEMS: Final = ("supervisor", "research", "staged", "peers")
 # More runs than this are not proposed: whoever would need them is told that no practical number settles it.
 _MOST_MORE: Final = 100_000
 
 
-def advice_of(rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None = None) -> Iterator[str]:
-    """What to choose, why, what these runs do not settle, and the settings; the choice is the first line.
+def advice_of(
+    rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None = None, *, reads_settings: bool = True
+) -> Iterator[str]:
+    """Yields what to choose, why, what these runs do not settle, and the settings; the choice comes first.
 
     Args:
         rows: Of `summary.Summary.table`, one for each arm, with their `label`.
         runs: The runs that the rows are of, of one condition.
         cpu_s_per_run: CPU seconds that a run took, as the manifest has them; None if it has none.
+        reads_settings: Whether the system reads the settings of the lab, so that those of the choice can be pasted.
     """
-    found = choose(runs)
+    result = choose(runs)
     by_label = {str(row["label"]): row for row in rows}
     enforcing = [row for row in rows if row["alternative"] != CONTROL]
     if not enforcing:
         yield "Nothing to choose from: no alternative that enforces the deadline was run."
-    elif not found.chosen:
-        yield _nothing(found, by_label, runs)
+    elif not result.chosen:
+        yield _nothing(result, by_label, runs)
     else:
-        yield from _choice(found, by_label, runs)
+        yield from _choice(result, by_label, runs, reads_settings)
     yield from _of_failures(rows, runs)
     if (
         not any(str(fault) == "none" for fault in runs["fault"].unique())
@@ -58,7 +59,7 @@ def advice_of(rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | No
     yield _limits(rows, runs, cpu_s_per_run)
 
 
-def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame) -> Iterator[str]:
+def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame, reads_settings: bool) -> Iterator[str]:
     names = _names(found.chosen, "or")
     if len(rows) - ("unguarded" in {row["alternative"] for row in rows.values()}) == 1:
         yield f"Only {names} was run: {_facts(found.chosen, rows, runs)}"
@@ -80,7 +81,7 @@ def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame) -> Itera
     if not any(rows[arm]["answered_in_time"] for arm in found.chosen):
         timeout = f"{runs['decision_timeout_s'].iloc[0]:g} s"
         yield f"Nobody was answered in time: this says who stops best, not that {timeout} are enough."
-    if not found.too_few and str(runs["workload"].iloc[0]) in _OWN_SYSTEMS:
+    if reads_settings and not found.too_few:
         timeout_s = float(runs["decision_timeout_s"].iloc[0])
         yield f"Settings: {settings_to_paste(str(first['alternative']), timeout_s)}"
 
@@ -198,11 +199,12 @@ def _of_failures(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
     if failed.empty:
         return
     counts = failed.groupby(["error_type", "error_node"], sort=False).size().sort_values(ascending=False, kind="stable")
-    said = [
+    phrases = [
         f"{error or 'an error without a name'}{f' in node {node}' if node else ''} ({counted(int(count), 'run')})"
         for (error, node), count in zip(counts.index.tolist(), counts, strict=True)
     ]
-    yield f"Failed: {len(failed)} of {len(runs)} runs, with {joined(said[:4])}{' and others' if len(said) > 4 else ''}."
+    others = " and others" if len(phrases) > 4 else ""
+    yield f"Failed: {len(failed)} of {len(runs)} runs, with {joined(phrases[:4])}{others}."
     if "GraphInterrupt" in set(failed["error_type"]):
         yield "A run that stops at an interrupt waits for a person. Give inputs that the graph answers without one."
 
@@ -223,13 +225,13 @@ def _none_able(held: Sequence[Row], runs: pd.DataFrame) -> str:
             f"Nothing to choose under {level}: none that was run keeps to it, and it was passed by {joined(beyond)}. A "
             "and E look at it, and B, C, D and F with :propagate: run one of them."
         )
-    said = [
+    phrases = [
         f"{_name(row)} answered {row['answered_in_time']} of {row['runs']} in time, and a second budget ended "
         f"{row['ended_by_budget']}"
         for row in keeping
     ]
     others = f" The others that held the deadline went past it: {joined(beyond)}." if past else ""
-    return f"Nothing to choose under {level}: {'; '.join(said)}.{others}"
+    return f"Nothing to choose under {level}: {'; '.join(phrases)}.{others}"
 
 
 def _of_budgets(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
@@ -249,16 +251,16 @@ def _of_budgets(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
 
 def _timeout_advice(control: Row, horizon_s: float) -> str:
     """What the control says of a timeout. A run that was watched no longer might have answered after all."""
-    said = []
+    phrases = []
     if control["unfinished"]:
-        said.append(
+        phrases.append(
             f"{control['unfinished']} of {counted(control['runs'], 'run')} had not ended after {horizon_s:g} s, when "
             "observation stopped. No timeout up to then would have had them answered"
         )
     if control["failed"]:
-        said.append(f"{control['failed']} of {counted(control['runs'], 'run')} failed, which no timeout changes")
-    if said:
-        return f"Without a deadline, {'; '.join(said)}."
+        phrases.append(f"{control['failed']} of {counted(control['runs'], 'run')} failed, which no timeout changes")
+    if phrases:
+        return f"Without a deadline, {'; '.join(phrases)}."
     return (
         f"Without a deadline, half of the runs took up to {control['returned_median_s']:.2f} s and the longest "
         f"{control['returned_worst_s']:.2f} s: that is what a timeout must exceed to have these questions answered."

@@ -1,4 +1,4 @@
-"""Which alternative to choose in one condition, by evidence that is paired seed by seed.
+"""Chooses among the arms of one condition by differences that are paired seed by seed.
 
     found = choose(runs)
     found.chosen          # arms that no other arm was shown to beat
@@ -26,11 +26,11 @@ from scipy import stats
 
 from docmind_lab.analysis.conditions import with_arms
 from docmind_lab.analysis.findings.second_budgets import spending_of
-from docmind_lab.analysis.findings.thresholds import HELD_WITHIN_S
-from docmind_lab.analysis.statistics import Interval, share_interval
-from docmind_lab.analysis.statistics.incidence import Floats
-from docmind_lab.analysis.statistics.sparse import adjusted_paired_interval, few_differ, student_interval
+from docmind_lab.analysis.statistics.interval import Floats, Interval
+from docmind_lab.analysis.statistics.means import adjusted_paired_interval, few_differ, student_interval
+from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.core.catalogue import is_mistake
+from docmind_lab.core.deadlines import HELD_WITHIN_S
 
 FEWEST_PAIRS: Final = 12
 """With fewer runs of each arm nothing is told apart: the intervals are tested from 12 pairs on."""
@@ -122,7 +122,7 @@ class Undecided:
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen, and by what evidence.
+    """The arms to choose from in one condition, and the evidence.
 
     Attributes:
         chosen: Arms that no other arm was shown to beat, in the order of every figure; empty if none is left.
@@ -164,7 +164,7 @@ class _Arm:
 
 
 def choose(runs: pd.DataFrame) -> Choice:
-    """The arms to choose from, by paired evidence.
+    """Chooses among the arms of one condition by paired evidence.
 
     Args:
         runs: Rows of `runs` of one condition. Arms are compared over the seeds that both met.
@@ -177,9 +177,9 @@ def choose(runs: pd.DataFrame) -> Choice:
     beaten: dict[str, Beaten] = {}
     if fewest >= FEWEST_PAIRS:
         for criterion in CRITERIA:
-            found = _beaten(left, criterion)
-            beaten |= found
-            left = {arm: each for arm, each in left.items() if arm not in found}
+            result = _beaten(left, criterion)
+            beaten |= result
+            left = {arm: each for arm, each in left.items() if arm not in result}
     undecided: dict[tuple[str, str], Undecided] = {}
     for criterion in CRITERIA:
         if (open_difference := _undecided(left, criterion)) is not None:
@@ -220,7 +220,7 @@ def _two_of(arms: Mapping[str, _Arm]) -> list[tuple[str, str]]:
 
 def _beaten(arms: Mapping[str, _Arm], criterion: Criterion) -> dict[str, Beaten]:
     """The arms that another one beats by more than the margin; at the confidence of all comparisons of an arm."""
-    found: dict[str, Beaten] = {}
+    result: dict[str, Beaten] = {}
     for arm in arms:
         rivals = [
             (rival, _difference(arms[rival], arms[arm], criterion, _confidence(arms))) for rival in arms if rival != arm
@@ -228,8 +228,8 @@ def _beaten(arms: Mapping[str, _Arm], criterion: Criterion) -> dict[str, Beaten]
         shown = [(rival, by.interval) for rival, by in rivals if by is not None and by.interval.low > criterion.margin]
         if shown:
             rival, by = max(shown, key=lambda each: each[1].low)
-            found[arm] = Beaten(rival, criterion, by)
-    return found
+            result[arm] = Beaten(rival, criterion, by)
+    return result
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ def _difference(first: _Arm, second: _Arm, criterion: Criterion, confidence: flo
 
 def _undecided(arms: Mapping[str, _Arm], criterion: Criterion) -> Undecided | None:
     """The difference among the arms that is largest and neither shown to matter nor shown not to."""
-    found = []
+    result = []
     for first, second in _two_of(arms):
         difference = _difference(arms[first], arms[second], criterion, _confidence(arms))
         if difference is None or not difference.interval.estimate:
@@ -270,8 +270,8 @@ def _undecided(arms: Mapping[str, _Arm], criterion: Criterion) -> Undecided | No
             first, second, difference = second, first, difference.turned()
         if difference.interval.high > criterion.margin:
             more = _more_runs(difference, criterion.margin)
-            found.append(Undecided(first, second, criterion, difference.interval, more))
-    return max(found, key=lambda each: each.better_by.estimate, default=None)
+            result.append(Undecided(first, second, criterion, difference.interval, more))
+    return max(result, key=lambda each: each.better_by.estimate, default=None)
 
 
 def _confidence(arms: Mapping[str, _Arm]) -> float:

@@ -1,4 +1,4 @@
-"""Every arm against one: what it changed, seed by seed, and how sure that is.
+"""The difference of every arm from a reference arm, seed by seed, with intervals and p values.
 
 contrasts(study.runs, "A")                 all measures, in every condition
 contrasts(study.runs, "B:naive", measures=("answered_in_time",))
@@ -12,19 +12,13 @@ from typing import Any, Final
 
 import pandas as pd
 
-from docmind_lab.analysis.conditions import by_condition, varying, with_arms
-from docmind_lab.analysis.findings.tables import one_line
-from docmind_lab.analysis.statistics import (
-    Difference,
-    Pairs,
-    answer_times,
-    holm,
-    paired_by_seed,
-    paired_mean_difference,
-    paired_restricted_mean_difference,
-    paired_share_difference,
-    values_of,
-)
+from docmind_lab.analysis.conditions import by_condition, condition_columns, with_arms
+from docmind_lab.analysis.statistics.answer_times import answer_times
+from docmind_lab.analysis.statistics.differences import Pairs, holm, paired_by_seed, paired_mean_difference, values_of
+from docmind_lab.analysis.statistics.interval import Difference
+from docmind_lab.analysis.statistics.restricted_means import paired_restricted_mean_difference
+from docmind_lab.analysis.statistics.shares import paired_share_difference
+from docmind_lab.analysis.text import one_line
 from docmind_lab.core.catalogue import level_and_variant, options_of
 from docmind_lab.core.errors import ConfigurationError
 
@@ -65,14 +59,21 @@ MEASURES: Final[Mapping[str, Contrast]] = {
 def contrasts(
     runs: pd.DataFrame, reference: str, *, measures: Sequence[str] = tuple(MEASURES), confidence: float = 0.95
 ) -> pd.DataFrame:
-    """Each arm minus the reference, over the seeds that both met: a row for each condition, arm and measure.
+    """Each arm minus the reference, over the seeds that both met.
 
-    reference: a letter, level or variant ("A", "hard_timeout", "B:naive"), or an arm by its label (`with_arms`).
-    Columns: those of the condition that vary, arm, reference, measure, pairs, difference, low, high (in the measure's
-    unit; shares as shares of 1), method, p_value, test, p_corrected (Holm, over all arms and conditions of a measure),
-    differs (p_corrected < 1 − confidence). A measure that is not known for some run (a live server's) is left out.
+    Args:
+        runs: The `runs` table of a study.
+        reference: A letter, level or variant ("A", "hard_timeout", "B:naive"), or an arm by its label (`with_arms`).
+        measures: Keys of `MEASURES`. One that is not known for some run (of a live server) is left out.
+        confidence: Of the intervals, and 1 − the level of the tests.
 
-    Raises: ConfigurationError for an unknown measure, or a reference that is in no condition.
+    Returns:
+        A row for each condition, arm and measure. Columns: those of the condition that vary, arm, reference, measure,
+        pairs, difference, low, high (in the unit of the measure; shares as shares of 1), method, p_value, test,
+        p_corrected (Holm, over all arms and conditions of a measure), differs (p_corrected < 1 − confidence).
+
+    Raises:
+        ConfigurationError: A measure is unknown, or the reference is in no condition.
     """
     unknown = [name for name in measures if name not in MEASURES]
     if unknown:
@@ -81,14 +82,10 @@ def contrasts(
     arm = _reference_arm(named, reference)
     rows = [row for measure in measures for row in _rows(named, arm, measure, confidence)]
     columns = ["arm", "reference", "measure", "pairs", "difference", "low", "high", "method", "p_value", "test"]
-    frame = pd.DataFrame(rows, columns=[*_apart(runs), *columns])
+    frame = pd.DataFrame(rows, columns=[*condition_columns(runs), *columns])
     frame["p_corrected"] = frame.groupby("measure", sort=False)["p_value"].transform(lambda values: holm(values))
     frame["differs"] = frame["p_corrected"] < 1.0 - confidence
     return frame
-
-
-def _apart(runs: pd.DataFrame) -> list[str]:
-    return [column for column in varying(runs) if column != "horizon_s"]
 
 
 def _reference_arm(named: pd.DataFrame, reference: str) -> str:
@@ -103,15 +100,15 @@ def _reference_arm(named: pd.DataFrame, reference: str) -> str:
     fits = (named["alternative"].astype("str") == level) & (
         named["alternative_options"].astype("str") == options_of(level, variant)
     )
-    found = list(dict.fromkeys(named.loc[fits, "arm"].astype("str")))
-    if len(found) != 1:
-        how_many = "no arm is" if not found else f"{len(found)} arms are"
+    result = list(dict.fromkeys(named.loc[fits, "arm"].astype("str")))
+    if len(result) != 1:
+        how_many = "no arm is" if not result else f"{len(result)} arms are"
         raise ConfigurationError(f"reference: {how_many} called {reference!r}; name one of {known}")
-    return found[0]
+    return result[0]
 
 
 def _rows(named: pd.DataFrame, reference: str, measure: str, confidence: float) -> Iterator[dict[str, Any]]:
-    apart = _apart(named)
+    columns = condition_columns(named)
     for condition, group in by_condition(named):
         present = [str(arm) for arm in group["arm"].cat.categories if (group["arm"] == arm).any()]
         if reference not in present:
@@ -119,19 +116,9 @@ def _rows(named: pd.DataFrame, reference: str, measure: str, confidence: float) 
         for arm in present:
             if arm == reference or not _is_known(group, measure, (arm, reference)):
                 continue
-            found = MEASURES[measure](paired_by_seed(group, arm, reference), confidence)
-            yield {name: condition[name] for name in apart} | {
-                "arm": arm,
-                "reference": reference,
-                "measure": measure,
-                "pairs": found.interval.n,
-                "difference": found.interval.estimate,
-                "low": found.interval.low,
-                "high": found.interval.high,
-                "method": found.interval.method,
-                "p_value": found.p_value,
-                "test": found.test,
-            }
+            result = MEASURES[measure](paired_by_seed(group, arm, reference), confidence)
+            arms = {"arm": arm, "reference": reference, "measure": measure, "pairs": result.interval.n}
+            yield {name: condition[name] for name in columns} | arms | result.row()
 
 
 def _is_known(group: pd.DataFrame, measure: str, arms: Sequence[str]) -> bool:

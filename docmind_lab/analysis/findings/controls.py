@@ -1,4 +1,4 @@
-"""Negative controls: does a study see who enforces nothing, and does it see a difference where there is none?
+"""Negative controls: whether a study sees who enforces nothing, and no difference where there is none.
 
 enforcement(study.runs)         per arm: how often the deadline mattered, how often the caller was back by then
 aa(first.runs, second.runs)     the same alternative twice, with other seeds: what would be called a difference
@@ -14,12 +14,12 @@ from scipy import stats
 
 from docmind_lab.analysis.conditions import CONDITION, by_condition, with_arms
 from docmind_lab.analysis.findings.measured_perf import CONTROL
-from docmind_lab.analysis.findings.thresholds import HELD_WITHIN_S
-from docmind_lab.analysis.statistics import Difference, column_values, mean_difference, share_difference
-from docmind_lab.analysis.tables import SPENDING_REASONS, TIMEOUT_REASONS
+from docmind_lab.analysis.statistics.differences import column_values, mean_difference
+from docmind_lab.analysis.statistics.shares import share_difference
+from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.levels import SPENDING_REASONS, TIMEOUT_REASONS
 
-VERDICTS: Final = ("enforces", "late", "does not enforce", "undecided", "not tested")
 AA_MEASURES: Final = (
     "answered_in_time",
     "caller_overrun_s",
@@ -62,8 +62,8 @@ def enforcement(runs: pd.DataFrame, *, slack_s: float = HELD_WITHIN_S, confidenc
                 f"{condition['fault']}: without the control nothing tells which runs reached their deadline; measure it"
             )
         for arm, of_arm in group[levels != CONTROL].groupby("arm", observed=True):
-            found = _enforced(of_arm, control, slack_s, confidence)
-            rows.append({**condition, "arm": str(arm), "alternative": str(of_arm["alternative"].iloc[0]), **found})
+            result = _enforced(of_arm, control, slack_s, confidence)
+            rows.append({**condition, "arm": str(arm), "alternative": str(of_arm["alternative"].iloc[0]), **result})
     columns = [*CONDITION, "arm", "alternative", "runs", *_FOUND]
     return pd.DataFrame(rows, columns=columns)
 
@@ -87,13 +87,10 @@ def _enforced(of_arm: pd.DataFrame, control: pd.DataFrame, slack_s: float, confi
     held = tested & ~late
     cut_short = late & by_budget & (returned_s < left_alone_s - slack_s)
     went_on = late & ~cut_short & (of_arm["calls_after_deadline"] > 0)
-    counts = {name: int(column.sum()) for name, column in _named(tested, held, cut_short, went_on).items()}
+    columns = {"tested": tested, "held": held, "cut_short": cut_short, "went_on": went_on}
+    counts = {name: int(column.sum()) for name, column in columns.items()}
     low, high = _exact_bounds(counts["held"], counts["tested"], confidence)
     return {"runs": len(of_arm), **counts, "held_low": low, "held_high": high, "verdict": _verdict(**counts)}
-
-
-def _named(*columns: pd.Series[bool]) -> dict[str, pd.Series[bool]]:
-    return dict(zip(("tested", "held", "cut_short", "went_on"), columns, strict=True))
 
 
 def _verdict(tested: int, held: int, cut_short: int, went_on: int) -> str:
@@ -109,25 +106,33 @@ def _verdict(tested: int, held: int, cut_short: int, went_on: int) -> str:
 def _exact_bounds(successes: int, runs: int, confidence: float) -> tuple[float, float]:
     if not runs:
         return 0.0, 1.0
-    found = stats.binomtest(successes, runs).proportion_ci(confidence, "exact")
-    return float(found.low), float(found.high)
+    result = stats.binomtest(successes, runs).proportion_ci(confidence, "exact")
+    return float(result.low), float(result.high)
 
 
 def aa(
     first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0.05, resamples: int = 9999, seed: int = 0
 ) -> pd.DataFrame:
-    """What would be called a difference between an arm and itself: one row per measure.
+    """Compares an arm with itself: what would be called a difference.
 
-    first, second: runs of one arm in one condition, with other seeds. Columns: measure, first, second (means, or
-    shares), difference, low, high (95 %), p_value, test, flagged (p_value < level). A measure that was not had in every
-    run is left out. Chance alone flags a measure with a probability of `level` at most, so that one flag of six is no
-    wonder. What counts is how many of many A/As are flagged: at 5 %, up to 41 of 500 are within chance (the binomial
-    probability of more is below 1 in 1,000).
+    Chance alone flags a measure with a probability of `level` at most, so one flag of six is no wonder. What counts is
+    how many of many A/As are flagged: at 5 %, up to 41 of 500 are within chance (more have a binomial probability below
+    1 in 1,000). With common random numbers two runs of one alternative and seed are the same run, and a test that never
+    finds anything passes. Hence other seeds, and unpaired tests.
 
-    Under common random numbers an A/A is vacuous: two runs of one alternative with one seed are the same run, every
-    difference is 0, and a test that never finds anything passes. Hence other seeds, and unpaired tests.
+    Args:
+        first: Runs of one arm in one condition.
+        second: Runs of the same arm and condition with other seeds.
+        level: P values below it are flagged.
+        resamples: Of the permutation tests.
+        seed: Of the permutation tests.
 
-    Raises: ConfigurationError for several arms, other conditions, or a seed in both.
+    Returns:
+        One row per measure that is known in every run: measure, first, second (means, or shares), difference, low, high
+        (95 %), p_value, test, flagged.
+
+    Raises:
+        ConfigurationError: There are several arms or conditions, or a seed is in both.
     """
     _require_aa(first, second)
     rows = []
@@ -137,26 +142,13 @@ def aa(
             continue
         one, other = column_values(first, measure), column_values(second, measure)
         if measure == "answered_in_time":
-            found = share_difference(one > 0, other > 0)
+            result = share_difference(one > 0, other > 0)
         else:
-            found = mean_difference(one, other, seed=seed, resamples=resamples)
-        rows.append(_aa_row(measure, float(one.mean()), float(other.mean()), found, level))
-    return pd.DataFrame(rows)
-
-
-def _aa_row(measure: str, first: float, second: float, found: Difference, level: float) -> dict[str, Any]:
-    interval = found.interval
-    return {
-        "measure": measure,
-        "first": first,
-        "second": second,
-        "difference": interval.estimate,
-        "low": interval.low,
-        "high": interval.high,
-        "p_value": found.p_value,
-        "test": found.test,
-        "flagged": found.p_value < level,
-    }
+            result = mean_difference(one, other, seed=seed, resamples=resamples)
+        means = {"measure": measure, "first": float(one.mean()), "second": float(other.mean())}
+        rows.append({**means, **result.row(), "flagged": result.p_value < level})
+    columns = ["measure", "first", "second", "difference", "low", "high", "p_value", "test", "flagged"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _require_aa(first: pd.DataFrame, second: pd.DataFrame) -> None:

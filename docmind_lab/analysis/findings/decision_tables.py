@@ -42,10 +42,17 @@ class DecisionOption:
 
 @dataclass(frozen=True)
 class DecisionTable:
-    """Options judged by weighted criteria. weights: shares of 1, one for each criterion.
+    """Options judged by weighted criteria, as a record prints them.
 
-    measurable: the criterion that a study of deadlines can measure; empty when there is none. threshold: the total that
-    the record asks of an option, None when it asks for none.
+    Args:
+        name: Of the record.
+        title: Of the record.
+        citation: Where the table stands.
+        criteria: In the order of the weights.
+        weights: Shares of 1, one for each criterion.
+        options: In the order printed.
+        measurable: The criterion that a study of deadlines can measure; empty when there is none.
+        threshold: The total that the record asks of an option; None when it asks for none.
     """
 
     name: str
@@ -58,7 +65,7 @@ class DecisionTable:
     threshold: Decimal | None
 
     def recomputed(self, weights_percent: Mapping[str, float] | None = None) -> pd.DataFrame:
-        """One row per option, in the order printed: does its total follow from its scores?
+        """Compares the printed total of each option with the total of its scores; one row per option, as printed.
 
         Columns: option, printed, recomputed, difference (printed − recomputed), agrees (within half a unit of the last
         printed digit, which is all that rounding can explain), printed_rank, recomputed_rank (1 is the highest total).
@@ -84,7 +91,7 @@ class DecisionTable:
         return frame
 
     def sentences(self) -> tuple[str, ...]:
-        """What `recomputed` found, in words: each total that disagrees, and whether the order of the options does."""
+        """Says in words which totals disagree, and whether the order of the options does."""
         frame = self.recomputed()
         wrong = frame[~frame["agrees"]]
         lines = [
@@ -100,17 +107,17 @@ class DecisionTable:
 
     def __repr__(self) -> str:
         lines = "\n".join(f"- {line}" for line in self.sentences())
-        return f"{self._heading()}\n{self._shown().to_string(index=False)}\n{lines}"
+        return f"{self._heading()}\n{self._display_frame().to_string(index=False)}\n{lines}"
 
     def _repr_html_(self) -> str:
         lines = "".join(f"<li>{escape(line)}</li>" for line in self.sentences())
-        table = self._shown().to_html(index=False, border=0)
+        table = self._display_frame().to_html(index=False, border=0)
         return f"<p><b>{escape(self._heading())}</b></p>{table}<ul>{lines}</ul>"
 
     def _heading(self) -> str:
         return f"{self.name}: {self.title}"
 
-    def _shown(self) -> pd.DataFrame:
+    def _display_frame(self) -> pd.DataFrame:
         """Scores, printed and recomputed totals, with the weights in the headings."""
         scores = {
             f"{name} ({float(100 * weight):g} %)": [f"{option.scores[place]}" for option in self.options]
@@ -131,12 +138,12 @@ class DecisionTable:
         return next(option.name for option in self.options if option.printed_decision == "Selected")
 
     def _shares(self, weights_percent: Mapping[str, float]) -> tuple[Decimal, ...]:
-        given = {name: Decimal(str(value)) for name, value in weights_percent.items()}
-        if set(given) != set(self.criteria) or sum(given.values()) != 100:
+        values = {name: Decimal(str(value)) for name, value in weights_percent.items()}
+        if set(values) != set(self.criteria) or sum(values.values()) != 100:
             raise ConfigurationError(
                 f"weights_percent must name {', '.join(self.criteria)} and add up to 100, not {dict(weights_percent)}"
             )
-        return tuple(given[name] / 100 for name in self.criteria)
+        return tuple(values[name] / 100 for name in self.criteria)
 
 
 def decision_table(name: str) -> DecisionTable:

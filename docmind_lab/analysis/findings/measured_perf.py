@@ -1,4 +1,4 @@
-"""Perf measured in place of judged: what a study saw of each arm, and a printed map from it to a score of 0 to 10.
+"""Measures the criterion Perf of a decision record, and maps what was measured to a score from 0 to 10.
 
     measures = measures_of(runs)          # per arm and seed
     PerfMap().score(measures.means())     # per arm and component, 0 to 10
@@ -37,14 +37,23 @@ COMPONENTS: Final = MappingProxyType(
 
 @dataclass(frozen=True)
 class PerfMap:
-    """How the components become a score: each goes in a straight line from 10 at its best to 0 at the value given here.
+    """The map from measured components to a score: each in a straight line from 10 at its best to 0 at a value.
 
-    answered_zero, kept_zero: the share, below 1, that is worth nothing; at 1 and beyond it is worth 10.
-    overrun_zero, late_work_zero: the multiple of the decision timeout, above 0, that is worth nothing; 0 is worth 10.
-    answered_weight, overrun_weight, late_work_weight, kept_weight: shares of the score, in any unit. The record gives
-    no reason to prefer one, so they are equal. A component that was not measured leaves its weight to the others.
+    The record gives no reason to prefer a component, so weights are equal by default. They are shares of the score, in
+    any unit. A component that was not measured leaves its weight to the others.
 
-    Raises: ConfigurationError naming a value that cannot be used.
+    Args:
+        answered_zero: The share, below 1, that is worth nothing; 1 and beyond is worth 10.
+        overrun_zero: The multiple of the decision timeout, above 0, that is worth nothing; 0 is worth 10.
+        late_work_zero: As `overrun_zero`.
+        kept_zero: As `answered_zero`.
+        answered_weight: Of answers in time.
+        overrun_weight: Of the caller's overrun.
+        late_work_weight: Of what servers did after the deadline.
+        kept_weight: Of the sources that the caller was left with.
+
+    Raises:
+        ConfigurationError: A value cannot be used; the message names it.
     """
 
     answered_zero: float = 0.0
@@ -70,8 +79,8 @@ class PerfMap:
     @property
     def weights(self) -> Matrix:
         """The share of each component, in their order; they add up to 1."""
-        given = np.array([getattr(self, f"{name}_weight") for name in COMPONENTS], dtype=np.float64)
-        return np.asarray(given / given.sum())
+        values = np.array([getattr(self, f"{name}_weight") for name in COMPONENTS], dtype=np.float64)
+        return np.asarray(values / values.sum())
 
     def score(self, means: Matrix) -> Matrix:
         """The score of each component, 0 to 10, NaN where it was not measured. means: the last axis is theirs."""
@@ -103,7 +112,7 @@ class PerfMap:
 
 
 def weighted(scores: Matrix, weights: Matrix) -> Matrix:
-    """The mean of the scores that are there; NaN when none with a weight is. Both along the last axis."""
+    """The weighted mean of the scores that are known; NaN when none with a weight is. Both along the last axis."""
     there = np.where(np.isnan(scores), 0.0, weights)
     total = there.sum(axis=-1)
     return _share((there * np.nan_to_num(scores)).sum(axis=-1), total)
@@ -111,7 +120,7 @@ def weighted(scores: Matrix, weights: Matrix) -> Matrix:
 
 @dataclass(frozen=True, eq=False)
 class Measures:
-    """What was measured, added up over each seed's runs, so that seeds can be drawn again.
+    """What was measured of each arm, summed over each seed's runs, so that seeds can be resampled.
 
     arms: labels, in the order of every figure; alternatives, options: the arm's level and its options. sums: seed × arm
     × (answers in time, overrun in timeouts, late work in timeouts, source recall returned, runs). control: seed ×
@@ -150,7 +159,7 @@ class Measures:
 
 
 def measures_of(runs: pd.DataFrame) -> Measures:
-    """What the runs say of each arm, the control among them.
+    """Measures each arm, the control among them.
 
     Several conditions count alike: overruns and late work are in decision timeouts, so that budgets can be added up.
 

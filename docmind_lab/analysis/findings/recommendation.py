@@ -1,4 +1,4 @@
-"""How long the decision timeout should be: the smallest that keeps a promise, with what it costs.
+"""Recommends the smallest decision timeout that has a target share of runs answered in time, and what it costs.
 
     found = recommend(study.runs, target=0.95)
     found                       # a sentence for each arm, and the settings to paste
@@ -23,26 +23,19 @@ import pandas as pd
 from scipy import stats
 
 from docmind_lab.analysis.conditions import varying, with_arms
-from docmind_lab.analysis.findings.assumptions import is_replay
-from docmind_lab.analysis.findings.recommendation_words import Sentences, words_of
+from docmind_lab.analysis.findings.recommendation_words import Sentences, is_replay, words_of
 from docmind_lab.analysis.findings.second_budgets import ordered_levels, spending_of
-from docmind_lab.analysis.statistics import (
-    TooFewRuns,
-    gated_quantile,
-    quantile_name,
-    runs_needed_for_share,
-    share_interval,
-)
+from docmind_lab.analysis.statistics.sample_size import TooFewRuns, gated_quantile, quantile_name
+from docmind_lab.analysis.statistics.shares import runs_needed_for_share, share_interval
 from docmind_lab.core.catalogue import is_mistake
 from docmind_lab.core.errors import ConfigurationError
 
-VERDICTS: Final = ("reached", "too few runs", "not shown", "not known", "below")
 _QUANTILES: Final = (0.99, 0.95, 0.9)
 
 
 @dataclass(frozen=True, eq=False)
 class Recommendation:
-    """What was recommended, and why.
+    """The recommended decision timeout of each arm, with the evidence.
 
     frame: one row per arm and condition (its decision timeouts apart): arm, alternative, the columns of the condition
     that vary; verdict (reached; too few runs: more of them at the observed share would reach it; not shown: the share
@@ -94,13 +87,18 @@ def recommend(
 ) -> Recommendation:
     """For each arm and condition, the smallest decision timeout that is sure to have the target answered in time.
 
-    runs: the `runs` table of a study with one or several decision timeouts; negative controls and documented
-    mistakes are left out: a deadline that nobody enforces keeps no promise, however early the answers came. target:
-    share of runs answered in time. Sure: the lower bound of the two-sided Wilson interval at this confidence reaches
-    the target, so that at 0.95 with no failure 73 runs are needed (n / (n + 1.96²)). All runs count, whatever became of
-    them. calls: the `calls` table, to say whether the calls of a run at a live endpoint are slow together.
+    Sure: the lower bound of the two-sided Wilson interval reaches the target. At 0.95 with no failure that takes 73
+    runs (n / (n + 1.96²)). All runs count, whatever became of them.
 
-    Raises: ConfigurationError for a target or confidence outside of 0 to 1, or no arm that enforces a deadline.
+    Args:
+        runs: The `runs` table of a study with one or several decision timeouts. Negative controls and documented
+            mistakes are left out: a deadline that nobody enforces keeps no promise.
+        target: Share of runs answered in time.
+        confidence: Of the interval.
+        calls: The `calls` table, to say whether the calls of a run at a live endpoint are slow together.
+
+    Raises:
+        ConfigurationError: The target or confidence is not between 0 and 1, or no arm enforces a deadline.
     """
     fewest = runs_needed_for_share(target, confidence)
     named = zip(runs["alternative"].astype("str"), runs["alternative_options"].astype("str"), strict=True)
@@ -115,7 +113,7 @@ def recommend(
         where = dict(zip([*apart, "arm"], values, strict=True)) | {"alternative": str(group["alternative"].iloc[0])}
         tested = _steps(group, target, confidence)
         steps += [where | step for step in tested]
-        rows.append(where | _decided(group, tested, target, confidence, fewest))
+        rows.append(where | _decision(group, tested, target, confidence, fewest))
     decided = pd.DataFrame(rows)
     words = words_of(decided, runs, apart, target=target, confidence=confidence, fewest=fewest, calls=calls)
     return Recommendation(target, confidence, decided, pd.DataFrame(steps), words)
@@ -127,16 +125,16 @@ def _steps(group: pd.DataFrame, target: float, confidence: float) -> list[dict[s
     going_on = True
     for budget_s in sorted(group["decision_timeout_s"].unique(), reverse=True):
         of_budget = group[group["decision_timeout_s"] == budget_s]
-        found = share_interval(int(of_budget["answered_in_time"].sum()), len(of_budget), confidence)
-        reached = found.low >= target
+        result = share_interval(int(of_budget["answered_in_time"].sum()), len(of_budget), confidence)
+        reached = result.low >= target
         steps.append(
             {
                 "decision_timeout_s": float(budget_s),
                 "runs": len(of_budget),
                 "answered_in_time": int(of_budget["answered_in_time"].sum()),
-                "share": found.estimate,
-                "low": found.low,
-                "high": found.high,
+                "share": result.estimate,
+                "low": result.low,
+                "high": result.high,
                 "tested": going_on,
                 "reached": going_on and reached,
             }
@@ -145,7 +143,7 @@ def _steps(group: pd.DataFrame, target: float, confidence: float) -> list[dict[s
     return steps
 
 
-def _decided(
+def _decision(
     group: pd.DataFrame, steps: Sequence[Mapping[str, Any]], target: float, confidence: float, fewest: int
 ) -> dict[str, Any]:
     reached = [step for step in steps if step["reached"]]
@@ -180,9 +178,9 @@ def _costs(runs: pd.DataFrame) -> dict[str, Any]:
     overrun_s = runs["caller_overrun_s"].fillna(np.inf).to_numpy(dtype=np.float64)
     name, value = "worst", float(overrun_s.max())
     for quantile in _QUANTILES:
-        found = gated_quantile(overrun_s, quantile)
-        if not isinstance(found, TooFewRuns):
-            name, value = quantile_name(quantile), found.estimate
+        result = gated_quantile(overrun_s, quantile)
+        if not isinstance(result, TooFewRuns):
+            name, value = quantile_name(quantile), result.estimate
             break
     spending = spending_of(runs)
     return {

@@ -1,4 +1,4 @@
-"""A recommendation as people read it: a sentence for each arm, the choice, and the settings to paste."""
+"""A recommendation in sentences: one for each arm, what they assume of latencies, the choice and its settings."""
 
 from __future__ import annotations
 
@@ -6,16 +6,91 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
 
-from docmind_lab.analysis.conditions import with_arms
-from docmind_lab.analysis.findings.assumptions import assumptions_of
+from docmind_lab.analysis.conditions import second_budget_in_words, with_arms
 from docmind_lab.analysis.findings.choice import Choice, choose
-from docmind_lab.analysis.findings.second_budgets import second_budget_in_words
-from docmind_lab.analysis.findings.tables import counted, duration, joined, one_line, percent
+from docmind_lab.analysis.latency.dependence import base_name, correlation_in, without_correlation
+from docmind_lab.analysis.latency.sessions import fit_correlation
+from docmind_lab.analysis.text import counted, duration, joined, one_line, percent
 from docmind_lab.core.catalogue import CATALOGUE, settings_to_paste
+from docmind_lab.core.levels import RECORDED
+
+LOWER_BOUND: Final = (
+    "drew a length beyond what the recording could observe and never end, so shares answered in time are lower bounds, "
+    "and overruns and late work may be shorter in truth: record with a longer deadline to know"
+)
+"""How draws beyond what was observed bias a replay, after their number."""
+
+
+def is_replay(runs: pd.DataFrame) -> bool:
+    """Whether any of the runs replays a recording, whose shares answered in time are lower bounds."""
+    return bool((runs["latency_profile"].astype("str") == RECORDED).any())
+
+
+def assumptions_of(
+    runs: pd.DataFrame, decided: pd.DataFrame, apart: Sequence[str], calls: pd.DataFrame | None = None
+) -> Iterator[str]:
+    """A sentence for each assumption that the runs rest on.
+
+    Args:
+        runs: The table of runs.
+        decided: The frame of their recommendation.
+        apart: The columns that tell its conditions apart.
+        calls: The table of calls; those of a live endpoint are checked for slowness that they share.
+    """
+    live = runs.loc[runs["latency_profile"].astype("str") == "", "run_id"]
+    if calls is not None and len(live):
+        yield from _of_live_calls(calls[calls["run_id"].isin(set(live))])
+    if is_replay(runs):
+        yield (
+            "A replay: calls that the recording cut are drawn from calls of their role that took longer, and never end "
+            "where none was observed. So a share in time is a lower bound wherever a decision timeout is longer than "
+            "the recording's; record with a longer one to know more."
+        )
+    simulated = sorted(set(runs["latency_profile"].astype("str")) - {"", RECORDED})
+    correlations = {correlation_in(name) for name in simulated}
+    if len(correlations) > 1:
+        yield from _ranges(decided, [name for name in apart if name != "latency_profile"])
+    elif correlations == {0.0}:
+        base = base_name(simulated[0])
+        yield (
+            "Assumes that the calls of a run are slow independently of each other, which calls of a busy provider are "
+            f"not: sweep latency_profile over {base}, {base}?correlation=0.5 and {base}?correlation=0.9 for the range."
+        )
+    elif correlations:
+        yield f"Assumes that calls of a run are slow together, with a correlation of {correlations.pop():g}."
+
+
+def _of_live_calls(calls: pd.DataFrame) -> Iterator[str]:
+    """Whether the calls of a run are slow together at a live endpoint, where enough runs tell."""
+    of_client = calls[(calls["seen_from"].astype("str") == "client") & (calls["outcome"].astype("str") == "ok")]
+    part = of_client["role"].astype("str") + " " + of_client["kind"].astype("str")
+    columns = {"session": of_client["run_id"].astype("str"), "part": part, "seconds": of_client["latency_s"]}
+    result = fit_correlation(pd.DataFrame(columns))
+    yield (
+        ("Too few runs to tell whether the calls of a run are slow together." if result is None else result.in_words())
+        + " A session is a run. What a run's calls share is in these shares; what runs of one hour share is not, so "
+        "measure at the hours that matter."
+    )
+
+
+def _ranges(decided: pd.DataFrame, others: Sequence[str]) -> Iterator[str]:
+    """How far the advice for each arm goes over the correlations that its runs had. others: of its condition."""
+    profiles = decided["latency_profile"].astype("str")
+    rows = decided.assign(correlation=profiles.map(correlation_in), profile=profiles.map(without_correlation))
+    for values, group in rows.groupby(["arm", "profile", *others], observed=True, sort=True):
+        arm, *where = (str(value) for value in values)
+        reached = group[group["verdict"] == "reached"].sort_values("correlation")
+        failed = sorted(set(group["correlation"]) - set(reached["correlation"]))
+        result = [
+            f"{timeout_s:g} s at {correlation:g}"
+            for correlation, timeout_s in zip(reached["correlation"], reached["decision_timeout_s"], strict=True)
+        ]
+        result += [f"none of these at {correlation:g}" for correlation in failed]
+        yield f"{one_line(arm)} ({', '.join(where)}) over the correlation of the calls of a run: {joined(result)}."
 
 
 @dataclass(frozen=True)
@@ -63,7 +138,7 @@ def words_of(
     for row in frame.to_dict("records"):
         arms.setdefault((_condition(row, apart), _sentence(row, target, fewest)), []).append(one_line(row["arm"]))
     # Arms of which the same is to be said share a sentence.
-    sentences = [f"{joined(names)}{condition}: {said}" for (condition, said), names in arms.items()]
+    sentences = [f"{joined(names)}{condition}: {text}" for (condition, text), names in arms.items()]
     sentences.append(
         f"Reached: the lower bound of the {percent(confidence)} Wilson interval is at least {percent(target)}, tested "
         "from the largest decision timeout down to the first failure; all runs count, whatever became of them."
@@ -151,16 +226,16 @@ def _choices(frame: pd.DataFrame, runs: pd.DataFrame, apart: Sequence[str]) -> I
         chosen_from = named[(named["decision_timeout_s"] == timeout_s) & named["arm"].astype("str").isin(members)]
         for column, value in zip(apart, values, strict=True):
             chosen_from = chosen_from[chosen_from[column].astype("str") == str(value)]
-        found = choose(chosen_from)
-        if not found.chosen:
-            late = joined([one_line(arm) for arm in found.refused])
+        result = choose(chosen_from)
+        if not result.chosen:
+            late = joined([one_line(arm) for arm in result.refused])
             yield f"Nothing to choose{where}: {late} reached the target, but callers were not back in time.{beyond}", ""
             continue
         line = (
-            f"Choose {joined([one_line(arm) for arm in found.chosen], 'or')}{where}, with {timeout_s:g} s: the "
-            f"smallest decision timeout that was shown to reach the target.{_reasons(found)}{beyond}"
+            f"Choose {joined([one_line(arm) for arm in result.chosen], 'or')}{where}, with {timeout_s:g} s: the "
+            f"smallest decision timeout that was shown to reach the target.{_reasons(result)}{beyond}"
         )
-        yield line, settings_to_paste(members[found.chosen[0]], timeout_s)
+        yield line, settings_to_paste(members[result.chosen[0]], timeout_s)
 
 
 def _reasons(found: Choice) -> str:
@@ -171,17 +246,17 @@ def _reasons(found: Choice) -> str:
         for arm, by in found.beaten.items()
     ]
     late = [one_line(arm) for arm, why in found.refused.items() if why == "late"]
-    said = [f" Not {joined(worse, 'or')}."] if worse else []
-    said += [f" Not {joined(late, 'or')}: callers waited too long."] if late else []
-    said += (
+    phrases = [f" Not {joined(worse, 'or')}."] if worse else []
+    phrases += [f" Not {joined(late, 'or')}: callers waited too long."] if late else []
+    phrases += (
         [" These runs do not tell them apart: choose by what each asks of your code."] if len(found.chosen) > 1 else []
     )
-    return "".join(said)
+    return "".join(phrases)
 
 
 def _condition(row: Any, apart: Sequence[str]) -> str:
-    said = ", ".join(_level(column, row[column]) for column in apart)
-    return f" ({said})" if said else ""
+    text = ", ".join(_level(column, row[column]) for column in apart)
+    return f" ({text})" if text else ""
 
 
 def _level(column: str, value: object) -> str:

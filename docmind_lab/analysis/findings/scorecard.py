@@ -1,4 +1,4 @@
-"""The scorecard: ADR-056's decision table with Perf measured in place of judged, and what would change the decision.
+"""The scorecard: a decision record's table with Perf measured in place of judged, and what would change its decision.
 
     card = scorecard(study.runs)
     card.totals                 # one row per option of the record, then the arms it does not know
@@ -21,25 +21,13 @@ import numpy as np
 import pandas as pd
 
 from docmind_lab.analysis.conditions import varying, with_arms
+from docmind_lab.analysis.findings import scorecard_frames as frames
 from docmind_lab.analysis.findings.decision_tables import DecisionTable, decision_table
 from docmind_lab.analysis.findings.measured_perf import PerfMap, measures_of
-from docmind_lab.analysis.findings.scorecard_frames import (
-    MAP_LEVELS,
-    PERFS,
-    Basis,
-    components_frame,
-    drawn_seeds,
-    maps_frame,
-    nearest_frame,
-    rows_of_options,
-    simplex_frame,
-    totals_frame,
-    weight_map_frame,
-)
 from docmind_lab.analysis.findings.scorecard_words import display_table, markdown_of, sentences_of
 from docmind_lab.analysis.findings.second_budgets import past_a_budget
-from docmind_lab.analysis.findings.tables import joined, one_line
 from docmind_lab.analysis.findings.weights import winner_of
+from docmind_lab.analysis.text import joined, one_line
 from docmind_lab.core.budgets import NO_BUDGETS
 from docmind_lab.core.errors import ConfigurationError
 
@@ -83,7 +71,7 @@ class Scorecard:
     def decision(self) -> dict[str, str]:
         """The option that leads at the weights of the table, for each Perf (judged, measured); "" for a tie."""
         known = self.totals[self.totals["total_judged"].notna()]
-        winners = {perf: int(winner_of(known[f"total_{perf}"].to_numpy(dtype=np.float64))) for perf in PERFS}
+        winners = {perf: int(winner_of(known[f"total_{perf}"].to_numpy(dtype=np.float64))) for perf in frames.PERFS}
         return {perf: "" if place < 0 else str(known["option"].iloc[place]) for perf, place in winners.items()}
 
     def map_sensitivity(self) -> pd.DataFrame:
@@ -93,7 +81,7 @@ class Scorecard:
         """
         changed = self.maps["winner"] != self.decision["measured"]
         rows: list[tuple[str, float, int, float]] = [("all", np.nan, len(changed), float(changed.mean()))]
-        for name, values in MAP_LEVELS.items():
+        for name, values in frames.MAP_LEVELS.items():
             for value in values:
                 of_value = changed[self.maps[name] == value]
                 rows.append((name, value, len(of_value), float(of_value.mean())))
@@ -101,12 +89,12 @@ class Scorecard:
 
     @property
     def title(self) -> str:
-        """What was scored, and under what."""
+        """What was scored, and under which conditions."""
         return f"{self.table.name} with measured Perf · {self.context} · {self.seeds} seeds"
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What it says, one finding each."""
+        """The findings, a sentence each."""
         return sentences_of(self)
 
     def text(self) -> str:
@@ -136,17 +124,21 @@ def scorecard(
     resamples: int = RESAMPLES,
     seed: int = 7,
 ) -> Scorecard:
-    """The record's table with Perf as these runs measured it.
+    """Makes a record's decision table with Perf as these runs measured it.
 
         card = scorecard(study.runs)
         scorecard(study.runs, perf_map=PerfMap(overrun_zero=0.25, answered_weight=2))
 
-    runs: the `runs` table of a study, the control among its arms; several conditions count alike. table: a record whose
-    table has a criterion that a study measures. perf_map: how measures become scores; None for `PerfMap()`. resamples,
-    seed: of the bootstrap.
+    Args:
+        runs: The `runs` table of a study, the control among its arms; several conditions count alike.
+        table: A record whose table has a criterion that a study measures.
+        perf_map: How measures become scores; None for `PerfMap()`.
+        resamples: Of the bootstrap.
+        seed: Of the bootstrap.
 
-    Raises: ConfigurationError for a table without such a criterion, runs that cannot be compared, or an option of the
-    record that was run in several ways.
+    Raises:
+        ConfigurationError: The table has no such criterion, the runs cannot be compared, or an option of the record was
+            run in several ways.
     """
     decided = decision_table(table)
     if not decided.measurable:
@@ -155,22 +147,22 @@ def scorecard(
             "can be said of it"
         )
     measures = measures_of(runs)
-    basis = Basis(
+    basis = frames.Basis(
         table=decided,
         measures=measures,
         perf_map=PerfMap() if perf_map is None else perf_map,
-        rows=rows_of_options(decided, measures),
-        draws=drawn_seeds(len(measures.seeds), resamples, seed),
+        rows=frames.rows_of_options(decided, measures),
+        draws=frames.drawn_seeds(len(measures.seeds), resamples, seed),
     )
     return Scorecard(
         table=decided,
         perf_map=basis.perf_map,
-        totals=totals_frame(basis),
-        components=components_frame(basis),
-        simplex=simplex_frame(basis),
-        weight_map=weight_map_frame(basis),
-        nearest=nearest_frame(basis),
-        maps=maps_frame(basis),
+        totals=frames.totals_frame(basis),
+        components=frames.components_frame(basis),
+        simplex=frames.simplex_frame(basis),
+        weight_map=frames.weight_map_frame(basis),
+        nearest=frames.nearest_frame(basis),
+        maps=frames.maps_frame(basis),
         seeds=len(measures.seeds),
         context=_context(runs),
         beyond=tuple(_beyond(runs)),
@@ -186,11 +178,11 @@ def _beyond(runs: pd.DataFrame) -> Iterator[str]:
 
 def _context(runs: pd.DataFrame) -> str:
     budgets = joined([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())])
-    said = ("decision_timeout_s", "latency_profile", "fault", "clock")
-    latencies, faults, clocks = (joined(sorted({str(v) for v in runs[column]})) for column in said[1:])
+    phrases = ("decision_timeout_s", "latency_profile", "fault", "clock")
+    latencies, faults, clocks = (joined(sorted({str(v) for v in runs[column]})) for column in phrases[1:])
     levels = {str(level) for level in runs["second_budgets"]}
     second = [f"second budget {level}" for level in levels if len(levels) == 1 and level != NO_BUDGETS]
-    rest = [f"several values of {column}" for column in varying(runs) if column not in said]
+    rest = [f"several values of {column}" for column in varying(runs) if column not in phrases]
     return " · ".join(
         [
             f"{budgets} s decision timeout",

@@ -1,4 +1,4 @@
-"""The frames of a scorecard, each from what was measured and what the record says; `scorecard` documents them."""
+"""Computes the frames of a scorecard; `Scorecard` documents them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _COMPONENT_WEIGHTS: Final = tuple(f"{name}_weight" for name in COMPONENTS)
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """What every frame of a scorecard is made of.
+    """The inputs of every frame of a scorecard.
 
     rows: arm → row of the table, for the arms that are its options. draws: draw × seed, how often each seed is drawn.
     """

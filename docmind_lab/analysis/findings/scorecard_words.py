@@ -1,4 +1,4 @@
-"""A scorecard as people read it: its table, its findings, its Markdown."""
+"""A scorecard in words: its table, its findings and its Markdown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.findings.scorecard_frames import PERFS
-from docmind_lab.analysis.findings.tables import bracketed, joined, markdown_table, number, one_line, percent
+from docmind_lab.analysis.text import bracketed, joined, markdown_of_frame, number, one_line, percent
 
 if TYPE_CHECKING:
     from docmind_lab.analysis.findings.scorecard import Scorecard
@@ -34,13 +34,13 @@ def display_table(card: Scorecard) -> pd.DataFrame:
 
 def markdown_of(card: Scorecard) -> str:
     """Title, table, components, map and findings."""
-    parts = [f"## {card.title}", markdown_table(display_table(card)), markdown_table(_components(card))]
+    parts = [f"## {card.title}", markdown_of_frame(display_table(card)), markdown_of_frame(_components(card))]
     parts += [card.perf_map.text(), "\n".join(f"- {line}" for line in sentences_of(card))]
     return "\n\n".join(parts) + "\n"
 
 
 def sentences_of(card: Scorecard) -> tuple[str, ...]:
-    """What the scorecard says, one finding each."""
+    """The findings of a scorecard, a sentence each."""
     return (*card.table.sentences(), *_totals(card), *_weights(card), *_maps(card), *_limits(card))
 
 
@@ -72,8 +72,10 @@ def _totals(card: Scorecard) -> Iterator[str]:
 def _weights(card: Scorecard) -> Iterator[str]:
     for perf, frame in card.simplex.groupby("perf", sort=False):
         winning = frame[frame["wins_share"] > 0].sort_values("wins_share", ascending=False, kind="stable")
-        said = [f"{one_line(row['option'])} leads under {_nearly(row['wins_share'])}" for _, row in winning.iterrows()]
-        leads = joined(said) if said else "no option leads alone"
+        phrases = [
+            f"{one_line(row['option'])} leads under {_nearly(row['wins_share'])}" for _, row in winning.iterrows()
+        ]
+        leads = joined(phrases) if phrases else "no option leads alone"
         yield f"Of all weights, with {perf} {card.table.measurable}, {leads}. {_nearest(card, str(perf))}"
 
 

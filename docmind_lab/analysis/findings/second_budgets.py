@@ -1,4 +1,4 @@
-"""What second budgets did to runs: whom they ended, who went past them, and what a run needs that is left alone.
+"""What budgets of tokens, calls and cost did to runs, what a run needs, and how much is enough.
 
     found = spending_of(of_arm)         # of the runs of one arm under one budget; None where there is no limit
     for need in needs_of(runs):         # of each limit: what answered runs used where nobody held them to it
@@ -10,14 +10,16 @@ A budget of tokens, calls or cost is enforced where the deadline is propagated i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 
+from docmind_lab.analysis.conditions import varying, with_arms
 from docmind_lab.analysis.findings.measured_perf import CONTROL
-from docmind_lab.analysis.findings.tables import counted, joined
+from docmind_lab.analysis.statistics.shares import share_interval
+from docmind_lab.analysis.text import counted, joined, one_line, percent
 from docmind_lab.core.budgets import NO_BUDGETS, STOP_REASON_OF, Kind, order_of_level
 
 KINDS: Final[tuple[Kind, ...]] = ("tokens", "calls", "cost")
@@ -26,7 +28,7 @@ _COST_DIGITS: Final = 3
 
 
 @dataclass(frozen=True)
-class Passed:
+class Excess:
     """How far runs went past a limit. runs: that did; median, most: beyond it, of those, in the limit's unit."""
 
     kind: Kind
@@ -47,7 +49,7 @@ class Spending:
     runs: int
     is_enforced: bool
     ended: Mapping[Kind, int]
-    passed: tuple[Passed, ...]
+    passed: tuple[Excess, ...]
     any_passed: int
 
     @property
@@ -57,16 +59,16 @@ class Spending:
 
     @property
     def keeps(self) -> bool:
-        """Whether the arm can be relied on to keep to them, or has kept to them by chance."""
+        """Whether no run of the arm went past a budget, or the arm enforces them."""
         return self.is_enforced or not self.any_passed
 
     def ended_text(self) -> str:
         """Which budget ended how many runs: "the call budget ended 3 of 3 runs"."""
-        said = [f"the {_name(kind)} ended {n} of {self.runs} runs" for kind, n in self.ended.items() if n]
-        return joined(said) if said else f"no second budget ended any of {self.runs} runs"
+        phrases = [f"the {_name(kind)} ended {n} of {self.runs} runs" for kind, n in self.ended.items() if n]
+        return joined(phrases) if phrases else f"no second budget ended any of {self.runs} runs"
 
     def text(self) -> str:
-        """What an arm's sentence says of it."""
+        """What the budgets did to the arm, as a part of a sentence."""
         past = [item for item in self.passed if item.runs]
         if self.is_enforced:
             beyond = [f"what was under way passed the {_name(item.kind)} {self._how_far(item)}" for item in past]
@@ -80,7 +82,7 @@ class Spending:
         ]
         return f"the second budget of {limits} is measured only: {joined(beyond)}"
 
-    def _how_far(self, item: Passed) -> str:
+    def _how_far(self, item: Excess) -> str:
         by = amount(item.kind, item.median)
         if item.median != item.most:
             by = f"{by} at the median and {number(item.kind, item.most)} at most"
@@ -89,7 +91,7 @@ class Spending:
 
 @dataclass(frozen=True)
 class Need:
-    """What runs used that nobody held to a limit, and that were answered.
+    """How much answered runs used that were not held to a limit.
 
     whose: "the control", or "arms that do not enforce it". beyond: of these runs, how many used more than the limit.
     """
@@ -129,11 +131,6 @@ def is_budgeted(runs: pd.DataFrame) -> bool:
     return bool((runs["second_budgets"].astype("str") != NO_BUDGETS).any())
 
 
-def second_budget_in_words(level: str) -> str:
-    """A level of `second_budgets` within a sentence: "second budget 6 calls"."""
-    return "no second budget" if level == NO_BUDGETS else f"second budget {level}"
-
-
 def levels_in_words(levels: Iterable[str]) -> list[str]:
     """The levels from the tightest on, each in a form that can stand in a list: "6 calls and 0.02 cost"."""
     return [joined(level.split(", ")) for level in sorted(set(levels), key=order_of_level)]
@@ -153,7 +150,7 @@ def ordered_levels(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def spending_of(of_arm: pd.DataFrame) -> Spending | None:
-    """What the second budgets did to these runs of one arm, which have one budget; None where they have none."""
+    """What the second budgets did to runs of one arm under one budget; None where they have none."""
     if not is_budgeted(of_arm):
         return None
     limits = _limits(of_arm)
@@ -163,7 +160,7 @@ def spending_of(of_arm: pd.DataFrame) -> Spending | None:
         runs=len(of_arm),
         is_enforced=bool(of_arm["deadline_propagation"].all()),
         ended={kind: int((reasons == STOP_REASON_OF[kind]).sum()) for kind in limits},
-        passed=tuple(_passed(kind, limit, beyond[kind]) for kind, limit in limits.items()),
+        passed=tuple(_excess(kind, limit, beyond[kind]) for kind, limit in limits.items()),
         any_passed=int(past_a_budget(of_arm).sum()),
     )
 
@@ -182,14 +179,14 @@ def needs_of(runs: pd.DataFrame) -> Iterator[Need]:
 
 
 def amount(kind: Kind, value: float) -> str:
-    """So much of it, with its unit: "6 calls", "1 call", "a cost of 0.02"."""
+    """An amount with its unit: "6 calls", "1 call", "a cost of 0.02"."""
     if kind == "cost":
         return f"a cost of {number(kind, value)}"
     return f"{number(kind, value)} {kind.removesuffix('s') if value == 1 else kind}"
 
 
 def number(kind: Kind, value: float) -> str:
-    """The number alone, with as many digits as it has a meaning in."""
+    """An amount without its unit, in as many digits as mean something."""
     if kind == "cost":
         return f"{value:.{_COST_DIGITS}g}"
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
@@ -197,14 +194,14 @@ def number(kind: Kind, value: float) -> str:
 
 def _limits(runs: pd.DataFrame) -> dict[Kind, float]:
     # A limit's column is called as the stop reason of a run that it ended.
-    found = {kind: runs[STOP_REASON_OF[kind]].dropna() for kind in KINDS}
-    return {kind: float(values.iloc[0]) for kind, values in found.items() if len(values)}
+    result = {kind: runs[STOP_REASON_OF[kind]].dropna() for kind in KINDS}
+    return {kind: float(values.iloc[0]) for kind, values in result.items() if len(values)}
 
 
-def _passed(kind: Kind, limit: float, beyond: pd.Series[float]) -> Passed:
+def _excess(kind: Kind, limit: float, beyond: pd.Series[float]) -> Excess:
     past = beyond[beyond > 0]
     median, most = (float(past.median()), float(past.max())) if len(past) else (0.0, 0.0)
-    return Passed(kind, limit, len(past), median, most)
+    return Excess(kind, limit, len(past), median, most)
 
 
 def _name(kind: Kind) -> str:
@@ -217,3 +214,73 @@ def _rounded_up(kind: Kind, value: float) -> str:
         return f"{math.ceil(value)}"
     unit = 10.0 ** (math.floor(math.log10(value)) + 1 - _COST_DIGITS)
     return f"{math.ceil(value / unit) * unit:.12g}"
+
+
+def budget_sufficiency(runs: pd.DataFrame) -> Iterator[str]:
+    """A sentence for each arm that enforces second budgets, of each limit with several values, in each condition.
+
+    The other limits are part of a condition. A limit counts as enough only if no larger one ended a run either.
+    """
+    named = with_arms(runs[runs["deadline_propagation"].astype("bool")])
+    for kind in KINDS:
+        column = STOP_REASON_OF[kind]
+        limited = named[named[column].notna()]
+        if limited[column].nunique() < 2:
+            continue
+        others = [STOP_REASON_OF[other] for other in KINDS if other != kind]
+        apart = [name for name in varying(limited) if name not in ("second_budgets", "horizon_s")]
+        apart += [name for name in others if limited[name].nunique(dropna=False) > 1]
+        for values, group in limited.groupby([*apart, "arm"], observed=True, sort=True, dropna=False):
+            if group[column].nunique() > 1:
+                where = ", ".join(_level_text(name, value) for name, value in zip(apart, values, strict=False))
+                enough = _sufficiency(kind, _steps_of(kind, group))
+                yield f"{one_line(str(values[-1]))}{where and f' ({where})'}: {enough}."
+
+
+def _steps_of(kind: Kind, group: pd.DataFrame) -> list[dict[str, Any]]:
+    """The limits from the tightest on: how many runs each ended, or another one did, and how many were in time."""
+    return [
+        {
+            "limit": float(str(limit)),
+            "runs": len(of_limit),
+            "ended": int((of_limit["stop_reason"].astype("str") == STOP_REASON_OF[kind]).sum()),
+            "in_time": int(of_limit["answered_in_time"].sum()),
+            "ended_first": _ended_by_others(kind, of_limit),
+        }
+        for limit, of_limit in group.groupby(STOP_REASON_OF[kind], sort=True)
+    ]
+
+
+def _ended_by_others(kind: Kind, of_limit: pd.DataFrame) -> str:
+    """Which other second budgets ended how many of the runs: "the cost budget ended 2 of them"; empty if none did."""
+    reasons = of_limit["stop_reason"].astype("str").value_counts()
+    others = [STOP_REASON_OF[other] for other in KINDS if other != kind]
+    phrases = [f"the {name.replace('_', ' ')} ended {reasons[name]} of them" for name in others if name in reasons]
+    return joined(phrases) if phrases else ""
+
+
+def _sufficiency(kind: Kind, steps: Sequence[dict[str, Any]]) -> str:
+    tight = [place for place, step in enumerate(steps) if step["ended"]]
+    first = tight[-1] + 1 if tight else 0
+    phrases = [f"{amount(kind, step['limit'])} ended {step['ended']} of {step['runs']} runs" for step in steps[:first]]
+    if first == len(steps):
+        most = number(kind, steps[-1]["limit"])
+        return f"{joined(phrases)}; no limit that was tried ended none, so try more than {most}"
+    step = steps[first]
+    bound = percent(share_interval(0, step["runs"]).high, 1)
+    tighter = f"{joined(phrases)}; " if phrases else ""
+    were = "was" if step["in_time"] == 1 else "were"
+    # A run that was over before says nothing of what it would have used.
+    others = step["ended_first"]
+    first_ended = f"; {others}, and what those would have used is not known" if others else ""
+    return (
+        f"{tighter}{amount(kind, step['limit'])} is the smallest limit tried that ended none of {step['runs']} (at "
+        f"most {bound} of runs, by its 95% Wilson interval), and {step['in_time']} {were} answered in time{first_ended}"
+    )
+
+
+def _level_text(column: str, value: object) -> str:
+    if pd.isna(value):  # type: ignore[call-overload]
+        return f"no {column.replace('_', ' ')}"
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{column.removesuffix('_s').replace('_', ' ')} {text}{' s' if column.endswith('_s') else ''}"

@@ -1,4 +1,4 @@
-"""Which option wins under which weights: the whole simplex of them, and the nearest that change a decision.
+"""Which option of a decision table wins under which weights, and the nearest weights that change a decision.
 
 Every function takes scores as a matrix, a row for each option and a column for each criterion, and nothing of where
 they come from. The sensitivity of a weighted sum to its weights: E. Triantaphyllou and A. Sánchez, *A sensitivity
@@ -90,8 +90,8 @@ def nearest_changes(scores: Matrix, weights: Sequence[float]) -> list[NearestCha
     """
     now = np.asarray(weights, dtype=np.float64)
     winner = int(np.argmax(scores @ now))
-    found = [_nearest(scores[rival] - scores[winner], now, rival) for rival in range(len(scores)) if rival != winner]
-    return sorted(found, key=lambda change: change.distance)
+    result = [_nearest(scores[rival] - scores[winner], now, rival) for rival in range(len(scores)) if rival != winner]
+    return sorted(result, key=lambda change: change.distance)
 
 
 def _nearest(ahead: Matrix, weights: Matrix, rival: int) -> NearestChange:

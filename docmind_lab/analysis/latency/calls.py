@@ -1,13 +1,17 @@
-"""Observed calls, one row each, whatever they were read from."""
+"""Observed calls, one row each, and how a table of the user becomes them.
+
+calls_of_table(frame, "calls.csv", {"latency_s": "duration_ms:ms", "outcome": "status"}, ok=("finished",))
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from docmind_lab.core.errors import ConfigurationError
 
@@ -16,7 +20,7 @@ COLUMNS: Final = ("kind", "complete", "latency_s", "first_token_s", "output_toke
 
 @dataclass(frozen=True, eq=False)
 class ObservedCalls:
-    """Calls as a fit takes them.
+    """Calls whose latencies were observed, as a fit takes them.
 
     frame: one row per call. Columns: kind (str: llm or retrieval), complete (bool: False is a call that was cut, by a
     timeout, a cancellation or an error, after latency_s), latency_s (from the start of service), first_token_s (NaN:
@@ -82,3 +86,117 @@ class ObservedCalls:
             raise ConfigurationError(f"{self.source}: no call is of the model {model!r}; there are {known}")
         kept = self.frame[~llm | (self.frame["model"] == model)].reset_index(drop=True)
         return ObservedCalls(kept, f"{self.source}, model {model}", self.notes)
+
+
+SECONDS_PER_UNIT: Final[Mapping[str, float]] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+FIELDS: Final = ("latency_s", "first_token_s", "output_tokens", "kind", "outcome", "error", "model", "session")
+"""What a column can be mapped to. A column that has the name of a field needs no mapping."""
+
+_NUMBERS: Final = ("latency_s", "first_token_s", "output_tokens")
+_COMPLETE: Final = {"ok", "success", "succeeded", "completed", "complete", "200", "true", ""}
+_CUT: Final = {"timeout", "timed_out", "timedout", "cancelled", "canceled", "abandoned", "aborted", "error", "failed"}
+_NO_ERROR: Final = {"", "none", "null", "nan", "false", "0", "ok"}
+_KINDS: Final = {"llm": "llm", "chat": "llm", "completion": "llm", "retrieval": "retrieval", "search": "retrieval"}
+
+
+def calls_of_table(
+    frame: pd.DataFrame, source: str, columns: Mapping[str, str] | None = None, ok: Sequence[str] = ()
+) -> ObservedCalls:
+    """The calls of a table, one row each.
+
+    columns: for each field (`FIELDS`) its column, with a unit after a colon where it is not seconds ("ttft_ms:ms").
+    ok: the outcomes that mean a complete answer; all others then mean a cut call. When left out, usual words are
+    known. Without an outcome and an error column every call is taken as complete.
+    Raises: ConfigurationError naming the column that is missing, not numeric, or has an unknown word.
+    """
+    located = _locate_columns(frame, source, columns or {})
+    if "latency_s" not in located:
+        raise ConfigurationError(
+            f"{source} has no column for latency_s; it has {_names(frame)}: name it, as in latency_s=duration_ms:ms"
+        )
+    numbers = {
+        name: _numbers(frame, source, located[name]) if name in located else np.full(len(frame), np.nan)
+        for name in _NUMBERS
+    }
+    complete = np.ones(len(frame), dtype="bool")
+    notes: tuple[str, ...] = ()
+    if "outcome" in located:
+        complete &= _complete(
+            _words(frame, located["outcome"]), source, located["outcome"], {word.lower() for word in ok}
+        )
+    if "error" in located:
+        complete &= _words(frame, located["error"]).isin(_NO_ERROR).to_numpy()
+    if not {"outcome", "error"} & located.keys():
+        notes = ("No column says how a call ended, so all of them count as complete answers.",)
+    kind = pd.Series("llm", index=frame.index)
+    if "kind" in located:
+        kind = _words(frame, located["kind"]).map(_KINDS)
+    kept = kind.notna().to_numpy()
+    if not kept.all():
+        notes = (*notes, f"{(~kept).sum()} rows are neither llm nor retrieval and were left out.")
+    model = frame[located["model"]].fillna("").astype("str") if "model" in located else pd.Series("", index=frame.index)
+    result: dict[str, Any] = {**numbers, "complete": complete, "kind": kind.to_numpy(), "model": model.to_numpy()}
+    if "session" in located:
+        result["session"] = frame[located["session"]].astype("object").fillna("").astype("str").to_numpy()
+    return ObservedCalls.of({name: values[kept] for name, values in result.items()}, source, notes)
+
+
+def _locate_columns(frame: pd.DataFrame, source: str, columns: Mapping[str, str]) -> dict[str, str]:
+    unknown = sorted(columns.keys() - set(FIELDS))
+    if unknown:
+        raise ConfigurationError(f"no field is called {unknown[0]!r}: columns can be mapped to {', '.join(FIELDS)}")
+    for name, column in columns.items():
+        if _split(column)[0] not in frame:
+            raise ConfigurationError(
+                f"{source} has no column {column!r} (mapped to {name}); it has {_names(frame)}. "
+                f"A unit follows a colon: {', '.join(SECONDS_PER_UNIT)}"
+            )
+    return {name: name for name in FIELDS if name in frame} | dict(columns)
+
+
+def _split(column: str) -> tuple[str, float]:
+    """A column's name, and how many seconds its unit has."""
+    name, colon, unit = column.rpartition(":")
+    return (name, SECONDS_PER_UNIT[unit]) if colon and unit in SECONDS_PER_UNIT else (column, 1.0)
+
+
+def _names(frame: pd.DataFrame) -> str:
+    names = [str(name) for name in frame.columns]
+    return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+
+
+def _numbers(frame: pd.DataFrame, source: str, column: str) -> NDArray[np.float64]:
+    name, seconds = _split(column)
+    blank = frame[name].isna() | (frame[name].astype("str").str.strip() == "")
+    values = pd.to_numeric(frame[name].mask(blank), errors="coerce").astype("float64")
+    bad = values.isna() & ~blank
+    if bad.any():
+        raise ConfigurationError(
+            f"{source}: column {name!r} has {frame[name][bad].iloc[0]!r} where a number is expected "
+            f"({bad.sum()} of {len(frame)} rows): correct them or leave them blank"
+        )
+    # As it stands in the file, so that the message shows the number that is to be looked for.
+    negative = values < 0
+    if negative.any():
+        raise ConfigurationError(
+            f"{source}: column {name!r} is negative in {negative.sum()} of {len(frame)} rows "
+            f"(first: {values[negative].iloc[0]:g}): no duration is; correct them or leave them out"
+        )
+    return np.asarray(values, dtype="float64") * seconds
+
+
+def _words(frame: pd.DataFrame, column: str) -> pd.Series[Any]:
+    # Categories first: fillna refuses a value that is none of the levels.
+    return frame[column].astype("object").where(frame[column].notna(), "").astype("str").str.strip().str.lower()
+
+
+def _complete(words: pd.Series[Any], source: str, column: str, ok: set[str]) -> NDArray[np.bool_]:
+    if ok:
+        return words.isin(ok).to_numpy()
+    unknown = ~words.isin(_COMPLETE | _CUT)
+    if unknown.any():
+        raise ConfigurationError(
+            f"{source}: column {column!r} has {words[unknown].iloc[0]!r}, which may mean a complete answer or not: "
+            "say which words mean one, as in ok=('finished',) or --ok finished; all others are then calls that were cut"
+        )
+    return words.isin(_COMPLETE).to_numpy()

@@ -1,22 +1,26 @@
-"""What a call's latency is made of: the time to the first token, the time for each token, a search.
+"""Splits the latency of a call into the time to the first token, the time for each token, and a search.
 
-With the first token recorded the two parts are known. With the latency alone they are not, and one of two assumptions
-takes their place; both keep the whole latency as it was observed, and `Parts.assumptions` says which was made.
+If the first token is recorded, the two parts are known. If only the latency is, one of two assumptions takes their
+place. Both keep the whole latency as it was observed, and `Parts.assumptions` says which was made.
+
+`fit_pace` finds how latencies grow with the output tokens: latency = factor × (first + tokens × each), since a slow
+call is slow in both parts. The three unknowns (two times and the spread of lognormal factors) are found by maximum
+likelihood; the factors themselves are then whatever the rows say.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import optimize, special, stats
 
 from docmind_lab.analysis.latency.calls import ObservedCalls
 from docmind_lab.analysis.latency.durations import Sample
 from docmind_lab.analysis.latency.families import Floats
-from docmind_lab.analysis.latency.pace import fit_pace
 from docmind_lab.core.errors import ConfigurationError
 
 _FEWEST_FOR_SLOPE: Final = 20
@@ -59,18 +63,18 @@ def split_calls(calls: ObservedCalls, hang_probability: float = 0.0) -> Parts:
     )
     llm = llm.assign(first_token_s=llm["first_token_s"].mask(in_one_piece))
     if llm.loc[whole.index, "first_token_s"].notna().mean() >= 0.5:
-        return _recorded(llm, retrieval)
+        return _split_by_first_token(llm, retrieval)
     factors = _factors(llm, hang_probability)
     if factors is None:
         first = _sample(llm["latency_s"], llm["complete"])
-        said = (
+        text = (
             "No first tokens are recorded, and latencies do not tell how they grow with the output tokens: the whole "
         )
-        said += "latency counts as the time to the first token, and the tokens after it as taking no time."
-        return Parts(first, None, retrieval, 0.0, (said,), _slowness("whole", whole, whole["latency_s"]))
-    first_s, token_s, sample, said = factors
+        text += "latency counts as the time to the first token, and the tokens after it as taking no time."
+        return Parts(first, None, retrieval, 0.0, (text,), _slowness("whole", whole, whole["latency_s"]))
+    first_s, token_s, sample, text = factors
     slowness = _slowness("factor", llm[_in_factors(llm)], sample.observed_s)
-    return Parts(_times(sample, first_s), _times(sample, token_s), retrieval, 1.0, (said,), slowness)
+    return Parts(_times(sample, first_s), _times(sample, token_s), retrieval, 1.0, (text,), slowness)
 
 
 def _slowness(part: str, calls: pd.DataFrame, seconds: pd.Series[float] | Floats) -> pd.DataFrame:
@@ -87,7 +91,7 @@ def _times(sample: Sample, factor: float) -> Sample:
     return Sample(sample.observed_s * factor, sample.cut_s * factor)
 
 
-def _recorded(llm: pd.DataFrame, retrieval: Sample | None) -> Parts:
+def _split_by_first_token(llm: pd.DataFrame, retrieval: Sample | None) -> Parts:
     """First tokens are recorded: a call cut before its first one had waited for so long."""
     begun = llm["first_token_s"].notna()
     waiting = ~llm["complete"] & ~begun
@@ -121,8 +125,8 @@ def _spearman(first: Floats, inter: Floats) -> float:
     """Spearman's rho; 0 where it cannot be told from chance."""
     if len(first) < _FEWEST_FOR_SLOPE or np.ptp(first) == 0 or np.ptp(inter) == 0:
         return 0.0
-    found = stats.spearmanr(first, inter)
-    return round(float(found.statistic), 3) if found.pvalue < 0.05 else 0.0
+    result = stats.spearmanr(first, inter)
+    return round(float(result.statistic), 3) if result.pvalue < 0.05 else 0.0
 
 
 def _in_factors(llm: pd.DataFrame) -> pd.Series[bool]:
@@ -137,20 +141,110 @@ def _factors(llm: pd.DataFrame, hang_probability: float) -> tuple[float, float, 
     if known.sum() < max(_FEWEST_FOR_SLOPE, 0.5 * llm["complete"].sum()) or np.ptp(tokens) == 0:
         return None
     whole_s, cut_s = (llm.loc[rows, "latency_s"].to_numpy(dtype="float64") for rows in (known, cut))
-    found = fit_pace(whole_s, tokens, cut_s, hang_probability)
-    if found is None:
+    result = fit_pace(whole_s, tokens, cut_s, hang_probability)
+    if result is None:
         return None
-    sample = Sample(whole_s / found.expected_s(tokens), cut_s / found.expected_s_of_cut)
-    said = (
+    sample = Sample(whole_s / result.expected_s(tokens), cut_s / result.expected_s_of_cut)
+    text = (
         "No first tokens are recorded. Latency is taken as (first token + output tokens × time per token) × a factor "
     )
-    said += (
-        f"of each call, so both parts are slow together (rank correlation 1); a factor of 1 is {found.first_s:.3g} s "
+    text += (
+        f"of each call, so both parts are slow together (rank correlation 1); a factor of 1 is {result.first_s:.3g} s "
     )
-    said += f"and {found.token_s:.3g} s per token."
+    text += f"and {result.token_s:.3g} s per token."
     if len(cut_s):
-        said += (
+        text += (
             " How many tokens the cut calls were to give is not known: it is taken from those of the complete ones, "
         )
-        said += "longer answers being cut more often."
-    return found.first_s, found.token_s, sample, said
+        text += "longer answers being cut more often."
+    return result.first_s, result.token_s, sample, text
+
+
+# Twice the gain in log likelihood that chance exceeds in 1 of 20 samples, for one parameter at its bound of 0.
+_SLOPE_GAIN: Final = 2.71
+# How many tokens a cut call was to give is not known: it may be any of so many quantiles of the complete ones.
+_TOKEN_COUNTS: Final = 40
+# Each round moves the shares of those counts by a tenth of the one before, or less.
+_ROUNDS: Final = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Pace:
+    """How latencies grow with output tokens, for a call of factor 1.
+
+    first_s: seconds to its first token; token_s: for each of its tokens. expected_s_of_cut: the latency that each cut
+    call would have had, a geometric mean over the tokens that it may have been to give.
+    """
+
+    first_s: float
+    token_s: float
+    expected_s_of_cut: Floats
+
+    def expected_s(self, tokens: Floats) -> Floats:
+        """Latencies at factor 1."""
+        return self.first_s + self.token_s * tokens
+
+
+def fit_pace(whole_s: Floats, tokens: Floats, cut_s: Floats, hang_probability: float = 0.0) -> Pace | None:
+    """The pace of complete calls (whole_s, tokens) and of cut ones; None where tokens do not make a call longer.
+
+    All seconds are positive. The tokens that cut calls were to give are those of complete calls, weighted by how
+    likely such a call was to be cut: expectation and maximisation in turns.
+    """
+    typical = max(1.0, float(np.median(tokens)))
+    counts = np.quantile(tokens, (np.arange(_TOKEN_COUNTS) + 0.5) / _TOKEN_COUNTS)
+    of_complete = np.full(_TOKEN_COUNTS, 1 / _TOKEN_COUNTS)
+    rows = _Rows(np.log(whole_s), tokens / typical, np.log(cut_s), counts / typical, hang_probability)
+    shares, theta = of_complete, rows.start()
+    flat = rows.fitted(theta, shares, with_tokens=False)
+    for _ in range(_ROUNDS if len(cut_s) else 1):
+        result = rows.fitted(theta, shares)
+        theta = result.x
+        belief = rows.belief(theta, shares)
+        shares = (of_complete * len(whole_s) + belief.sum(axis=0)) / (len(whole_s) + len(cut_s))
+    if 2 * len(whole_s) * (float(flat.fun) - float(rows.fitted(theta, of_complete).fun)) < _SLOPE_GAIN:
+        return None
+    expected = belief @ np.log(math.exp(theta[0]) + math.exp(theta[1]) * rows.counts)
+    return Pace(math.exp(theta[0]), math.exp(theta[1]) / typical, np.exp(expected))
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Logarithms of latencies, and tokens in units of a typical count. theta: log first, log each, log spread."""
+
+    log_whole: Floats
+    tokens: Floats
+    log_cut: Floats
+    counts: Floats
+    hang_probability: float
+
+    def start(self) -> Floats:
+        middle, spread = float(self.log_whole.mean()), float(self.log_whole.std())
+        return np.array([middle - 0.7, middle - 0.7, math.log(max(spread, 0.02))])
+
+    def fitted(self, start: Floats, shares: Floats, with_tokens: bool = True) -> Any:
+        middle = float(self.log_whole.mean())
+        bounds = [(middle - 14, middle + 7), (middle - 14, middle + 7), (math.log(1e-4), math.log(10.0))]
+        options = {"ftol": 1e-9, "maxiter": 300}
+        return optimize.minimize(
+            self._loss, start, (shares, with_tokens), method="SLSQP", bounds=bounds, options=options
+        )
+
+    def belief(self, theta: Floats, shares: Floats) -> Floats:
+        """For each cut call the probabilities of each count of tokens."""
+        weights = shares * (self.hang_probability + (1 - self.hang_probability) * self._longer(theta))
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+    def _longer(self, theta: Floats, with_tokens: bool = True) -> Floats:
+        """The probability that a call with each count of tokens takes longer than each cut one did."""
+        each = math.exp(theta[1]) if with_tokens else 0.0
+        away = (self.log_cut[:, np.newaxis] - np.log(math.exp(theta[0]) + each * self.counts)) / math.exp(theta[2])
+        # Not 0, so that a belief is defined for calls that no count explains.
+        return np.asarray(np.maximum(special.ndtr(-away), 1e-300))
+
+    def _loss(self, theta: Floats, shares: Floats, with_tokens: bool) -> float:
+        each = math.exp(theta[1]) if with_tokens else 0.0
+        z = (self.log_whole - np.log(math.exp(theta[0]) + each * self.tokens)) / math.exp(theta[2])
+        ends = 1 - self.hang_probability
+        longer = self.hang_probability + ends * (self._longer(theta, with_tokens) @ shares)
+        return float((0.5 * z * z + theta[2]).mean() - np.log(longer).sum() / len(z))

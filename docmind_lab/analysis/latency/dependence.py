@@ -1,4 +1,4 @@
-"""How calls of one run are slow together: the options of a latency profile that are off by default, and their draws.
+"""How calls of one run are slow together: options of a latency profile, off by default, and their draws.
 
     heavy_tail/3?correlation=0.5            half of a call's slowness is its run's
     typical?brownout=0.1&brownout_factor=4  one run in ten is four times as slow
@@ -50,28 +50,28 @@ def parsed_options(text: str, name: str) -> dict[str, float]:
     Raises:
         ConfigurationError: An option is unknown, named twice or no number.
     """
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for part in text.split("&"):
         option, _, value = part.partition("=")
-        if option not in OPTIONS or option in found:
+        if option not in OPTIONS or option in result:
             raise ConfigurationError(
                 f"latency profile {name!r}: {part!r} is no option; write each of {', '.join(OPTIONS)} once, as in "
                 "typical?correlation=0.5"
             )
         try:
-            found[option] = float(value)
+            result[option] = float(value)
         except ValueError as error:
             raise ConfigurationError(f"latency profile {name!r}: {option} {value!r} is not a number") from error
-    return found
+    return result
 
 
 def named_with(name: str, values: Mapping[str, float]) -> str:
     """The name of a profile with the options that differ from the defaults, in place of those it says."""
-    said = [f"{option}={values[option]:g}" for option, default in OPTIONS.items() if values[option] != default]
+    phrases = [f"{option}={values[option]:g}" for option, default in OPTIONS.items() if values[option] != default]
     if not values["brownout"]:
-        said = [part for part in said if not part.startswith("brownout_factor")]
+        phrases = [part for part in phrases if not part.startswith("brownout_factor")]
     base = base_name(name)
-    return f"{base}?{'&'.join(said)}" if said else base
+    return f"{base}?{'&'.join(phrases)}" if phrases else base
 
 
 def base_name(name: str) -> str:
@@ -81,8 +81,8 @@ def base_name(name: str) -> str:
 
 def correlation_in(name: str) -> float:
     """The correlation that the name of a profile says; 0 where it says none."""
-    found = re.search(r"[?&]correlation=([^&]+)", name.removeprefix(base_name(name)))
-    return float(found[1]) if found else 0.0
+    result = re.search(r"[?&]correlation=([^&]+)", name.removeprefix(base_name(name)))
+    return float(result[1]) if result else 0.0
 
 
 def without_correlation(name: str) -> str:

@@ -1,4 +1,4 @@
-"""One kind of duration: what was observed, what fits it, and the quantiles that a profile takes.
+"""Fits one kind of duration: observed quantiles, a family of distributions, and the table that a profile takes.
 
 fit_durations(Sample(observed_s, cut_s))     # DurationFit: table, empirical quantiles, family, where it fits badly
 """
@@ -15,8 +15,7 @@ import numpy as np
 from docmind_lab.analysis.latency.families import FittedFamily, Floats, best_family
 from docmind_lab.analysis.latency.profile import QuantileTable
 from docmind_lab.analysis.statistics.answer_times import ANSWERED, CENSORED, AnswerTimes
-from docmind_lab.analysis.statistics.completion_curves import completion_curve
-from docmind_lab.analysis.statistics.incidence import aalen_johansen
+from docmind_lab.analysis.statistics.completion_curves import aalen_johansen, completion_curve
 from docmind_lab.core.errors import ConfigurationError
 
 QuantileTables = Literal["auto", "fitted", "empirical"]
@@ -43,7 +42,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class DurationFit:
-    """What is known of one kind of duration.
+    """The fit of one kind of duration, with the evidence for it.
 
     table: what the profile draws from. used: "fitted" or "empirical", how the table came to be. observed, cut: rows.
     known_to: the share of durations up to which the data tell, 1 where the longest row ended; known_to_s: its seconds.
@@ -80,26 +79,26 @@ class DurationFit:
 
     def in_words(self) -> str:
         """One or two sentences: rows, where the table comes from, what was not observed."""
-        said = f"{self.observed} durations observed, {self.cut} cut"
+        text = f"{self.observed} durations observed, {self.cut} cut"
         if not self.family:
-            said += "; observed quantiles, too few or too equal for a family"
+            text += "; observed quantiles, too few or too equal for a family"
         elif self.used == "fitted":
-            said += f"; {self.family} by censored maximum likelihood"
+            text += f"; {self.family} by censored maximum likelihood"
         else:
-            said += "; observed quantiles (Kaplan–Meier)"
+            text += "; observed quantiles (Kaplan–Meier)"
         if self.family and not self.fits:
-            said += (
+            text += (
                 f" ({self.family} fits badly: {self.distance:.1%} of the calls off at {self.distance_at_s:.3g} s, "
                 f"chance allows {self.allowed:.1%})"
             )
         if self.known_to < 1:
-            said += f"; above the level {self.known_to:.4g} ({self.known_to_s:.3g} s) nothing was observed, and there "
+            text += f"; above the level {self.known_to:.4g} ({self.known_to_s:.3g} s) nothing was observed, and there "
             if self.family:
                 last_s = self.table.at(1.0)
-                said += f"the table is the tail of the {self.family} fit, up to {last_s:.3g} s: an extrapolation"
+                text += f"the table is the tail of the {self.family} fit, up to {last_s:.3g} s: an extrapolation"
             else:
-                said += "the table holds the longest time seen: the true durations are longer"
-        return said + "."
+                text += "the table holds the longest time seen: the true durations are longer"
+        return text + "."
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON types; `from_dict` reads it back equal. NaN is null."""
@@ -191,9 +190,9 @@ def _observed_shares(sample: Sample, hang_probability: float) -> tuple[Floats, F
     times = AnswerTimes(np.concatenate([sample.observed_s, sample.cut_s]), what.astype("int64"))
     curve = completion_curve(times, horizon_s=0.0)
     curve = curve[curve["events"] > 0]
-    found = aalen_johansen(times)
-    steps = found.answered > 0
-    left, variance = 1 - found.share[steps], found.variances()[steps]
+    result = aalen_johansen(times)
+    steps = result.answered > 0
+    left, variance = 1 - result.share[steps], result.variances()[steps]
     # The root of n times the standard error's square, over what is left: 1 everywhere when nothing was cut.
     growth = left + len(times) * np.divide(variance, left, out=np.zeros_like(left), where=left > 1e-9)
     ends = 1 - hang_probability

@@ -121,14 +121,9 @@ def best_family(observed_s: Floats, cut_s: Floats, hang_probability: float = 0.0
     observed_s, cut_s: positive seconds; at least two different ones observed. hang_probability: share of durations
     that never end; the family is of the others.
     """
-    observed_s, cut_s = _thinned(observed_s, cut_s)
+    observed_s, cut_s = _thin(observed_s, cut_s)
     fits = (_fit(name, np.log(observed_s), np.log(cut_s), hang_probability) for name in _FAMILIES)
     return min(fits, key=lambda fit: fit.bic)
-
-
-def fit_family(family: str, observed_s: Floats, cut_s: Floats, hang_probability: float = 0.0) -> FittedFamily:
-    """One family, by its name, as `best_family` fits it."""
-    return _fit(family, np.log(observed_s), np.log(cut_s), hang_probability)
 
 
 def _fit(name: str, log_observed: Floats, log_cut: Floats, hang_probability: float) -> FittedFamily:
@@ -180,7 +175,7 @@ def _mean_and_log_spread(log_t: Floats) -> tuple[float, float]:
     return float(log_t.mean()), math.log(max(float(log_t.std()), 2 * _NARROWEST))
 
 
-def _thinned(observed_s: Floats, cut_s: Floats) -> tuple[Floats, Floats]:
+def _thin(observed_s: Floats, cut_s: Floats) -> tuple[Floats, Floats]:
     """At most so many rows, evenly from the shortest to the longest of each sort."""
     every = math.ceil((len(observed_s) + len(cut_s)) / _ROWS_FOR_FIT)
     return np.sort(observed_s)[every // 2 :: every], np.sort(cut_s)[every // 2 :: every]

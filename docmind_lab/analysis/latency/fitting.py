@@ -1,10 +1,13 @@
-"""A latency profile of observed calls, with the evidence for each of its tables."""
+"""Fits a latency profile to observed calls, with the evidence for each of its tables, and keeps it in a file."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final
 
 from docmind_lab.analysis.latency.calls import ObservedCalls
@@ -14,6 +17,7 @@ from docmind_lab.analysis.latency.profile import LatencyProfile, QuantileTable
 from docmind_lab.analysis.latency.sessions import fit_correlation
 from docmind_lab.analysis.latency.sources import Source, read_calls
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.whole_files import as_text, written_or_refused
 
 _NO_SESSIONS: Final = (
     "No ten sessions of several calls are known, so whether calls of a session are slow together cannot be told: they "
@@ -85,7 +89,7 @@ def profile_of_calls(calls: ObservedCalls, options: FitOptions | None = None) ->
     options = options or FitOptions()
     hangs = _hangs_in(calls, options.hang_probability)
     parts = split_calls(calls, hangs)
-    said = [*calls.notes, *parts.assumptions]
+    phrases = [*calls.notes, *parts.assumptions]
     fits = {"first_token_s": fit_durations(parts.first_token, "first_token_s", options.tables, hangs)}
     if parts.inter_token is not None:
         # A call that hangs never sends its first token, so it is among the first tokens only. Where only whole
@@ -99,20 +103,20 @@ def profile_of_calls(calls: ObservedCalls, options: FitOptions | None = None) ->
         other = options.retrieval
         other = LatencyProfile.named(other) if isinstance(other, str) else other
         retrieval_s = other.retrieval_s
-        said.append(f"No search was observed: retrieval_s is that of the profile {other.name!r}.")
+        phrases.append(f"No search was observed: retrieval_s is that of the profile {other.name!r}.")
     sessions = fit_correlation(parts.slowness)
-    said += [f"{name}: {fit.in_words()}" for name, fit in fits.items()]
-    said.append(_NO_SESSIONS if sessions is None else sessions.in_words())
+    phrases += [f"{name}: {fit.in_words()}" for name, fit in fits.items()]
+    phrases.append(_NO_SESSIONS if sessions is None else sessions.in_words())
     if any(fit.cut for fit in fits.values()):
-        said.append("Cut calls count as longer than they were when cut (right-censored).")
+        phrases.append("Cut calls count as longer than they were when cut (right-censored).")
     share = options.hang_probability
-    given = f"{share:g}, as given" if share else "0: timeouts do not tell hangs from slow calls"
-    said.append(f"hang_probability is {given}.")
+    values = f"{share:g}, as given" if share else "0: timeouts do not tell hangs from slow calls"
+    phrases.append(f"hang_probability is {values}.")
     if share and not hangs:
-        said.append("Far fewer calls were cut than hang, so the hung ones are taken to be missing from the data.")
+        phrases.append("Far fewer calls were cut than hang, so the hung ones are taken to be missing from the data.")
     return LatencyProfile(
         name=options.name or re.sub(r"\.(csv|jsonl?|ndjson|parquet)\b", "", calls.source.removeprefix("the ")),
-        description=" ".join(said),
+        description=" ".join(phrases),
         source=f"Fitted to {len(calls.frame)} calls of {calls.source}",
         first_token_s=fits["first_token_s"].table,
         inter_token_s=fits["inter_token_s"].table if "inter_token_s" in fits else _NO_TIME,
@@ -133,3 +137,44 @@ def _hangs_in(calls: ObservedCalls, hang_probability: float) -> float:
     llm = calls.of_kind("llm")
     cut = int((~llm["complete"].astype("bool")).sum())
     return hang_probability if cut >= 0.5 * hang_probability * len(llm) else 0.0
+
+
+SCHEMA_VERSION: Final = 1
+
+
+def save_profile(profile: LatencyProfile, path: str | os.PathLike[str]) -> Path:
+    """The path of the JSON file just written, whole or not at all; `LatencyProfile.named(path)` reads it.
+
+    Raises: ConfigurationError unless it ends in .json, or when it cannot be written.
+    """
+    target = Path(path)
+    if target.suffix != ".json":
+        raise ConfigurationError(f"a profile's file must end in .json, so that --profile knows it: got {target}")
+    content: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "profile": profile.to_dict()}
+    if profile.evidence is not None:
+        content["evidence"] = profile.evidence.to_dict()
+    return written_or_refused(target, as_text(json.dumps(content, indent=1, allow_nan=False) + "\n"))
+
+
+def load_profile(path: str | os.PathLike[str]) -> LatencyProfile:
+    """The profile of a file that `save_profile` wrote, or of one with what `LatencyProfile.to_dict` gives.
+
+    Raises: ConfigurationError naming the file and what does not fit.
+    """
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"latency profile {path} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise ConfigurationError(f"latency profile {path} is not JSON: {error}; make it again") from error
+    if not isinstance(content, Mapping):
+        raise ConfigurationError(f"latency profile {path} is not a JSON object; docmind-lab profile makes one")
+    version = content.get("schema_version", SCHEMA_VERSION)
+    if version != SCHEMA_VERSION:
+        raise ConfigurationError(f"latency profile {path} has schema_version {version}, known is {SCHEMA_VERSION}")
+    try:
+        profile = LatencyProfile.from_dict(content.get("profile", content))
+        evidence = content.get("evidence")
+        return profile if evidence is None else replace(profile, evidence=LatencyEvidence.from_dict(evidence))
+    except (ConfigurationError, TypeError, AttributeError) as error:
+        raise ConfigurationError(f"latency profile {path}: {error}; docmind-lab profile makes one") from error

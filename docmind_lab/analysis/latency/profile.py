@@ -1,4 +1,4 @@
-"""Latency profiles: how long a simulated model or vector store takes, drawn by key.
+"""Latency profiles: how long a simulated model or vector store takes for each call.
 
     profile = LatencyProfile.named("typical")
     latency = profile.draw_llm(DrawKey(seed=7, role="planner", step="1"))
@@ -11,7 +11,6 @@ public measurements; `data/README.md` has their sources, their cautions and what
 
 from __future__ import annotations
 
-import copy
 import difflib
 import functools
 import json
@@ -25,16 +24,7 @@ from importlib import resources
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from docmind_lab.analysis.latency.dependence import (
-    OPTIONS,
-    base_name,
-    checked_options,
-    is_in_brownout,
-    level_in_run,
-    named_with,
-    parsed_options,
-    with_rank_correlation,
-)
+from docmind_lab.analysis.latency import dependence
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
 
@@ -119,21 +109,26 @@ class LlmLatency:
 class LatencyProfile:
     """How long one system's model and vector store take.
 
-    name, description, source: what it stands for, and which measurement (or assumption) it rests on.
-    first_token_s, inter_token_s, retrieval_s: the quantile tables that draws use, seconds.
-    hang_probability: share of model calls that never answer, in [0, 1].
-    slots: model calls that the server works on at once; the others wait in its queue. None is no limit.
-    time_scale: the factor that `scaled` has already applied to the tables; 1 is as measured. Draws ignore it.
-    rank_correlation: Spearman's rho between first-token and inter-token latency, in [-1, 1]; 0 draws them
-    independently.
-    correlation: how much of a call's slowness is its run's, in [0, 1]; `services/dependence.py` has the model.
-    brownout, brownout_factor: share of runs in which every duration is longer, and how many times.
-    slowdown: what each other model call under way when a call starts adds to its time per token, as a share of it.
-    The name ends with what of these is not the default: "typical?correlation=0.5".
-    evidence: what a fitted profile rests on, None for others. It is no part of what the profile is: equal profiles may
-    differ in it, and manifests leave it out.
+    Args:
+        name: In tables and figures. It ends with the options that are not the default: "typical?correlation=0.5".
+        description: What it stands for.
+        source: Which measurement, or assumption, it rests on.
+        first_token_s: Quantiles of the time to the first token, seconds.
+        inter_token_s: Quantiles of the time for each token, seconds.
+        retrieval_s: Quantiles of the time of a search, seconds.
+        hang_probability: Share of model calls that never answer, in [0, 1].
+        slots: Model calls that the server works on at once; the others wait in its queue. None is no limit.
+        time_scale: The factor that `scaled` has applied to the tables; 1 is as measured. Draws ignore it.
+        rank_correlation: Spearman's rho between first-token and inter-token latency, in [-1, 1].
+        correlation: How much of a call's slowness is its run's, in [0, 1]; see `dependence`.
+        brownout: Share of runs in which every duration is longer.
+        brownout_factor: How many times longer.
+        slowdown: What each other call under way when a call starts adds to its time per token, as a share of it.
+        evidence: What a fitted profile rests on, None for others. Equal profiles may differ in it, and manifests leave
+            it out.
 
-    Raises ConfigurationError for values out of range.
+    Raises:
+        ConfigurationError: A value is out of range.
     """
 
     name: str
@@ -146,10 +141,10 @@ class LatencyProfile:
     slots: int | None = None
     time_scale: float = 1.0
     rank_correlation: float = 0.0
-    correlation: float = OPTIONS["correlation"]
-    brownout: float = OPTIONS["brownout"]
-    brownout_factor: float = OPTIONS["brownout_factor"]
-    slowdown: float = OPTIONS["slowdown"]
+    correlation: float = dependence.OPTIONS["correlation"]
+    brownout: float = dependence.OPTIONS["brownout"]
+    brownout_factor: float = dependence.OPTIONS["brownout_factor"]
+    slowdown: float = dependence.OPTIONS["slowdown"]
     evidence: LatencyEvidence | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -162,13 +157,13 @@ class LatencyProfile:
         if not -1 <= self.rank_correlation <= 1:
             raise ConfigurationError(f"rank_correlation must lie in [-1, 1]: got {self.rank_correlation}")
         _check_factor(self.time_scale, field="time_scale")
-        checked_options(self.options)
-        object.__setattr__(self, "name", named_with(self.name, self.options))
+        dependence.checked_options(self.options)
+        object.__setattr__(self, "name", dependence.named_with(self.name, self.options))
 
     @property
     def options(self) -> dict[str, float]:
-        """How calls are slow together: the options of `services/dependence.py` by name."""
-        return {name: getattr(self, name) for name in OPTIONS}
+        """How calls are slow together: the options of `dependence` by name."""
+        return {name: getattr(self, name) for name in dependence.OPTIONS}
 
     def __repr__(self) -> str:
         return "\n".join([self._title(), *(f"  {name}: {table}" for name, table in self._tables().items())])
@@ -186,12 +181,16 @@ class LatencyProfile:
         return {name: repr(getattr(self, name)).removeprefix("QuantileTable: ") for name in _TABLE_FIELDS}
 
     def draw_llm(self, key: DrawKey) -> LlmLatency:
-        """The latency of the model call that `key` names: for one key always the same."""
+        """The latency of a model call; the same whenever it is drawn for the same key.
+
+        Args:
+            key: Names the call.
+        """
         first_level, inter_level = (
-            level_in_run(key, what, self.correlation) for what in ("first_token", "inter_token")
+            dependence.level_in_run(key, what, self.correlation) for what in ("first_token", "inter_token")
         )
         if self.rank_correlation:
-            inter_level = with_rank_correlation(first_level, inter_level, self.rank_correlation)
+            inter_level = dependence.with_rank_correlation(first_level, inter_level, self.rank_correlation)
         slower = self._slower(key)
         return LlmLatency(
             first_token_s=self.first_token_s.at(first_level) * slower,
@@ -200,24 +199,34 @@ class LatencyProfile:
         )
 
     def draw_retrieval(self, key: DrawKey) -> float:
-        """Seconds for the search that `key` names, from the request to the whole answer."""
-        return self.retrieval_s.at(level_in_run(key, "retrieval", self.correlation)) * self._slower(key)
+        """Seconds for a search, from the request to the whole answer.
+
+        Args:
+            key: Names the search.
+        """
+        return self.retrieval_s.at(dependence.level_in_run(key, "retrieval", self.correlation)) * self._slower(key)
 
     def _slower(self, key: DrawKey) -> float:
-        return self.brownout_factor if is_in_brownout(key, self.brownout) else 1.0
+        return self.brownout_factor if dependence.is_in_brownout(key, self.brownout) else 1.0
 
     def scaled(self, factor: float) -> LatencyProfile:
-        """The profile with every duration times `factor`; its name and its description say so.
+        """The profile with every duration times a factor; its name and its description say so.
 
-        `named("typical").scaled(0.1).name` is "typical/10", and `scaled(10)` of that "typical" again. Hangs,
-        slots and correlation stay. Raises ConfigurationError unless the factor is positive and finite.
+        `named("typical").scaled(0.1).name` is "typical/10", and `scaled(10)` of that "typical" again. Hangs, slots and
+        correlation stay.
+
+        Args:
+            factor: Positive and finite.
+
+        Raises:
+            ConfigurationError: The factor is something else.
         """
         _check_factor(factor)
         product = self.time_scale * factor
         time_scale = 1.0 if math.isclose(product, 1.0) else product
         return replace(
             self,
-            name=base_name(self.name).removesuffix(_name_suffix(self.time_scale)) + _name_suffix(time_scale),
+            name=dependence.base_name(self.name).removesuffix(_name_suffix(self.time_scale)) + _name_suffix(time_scale),
             description=self.description.removesuffix(_scale_note(self.time_scale)) + _scale_note(time_scale),
             first_token_s=self.first_token_s.scaled(factor),
             inter_token_s=self.inter_token_s.scaled(factor),
@@ -230,16 +239,19 @@ class LatencyProfile:
     def named(cls, name: str) -> LatencyProfile:
         """A built-in profile, or that of a file: "typical", "mine.json" (as `docmind-lab profile` writes it).
 
-        A number after a slash divides every duration: "typical/10", "mine.json/10", for a tenth of the budget. Options
-        follow a question mark: "typical/10?correlation=0.5&brownout=0.1"; see `services/dependence.py`.
-        Raises ConfigurationError with the known names and the nearest one, or with what is wrong with the file.
+        Args:
+            name: A number after a slash divides every duration: "typical/10". Options follow a question mark:
+                "typical/10?correlation=0.5&brownout=0.1"; see `dependence`.
+
+        Raises:
+            ConfigurationError: The name is unknown, or the file cannot be used.
         """
         name, mark, options = name.partition("?")
         if mark:
-            return replace(cls.named(name), **parsed_options(options, f"{name}?{options}"))  # type: ignore[arg-type]
+            return replace(cls.named(name), **dependence.parsed_options(options, f"{name}?{options}"))  # type: ignore[arg-type]
         if file := re.fullmatch(r"(.+\.json)(?:/([1-9][0-9]*))?", name):
-            found = _in_file(file[1])
-            return found.scaled(1 / int(file[2])) if file[2] else found
+            result = _in_file(file[1])
+            return result.scaled(1 / int(file[2])) if file[2] else result
         base, slash, divisor = name.partition("/")
         if slash and base in PROFILE_NAMES and divisor.isdecimal() and int(divisor) > 1:
             return cls.named(base).scaled(1 / int(divisor))
@@ -257,13 +269,19 @@ class LatencyProfile:
     def fit(
         cls, source: Source, columns: Mapping[str, str] | None = None, *, ok: Sequence[str] = (), **options: Any
     ) -> LatencyProfile:
-        """The profile of calls that were measured: `latencies.fit_profile`; docs/own-latencies.md.
+        """The profile of calls that were measured; docs/own-latencies.md.
 
-        source: a DataFrame, a CSV, JSON lines, Parquet or OTLP JSON file, a study or its folder. columns: for each
-        field its column and unit, {"latency_s": "duration_ms:ms"}. ok: the outcomes that mean a complete answer; other
-        calls were cut, and count as longer than that. options: the fields of `latencies.FitOptions`.
-        `evidence` of the profile has the observed quantiles; `plots.latency_fit` shows where it fits badly.
-        Raises ConfigurationError naming the file, the column and the remedy.
+        Args:
+            source: A DataFrame, a CSV, JSON lines, Parquet or OTLP JSON file, a study or its folder.
+            columns: Field → its column and unit, such as {"latency_s": "duration_ms:ms"}.
+            ok: The outcomes that mean a complete answer. Other calls were cut, and count as longer than that.
+            options: The fields of `latency.fitting.FitOptions`.
+
+        Returns:
+            A profile whose `evidence` has the observed quantiles; `plots.latency_fit` shows where it fits badly.
+
+        Raises:
+            ConfigurationError: The message names the file, the column and the remedy.
         """
         # Function-level: readers and fits import pandas and scipy, and are a layer above this one.
         from docmind_lab.analysis.latency.fitting import FitOptions, fit_profile  # noqa: PLC0415 - as above
@@ -278,7 +296,7 @@ class LatencyProfile:
         """The profile as JSON types, for manifests; `from_dict` reads it back equal. Without the evidence."""
         out = {item.name: getattr(self, item.name) for item in fields(self) if item.compare}
         # Left out where they are the default, so that the ids of studies without them stay what they were.
-        out = {name: value for name, value in out.items() if OPTIONS.get(name) != value}
+        out = {name: value for name, value in out.items() if dependence.OPTIONS.get(name) != value}
         for name in _TABLE_FIELDS:
             out[name] = {"levels": list(out[name].levels), "values_s": list(out[name].values_s)}
         return out
@@ -297,23 +315,12 @@ class LatencyProfile:
         return cls(**(values | {name: _table_from(name, values[name]) for name in _TABLE_FIELDS}))
 
 
-def reference_token_quantiles() -> dict[str, dict[str, Any]]:
-    """Token quantiles of the Azure LLM inference trace 2023, by trace: "code" and "conversation".
-
-    Each has source, requests, and three lists of one length: levels, context_tokens, output_tokens. For
-    reference, to compare a workload's own counts with; no profile draws from them.
-    """
-    # A copy, so that no caller can change what the cache holds.
-    traces: dict[str, dict[str, Any]] = copy.deepcopy(_shipped()["reference_tokens"])
-    return traces
-
-
 _TABLE_FIELDS = ("first_token_s", "inter_token_s", "retrieval_s")
 _REQUIRED_FIELDS = {"name", "description", "source", *_TABLE_FIELDS}
 _FIELD_TYPES: dict[str, Any] = {
     **dict.fromkeys(("name", "description", "source"), str),
     **dict.fromkeys(_TABLE_FIELDS, Mapping),
-    **dict.fromkeys(("hang_probability", "time_scale", "rank_correlation", *OPTIONS), (int, float)),
+    **dict.fromkeys(("hang_probability", "time_scale", "rank_correlation", *dependence.OPTIONS), (int, float)),
     "slots": (int, type(None)),
 }
 
@@ -326,7 +333,7 @@ def _shipped() -> dict[str, Any]:
 
 
 def _in_file(path: str) -> LatencyProfile:
-    from docmind_lab.analysis.latency.files import load_profile  # noqa: PLC0415 - imports pandas, and built-in profiles need none
+    from docmind_lab.analysis.latency.fitting import load_profile  # noqa: PLC0415 - imports pandas, and built-in profiles need none
 
     return load_profile(path)
 

@@ -1,4 +1,4 @@
-"""How much of a call's slowness is its session's: estimated from calls that say which session they belong to.
+"""Estimates how much of a call's slowness is its session's.
 
 found = fit_correlation(slowness)      # rows: session, part, seconds
 found.in_words()                       # with an interval, and whether chance would do
@@ -43,11 +43,11 @@ class SessionCorrelation:
 
     def in_words(self) -> str:
         """One sentence."""
-        said = (
+        text = (
             f"Of a call's slowness {self.estimate:.2f} [{self.low:.2f}, {self.high:.2f}] is its session's (correlation "
             f"in {self.sessions} sessions of {self.calls} complete calls; 95 %, bootstrap of sessions)"
         )
-        return f"{said}." if self.low > 0 else f"{said}: not told from chance, so calls count as independent."
+        return f"{text}." if self.low > 0 else f"{text}: not told from chance, so calls count as independent."
 
 
 def fit_correlation(slowness: pd.DataFrame) -> SessionCorrelation | None:

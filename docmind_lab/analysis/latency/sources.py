@@ -1,38 +1,29 @@
-"""What is read how: a DataFrame, a CSV, JSON lines, Parquet, OTLP JSON, a study or its folder."""
+"""Reads observed calls from a DataFrame, CSV, JSON lines, Parquet, OTLP JSON, a study or its folder.
+
+Of a study the rows of its server are taken if there are any, else those of the client. The wait for a slot or a
+connection is taken off: it belongs to the load, not to the latency.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
-from docmind_lab.analysis.latency.calls import ObservedCalls
-from docmind_lab.analysis.latency.columns import calls_of_table
+from docmind_lab.analysis.latency.calls import ObservedCalls, calls_of_table
 from docmind_lab.analysis.latency.spans import calls_of_spans, is_otlp
-from docmind_lab.analysis.latency.study_calls import (
-    MeasuredTables,
-    calls_of_calls_table,
-    calls_of_study,
-    is_calls_table,
-)
+from docmind_lab.analysis.tables.frames import StudyTables, Tables
 from docmind_lab.core.errors import ConfigurationError
 
-Source = pd.DataFrame | str | os.PathLike[str] | MeasuredTables
+Source = pd.DataFrame | str | os.PathLike[str] | StudyTables
 
 _JSON: Final = (".json", ".jsonl", ".ndjson")
 _TABLES: Final = ("runs", "calls", "events")
-
-
-@dataclass(frozen=True, eq=False)
-class _Tables:
-    runs: pd.DataFrame
-    calls: pd.DataFrame
-    events: pd.DataFrame
 
 
 def read_calls(source: Source, columns: Mapping[str, str] | None = None, ok: Sequence[str] = ()) -> ObservedCalls:
@@ -119,15 +110,87 @@ def _json_values(path: Path) -> list[Any]:
     return values
 
 
-def _study_in(folder: Path) -> MeasuredTables:
+def _study_in(folder: Path) -> StudyTables:
     missing = [name for name in _TABLES if not (folder / f"{name}.parquet").is_file()]
     if missing:
         raise ConfigurationError(
             f"{folder} has no {missing[0]}.parquet: give the folder of a finished study, or the study itself"
         )
-    return _Tables(*(pd.read_parquet(folder / f"{name}.parquet") for name in _TABLES))
+    return Tables(**{name: pd.read_parquet(folder / f"{name}.parquet") for name in _TABLES})
 
 
 def _refuse_columns(columns: Mapping[str, str] | None, source: str) -> None:
     if columns:
         raise ConfigurationError(f"columns are for tables of your own; {source} says itself what its columns are")
+
+
+_MARKS: Final = {"seen_from", "queue_wait_s", "first_byte_at_s", "started_at_s", "latency_s", "outcome", "kind"}
+
+
+def is_calls_table(frame: pd.DataFrame) -> bool:
+    """Whether it has the columns of the table `calls`."""
+    return set(frame.columns) >= _MARKS
+
+
+def calls_of_study(study: StudyTables) -> ObservedCalls:
+    """The calls of a study's three tables.
+
+    The server writes when it began to generate (event tokens_generated), so a first token is known there also of
+    answers that came in one piece. A call unended at the horizon was cut by it.
+    Raises: ConfigurationError for a study without calls.
+    """
+    if study.calls.empty:
+        raise ConfigurationError("the study has no calls: give one whose runs called a model")
+    source = f"the study {study.calls['study_id'].iloc[0]}"
+    horizon_s = study.runs.set_index("run_id")["horizon_s"]
+    return calls_of_calls_table(study.calls, source, horizon_s, _generation_began_at_s(study.events))
+
+
+def calls_of_calls_table(
+    calls: pd.DataFrame,
+    source: str,
+    horizon_s: pd.Series[Any] | None = None,
+    generation_began_at_s: pd.Series[Any] | None = None,
+) -> ObservedCalls:
+    """The calls of a calls table alone, or with its runs' horizons by run_id and the instants of first tokens.
+
+    generation_began_at_s: by (run_id, call_id, attempt). Without it the first byte is the first token, where the rest
+    of the answer came later.
+    """
+    served = calls["seen_from"].astype("str") == "server"
+    kind, outcome = calls["kind"].astype("str"), calls["outcome"].astype("str")
+    kept = calls[(served if served.any() else ~served) & kind.isin(["llm", "retrieval"]) & (outcome != "refused")]
+    side = "the server's" if served.any() else "the client's"
+    waited_s = kept["queue_wait_s"].fillna(0.0)
+    latency_s = kept["latency_s"] - waited_s
+    if horizon_s is not None:
+        latency_s = latency_s.fillna(kept["run_id"].map(horizon_s) - kept["started_at_s"] - waited_s)
+    first_at_s = kept["first_byte_at_s"]
+    if generation_began_at_s is not None and served.any():
+        keys = pd.MultiIndex.from_frame(kept[["run_id", "call_id", "attempt"]])
+        began_at_s = pd.Series(generation_began_at_s.reindex(keys).to_numpy(dtype="float64"), index=kept.index)
+        first_at_s = began_at_s.fillna(first_at_s)
+    llm = kept["kind"].astype("str") == "llm"
+    return ObservedCalls.of(
+        {
+            "kind": kept["kind"].astype("str").to_numpy(),
+            "complete": (kept["outcome"].astype("str") == "ok").to_numpy(),
+            # Subtracted instants are exact to some 1e-16 of the run's length, which may come out below 0.
+            "latency_s": np.maximum(0.0, latency_s.to_numpy(dtype="float64")),
+            "first_token_s": np.maximum(0.0, (first_at_s - kept["started_at_s"] - waited_s).where(llm).to_numpy()),
+            "output_tokens": kept["output_tokens"].to_numpy(dtype="float64"),
+            "model": np.full(len(kept), ""),
+            "session": kept["run_id"].astype("str").to_numpy(),
+        },
+        source,
+        (f"Of the calls table {side} rows were taken, waits in queues taken off.",),
+    )
+
+
+def _generation_began_at_s(events: pd.DataFrame) -> pd.Series[Any]:
+    """The instant of the first token, by (run_id, call_id, attempt)."""
+    generated = events[events["event"].astype("str") == "tokens_generated"]
+    details = pd.DataFrame([json.loads(text) for text in generated["detail"]], index=generated.index)
+    if details.empty:
+        return pd.Series(dtype="float64", index=pd.MultiIndex.from_arrays([[], [], []]))
+    return details.assign(run_id=generated["run_id"]).groupby(["run_id", "call_id", "attempt"])["begun_at_s"].min()

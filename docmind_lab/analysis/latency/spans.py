@@ -1,4 +1,4 @@
-"""OTLP JSON spans with the gen_ai conventions as observed calls.
+"""Reads observed calls from OTLP JSON spans that follow the gen_ai conventions.
 
 A model call is a span whose gen_ai.operation.name is chat, text_completion or generate_content; a search one whose
 name is retrieval. An error.type, or a status of error, means a call that was cut. Source: OpenTelemetry, Semantic
@@ -109,9 +109,9 @@ def _first_token_s(span: Mapping[str, Any], attributes: Mapping[str, Any], begun
 
 def _attributes(pairs: Any) -> dict[str, Any]:
     """Attributes by key; an AnyValue is an object with one member, and int64 stands in quotes."""
-    found = {}
+    result = {}
     for pair in pairs or ():
         value = pair.get("value") or {}
         for form, content in value.items():
-            found[pair.get("key")] = int(content) if form == "intValue" else content
-    return found
+            result[pair.get("key")] = int(content) if form == "intValue" else content
+    return result

@@ -1,4 +1,4 @@
-"""Frames in, axes out: what a study shows.
+"""The figures of a study, each a function from its tables to axes.
 
     dl.plots.timeline(study, seed=7)     one question, every call, under each alternative
     dl.plots.overrun(study)              how far past the deadline the caller waited, and the work went on
@@ -14,12 +14,8 @@
     dl.plots.latency_fit(profile)        how well a profile fits what was measured; profile: of `LatencyProfile.fit`
     dl.plots.save_figures(study, "out")  timeline.png and overrun.png
 
-look.py         one fixed colour for each alternative; paper and ink
-selection.py    which runs are drawn together, and how they are called
-lanes.py        what a timeline shows, as frames; timelines.py draws them
-overruns.py, completions.py, fault_matrices.py, agreements.py, frontiers.py, budgets.py, goodputs.py, scorecards.py,
-weight_maps.py, latency_fits.py  a frame that says what is drawn, and a function that draws it
-files.py        figures in files
+look.py shows how every figure looks and which runs are drawn together, files.py writes figures to files. Each other
+module has a frame that says what is drawn and a function that draws it.
 
 A study is any object with the DataFrames `runs`, `calls` and `events`; `found` is what
 `docmind_lab.analysis.agreement` makes of two. Every figure is dark ink on opaque white paper, whatever the style of the
@@ -33,14 +29,12 @@ from docmind_lab.analysis.plots.fault_matrices import fault_matrix, fault_matrix
 from docmind_lab.analysis.plots.files import save_figures, save_load_figures
 from docmind_lab.analysis.plots.frontiers import frontier, frontier_frame
 from docmind_lab.analysis.plots.goodputs import abandoned_share, goodput, goodput_frame
-from docmind_lab.analysis.plots.lanes import lanes_frame, timeline_frame
 from docmind_lab.analysis.plots.latency_fits import latency_fit, latency_fit_frame, save_latency_fit
 from docmind_lab.analysis.plots.look import COLOURS
 from docmind_lab.analysis.plots.overruns import overrun, overrun_frame, overrun_summary
-from docmind_lab.analysis.plots.scorecards import scorecard_totals
-from docmind_lab.analysis.plots.selection import StudyTables
-from docmind_lab.analysis.plots.timelines import timeline
-from docmind_lab.analysis.plots.weight_maps import scorecard_weights
+from docmind_lab.analysis.plots.scorecards import scorecard_totals, scorecard_weights
+from docmind_lab.analysis.plots.timelines import lanes_frame, timeline, timeline_frame
+from docmind_lab.analysis.tables.frames import StudyTables
 
 __all__ = [
     "COLOURS",

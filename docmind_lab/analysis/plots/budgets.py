@@ -1,4 +1,4 @@
-"""How much of what it was given each role left over: where a budget is too tight, and where it lies idle."""
+"""Figure: how much of its allotted time each role left over, visit by visit."""
 
 from __future__ import annotations
 
@@ -7,26 +7,12 @@ import textwrap
 from typing import Any, Final
 
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from docmind_lab.analysis.plots.look import (
-    BAND,
-    INK,
-    OTHER_COLOUR,
-    PAPER,
-    RULE,
-    colour_of,
-    dress,
-    legend_below,
-    new_axes,
-    note,
-    seconds_text,
-    spread,
-)
-from docmind_lab.analysis.plots.selection import StudyTables, comparable, context_of, rows_of
-from docmind_lab.analysis.visits import order_of_work, visits_of
+from docmind_lab.analysis.plots import look
+from docmind_lab.analysis.role_times import order_of_work, visits_of
+from docmind_lab.analysis.tables.frames import StudyTables
 from docmind_lab.core.errors import ConfigurationError
 
 _HEAD_IN: Final = 0.3
@@ -44,10 +30,10 @@ def slack_frame(study: StudyTables) -> pd.DataFrame:
     is the time until then, and slack_s the most there can be).
 
     allotted_s: under an allocation, the cap of the visit's first call; without one, what was left of the decision
-    timeout when it began. What a visit is: see `docmind_lab.analysis.visits`.
+    timeout when it began. What a visit is: see `docmind_lab.analysis.role_times`.
     Raises: ConfigurationError for no runs or calls, and for several conditions, naming the column.
     """
-    runs = comparable(study.runs)
+    runs = look.comparable(study.runs)
     visits = visits_of(study.calls, runs).merge(runs[_OF_RUNS], on="run_id")
     if visits.empty:
         raise ConfigurationError("calls has no client rows of these runs: there is nothing to draw")
@@ -103,25 +89,23 @@ def budget_slack(study: StudyTables, *, ax: Axes | None = None) -> Axes:
     groups = int(summary["group"].max()) + 1
     roles = list(points["role"].cat.categories)
     if ax is None:
-        ax = new_axes(*budget_slack_size(len(roles), groups))
-    for place in range(0, len(roles), 2):
-        ax.axhspan(place - 0.5, place + 0.5, color=BAND, linewidth=0, zorder=0)
-    for row in rows_of(summary):
+        ax = look.new_axes(*budget_slack_size(len(roles), groups))
+    look.row_bands(ax, len(roles))
+    for row in look.rows_of(summary):
         middle = _middle(roles.index(row.role), row.group, groups)
         _draw_row(ax, row, points[(points["role"] == row.role) & (points["group"] == row.group)], middle, groups)
-    ax.axvline(0.0, color=INK, linewidth=1.2, linestyle=(0, (5, 2)), zorder=1.5, gid="spent")
-    note(ax, "spent", (0.0, 1.0), (0.0, 3.0), x_in="data", ha="center", va="bottom")
-    ax.grid(axis="x", color=RULE, linewidth=0.5, alpha=0.5)
-    ax.set_axisbelow(True)
+    ax.axvline(0.0, color=look.INK, linewidth=1.2, linestyle=(0, (5, 2)), zorder=1.5, gid="spent")
+    look.note(ax, "spent", (0.0, 1.0), (0.0, 3.0), x_in="data", ha="center", va="bottom")
+    look.faint_grid(ax, "x")
     ax.set_ylim(len(roles) - 0.5, -0.5)
-    middles = [_middle(roles.index(row.role), row.group, groups) for row in rows_of(summary)]
+    middles = [_middle(roles.index(row.role), row.group, groups) for row in look.rows_of(summary)]
     ax.set_yticks(middles, [textwrap.shorten(label, _LABEL_CHARACTERS, placeholder=" …") for label in summary["label"]])
     for place, role in enumerate(roles):
-        note(ax, role, (0.0, place - 0.5), (-6.0, -9.0), y_in="data", ha="right", weight="bold")
+        look.note(ax, role, (0.0, place - 0.5), (-6.0, -9.0), y_in="data", ha="right", weight="bold")
     ax.tick_params(axis="y", length=0)
     ax.set_xlabel("slack of a visit: what the role was given minus what it took (s)")
-    legend_below(ax, _legend(), columns=3)
-    dress(ax, "What each role left of the time it was given", context_of(study.runs))
+    look.legend_below(ax, _legend(), columns=3)
+    look.dress(ax, "What each role left of the time it was given", look.context_of(study.runs))
     return ax
 
 
@@ -141,21 +125,21 @@ def _middle(place: int, group: int, groups: int) -> float:
 
 
 def _draw_row(ax: Axes, row: Any, points: pd.DataFrame, middle: float, groups: int) -> None:
-    colour, pitch = colour_of(row.alternative), _row_pitch(groups)
-    heights = middle + 0.6 * pitch * spread(pd.Series(range(len(points)))).to_numpy()
+    colour, pitch = look.colour_of(row.alternative), _row_pitch(groups)
+    heights = middle + 0.6 * pitch * look.spread(pd.Series(range(len(points)))).to_numpy()
     for cut in (False, True):
         chosen = (points["cut"] == cut).to_numpy()
         gid = f"{'cut' if cut else 'points'}:{row.role}:{row.group}"
         ax.plot(points["slack_s"][chosen], heights[chosen], gid=gid, zorder=3, **_point_style(cut, colour))
     gid = f"median:{row.role}:{row.group}"
     span = [middle - 0.42 * pitch, middle + 0.42 * pitch]
-    ax.plot([row.median_s] * 2, span, color=INK, linewidth=2.2, zorder=3.5, gid=gid)
-    note(ax, _row_note(row), (1.0, middle), (10.0, 0.0), y_in="data")
+    ax.plot([row.median_s] * 2, span, color=look.INK, linewidth=2.2, zorder=3.5, gid=gid)
+    look.note(ax, _row_note(row), (1.0, middle), (10.0, 0.0), y_in="data")
 
 
 def _row_note(row: Any) -> str:
     bound = "< " if 2 * row.lower_bounds >= row.visits else ""
-    text = f"median {bound}{seconds_text(row.median_s)}"
+    text = f"median {bound}{look.seconds_text(row.median_s)}"
     text = text.replace("-", "−")  # as the axis writes it
     return f"{text}; {row.cut} of {row.visits} cut or left" if row.cut else f"{text}; {row.visits} visits"
 
@@ -165,15 +149,13 @@ def _point_style(cut: bool, colour: str) -> dict[str, Any]:
     style: dict[str, Any] = {"linestyle": "none", "clip_on": False}
     if cut:
         return {**style, "marker": "x", "markersize": 4.5, "markeredgecolor": colour, "markeredgewidth": 1.3}
-    face = {"markerfacecolor": colour, "markeredgecolor": PAPER, "markeredgewidth": 0.5, "alpha": 0.85}
+    face = {"markerfacecolor": colour, "markeredgecolor": look.PAPER, "markeredgewidth": 0.5, "alpha": 0.85}
     return {**style, "marker": "o", "markersize": 4.5, **face}
 
 
-def _legend() -> list[Artist]:
+def _legend() -> list[Line2D]:
     return [
-        Line2D([], [], label="a visit that ended by itself", **_point_style(False, OTHER_COLOUR)),
-        Line2D([], [], label="a visit that was cut, or left behind", **_point_style(True, OTHER_COLOUR)),
-        Line2D(
-            [], [], label="line: median", color=INK, marker="|", markersize=11, markeredgewidth=2.2, linestyle="none"
-        ),
+        look.legend_key("a visit that ended by itself", **_point_style(False, look.OTHER_COLOUR)),
+        look.legend_key("a visit that was cut, or left behind", **_point_style(True, look.OTHER_COLOUR)),
+        look.median_key("line: median"),
     ]

@@ -1,4 +1,4 @@
-"""The share of runs that had been answered by each instant, of all runs, with what is uncertain about it."""
+"""Figure: the share of all runs answered by each instant, with confidence bands."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, PercentFormatter
 
 from docmind_lab.analysis.conditions import with_arms
-from docmind_lab.analysis.plots.look import RULE, colour_of, deadline_line, dress, legend_below, new_axes
-from docmind_lab.analysis.plots.selection import StudyTables, comparable, context_of, rows_of
-from docmind_lab.analysis.statistics import completion_curves
+from docmind_lab.analysis.plots import look
+from docmind_lab.analysis.statistics.completion_curves import completion_curves
+from docmind_lab.analysis.tables.frames import StudyTables
 
-# Until the deadline all alternatives do the same, and their curves coincide. Broad lines below narrow ones, each with
-# dashes of its own, keep every one in sight.
-_DASHES: Final = ("solid", "solid", (0, (6, 2)), (0, (4, 1.5, 1, 1.5)), (0, (2, 1.2)), (0, (1, 1)), (0, (8, 2, 2, 2)))
 # The runs' own instants have a strip below 0 %, a row for each arm.
 _TICK_ROW: Final = 0.028
 _BAND_ALPHA: Final = 0.13
@@ -34,7 +31,7 @@ def completion_frame(study: StudyTables) -> pd.DataFrame:
 
     Raises: ConfigurationError for no runs, or several decision timeouts or other conditions, naming the column.
     """
-    runs = with_arms(comparable(study.runs))
+    runs = with_arms(look.comparable(study.runs))
     of_arm = runs.groupby("arm", observed=True).agg(alternative=("alternative", "first"), runs=("run_id", "size"))
     frame = completion_curves(runs)
     frame["answered"] = frame.groupby("arm", observed=True)["events"].cumsum()
@@ -55,39 +52,38 @@ def completion(study: StudyTables, *, ax: Axes | None = None) -> Axes:
     deadline_s = float(study.runs["decision_timeout_s"].iloc[0])
     groups = int(frame["group"].nunique())
     if ax is None:
-        ax = new_axes(10.0, 5.0)
+        ax = look.new_axes(10.0, 5.0)
     _draw_bands(ax, frame)
     handles = []
-    for last in rows_of(frame.drop_duplicates("group", keep="last")):
+    for last in look.rows_of(frame.drop_duplicates("group", keep="last")):
         steps, place = frame[frame["group"] == last.group], last.group
-        colour = colour_of(last.alternative)
+        colour = look.colour_of(last.alternative)
         (line,) = ax.step(
             steps["at_s"],
             steps["share"],
             where="post",
             color=colour,
-            linewidth=4.2 - 2.8 * place / max(1, groups - 1),
-            linestyle=_DASHES[place % len(_DASHES)],
             label=f"{last.label}: {last.answered} of {last.runs} answered",
             gid=f"completion:{place}",
+            **look.line_style(place, groups),
         )
         handles.append(line)
         _draw_answers(ax, steps, place, colour)
-    deadline_line(ax, deadline_s)
+    look.deadline_line(ax, deadline_s)
     # Nothing changes after the last answer; the frame goes on to the horizon.
     answered_at_s = frame.loc[frame.groupby("group")["answered"].diff() > 0, "at_s"]
     ax.set_xlim(0.0, 1.15 * max(deadline_s, float(answered_at_s.max()) if len(answered_at_s) else 0.0))
     ax.set_ylim(-(groups + 0.6) * _TICK_ROW, 1.02)
     ax.yaxis.set_major_locator(FixedLocator([0.0, 0.2, 0.4, 0.6, 0.8, 1.0]))
     ax.yaxis.set_major_formatter(PercentFormatter(xmax=1.0))
-    ax.grid(axis="y", color=RULE, linewidth=0.5, alpha=0.5)
+    ax.grid(axis="y", color=look.RULE, linewidth=0.5, alpha=0.5)
     ax.set_xlabel("seconds since the run's start (s)")
     ax.set_ylabel("runs answered (% of all runs)")
-    legend_below(ax, handles, columns=2)
+    look.legend_below(ax, handles, columns=2)
     # No-break spaces, so that the context does not break within "95 % pointwise".
     percent = "\N{NO-BREAK SPACE}%\N{NO-BREAK SPACE}"
     named = f"95{percent}pointwise bands, Aalen–Johansen · a tick below 0{percent}is a run answered"
-    dress(ax, "The share of runs answered by each instant", f"{context_of(study.runs)} · {named}")
+    look.dress(ax, "The share of runs answered by each instant", f"{look.context_of(study.runs)} · {named}")
     return ax
 
 
@@ -112,7 +108,7 @@ def _draw_bands(ax: Axes, frame: pd.DataFrame) -> None:
             shown &= ~np.isclose(band, earlier).all(axis=1)
         band[instants_s[:-1] >= at_s[-1]] = np.nan
         drawn.append(band)
-        colour = colour_of(steps["alternative"].iloc[0])
+        colour = look.colour_of(steps["alternative"].iloc[0])
         edges = np.flatnonzero(np.diff(shown.astype("int64"), prepend=0, append=0))
         for begun, ended in zip(edges[::2], edges[1::2], strict=True):
             low, high = np.vstack([band[begun:ended], band[ended - 1]]).T

@@ -1,4 +1,4 @@
-"""What each way of enforcing a deadline made of each fault: a table that is coloured by whether the deadline held."""
+"""Figure: a table of what became of each fault under each alternative, coloured by whether the deadline held."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from docmind_lab.analysis.findings.thresholds import HELD_WITHIN_S
-from docmind_lab.analysis.plots.look import INK, PAPER, RULE, SMALL_PT, dress, legend_below, new_axes, seconds_text
-from docmind_lab.analysis.plots.selection import StudyTables, comparable, context_of, rows_of
+from docmind_lab.analysis.plots import look
+from docmind_lab.analysis.tables.frames import StudyTables
+from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.errors import ConfigurationError
 
 # Tints of Okabe and Ito's blue and vermilion, apart in lightness as well as in hue: told apart by the colour-blind and
 # on a grey print, with ink readable on both.
 _HELD, _NOT_HELD = "#DCEBF5", "#F0A87C"
 _LEGEND: Final = {
-    _HELD: f"held: every caller was back within {seconds_text(HELD_WITHIN_S)} of the deadline",
+    _HELD: f"held: every caller was back within {look.seconds_text(HELD_WITHIN_S)} of the deadline",
     _NOT_HELD: "not held",
 }
 
@@ -42,7 +42,7 @@ def fault_matrix_frame(*studies: StudyTables) -> pd.DataFrame:
     if runs["run_id"].duplicated().any():
         raise ConfigurationError("a study is given twice: pass each once")
     faults = [str(fault) for fault in runs["fault"].unique()]
-    together = comparable(runs, apart_from="fault").astype({"fault": "str"})
+    together = look.comparable(runs, apart_from="fault").astype({"fault": "str"})
     cells = [
         {"row": row, "column": faults.index(str(fault)), **_cell(of_cell)}
         for (row, fault), of_cell in together.groupby(["group", "fault"])
@@ -64,8 +64,8 @@ def fault_matrix(*studies: StudyTables, ax: Axes | None = None) -> Axes:
     frame = fault_matrix_frame(*studies)
     rows, columns = frame.drop_duplicates("row"), frame.drop_duplicates("column").sort_values("column")
     if ax is None:
-        ax = new_axes(*_size(frame))
-    for cell in rows_of(frame):
+        ax = look.new_axes(*_size(frame))
+    for cell in look.rows_of(frame):
         _draw_cell(ax, cell)
     for row in range(len(rows)):
         for column in set(range(len(columns))) - set(frame.loc[frame["row"] == row, "column"]):
@@ -76,8 +76,8 @@ def fault_matrix(*studies: StudyTables, ax: Axes | None = None) -> Axes:
     ax.set_yticks(rows["row"], rows["label"])
     ax.tick_params(length=0)
     ax.set_xlabel("fault")
-    legend_below(ax, _legend(frame), columns=2)
-    dress(ax, "What became of each fault, and whether the deadline held", _context(studies))
+    look.legend_below(ax, _legend(frame), columns=2)
+    look.dress(ax, "What became of each fault, and whether the deadline held", _context(studies))
     return ax
 
 
@@ -119,25 +119,27 @@ def _size(frame: pd.DataFrame) -> tuple[float, float]:
 def _draw_cell(ax: Axes, cell: Any) -> None:
     corner, name = (cell.column - 0.5, cell.row - 0.5), f"cell:{cell.row}:{cell.column}"
     colour = _HELD if cell.held else _NOT_HELD
-    ax.add_patch(Rectangle(corner, 1.0, 1.0, facecolor=colour, edgecolor=PAPER, linewidth=2.0, gid=name))
-    overrun = f"{'> ' if cell.lower_bound else ''}+{seconds_text(cell.caller_overrun_median_s)}"
+    ax.add_patch(Rectangle(corner, 1.0, 1.0, facecolor=colour, edgecolor=look.PAPER, linewidth=2.0, gid=name))
+    overrun = f"{'> ' if cell.lower_bound else ''}+{look.seconds_text(cell.caller_overrun_median_s)}"
     in_time = cell.answered_in_time == cell.runs
     _write(ax, f"{cell.outcomes}\n{overrun}", cell.column, cell.row, weight="bold" if in_time else "normal")
 
 
 def _write(ax: Axes, text: str, column: int, row: int, *, weight: str = "normal") -> None:
-    ax.text(column, row, text, color=INK, fontsize=SMALL_PT, fontweight=weight, ha="center", va="center")
+    ax.text(column, row, text, color=look.INK, fontsize=look.SMALL_PT, fontweight=weight, ha="center", va="center")
 
 
 def _context(studies: tuple[StudyTables, ...]) -> str:
-    return context_of(pd.concat([study.runs for study in studies], ignore_index=True))
+    return look.context_of(pd.concat([study.runs for study in studies], ignore_index=True))
 
 
 def _legend(frame: pd.DataFrame) -> list[Artist]:
     """Handles for the colours that are there, and how a cell is read."""
     seen = {_HELD: frame["held"].any(), _NOT_HELD: not frame["held"].all()}
     handles: list[Artist] = [
-        Patch(facecolor=colour, edgecolor=RULE, linewidth=0.5, label=_LEGEND[colour]) for colour in seen if seen[colour]
+        Patch(facecolor=colour, edgecolor=look.RULE, linewidth=0.5, label=_LEGEND[colour])
+        for colour in seen
+        if seen[colour]
     ]
     reading = ["second line: median of how far past the deadline the caller waited"]
     if (frame["answered_in_time"] == frame["runs"]).any():

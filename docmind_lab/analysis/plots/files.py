@@ -1,26 +1,20 @@
-"""Figures in files, drawn without pyplot: no display is looked for, and no figure is left open."""
+"""Writes figures to files, without pyplot."""
 
 from __future__ import annotations
 
-import io
 import os
 from pathlib import Path
 
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-
 from docmind_lab.analysis.plots.frontiers import frontier
 from docmind_lab.analysis.plots.goodputs import LoadMeasures, abandoned_share, goodput
-from docmind_lab.analysis.plots.lanes import lanes_frame, timeline_frame
+from docmind_lab.analysis.plots.look import blank_axes, png_of
 from docmind_lab.analysis.plots.overruns import overrun, overrun_frame, overrun_size
-from docmind_lab.analysis.plots.selection import StudyTables
-from docmind_lab.analysis.plots.timelines import timeline, timeline_size
+from docmind_lab.analysis.plots.timelines import lanes_frame, timeline, timeline_frame, timeline_size
 from docmind_lab.analysis.study import Study
+from docmind_lab.analysis.tables.frames import StudyTables
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.whole_files import as_bytes, as_text, written_whole
 
-_DOTS_PER_INCH = 150
 _LOAD_SIZE = (9.0, 5.0)
 _FRONTIER_SIZE = (10.0, 6.0)
 
@@ -30,10 +24,10 @@ def save_load_figures(study: LoadMeasures, directory: str | os.PathLike[str]) ->
 
     The latter is left out where the provider has no limit of slots. Raises: OSError when it cannot write.
     """
-    pictures = {"goodput.png": goodput(study, ax=_axes(*_LOAD_SIZE))}
+    pictures = {"goodput.png": goodput(study, ax=blank_axes(*_LOAD_SIZE))}
     if not study.replicates()["abandoned_share"].isna().all():
-        pictures["abandoned.png"] = abandoned_share(study, ax=_axes(*_LOAD_SIZE))
-    return tuple(written_whole(Path(directory) / name, as_bytes(_png(ax))) for name, ax in pictures.items())
+        pictures["abandoned.png"] = abandoned_share(study, ax=blank_axes(*_LOAD_SIZE))
+    return tuple(written_whole(Path(directory) / name, as_bytes(png_of(ax))) for name, ax in pictures.items())
 
 
 def save_sweep_figures(study: StudyTables, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
@@ -45,7 +39,7 @@ def save_sweep_figures(study: StudyTables, directory: str | os.PathLike[str]) ->
     try:
         if study.runs["decision_timeout_s"].nunique() < 2:
             return save_figures(study, directory)
-        picture = _png(frontier(study, ax=_axes(*_FRONTIER_SIZE)))
+        picture = png_of(frontier(study, ax=blank_axes(*_FRONTIER_SIZE)))
     except ConfigurationError:
         return ()
     return (written_whole(Path(directory) / "frontier.png", as_bytes(picture)),)
@@ -60,27 +54,13 @@ def save_figures(study: StudyTables, directory: str | os.PathLike[str]) -> tuple
     """
     roles = len(timeline_frame(study)["role"].cat.categories)
     pictures = {
-        "timeline.png": timeline(study, ax=_axes(*timeline_size(len(lanes_frame(study)), roles))),
-        "overrun.png": overrun(study, ax=_axes(*overrun_size(overrun_frame(study)["group"].nunique()))),
+        "timeline.png": timeline(study, ax=blank_axes(*timeline_size(len(lanes_frame(study)), roles))),
+        "overrun.png": overrun(study, ax=blank_axes(*overrun_size(overrun_frame(study)["group"].nunique()))),
     }
-    images = {name: _png(ax) for name, ax in pictures.items()}
+    images = {name: png_of(ax) for name, ax in pictures.items()}
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
     return tuple(written_whole(folder / name, as_bytes(image)) for name, image in images.items())
-
-
-def _axes(width_in: float, height_in: float) -> Axes:
-    figure = Figure(figsize=(width_in, height_in), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure.subplots()
-
-
-def _png(ax: Axes) -> bytes:
-    figure = ax.get_figure(root=True)
-    assert figure is not None
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=_DOTS_PER_INCH, facecolor=figure.get_facecolor())
-    return buffer.getvalue()
 
 
 def save_study(study: Study, directory: str | os.PathLike[str]) -> Path:

@@ -1,4 +1,4 @@
-"""What a longer decision timeout buys, or more of a second budget: answers in time and sources, one line per arm."""
+"""Figure: what a longer decision timeout, or more of a second budget, buys in answers and sources."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentF
 from scipy import stats
 
 from docmind_lab.analysis.conditions import varying, with_arms
-from docmind_lab.analysis.plots.look import PAPER, RULE, colour_of, dress, legend_below, new_axes, note, spread_of_seeds
-from docmind_lab.analysis.plots.selection import StudyTables, context_of, rows_of
-from docmind_lab.analysis.statistics import share_interval
+from docmind_lab.analysis.plots import look
+from docmind_lab.analysis.statistics.shares import share_interval
+from docmind_lab.analysis.tables.frames import StudyTables
 from docmind_lab.core.errors import ConfigurationError
 
 MEASURES: Final = {
@@ -35,7 +35,6 @@ OVER: Final = {
 
 # Arms do much the same until a deadline cuts them, and their lines coincide: each stands a little aside of the next.
 _ASIDE: Final = 0.012
-_DASHES: Final = ("solid", "solid", (0, (6, 2)), (0, (4, 1.5, 1, 1.5)), (0, (2, 1.2)), (0, (1, 1)), (0, (8, 2, 2, 2)))
 
 
 def frontier_frame(
@@ -53,7 +52,7 @@ def frontier_frame(
     """
     if measure not in MEASURES:
         raise ConfigurationError(f"measure must be one of {', '.join(MEASURES)}, not {measure!r}")
-    runs = _swept(study.runs, over)
+    runs = _runs_of_sweep(study.runs, over)
     if runs[measure].isna().any():
         raise ConfigurationError(
             f"{measure} is not known for {int(runs[measure].isna().sum())} runs: draw another measure"
@@ -84,15 +83,15 @@ def frontier(
     Raises: ConfigurationError as `frontier_frame`.
     """
     frame = frontier_frame(study, measure, over)
-    runs = _swept(study.runs, over)
+    runs = _runs_of_sweep(study.runs, over)
     if ax is None:
-        ax = new_axes(10.0, 5.6)
+        ax = look.new_axes(10.0, 5.6)
     groups = int(frame["group"].nunique())
     handles: list[Artist] = []
     for group, of_arm in frame.groupby("group"):
         place = int(str(group))
         aside = (1 + _ASIDE) ** (place - (groups - 1) / 2)
-        first = next(rows_of(of_arm))
+        first = next(look.rows_of(of_arm))
         _draw_runs(ax, runs[runs["arm"] == first.arm], measure, over, place, aside)
         handles.append(_draw_line(ax, of_arm, over, first, place, aside))
     budgets = sorted(frame[over].unique())
@@ -103,19 +102,18 @@ def frontier(
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.yaxis.set_major_formatter(PercentFormatter(xmax=1.0))
     ax.set_ylim(-0.06, 1.06)
-    ax.grid(axis="y", color=RULE, linewidth=0.5, alpha=0.5)
-    ax.set_axisbelow(True)
+    look.faint_grid(ax, "y")
     ax.set_xlabel(label)
     ax.set_ylabel(MEASURES[measure])
-    legend_below(ax, handles, columns=3)
+    look.legend_below(ax, handles, columns=3)
     blind = over != "decision_timeout_s" and not runs["deadline_propagation"].all()
     only = "; arms that do not propagate the deadline do not look at the limit" if blind else ""
-    note(ax, f"bars: {frame['method'].iloc[0]}{only}", (1.0, 1.0), (0.0, 3.0), ha="right", va="bottom")
-    dress(ax, title, _context(runs, budgets) if over == "decision_timeout_s" else context_of(runs))
+    look.note(ax, f"bars: {frame['method'].iloc[0]}{only}", (1.0, 1.0), (0.0, 3.0), ha="right", va="bottom")
+    look.dress(ax, title, _context(runs, budgets) if over == "decision_timeout_s" else look.context_of(runs))
     return ax
 
 
-def _swept(runs: pd.DataFrame, over: str) -> pd.DataFrame:
+def _runs_of_sweep(runs: pd.DataFrame, over: str) -> pd.DataFrame:
     if over not in OVER:
         raise ConfigurationError(f"over must be one of {', '.join(OVER)}, not {over!r}")
     limited = runs[runs[over].notna()]
@@ -132,8 +130,8 @@ def _swept(runs: pd.DataFrame, over: str) -> pd.DataFrame:
 
 def _bounds(values: np.ndarray[Any, Any], measure: str) -> dict[str, Any]:
     if measure == "answered_in_time":
-        found = share_interval(int(values.sum()), len(values))
-        return {"low": found.low, "high": found.high, "method": "95 % Wilson interval"}
+        result = share_interval(int(values.sum()), len(values))
+        return {"low": result.low, "high": result.high, "method": "95 % Wilson interval"}
     # Wilson's interval for a share that is no whole number of runs.
     mean, runs, z = float(values.mean()), len(values), float(stats.norm.ppf(0.975))
     centre = (mean + z * z / (2 * runs)) / (1 + z * z / runs)
@@ -143,33 +141,25 @@ def _bounds(values: np.ndarray[Any, Any], measure: str) -> dict[str, Any]:
 
 def _draw_runs(ax: Axes, runs: pd.DataFrame, measure: str, over: str, place: int, aside: float) -> None:
     # Runs lie on few levels (a share of two or three topics): spread, so that one can see how many there are.
-    spread = 0.05 * spread_of_seeds(runs["seed"])
-    ax.plot(
-        runs[over] * aside,
-        runs[measure].astype("float64") + spread,
-        linestyle="none",
-        marker="o",
-        markersize=2.4,
-        markeredgewidth=0.0,
-        color=colour_of(str(runs["alternative"].iloc[0])),
-        alpha=0.45,
-        zorder=1.5,
-        gid=f"runs:{place}",
-    )
+    spread = 0.05 * look.spread_of_seeds(runs["seed"])
+    style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 2.4, "markeredgewidth": 0.0}
+    colour = look.colour_of(str(runs["alternative"].iloc[0]))
+    values = runs[measure].astype("float64") + spread
+    ax.plot(runs[over] * aside, values, color=colour, alpha=0.45, zorder=1.5, gid=f"runs:{place}", **style)
 
 
 def _draw_line(ax: Axes, of_arm: pd.DataFrame, over: str, first: Any, place: int, aside: float) -> Line2D:
-    at, colour = of_arm[over] * aside, colour_of(first.alternative)
+    at, colour = of_arm[over] * aside, look.colour_of(first.alternative)
     ax.vlines(at, of_arm["low"], of_arm["high"], color=colour, linewidth=1.4, zorder=2, gid=f"intervals:{place}")
     (line,) = ax.plot(
         at,
         of_arm["mean"],
         color=colour,
         linewidth=1.6,
-        linestyle=_DASHES[place % len(_DASHES)],
+        linestyle=look.DASHES[place % len(look.DASHES)],
         marker="o",
         markersize=6.5,
-        markeredgecolor=PAPER,
+        markeredgecolor=look.PAPER,
         zorder=3,
         label=" ".join(first.arm.split()),
         gid=f"frontier:{place}",
@@ -180,4 +170,4 @@ def _draw_line(ax: Axes, of_arm: pd.DataFrame, over: str, first: Any, place: int
 def _context(runs: pd.DataFrame, budgets: list[float]) -> str:
     several = ", ".join(f"{value:g}" for value in budgets)
     alone = f"{runs.iloc[0]['decision_timeout_s']:g} s decision timeout"
-    return context_of(runs).replace(alone, f"decision timeouts of {several} s")
+    return look.context_of(runs).replace(alone, f"decision timeouts of {several} s")

@@ -1,4 +1,4 @@
-"""What a system gets done under load, and what its provider spends on work that nobody waits for."""
+"""Figures: what a system answers in time under load, and what its provider spends on abandoned work."""
 
 from __future__ import annotations
 
@@ -9,23 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
-from docmind_lab.analysis.plots.look import (
-    INK,
-    OTHER_COLOUR,
-    PAPER,
-    RULE,
-    colour_of,
-    dress,
-    legend_below,
-    new_axes,
-    note,
-)
-from docmind_lab.analysis.plots.selection import rows_of
+from docmind_lab.analysis.plots import look
 from docmind_lab.core.errors import ConfigurationError
 
-# Alternatives that do the same have the same line: broad ones below narrow ones, and points side by side.
-_DASHES: Final = ("solid", "solid", (0, (6, 2)), (0, (4, 1.5, 1, 1.5)), (0, (2, 1.2)), (0, (1, 1)), (0, (8, 2, 2, 2)))
-_POINT: Final[dict[str, Any]] = {"marker": "o", "markersize": 4.5, "markeredgecolor": PAPER, "alpha": 0.75}
+_POINT: Final[dict[str, Any]] = {"marker": "o", "markersize": 4.5, "markeredgecolor": look.PAPER, "alpha": 0.75}
 _MEASURES: Final = {
     "goodput_per_s": ("goodput_low_per_s", "goodput_high_per_s"),
     "abandoned_share": ("abandoned_low_share", "abandoned_high_share"),
@@ -33,7 +20,7 @@ _MEASURES: Final = {
 
 
 class LoadMeasures(Protocol):
-    """Whatever says what was measured under load: `studies.load.LoadStudy`."""
+    """What was measured under load, such as `studies.load.LoadStudy`."""
 
     @property
     def title(self) -> str:
@@ -88,11 +75,11 @@ def goodput(study: LoadMeasures, *, ax: Axes | None = None) -> Axes:
     """
     frame = goodput_frame(study)
     if ax is None:
-        ax = new_axes(9.0, 5.2)
+        ax = look.new_axes(9.0, 5.2)
     most = float(frame["offered_per_s"].max())
     _draw(ax, frame)
-    ax.plot([0.0, most], [0.0, most], color=INK, linewidth=1.0, linestyle=":", zorder=1.5, gid="ideal")
-    note(ax, "all in time", (most, most), (4.0, 4.0), x_in="data", y_in="data", ha="right", va="bottom")
+    ax.plot([0.0, most], [0.0, most], color=look.INK, linewidth=1.0, linestyle=":", zorder=1.5, gid="ideal")
+    look.note(ax, "all in time", (most, most), (4.0, 4.0), x_in="data", y_in="data", ha="right", va="bottom")
     ax.set_xlim(0.0, 1.06 * most)
     ax.set_ylim(0.0, 1.1 * max(most, float(frame["value"].max())))
     ax.set_ylabel("goodput: answered in time (queries/s)")
@@ -107,7 +94,7 @@ def abandoned_share(study: LoadMeasures, *, ax: Axes | None = None) -> Axes:
     """
     frame = goodput_frame(study, "abandoned_share")
     if ax is None:
-        ax = new_axes(9.0, 4.6)
+        ax = look.new_axes(9.0, 4.6)
     _draw(ax, frame)
     ax.set_xlim(0.0, 1.06 * float(frame["offered_per_s"].max()))
     # With nothing abandoned at all, a tenth is still to be seen; and a line at 0 lies clear of the axis.
@@ -121,58 +108,27 @@ def abandoned_share(study: LoadMeasures, *, ax: Axes | None = None) -> Axes:
 
 def _draw(ax: Axes, frame: pd.DataFrame) -> None:
     groups = int(frame["group"].nunique())
-    for first in rows_of(frame.drop_duplicates("group")):
+    for first in look.rows_of(frame.drop_duplicates("group")):
         mine, place = frame[frame["group"] == first.group], int(first.group)
         means = mine.drop_duplicates("offered_per_s")
-        colour = colour_of(first.alternative)
-        ax.plot(
-            means["offered_per_s"],
-            means["mean"],
-            color=colour,
-            linewidth=4.2 - 2.8 * place / max(1, groups - 1),
-            linestyle=_DASHES[place % len(_DASHES)],
-            gid=f"means:{place}",
-            zorder=2,
-        )
+        colour = look.colour_of(first.alternative)
+        style = look.line_style(place, groups)
+        ax.plot(means["offered_per_s"], means["mean"], color=colour, gid=f"means:{place}", zorder=2, **style)
         ax.vlines(means["shown_at_per_s"], means["low"], means["high"], color=colour, linewidth=1.2, zorder=2.2)
-        ax.plot(
-            mine["shown_at_per_s"],
-            mine["value"],
-            linestyle="none",
-            markerfacecolor=colour,
-            gid=f"replicates:{place}",
-            zorder=3,
-            **_POINT,
-        )
+        points: dict[str, Any] = {"linestyle": "none", "markerfacecolor": colour, **_POINT}
+        ax.plot(mine["shown_at_per_s"], mine["value"], gid=f"replicates:{place}", zorder=3, **points)
 
 
 def _finish(ax: Axes, frame: pd.DataFrame, title: str, context: str) -> None:
     ax.set_xlabel("offered load: arrivals (queries/s)")
-    ax.grid(axis="y", color=RULE, linewidth=0.5, alpha=0.5)
-    ax.set_axisbelow(True)
+    look.faint_grid(ax, "y")
     groups = int(frame["group"].nunique())
     handles = [
-        Line2D(
-            [],
-            [],
-            color=colour_of(row.alternative),
-            linewidth=4.2 - 2.8 * row.group / max(1, groups - 1),
-            linestyle=_DASHES[row.group % len(_DASHES)],
-            label=row.arm,
-        )
-        for row in rows_of(frame.drop_duplicates("group"))
+        Line2D([], [], color=look.colour_of(row.alternative), label=row.arm, **look.line_style(row.group, groups))
+        for row in look.rows_of(frame.drop_duplicates("group"))
     ]
-    handles.append(Line2D([], [], label="one replicate", linestyle="none", markerfacecolor=OTHER_COLOUR, **_POINT))
+    handles.append(look.legend_key("one replicate", markerfacecolor=look.OTHER_COLOUR, **_POINT))
     if frame["low"].notna().any():
-        bar = Line2D(
-            [],
-            [],
-            color=OTHER_COLOUR,
-            linestyle="none",
-            marker="|",
-            markersize=11,
-            label="95 % interval of the mean",
-        )
-        handles.append(bar)
-    legend_below(ax, handles, columns=3)
-    dress(ax, title, context)
+        handles.append(look.legend_key("95 % interval of the mean", color=look.OTHER_COLOUR, marker="|", markersize=11))
+    look.legend_below(ax, handles, columns=3)
+    look.dress(ax, title, context)

@@ -1,4 +1,4 @@
-"""How well a latency profile fits what was measured, and where it does not."""
+"""Figure: how well a latency profile fits what was measured, and where it does not."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, PercentFormatter
 
 from docmind_lab.analysis.latency.durations import DurationFit
 from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.analysis.plots.look import BAND, COLOURS, INK, RULE, dress, legend_below, new_axes, note, seconds_text
+from docmind_lab.analysis.plots import look
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.whole_files import as_bytes, written_or_refused
 
 # Two of the colour-blind-safe palette; no alternative is meant here.
-_FIT, _BAD = COLOURS["cooperative"], COLOURS["hard_timeout"]
+_FIT, _BAD = look.COLOURS["cooperative"], look.COLOURS["hard_timeout"]
 _NAMES: Final = {
     "first_token_s": "time to the first token",
     "inter_token_s": "time for each token after it",
@@ -29,7 +28,6 @@ _NAMES: Final = {
 }
 _SHADED: Final = 0.16
 _SIZE_IN: Final = (9.0, 5.0)
-_DOTS_PER_INCH: Final = 150
 
 
 def latency_fit_frame(profile: LatencyProfile, part: str = "first_token_s") -> pd.DataFrame:
@@ -77,12 +75,12 @@ def latency_fit(profile: LatencyProfile, part: str = "first_token_s", *, ax: Axe
     fit = _evidence(profile, part)
     frame = latency_fit_frame(profile, part)
     if ax is None:
-        ax = new_axes(*_SIZE_IN)
+        ax = look.new_axes(*_SIZE_IN)
     shown = frame[frame["observed_s"] > 0]
     _draw_misfits(ax, shown)
     steps: dict[str, Any] = {"step": "post", "linewidth": 0, "zorder": 1.5}
-    ax.fill_between(shown["observed_s"], shown["low"], shown["high"], color=RULE, alpha=0.35, gid="band", **steps)
-    ax.step(shown["observed_s"], shown["level"], where="post", color=INK, linewidth=1.1, zorder=3, gid="observed")
+    ax.fill_between(shown["observed_s"], shown["low"], shown["high"], color=look.RULE, alpha=0.35, gid="band", **steps)
+    ax.step(shown["observed_s"], shown["level"], where="post", color=look.INK, linewidth=1.1, zorder=3, gid="observed")
     if fit.family:
         fitted = frame[frame["fitted_s"] > 0]
         style: dict[str, Any] = {"color": _FIT, "linewidth": 1.8, "linestyle": (0, (6, 2))}
@@ -94,16 +92,16 @@ def latency_fit(profile: LatencyProfile, part: str = "first_token_s", *, ax: Axe
     if drawn:
         _draw_scale(ax, min(at_s[0], float(shown["observed_s"].min())), at_s[-1])
     if fit.known_to < 1:
-        ax.axvline(fit.known_to_s, color=INK, linewidth=1.0, linestyle=":", zorder=2, gid="known")
-        ax.axvspan(fit.known_to_s, ax.get_xlim()[1], color=BAND, linewidth=0, zorder=0)
-        note(ax, "nothing observed →", (fit.known_to_s, 0.0), (4.0, 9.0), x_in="data")
+        ax.axvline(fit.known_to_s, color=look.INK, linewidth=1.0, linestyle=":", zorder=2, gid="known")
+        ax.axvspan(fit.known_to_s, ax.get_xlim()[1], color=look.BAND, linewidth=0, zorder=0)
+        look.note(ax, "nothing observed →", (fit.known_to_s, 0.0), (4.0, 9.0), x_in="data")
     ax.set_ylim(-0.02, 1.02)
     ax.yaxis.set_major_formatter(PercentFormatter(xmax=1.0))
-    ax.grid(axis="y", color=RULE, linewidth=0.5, alpha=0.5)
+    ax.grid(axis="y", color=look.RULE, linewidth=0.5, alpha=0.5)
     ax.set_xlabel("seconds (logarithmic scale)")
     ax.set_ylabel("calls that took no longer (%)")
-    legend_below(ax, _legend(fit, bool(frame["outside"].any())), columns=2)
-    dress(ax, f"{profile.name}: {_NAMES[part]}", _context(fit, frame))
+    look.legend_below(ax, _legend(fit, bool(frame["outside"].any())), columns=2)
+    look.dress(ax, f"{profile.name}: {_NAMES[part]}", _context(fit, frame))
     return ax
 
 
@@ -112,19 +110,9 @@ def save_latency_fit(profile: LatencyProfile, path: str | os.PathLike[str], part
 
     Raises: ConfigurationError as `latency_fit`, and when it cannot be written.
     """
-    figure = Figure(figsize=_SIZE_IN, layout="constrained")
-    FigureCanvasAgg(figure)
-    latency_fit(profile, part, ax=figure.subplots())
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(temporary, format="png", dpi=_DOTS_PER_INCH, facecolor=figure.get_facecolor())
-        temporary.replace(target)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise ConfigurationError(f"{target} cannot be written: {error.strerror or error}") from error
-    return target
+    return written_or_refused(
+        Path(path), as_bytes(look.png_of(latency_fit(profile, part, ax=look.blank_axes(*_SIZE_IN))))
+    )
 
 
 def _evidence(profile: LatencyProfile, part: str) -> DurationFit:
@@ -149,14 +137,14 @@ def _draw_scale(ax: Axes, low_s: float, high_s: float) -> None:
     ax.set_xlim(low_s / 1.1, max(high_s, low_s * 1.5) * 1.1)
     decades = np.arange(np.floor(np.log10(low_s)) - 1, np.ceil(np.log10(high_s)) + 1)
     ax.xaxis.set_major_locator(FixedLocator([step * 10.0**decade for decade in decades for step in (1, 2, 5)]))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: seconds_text(float(value))))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: look.seconds_text(float(value))))
     ax.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _legend(fit: DurationFit, misfits: bool) -> list[Any]:
     handles: list[Any] = [
-        Line2D([], [], color=INK, linewidth=1.1, label="observed (Kaplan–Meier)"),
-        Patch(color=RULE, alpha=0.35, label="95 % pointwise band, log-log"),
+        Line2D([], [], color=look.INK, linewidth=1.1, label="observed (Kaplan–Meier)"),
+        Patch(color=look.RULE, alpha=0.35, label="95 % pointwise band, log-log"),
     ]
     if fit.family:
         label = f"{fit.family}, censored maximum likelihood"
@@ -175,7 +163,7 @@ def _context(fit: DurationFit, frame: pd.DataFrame) -> str:
         parts.append(f"{fit.family}: quantiles up to {common.max():.1%} off between p5 and p95")
         verdict = "no farther than chance" if fit.fits else f"chance allows {fit.allowed:.1%}"
         parts.append(
-            f"largest distance {fit.distance:.1%} of the calls at {seconds_text(fit.distance_at_s)} ({verdict})"
+            f"largest distance {fit.distance:.1%} of the calls at {look.seconds_text(fit.distance_at_s)} ({verdict})"
         )
     if fit.known_to < 1:
         parts.append(f"known up to p{100 * fit.known_to:.4g}")

@@ -1,22 +1,29 @@
-"""How every figure looks: one fixed colour and name for each alternative, white paper, dark ink, text of 8 pt and up.
+"""What all figures share: colours, paper, ink and text sizes, axes and legends, and which runs are drawn together.
 
 Paper and ink are set on the figure and its axes, also on axes that are handed in: on a dark theme a transparent figure
-would put dark text on a dark page. Text is always ink; colour only ever repeats what a label or a shape says too.
+would put dark text on a dark page. Text is always ink. Colour only repeats what a label or a shape says too.
 """
 
 from __future__ import annotations
 
+import io
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.transforms import ScaledTranslation
 
-from docmind_lab.core.catalogue import CATALOGUE, offered
+from docmind_lab.analysis.conditions import CONDITION
+from docmind_lab.core.budgets import NO_BUDGETS, order_of_level
+from docmind_lab.core.catalogue import CATALOGUE, label_of, offered, rank_of
+from docmind_lab.core.errors import ConfigurationError
 
 COLOURS: Final[Mapping[str, str]] = MappingProxyType({name: CATALOGUE[name].colour for name in offered()})
 """Colour of each alternative, safe for the colour-blind and the same in every figure."""
@@ -24,6 +31,9 @@ COLOURS: Final[Mapping[str, str]] = MappingProxyType({name: CATALOGUE[name].colo
 OTHER_COLOUR: Final = "#7A7A7A"
 PAPER, INK, RULE, BAND = "#FFFFFF", "#1A1A1A", "#8C8C8C", "#F4F4F4"
 TEXT_PT, SMALL_PT, TITLE_PT = 9.0, 8.0, 11.0
+DASHES: Final = ("solid", "solid", (0, (6, 2)), (0, (4, 1.5, 1, 1.5)), (0, (2, 1.2)), (0, (1, 1)), (0, (8, 2, 2, 2)))
+"""The dashes of lines that may coincide, in the order of their groups."""
+
 _GOLDEN_RATIO: Final = 0.6180339887498949  # its multiples, modulo 1, never cluster
 _CONTEXT_CHARACTERS = 115  # about the width of the narrowest figure
 _LEGEND_BELOW_IN = 0.48  # below tick labels and the label of the axis, whatever the height of the figure
@@ -60,6 +70,32 @@ def new_axes(width_in: float, height_in: float) -> Axes:
     figure, ax = plt.subplots(figsize=(width_in, height_in), layout="constrained")
     figure.set_facecolor(PAPER)
     return ax
+
+
+def blank_axes(width_in: float, height_in: float, least_height_in: float = 0.0) -> Axes:
+    """Axes on a new figure without pyplot: no display is looked for, and no figure is left open.
+
+    Args:
+        width_in: Inches.
+        height_in: Inches.
+        least_height_in: A figure that is lower is made this high.
+    """
+    figure = Figure(figsize=(width_in, max(height_in, least_height_in)), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure.subplots()
+
+
+def png_of(ax: Axes, dots_per_inch: int = 150) -> bytes:
+    """The figure of these axes as a PNG image."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=dots_per_inch, facecolor=figure.get_facecolor())
+    return buffer.getvalue()
+
+
+LEAST_HEIGHT_IN: Final = 4.0
+"""Height of a figure of its own, inches: below it title, axis and legend of a single arm leave nothing to draw on."""
 
 
 def dress(ax: Axes, title: str, context: str) -> None:
@@ -113,6 +149,33 @@ def note(
     )
 
 
+def row_bands(ax: Axes, rows: int) -> None:
+    """A pale band behind every other row of a figure with a row for each alternative."""
+    for row in range(0, rows, 2):
+        ax.axhspan(row - 0.5, row + 0.5, color=BAND, linewidth=0, zorder=0)
+
+
+def faint_grid(ax: Axes, axis: Literal["x", "y"]) -> None:
+    """Thin lines at the ticks of an axis, below everything that is drawn."""
+    ax.grid(axis=axis, color=RULE, linewidth=0.5, alpha=0.5)
+    ax.set_axisbelow(True)
+
+
+def legend_key(label: str, **style: Any) -> Line2D:
+    """A handle of a legend: a marker without a line."""
+    return Line2D([], [], label=label, **{"linestyle": "none", **style})
+
+
+def median_key(label: str) -> Line2D:
+    """The handle of the upright line at a median."""
+    return legend_key(label, color=INK, marker="|", markersize=11, markeredgewidth=2.2)
+
+
+def line_style(place: int, groups: int) -> dict[str, Any]:
+    """The width and dashes of a line among several that may coincide: broad ones lie below narrow ones."""
+    return {"linewidth": 4.2 - 2.8 * place / max(1, groups - 1), "linestyle": DASHES[place % len(DASHES)]}
+
+
 def deadline_line(ax: Axes, deadline_s: float) -> None:
     """A labelled vertical line at the deadline."""
     ax.axvline(deadline_s, color=INK, linewidth=1.2, linestyle=(0, (5, 2)), zorder=2.5, gid="deadline")
@@ -136,3 +199,60 @@ def legend_below(ax: Axes, handles: Iterable[Artist], columns: int) -> None:
         handlelength=2.4,
         columnspacing=1.6,
     )
+
+
+def comparable(runs: pd.DataFrame, *, apart_from: str = "") -> pd.DataFrame:
+    """The runs in the order of every figure, with columns `group` (0, 1, … of alternative and options) and `label`.
+
+    apart_from: the one condition in which they may differ, of a figure that keeps its values apart.
+    Raises: ConfigurationError when there are none, or when they were made under more than one decision timeout,
+    horizon, workload, latency profile, fault, clock or second budget; it names the column and its values.
+    """
+    if runs.empty:
+        raise ConfigurationError("runs is empty: there is nothing to draw; measure some runs first")
+    # A median over two decision timeouts, or two faults, is of neither.
+    for column in CONDITION:
+        values = sorted(set(runs[column].tolist()))
+        if len(values) > 1 and column != apart_from:
+            shown = ", ".join(str(value) for value in values)
+            raise ConfigurationError(
+                f"the runs have several values of {column} ({shown}), and one picture has room for one: "
+                f"keep the runs with one {column}"
+            )
+    plain = runs.astype({"alternative": "str", "alternative_options": "str"})
+    plain["rank"] = [rank_of(name) for name in plain["alternative"]]
+    plain["variant"] = plain["alternative_options"] != "{}"  # behind the alternative as it comes
+    keys = ["rank", "alternative", "variant", "alternative_options"]
+    ordered = plain.sort_values([*keys, "seed", "run_id"], ignore_index=True)
+    ordered["group"] = ordered.groupby(keys, sort=True).ngroup().astype("int64")
+    names = zip(ordered["alternative"], ordered["alternative_options"], strict=True)
+    ordered["label"] = [label_of(name, options) for name, options in names]
+    return ordered.drop(columns=["rank", "variant"])
+
+
+def context_of(runs: pd.DataFrame) -> str:
+    """What is seen, in a line: budgets, question or their number, latencies, faults, clock."""
+    first = runs.iloc[0]
+    seeds = runs["seed"].nunique()
+    asked = f"question {first['question_id']} (seed {first['seed']})" if seeds == 1 else f"{seeds} questions"
+    latencies = f"{first['latency_profile']} latencies" if first["latency_profile"] else "live services"
+    fault = "no faults" if first["fault"] in ("", "none") else f"fault {first['fault']}"
+    if runs["fault"].nunique() > 1:
+        fault = "several faults"
+    levels = sorted({str(level) for level in runs["second_budgets"]}, key=order_of_level)
+    budgets = [] if levels == [NO_BUDGETS] else ["several second budgets" if len(levels) > 1 else levels[0]]
+    parts = (
+        first["workload"],
+        f"{first['decision_timeout_s']:g} s decision timeout",
+        *budgets,
+        asked,
+        latencies,
+        fault,
+        f"{first['clock']} clock",
+    )
+    return " · ".join(str(part) for part in parts)
+
+
+def rows_of(frame: pd.DataFrame) -> Iterator[Any]:
+    """The rows of a frame whose columns are known, as named tuples."""
+    return iter(frame.itertuples(index=False))

@@ -1,4 +1,4 @@
-"""How far past the deadline: the caller's wait and the work, side by side and never mixed."""
+"""Figure: how far past the deadline the caller waited and the work went on, for every run."""
 
 from __future__ import annotations
 
@@ -6,26 +6,12 @@ import math
 from typing import Any, Final
 
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from docmind_lab.analysis.plots.look import (
-    BAND,
-    INK,
-    OTHER_COLOUR,
-    PAPER,
-    RULE,
-    colour_of,
-    dress,
-    legend_below,
-    new_axes,
-    note,
-    seconds_text,
-    spread_of_seeds,
-)
-from docmind_lab.analysis.plots.selection import StudyTables, comparable, context_of, rows_of
+from docmind_lab.analysis.plots import look
+from docmind_lab.analysis.tables.frames import StudyTables
 
 _OVERRUNS: Final = ("caller", "work")
 # Overruns span 0 (in time) to the horizon. The scale is linear up to the power of ten below the least overrun, which
@@ -43,7 +29,7 @@ def overrun_frame(study: StudyTables) -> pd.DataFrame:
 
     Raises: ConfigurationError for no runs, or several decision timeouts or other conditions, naming the column.
     """
-    runs = comparable(study.runs)
+    runs = look.comparable(study.runs)
     at_horizon_s = runs["horizon_s"] - runs["decision_timeout_s"]
     unanswered = runs["returned_at_s"].isna()
     caller = runs.assign(
@@ -54,7 +40,7 @@ def overrun_frame(study: StudyTables) -> pd.DataFrame:
     )
     frame = pd.concat([caller, work], ignore_index=True)
     frame["overrun"] = pd.Categorical(frame["overrun"], categories=_OVERRUNS)
-    frame["jitter"] = spread_of_seeds(frame["seed"])
+    frame["jitter"] = look.spread_of_seeds(frame["seed"])
     columns = ["group", "label", "alternative", "run_id", "seed", "overrun", "overrun_s", "lower_bound", "jitter"]
     return frame.sort_values(["group", "overrun", "seed", "run_id"], ignore_index=True)[columns]
 
@@ -97,24 +83,23 @@ def overrun(study: StudyTables, *, ax: Axes | None = None) -> Axes:
     summary = overrun_summary(points)
     groups = summary["group"].nunique()
     if ax is None:
-        ax = new_axes(*overrun_size(groups))
-    for group in range(0, groups, 2):
-        ax.axhspan(group - 0.5, group + 0.5, color=BAND, linewidth=0, zorder=0)
-    for row in rows_of(summary):
+        ax = look.new_axes(*overrun_size(groups))
+    look.row_bands(ax, groups)
+    for row in look.rows_of(summary):
         of_row = points[(points["group"] == row.group) & (points["overrun"] == row.overrun)]
         _draw_row(ax, row, of_row)
     _draw_scale(ax, points)
     ax.set_ylim(groups - 0.5, -0.5)
-    ax.set_yticks([_middle(row.group, row.overrun) for row in rows_of(summary)], summary["overrun"])
-    for row in rows_of(summary.drop_duplicates("group")):
-        note(ax, row.label, (0.0, row.group), (-50.0, 0.0), y_in="data", ha="right", weight="bold")
+    ax.set_yticks([_middle(row.group, row.overrun) for row in look.rows_of(summary)], summary["overrun"])
+    for row in look.rows_of(summary.drop_duplicates("group")):
+        look.note(ax, row.label, (0.0, row.group), (-50.0, 0.0), y_in="data", ha="right", weight="bold")
     ax.tick_params(axis="y", length=0)
-    linear = seconds_text(_linear_below(points))
+    linear = look.seconds_text(_linear_below(points))
     ax.set_xlabel(f"overrun: time past the deadline (ms, s; linear up to {linear}, logarithmic above)")
     handles = _legend(bool(points["lower_bound"].any()))
-    legend_below(ax, handles, columns=4 if len(handles) == 4 else 3)
-    note(ax, "past the deadline", (1.0, 1.0), (12.0, 3.0), va="bottom")
-    dress(ax, "How far past the deadline the caller waited, and the work went on", context_of(study.runs))
+    look.legend_below(ax, handles, columns=4 if len(handles) == 4 else 3)
+    look.note(ax, "past the deadline", (1.0, 1.0), (12.0, 3.0), va="bottom")
+    look.dress(ax, "How far past the deadline the caller waited, and the work went on", look.context_of(study.runs))
     return ax
 
 
@@ -128,7 +113,7 @@ def _middle(group: int, overrun: str) -> float:
 
 
 def _draw_row(ax: Axes, row: Any, points: pd.DataFrame) -> None:
-    middle, colour = _middle(row.group, row.overrun), colour_of(row.alternative)
+    middle, colour = _middle(row.group, row.overrun), look.colour_of(row.alternative)
     style: dict[str, Any] = {"linestyle": "none", "clip_on": False, **_point_style(row.overrun, colour)}
     for bound, subset in points.groupby("lower_bound"):
         heights = middle + 0.32 * subset["jitter"]
@@ -137,18 +122,18 @@ def _draw_row(ax: Axes, row: Any, points: pd.DataFrame) -> None:
         ax.plot(subset["overrun_s"], heights, gid=gid, zorder=3, **{**style, **shape})
     if row.past:
         gid = f"range:{row.group}:{row.overrun}"
-        ax.plot([row.low_s, row.high_s], [middle, middle], color=INK, linewidth=1.0, zorder=2.5, gid=gid)
+        ax.plot([row.low_s, row.high_s], [middle, middle], color=look.INK, linewidth=1.0, zorder=2.5, gid=gid)
         gid = f"median:{row.group}:{row.overrun}"
         span = [middle - 0.2, middle + 0.2]
-        ax.plot([row.median_s] * 2, span, color=INK, linewidth=2.2, zorder=2.8, gid=gid, clip_on=False)
-    note(ax, _row_note(row), (1.0, middle), (12.0, 0.0), y_in="data")
+        ax.plot([row.median_s] * 2, span, color=look.INK, linewidth=2.2, zorder=2.8, gid=gid, clip_on=False)
+    look.note(ax, _row_note(row), (1.0, middle), (12.0, 0.0), y_in="data")
 
 
 def _row_note(row: Any) -> str:
     if not row.past:
         return f"0 of {row.runs}"
     bound = "> " if row.median_is_lower_bound else ""
-    text = f"{row.past} of {row.runs}, median {bound}{seconds_text(row.median_s)}"
+    text = f"{row.past} of {row.runs}, median {bound}{look.seconds_text(row.median_s)}"
     if not row.lower_bounds:
         return text
     what = "not answered by the horizon" if row.overrun == "caller" else "still at work at the horizon"
@@ -158,8 +143,14 @@ def _row_note(row: Any) -> str:
 def _point_style(overrun: str, colour: str) -> dict[str, Any]:
     """The caller's points are full circles, those of the work hollow squares."""
     if overrun == "caller":
-        return {"marker": "o", "markersize": 5, "markerfacecolor": colour, "markeredgecolor": PAPER, "alpha": 0.85}
-    return {"marker": "s", "markersize": 5, "markerfacecolor": PAPER, "markeredgecolor": colour, "markeredgewidth": 1.2}
+        return {"marker": "o", "markersize": 5, "markerfacecolor": colour, "markeredgecolor": look.PAPER, "alpha": 0.85}
+    return {
+        "marker": "s",
+        "markersize": 5,
+        "markerfacecolor": look.PAPER,
+        "markeredgecolor": colour,
+        "markeredgewidth": 1.2,
+    }
 
 
 def _draw_scale(ax: Axes, points: pd.DataFrame) -> None:
@@ -170,16 +161,15 @@ def _draw_scale(ax: Axes, points: pd.DataFrame) -> None:
     ticks = [0.0, *(value for value in powers if linear_s <= value <= greatest_s * 1.3)]
     ax.xaxis.set_major_locator(FixedLocator(ticks))
     ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: seconds_text(value)))
-    ax.grid(axis="x", color=RULE, linewidth=0.5, alpha=0.5)
-    ax.set_axisbelow(True)
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: look.seconds_text(value)))
+    look.faint_grid(ax, "x")
     ax.set_xlim(-0.08 * linear_s, greatest_s * 1.5)
     if points["lower_bound"].any():
         at_s = float(points.loc[points["lower_bound"], "overrun_s"].max())
-        ax.axvline(at_s, color=INK, linewidth=0.9, linestyle=":", zorder=1.5, gid="horizon")
-        note(ax, "horizon", (at_s, 1.0), (0.0, 3.0), x_in="data", ha="center", va="bottom")
-    ax.axvline(0.0, color=INK, linewidth=1.2, linestyle=(0, (5, 2)), zorder=1.5, gid="deadline")
-    note(ax, "deadline", (0.0, 1.0), (0.0, 3.0), x_in="data", ha="left", va="bottom")
+        ax.axvline(at_s, color=look.INK, linewidth=0.9, linestyle=":", zorder=1.5, gid="horizon")
+        look.note(ax, "horizon", (at_s, 1.0), (0.0, 3.0), x_in="data", ha="center", va="bottom")
+    ax.axvline(0.0, color=look.INK, linewidth=1.2, linestyle=(0, (5, 2)), zorder=1.5, gid="deadline")
+    look.note(ax, "deadline", (0.0, 1.0), (0.0, 3.0), x_in="data", ha="left", va="bottom")
 
 
 def _linear_below(points: pd.DataFrame) -> float:
@@ -188,29 +178,14 @@ def _linear_below(points: pd.DataFrame) -> float:
     return _LEAST_S if above.empty else max(_LEAST_S, 10.0 ** math.floor(math.log10(float(above.min()))))
 
 
-def _legend(bounds: bool) -> list[Artist]:
-    none: dict[str, Any] = {"linestyle": "none"}
-    handles: list[Artist] = [
-        Line2D([], [], label="a run: its caller's wait", **none, **_point_style("caller", OTHER_COLOUR)),
-        Line2D([], [], label="a run: its work", **none, **_point_style("work", OTHER_COLOUR)),
-        Line2D(
-            [],
-            [],
-            label="line: median of those past it",
-            color=INK,
-            marker="|",
-            markersize=11,
-            markeredgewidth=2.2,
-            **none,
-        ),
-        Line2D([], [], label="whisker: range", color=INK, linewidth=1.0),
+def _legend(bounds: bool) -> list[Line2D]:
+    handles = [
+        look.legend_key("a run: its caller's wait", **_point_style("caller", look.OTHER_COLOUR)),
+        look.legend_key("a run: its work", **_point_style("work", look.OTHER_COLOUR)),
+        look.median_key("line: median of those past it"),
+        Line2D([], [], label="whisker: range", color=look.INK, linewidth=1.0),
     ]
     if bounds:
-        shape: dict[str, Any] = {
-            "marker": ">",
-            "markersize": 7,
-            "markerfacecolor": OTHER_COLOUR,
-            "markeredgecolor": OTHER_COLOUR,
-        }
-        handles.append(Line2D([], [], label="not over by the horizon: a lower bound", **none, **shape))
+        shape: dict[str, Any] = {"marker": ">", "markersize": 7, "color": look.OTHER_COLOUR}
+        handles.append(look.legend_key("not over by the horizon: a lower bound", **shape))
     return handles

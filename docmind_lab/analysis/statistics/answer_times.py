@@ -1,4 +1,4 @@
-"""When each run was answered, or why that is not known: what every analysis of time in this package starts from.
+"""Answer times: when each run was answered, or why that is not known.
 
 A run is *answered* at the instant its caller had the answer. A *partial* answer and a failure end a run as well, and
 another way: they compete with the answer, which then never comes. A run that *timed out* or is *unfinished* is

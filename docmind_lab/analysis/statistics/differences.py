@@ -1,24 +1,98 @@
-"""Differences between two arms: paired over the seeds that both met, or of independent runs.
+"""Differences between two arms: paired by seed, or of independent runs; p values of many comparisons.
 
-    paired_mean_difference(a, b)         mean of a − b: studentised bootstrap over seeds, sign-flip permutation test
-    mean_difference(a, b)                arms with independent seeds
+    pairs = paired_by_seed(runs, "A  cooperative", "B  hard timeout")
+    paired_mean_difference(*values_of(pairs, "work_overrun_s"))       studentised bootstrap, sign-flip permutation test
+    paired_share_difference(*values_of(pairs, "answered_in_time"))
+    mean_difference(a, b)                                             arms with independent seeds
 
-a, b: one number for each run, in any unit, NaN nowhere; for a pair, the same seeds in the same order (`pairing`).
-Common random numbers make arms meet the same latencies, so pairs are the honest unit: to take paired runs for
-independent ones makes the interval too wide, and to take several runs of one seed for several seeds too narrow.
+a, b: one number for each run, in any unit, without NaN. Arms of one seed meet the same latencies, so pairs are the
+unit. Paired runs taken as independent make the interval too wide. Several runs of one seed taken as several seeds make
+it too narrow.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from docmind_lab.analysis.statistics.bootstrap import studentised_interval
-from docmind_lab.analysis.statistics.incidence import Floats
-from docmind_lab.analysis.statistics.interval import Difference, checked_confidence
-from docmind_lab.analysis.statistics.sparse import adjusted_interval, adjusted_paired_interval, few_differ
+from docmind_lab.analysis.statistics.answer_times import arms_of
+from docmind_lab.analysis.statistics.interval import Difference, Floats, checked_confidence
+from docmind_lab.analysis.statistics.means import (
+    adjusted_interval,
+    adjusted_paired_interval,
+    few_differ,
+    studentised_interval,
+)
 from docmind_lab.core.errors import ConfigurationError
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Runs of two arms that met the same seeds. first, second: rows of `runs`, indexed by seed, in the same order.
+
+    left_out: runs whose seed only one of the arms met.
+    """
+
+    first: pd.DataFrame
+    second: pd.DataFrame
+    left_out: int
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def __repr__(self) -> str:
+        return f"Pairs: {len(self)} seeds that both arms met, {self.left_out} runs left out"
+
+
+def paired_by_seed(runs: pd.DataFrame, first: str, second: str) -> Pairs:
+    """The runs of two arms over the seeds that both met, ascending.
+
+    runs: of one condition. first, second: arms as `conditions.with_arms` calls them.
+    Raises: ConfigurationError for an unknown arm, several conditions, a seed twice in an arm, or no seed in common.
+    """
+    arms = dict(arms_of(runs))
+    sides = []
+    for name in (first, second):
+        if name not in arms:
+            raise ConfigurationError(f"no arm is called {name!r}: choose among {', '.join(map(repr, arms))}")
+        side = arms[name].set_index("seed").sort_index()
+        if side.index.has_duplicates:
+            twice = side.index[side.index.duplicated()][0]
+            raise ConfigurationError(f"{name!r} met seed {twice} more than once: keep one run of each seed")
+        sides.append(side)
+    both = sides[0].index.intersection(sides[1].index)
+    if both.empty:
+        raise ConfigurationError(f"{first!r} and {second!r} share no seed: compare them as independent arms")
+    left_out = len(sides[0]) + len(sides[1]) - 2 * len(both)
+    return Pairs(sides[0].loc[both], sides[1].loc[both], left_out)
+
+
+def values_of(pairs: Pairs, column: str) -> tuple[Floats, Floats]:
+    """A column of both sides as numbers, booleans as 0 and 1; see `column_values`."""
+    return column_values(pairs.first, column), column_values(pairs.second, column)
+
+
+def column_values(runs: pd.DataFrame, column: str) -> Floats:
+    """A column of `runs` as numbers, one for each run: none is left out.
+
+    An unfinished run counts in caller_overrun_s with all of its horizon past the deadline, a lower bound.
+    Raises: ConfigurationError for a column that is not there, or a number that is not known (as what a live endpoint's
+    server did).
+    """
+    if column not in runs:
+        raise ConfigurationError(f"runs has no column {column!r}: see docs/data-dictionary.md")
+    values = runs[column].to_numpy(dtype="float64", na_value=np.nan)
+    if column == "caller_overrun_s":
+        beyond_s = (runs["horizon_s"] - runs["decision_timeout_s"]).to_numpy(dtype="float64")
+        values = np.where(np.isnan(values), beyond_s, values)
+    if np.isnan(values).any():
+        raise ConfigurationError(f"{column} is not known for {int(np.isnan(values).sum())} runs: choose another column")
+    return values
+
 
 # Permutations are drawn in portions of so many numbers, which bounds the memory for large studies.
 _NUMBERS_AT_ONCE = 2_000_000
@@ -78,7 +152,7 @@ def mean_p_value(
         return 1.0, name
     if paired and len(first) == 1:
         return 1.0, name
-    found = stats.permutation_test(
+    result = stats.permutation_test(
         (first, second),
         _difference_of_means,
         permutation_type="samples" if paired else "independent",
@@ -87,7 +161,7 @@ def mean_p_value(
         batch=max(1, _NUMBERS_AT_ONCE // (len(first) + len(second))),
         rng=np.random.default_rng(seed),
     )
-    return float(found.pvalue), name
+    return float(result.pvalue), name
 
 
 def _difference_of_means(first: Floats, second: Floats, axis: int = -1) -> Floats:
@@ -109,3 +183,46 @@ def _sample(values: ArrayLike, name: str) -> Floats:
     if not np.isfinite(sample).all():
         raise ConfigurationError(f"{name} has values that are not finite: give each run a number, or compare shares")
     return sample
+
+
+def holm(p_values: ArrayLike) -> Floats:
+    """Holm's adjusted p values, in the order given: below 5 % together they err at all in at most 5 % of studies.
+
+    The k-th smallest of m is taken times m − k + 1, and is no smaller than those before it. It holds however the tests
+    depend on each other. Source: Holm (1979), Scandinavian Journal of Statistics 6:65.
+    Raises: ConfigurationError for a value that is no p value.
+    """
+    values = _checked(p_values)
+    order = np.argsort(values, kind="stable")
+    stepped = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1))
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.minimum(1.0, stepped)
+    return adjusted
+
+
+def tarone(p_values: ArrayLike, least: ArrayLike, level: float) -> Floats:
+    """Bonferroni's adjusted p values over the tests that could reject at all, in the order given.
+
+    A test of few runs has a least p value that no data can go below. Tests whose least p value is too large for the
+    level cannot err, so the others need no correction for them; with ten pairs and 28 tests nothing could ever be
+    shown otherwise.
+
+    Args:
+        p_values: One for each test.
+        least: The least p value that each test can have with as many runs, or discordant pairs, as it has.
+        level: Of all tests together, as 0.05. The adjusted values are for this level alone.
+
+    Source: Tarone (1990), Biometrics 46:515.
+    Raises: ConfigurationError for a value that is no p value.
+    """
+    values, reachable = _checked(p_values), _checked(least)
+    count = next((k for k in range(1, len(values) + 1) if (reachable <= level / k).sum() <= k), 1)
+    adjusted: Floats = np.where(reachable <= level / count, np.minimum(1.0, values * count), 1.0)
+    return adjusted
+
+
+def _checked(p_values: ArrayLike) -> Floats:
+    values = np.asarray(p_values, dtype="float64")
+    if values.ndim != 1 or not len(values) or not ((values >= 0.0) & (values <= 1.0)).all():
+        raise ConfigurationError("p_values must be at least one number, each from 0 to 1")
+    return values

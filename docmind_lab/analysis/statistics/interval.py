@@ -1,12 +1,18 @@
-"""An estimate is never alone: the value, the interval around it, how the interval was made, and from how many runs."""
+"""An estimate with its interval, and a difference with its interval, p value and test."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from docmind_lab.core.errors import ConfigurationError
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -29,10 +35,6 @@ class Interval:
         """What people read: "0.93 [0.81, 0.98]", or "6.2 s [5.1, ∞]" with digits=1 and unit="s"."""
         shown = f"{_number(self.estimate, digits)}{f' {unit}' if unit else ''}"
         return f"{shown} [{_number(self.low, digits)}, {_number(self.high, digits)}]"
-
-    def excludes(self, value: float) -> bool:
-        """Whether the value lies outside of the interval."""
-        return not self.low <= value <= self.high
 
     def __str__(self) -> str:
         return self.text()
@@ -58,6 +60,12 @@ class Difference:
     interval: Interval
     p_value: float
     test: str
+
+    def row(self) -> dict[str, Any]:
+        """Its columns in a frame: difference, low, high, method, p_value, test."""
+        interval = self.interval
+        bounds = {"difference": interval.estimate, "low": interval.low, "high": interval.high}
+        return {**bounds, "method": interval.method, "p_value": self.p_value, "test": self.test}
 
     def __repr__(self) -> str:
         return f"Difference: {self.interval._described()}; p = {self.p_value:.2g}, {self.test}"

@@ -1,4 +1,4 @@
-"""Mean time to an answer within a limit: one number for a completion curve that counts every run.
+"""Restricted means: the mean time without an answer up to a limit, over all runs.
 
     restricted_means(study.runs)                               up to the decision timeout, a row for each arm
     restricted_means(study.runs, 100.0, "no_answer")           up to the horizon, as callers saw it
@@ -25,9 +25,9 @@ from docmind_lab.analysis.statistics.answer_times import (
     answer_times,
     arms_of,
 )
+from docmind_lab.analysis.statistics.completion_curves import aalen_johansen
 from docmind_lab.analysis.statistics.differences import paired_mean_difference
-from docmind_lab.analysis.statistics.incidence import Floats, aalen_johansen
-from docmind_lab.analysis.statistics.interval import Difference, Interval, checked_confidence
+from docmind_lab.analysis.statistics.interval import Difference, Floats, Interval, checked_confidence
 from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.core.errors import ConfigurationError
 

@@ -1,4 +1,4 @@
-"""Quantiles behind a gate: a quantile is told when enough runs stand behind it, else how many are missing.
+"""Quantiles that are given only if there are enough runs, else how many are missing.
 
     gated_quantile(waits_s, 0.95)        an Interval, or a TooFewRuns that says "p95 needs 90 runs: 50 more"
 

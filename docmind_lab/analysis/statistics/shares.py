@@ -1,4 +1,4 @@
-"""Shares of runs: intervals that hold for few runs and for shares near 0 and 1, and differences between two arms.
+"""Intervals for shares of runs, and differences of shares between two arms.
 
 share_interval(38, 40)               0.95 [0.83, 0.99]
 runs_needed_for_share(0.95)          73: with fewer, even 73 of 73 would not show that the share is at least 0.95
@@ -29,13 +29,8 @@ def share_interval(successes: int, runs: int, confidence: float = 0.95) -> Inter
         raise ConfigurationError(
             f"successes is {successes} of {runs} runs: pass at least one run, and from 0 successes to all"
         )
-    found = stats.binomtest(successes, runs).proportion_ci(checked_confidence(confidence), "wilson")
-    return Interval(successes / runs, float(found.low), float(found.high), confidence, "Wilson", runs)
-
-
-def wilson_lower(successes: int, runs: int, confidence: float = 0.95) -> float:
-    """The lower end of the two-sided Wilson interval: what a share is at least."""
-    return share_interval(successes, runs, confidence).low
+    result = stats.binomtest(successes, runs).proportion_ci(checked_confidence(confidence), "wilson")
+    return Interval(successes / runs, float(result.low), float(result.high), confidence, "Wilson", runs)
 
 
 def runs_needed_for_share(target: float, confidence: float = 0.95) -> int:

@@ -1,21 +1,58 @@
-"""What the tables, their columns and the events mean, as Markdown."""
+"""The events and their meanings, and the data dictionary: tables, columns and events as Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Final
 
-from docmind_lab.analysis.tables.columns import DTYPES, TABLES, Column
-from docmind_lab.analysis.tables.events import EVENTS
+from docmind_lab.analysis.tables.records import DTYPES, TABLES, Column
+from docmind_lab.analysis.text import markdown_table
 from docmind_lab.core.levels import SCHEMA_VERSION
 
+EVENTS: Final[Mapping[str, str]] = {
+    "run_started": "The budget began.",
+    "deadline": "The deadline fell, by the plan of the run.",
+    "stop_requested": "The stop flag was raised.",
+    "node_started": "A graph node began. detail: node.",
+    "thread_started": "A thread began what an event loop or a node had handed to it. detail: node.",
+    "attempt_started": "A request was made. detail: kind, call_id, attempt, capped (by the deadline).",
+    "refused": "A call was refused: a budget was used up. detail: kind; budget if not time (tokens, calls, cost).",
+    "retry": "A failed attempt is tried again within the budget. detail: kind, attempt, wait_s.",
+    "tokens_generated": "A server generated tokens. detail: begun_at_s, tokens, call_id, attempt.",
+    "deadline_cut": "A call was cut by the deadline. detail: kind, source.",
+    "reply_cut": "A reply was cut at the tokens that a second budget had left. detail: kind, budget, tokens.",
+    "usage_missing": "A response did not say what it used: tokens and cost could not be charged. detail: kind.",
+    "allotment_spent": "A role's part of the budget was used up; the run goes on without it. detail: allotted_s.",
+    "retrieved": "Documents were found. detail: ids, topics, strategy, router_used.",
+    "router_fallback": "An injected router gave no documents; explicit retrieval follows. detail: reason, error_type.",
+    "router_refused": "An injected router was not used: its endpoint is not admitted. detail: error_type.",
+    "router_abandoned": "A router's thread is waited for no longer and keeps running. detail: share (of the budget).",
+    "call_ended": "A call of an agent was over, retries and waits included. detail: kind, call_id, begun_at_s.",
+    "handoff_refused": "A handoff was refused. detail: agent, reason.",
+    "thread_ended": "It was done, which a cancellation does not hasten. detail: node, begun_at_s.",
+    "node_ended": "A graph node ended. detail: node, outcome (ok, error).",
+    "checkpoint_put": "A checkpoint was put. detail: step.",
+    "checkpoint_blocked": "A fence kept a checkpoint of an old run out of its thread. detail: step.",
+    "fault_met": "A fault of a service struck a request. detail: fault, call_id, attempt.",
+    "returned": "The caller returned, with an answer or without.",
+    "quiet": "Nothing of the run was at work any more.",
+    "horizon": "Observation ended while the run was still at work.",
+}
+"""What an event means. Events of one instant stand in this order, so that no table tells who was scheduled first."""
 
-def column_rows(columns: Iterable[Column]) -> list[str]:
-    """Columns as the lines of a Markdown table."""
-    lines = ["| column | dtype | meaning |", "|---|---|---|"]
+
+def column_table(columns: Iterable[Column]) -> str:
+    """Columns with their dtypes and meanings as a Markdown table."""
+    rows = []
     for column in columns:
         levels = f" Levels: {', '.join(level or '(empty)' for level in column.levels)}." if column.levels else ""
-        lines.append(f"| `{column.name}` | {DTYPES[column.kind]} | {column.meaning}{levels} |")
-    return lines
+        rows.append((f"`{column.name}`", DTYPES[column.kind], f"{column.meaning}{levels}"))
+    return markdown_table(("column", "dtype", "meaning"), rows, left=range(3))
+
+
+def event_table(events: Mapping[str, str]) -> str:
+    """Events with their meanings as a Markdown table."""
+    return markdown_table(("event", "meaning"), ((f"`{name}`", text) for name, text in events.items()), left=range(2))
 
 
 def common_dictionary() -> str:
@@ -28,7 +65,5 @@ def common_dictionary() -> str:
     ]
     for table, (record_type, columns) in TABLES.items():
         first_line = (record_type.__doc__ or "").strip().splitlines()[0]
-        lines += ["", f"## `{table}`", "", first_line, "", *column_rows(columns)]
-    lines += ["", "## Events", "", "| event | meaning |", "|---|---|"]
-    lines += [f"| `{name}` | {meaning} |" for name, meaning in EVENTS.items()]
-    return "\n".join(lines) + "\n"
+        lines += ["", f"## `{table}`", "", first_line, "", column_table(columns)]
+    return "\n".join([*lines, "", "## Events", "", event_table(EVENTS)]) + "\n"

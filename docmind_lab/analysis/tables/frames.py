@@ -1,16 +1,56 @@
-"""The tables as DataFrames: one row for each record, with the documented dtypes."""
+"""The tables as DataFrames with their documented dtypes, in Parquet files, and the tables of a workload.
+
+Pages of a Parquet file have checksums, so a file that changed on its way is not read as another table.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
-from typing import Any
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from docmind_lab.analysis.tables.columns import DTYPES, TABLES, Column
+from docmind_lab.analysis.tables.records import DTYPES, TABLES, Column
 from docmind_lab.core.errors import RecordError
+from docmind_lab.core.whole_files import Write
+
+
+class HasRuns(Protocol):
+    """A study, or anything else with its table of runs."""
+
+    @property
+    def runs(self) -> pd.DataFrame:
+        """One row per run."""
+        ...
+
+
+class StudyTables(HasRuns, Protocol):
+    """A study, or anything else with the three tables; `docmind_lab.analysis.tables` documents their columns."""
+
+    @property
+    def calls(self) -> pd.DataFrame:
+        """One row per attempt and point of view."""
+        ...
+
+    @property
+    def events(self) -> pd.DataFrame:
+        """One row per event."""
+        ...
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The three tables of some runs, with their documented dtypes."""
+
+    runs: pd.DataFrame
+    calls: pd.DataFrame
+    events: pd.DataFrame
 
 
 def to_frame(table: str, records: Iterable[Any]) -> pd.DataFrame:
@@ -58,14 +98,82 @@ def _typed_column(values: pd.Series[Any], column: Column) -> pd.Series[Any]:
     return values.astype(DTYPES[column.kind])  # type: ignore[call-overload,no-any-return]
 
 
-def concatenated(table: str, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Frames of one table below each other, dtypes kept (levels are united)."""
-    if not frames:
-        return to_frame(table, [])
-    plain = [frame.astype(dict.fromkeys(frame.select_dtypes("category"), "str")) for frame in frames]
-    return typed(table, pd.concat(plain, ignore_index=True))
-
-
 def positive_part(value: float) -> float:
     """max(0, value); NaN stays NaN."""
     return value if np.isnan(value) else max(0.0, value)
+
+
+# What pyarrow and pandas raise of files that are damaged or are none of theirs.
+UNREADABLE = (OSError, pa.ArrowException, ValueError, LookupError, TypeError, OverflowError, MemoryError)
+
+
+def parquet(frame: pd.DataFrame) -> Write:
+    """What writes a frame as a Parquet file."""
+    return lambda path: frame.to_parquet(path, index=False, write_page_checksum=True)
+
+
+def write_arrow(table: pa.Table, path: str) -> None:
+    """Write an Arrow table as a Parquet file."""
+    pq.write_table(table, path, write_page_checksum=True)
+
+
+def read_arrow(file: Path) -> pa.Table:
+    """The Arrow table in a Parquet file. Raises: one of `UNREADABLE`."""
+    return pq.read_table(file, page_checksum_verification=True)
+
+
+def read_parquet(file: Path, remedy: str = "") -> pd.DataFrame:
+    """The frame in a Parquet file.
+
+    Args:
+        file: The file.
+        remedy: What the error says besides.
+
+    Returns:
+        The frame as it was written.
+
+    Raises:
+        RecordError: The file is damaged, or cannot be read.
+    """
+    try:
+        frame: pd.DataFrame = read_arrow(file).to_pandas()
+    except UNREADABLE as error:
+        raise unreadable(file, error, remedy) from error
+    return frame
+
+
+def unreadable(file: Path, error: BaseException, remedy: str = "") -> RecordError:
+    """The error of a table that cannot be read, in one line."""
+    lines = str(error).strip().splitlines()
+    return RecordError(f"{file} cannot be read ({lines[0] if lines else type(error).__name__}){remedy}")
+
+
+ELSEWHERE: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+"""How a workload of another package is named: "module:ATTRIBUTE"."""
+
+
+@dataclass(frozen=True)
+class ExtraTable:
+    """A table that a workload has beside the three.
+
+    columns: in order. derive: (events, runs, calls) of a study → the table's frame, from these alone.
+    """
+
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+    derive: Callable[[pd.DataFrame, pd.DataFrame, pd.DataFrame], pd.DataFrame]
+
+
+def not_imported(names: Iterable[str], trusted: Collection[str] | None) -> tuple[str, ...]:
+    """The workloads of other packages whose modules may not be imported, in order.
+
+    Importing a module runs its code, and the names come from data, such as a manifest.
+
+    Args:
+        names: Workloads, as a manifest names them.
+        trusted: Workloads of other packages that may be imported; None for all.
+    """
+    if trusted is None:
+        return ()
+    return tuple(name for name in names if ELSEWHERE.fullmatch(name) and name not in trusted)

@@ -23,10 +23,10 @@ from docmind_lab.alternatives.base import Inputs, Outcome
 from docmind_lab.alternatives.fence import fenced
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.clock import WALL
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.core.wall_clock import WALL
 from docmind_lab.docmind.coordinator.analytics import Analytics, AnalyticsEvent, Sink
 from docmind_lab.docmind.coordinator.answer_stream import AnswerStream, Write, WrittenTokens
 from docmind_lab.docmind.coordinator.delivery import Delivery

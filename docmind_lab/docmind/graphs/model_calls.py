@@ -17,11 +17,10 @@ import openai
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 
 from docmind_lab.core.budgets import ReplyCap, current_meter
-from docmind_lab.core.clock import Clock
+from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, current_policy, deadline_scope
 from docmind_lab.core.errors import BudgetError
 from docmind_lab.core.randomness import keyed_uniform
-from docmind_lab.core.wall_clock import WALL
 from docmind_lab.docmind.graphs.client_retries import RetriesOff
 from docmind_lab.docmind.graphs.spending import budget_of, capped, reply_cap, settle, unbound
 from docmind_lab.docmind.graphs.state import MultiAgentGraphState

@@ -25,8 +25,7 @@ from typing import Any, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from docmind_lab.core.clock import Clock
-from docmind_lab.core.wall_clock import WALL
+from docmind_lab.core.clock import WALL, Clock
 
 Result = TypeVar("Result")
 

@@ -26,10 +26,9 @@ from pydantic import Field
 from qdrant_client import AsyncQdrantClient, QdrantClient
 from qdrant_client.http.exceptions import ApiException
 
-from docmind_lab.core.clock import Clock
+from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline, current_policy, deadline_scope
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
-from docmind_lab.core.wall_clock import WALL
 from docmind_lab.docmind.retrieval.index import SearchIndex
 from docmind_lab.docmind.retrieval.injection import Routed, RouterCall, check_endpoints, find_router
 from docmind_lab.docmind.retrieval.results import RetrievedDocument

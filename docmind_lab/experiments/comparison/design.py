@@ -14,8 +14,7 @@ from docmind_lab.alternatives.base import options_json
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.budgets import Budget, require_one_time_budget
 from docmind_lab.core.catalogue import label_of
-from docmind_lab.core.charges import CpuCharge, checked_charge
-from docmind_lab.core.clock import CLOCKS, ClockName
+from docmind_lab.core.clock import CLOCKS, ClockName, CpuCharge, checked_charge
 from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_uniform, run_seed

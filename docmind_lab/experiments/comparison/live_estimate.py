@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from docmind_lab.analysis.findings.tables import counted
+from docmind_lab.analysis.text import counted
 from docmind_lab.core.errors import DocmindLabError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Simulated

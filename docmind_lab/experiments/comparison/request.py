@@ -10,8 +10,7 @@ from typing import Any
 from docmind_lab.alternatives import Alternative
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.budgets import Budget
-from docmind_lab.core.charges import CpuCharge
-from docmind_lab.core.clock import ClockName
+from docmind_lab.core.clock import ClockName, CpuCharge
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.experiments.recordings.live_study import RecordingOptions
 from docmind_lab.services.faults import Fault

@@ -17,10 +17,9 @@ from docmind_lab.analysis.cell_store import CellStore
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.analysis.manifest import MachineUse, manifest_of
 from docmind_lab.analysis.study import Study, prepare_folder
-from docmind_lab.analysis.tables import to_frame
+from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.core.budgets import Budget
-from docmind_lab.core.charges import CpuCharge
-from docmind_lab.core.clock import ClockName
+from docmind_lab.core.clock import ClockName, CpuCharge
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings

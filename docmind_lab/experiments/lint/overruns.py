@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from docmind_lab.analysis.tables import CallRecord
+from docmind_lab.analysis.tables.records import CallRecord
 from docmind_lab.experiments.lint.observation import TimeSpan, length_s, within
 from docmind_lab.experiments.lint.trials import Trial
 from docmind_lab.experiments.measurement.run import MeasuredRun

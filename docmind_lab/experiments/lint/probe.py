@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from docmind_lab.analysis.tables import CallRecord
+from docmind_lab.analysis.tables.records import CallRecord
 from docmind_lab.experiments.lint.observation import (
     Observation,
     ObservedAlternative,

@@ -6,9 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from docmind_lab.analysis.findings.thresholds import HELD_WITHIN_S
 from docmind_lab.core.catalogue import CATALOGUE, letter_of, offered
-from docmind_lab.core.deadlines import DEADLINE_KEY, require_seconds
+from docmind_lab.core.deadlines import DEADLINE_KEY, HELD_WITHIN_S, require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.lint.findings import Evidence, Findings, of_facts, of_overruns

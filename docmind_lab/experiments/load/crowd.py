@@ -22,9 +22,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
 from docmind_lab.alternatives.base import Alternative, Inputs, Outcome, Runnable
-from docmind_lab.core.clock import Clock
+from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.core.wall_clock import WALL
 from docmind_lab.experiments.measurement.run import MeasuredRun, RequestLog, RunOrder, measure
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.slots import SlotQueue, Turn

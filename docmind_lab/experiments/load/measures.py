@@ -14,7 +14,7 @@ the switch is there to show it.
 Queries of one crowd share a queue and depend on each other: the unit of inference is the replicate. A replicate has
 **collapsed** when fewer than half of its counted queries were answered in time. Around capacity some replicates of an
 arm collapse and others do not, so that goodput has two modes: intervals are those of a bounded mean, which assume no
-distribution (`statistics.bounded_mean_interval`), and never Student's.
+distribution (`means.bounded_mean_interval`), and never Student's.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ import pandas as pd
 
 from docmind_lab.analysis.conditions import with_arms
 from docmind_lab.analysis.findings.second_budgets import is_budgeted, past_a_budget
-from docmind_lab.analysis.statistics import bounded_mean_interval, share_interval
 from docmind_lab.analysis.statistics.differences import mean_p_value
-from docmind_lab.analysis.tables import SPENDING_REASONS
+from docmind_lab.analysis.statistics.means import bounded_mean_interval
+from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.levels import SPENDING_REASONS
 
 CountedFrom = Literal["arrival", "start"]
 

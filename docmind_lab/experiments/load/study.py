@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import pandas as pd
 
-from docmind_lab.analysis.findings.second_budgets import second_budget_in_words
-from docmind_lab.analysis.findings.tables import counted
+from docmind_lab.analysis.conditions import second_budget_in_words
 from docmind_lab.analysis.study import MANIFEST, files_of, prepare_folder, require_known_schema
-from docmind_lab.analysis.tables.files import read_parquet
+from docmind_lab.analysis.tables.frames import read_parquet
+from docmind_lab.analysis.text import counted
 from docmind_lab.core.budgets import NO_BUDGETS
 from docmind_lab.core.errors import RecordError
 from docmind_lab.core.whole_files import written_whole

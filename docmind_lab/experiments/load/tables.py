@@ -17,8 +17,10 @@ from typing import Any, Final
 
 import pandas as pd
 
-from docmind_lab.analysis.tables import NAN, CallRecord, RunRecord, to_frame, typed
+from docmind_lab.analysis.tables.frames import to_frame, typed
+from docmind_lab.analysis.tables.records import CallRecord, RunRecord
 from docmind_lab.core.errors import RecordError
+from docmind_lab.core.levels import NAN
 from docmind_lab.experiments.load.crowd import QueryResult
 
 # Instants that were added up in two ways differ in their last digits only.

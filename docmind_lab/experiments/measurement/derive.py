@@ -13,17 +13,11 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from docmind_lab.alternatives.base import Alternative, options_json
-from docmind_lab.analysis.tables import (
-    EVENTS,
-    NAN,
-    CallOutcome,
-    CallRecord,
-    EventRecord,
-    RunOutcome,
-    RunRecord,
-    positive_part,
-)
+from docmind_lab.analysis.tables.dictionary import EVENTS
+from docmind_lab.analysis.tables.frames import positive_part
+from docmind_lab.analysis.tables.records import CallRecord, EventRecord, RunRecord
 from docmind_lab.core.budgets import Budget
+from docmind_lab.core.levels import NAN, CallOutcome, RunOutcome
 from docmind_lab.network.attempts import Attempt
 from docmind_lab.network.recorder import Recorder, detail_json, time_outside
 from docmind_lab.network.snapshots import RawEvent, Snapshot

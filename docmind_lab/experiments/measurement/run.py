@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from docmind_lab.alternatives.base import Alternative, Outcome
-from docmind_lab.analysis.tables import RunRows
+from docmind_lab.analysis.tables.records import RunRows
 from docmind_lab.core.budgets import Meter, metering
-from docmind_lab.core.clock import Clock
+from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.core.wall_clock import WALL
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.experiments.measurement.derive import Answer, RunFacts, call_records, derive_run, event_records
 from docmind_lab.network.recorder import Recorder, recording

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import pandas as pd
 
-from docmind_lab.analysis.findings.assumptions import LOWER_BOUND
+from docmind_lab.analysis.findings.recommendation_words import LOWER_BOUND
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.experiments.recordings.replay import RunKey, drawn_wait_s, find

@@ -17,8 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from docmind_lab.analysis.agreement import SAME_OUTCOME, Agreement, HasRuns, agreement
-from docmind_lab.analysis.statistics import Interval, share_interval
+from docmind_lab.analysis.agreement import SAME_OUTCOME, Agreement, agreement
+from docmind_lab.analysis.statistics.interval import Interval
+from docmind_lab.analysis.statistics.shares import share_interval
+from docmind_lab.analysis.tables.frames import HasRuns
 from docmind_lab.core.errors import ConfigurationError
 
 if TYPE_CHECKING:

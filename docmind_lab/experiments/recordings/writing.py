@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from docmind_lab.analysis.tables import CallRecord
+from docmind_lab.analysis.tables.records import CallRecord
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.whole_files import as_json, written_whole
 from docmind_lab.experiments.measurement.run import MeasuredRun

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from loky import cpu_count
 
 from docmind_lab.analysis.cell_store import CellStore
-from docmind_lab.analysis.findings.tables import counted
+from docmind_lab.analysis.text import counted
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.documents import LibraryPlace
 from docmind_lab.experiments.batch import Cell, Simulated

@@ -1,12 +1,15 @@
 """`docmind-lab`: the command line. Exit code 0: done, 1: it failed, 2: bad usage, 130: interrupted.
 
-compare.py   the main job
-show.py      what happened in one run, as a timeline in the terminal
-ask.py       one question to the coordinator
-index.py     a folder of documents
-doctor.py    endpoints, versions, settings
-serve.py     the simulated services
-console.py   what the commands share: the console, a progress bar
+app.py         the application, and how it reports errors
+compare.py     the main job; options.py its options
+sweep.py       a designed experiment or a load study
+studies.py     finished studies: show, recommend, report, export
+diff.py        two studies
+documents.py   a folder of documents, and one question
+profile.py     a latency profile of measured calls
+doctor.py      endpoints, versions, settings; the deadline of a user's graph
+servers.py     JupyterLab, and the simulated services
+console.py     what the commands share; printing.py a study on a terminal
 
 Commands import what they need when they run: the stack takes seconds to import, and --help must not.
 """

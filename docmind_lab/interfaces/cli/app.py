@@ -1,4 +1,4 @@
-"""The application and its way of saying what went wrong: one line on standard error, and an exit code."""
+"""The application of the command line: its commands, and how it reports errors."""
 
 from __future__ import annotations
 
@@ -15,19 +15,14 @@ from typing import Annotated, Any
 import typer
 
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
-from docmind_lab.interfaces.cli.ask import ask
 from docmind_lab.interfaces.cli.compare import compare
 from docmind_lab.interfaces.cli.console import INTERRUPTED
 from docmind_lab.interfaces.cli.diff import diff
 from docmind_lab.interfaces.cli.doctor import doctor
-from docmind_lab.interfaces.cli.export import export
-from docmind_lab.interfaces.cli.index import index
-from docmind_lab.interfaces.cli.lab import lab
+from docmind_lab.interfaces.cli.documents import ask, index
 from docmind_lab.interfaces.cli.profile import profile
-from docmind_lab.interfaces.cli.recommend import recommend
-from docmind_lab.interfaces.cli.report import report
-from docmind_lab.interfaces.cli.serve import serve
-from docmind_lab.interfaces.cli.show import show
+from docmind_lab.interfaces.cli.servers import lab, serve
+from docmind_lab.interfaces.cli.studies import export, recommend, report, show
 from docmind_lab.interfaces.cli.sweep import sweep
 
 

@@ -1,4 +1,4 @@
-"""`docmind-lab compare`: the main job."""
+"""`docmind-lab compare`: the same questions under every alternative."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ import datetime
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from docmind_lab.core.charges import parse_charge
+from docmind_lab.core.clock import parse_charge
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.interfaces.cli import options, sending
+from docmind_lab.interfaces.cli import options
 from docmind_lab.interfaces.cli.console import INTERRUPTED, ProgressBar, load_settings
-from docmind_lab.interfaces.cli.growing_table import GrowingTable
-from docmind_lab.interfaces.cli.printing import print_study, study_as_json
+from docmind_lab.interfaces.cli.printing import GrowingTable, print_study, study_as_json
 
 if TYPE_CHECKING:
     from docmind_lab.analysis.study import Study
@@ -117,7 +116,7 @@ def compare(
     study = _measured(request, folder, listener, workers=workers, yes=yes, as_json=as_json)
     if side_by_side is not None and study.manifest["design"]["clock"] == "virtual":
         typer.echo("--side-by-side was not used: in virtual time the runs share nothing.", err=True)
-    for note in sending.notes(study.manifest, len(study.runs)):
+    for note in notes_on_sending(study.manifest, len(study.runs)):
         typer.echo(note, err=True)
     if as_json:
         typer.echo(json.dumps(study_as_json(study, folder), indent=2))
@@ -149,18 +148,18 @@ def _measured(
         from docmind_lab.interfaces.telemetry import Telemetry  # noqa: PLC0415
 
         settings = load_settings()
-        asked = request()
-        if asked.decision_timeout_s is None and options.TIMEOUT_VARIABLE in os.environ:
-            asked = dataclasses.replace(asked, decision_timeout_s=settings.agents.decision_timeout)
+        wanted = request()
+        if wanted.decision_timeout_s is None and options.TIMEOUT_VARIABLE in os.environ:
+            wanted = dataclasses.replace(wanted, decision_timeout_s=settings.agents.decision_timeout)
         return run_request(
-            asked,
+            wanted,
             settings,
             telemetry=Telemetry(**listener),
             workers=workers,
             out=folder,
             progress=shown.show,
             watch=None if table is None else table.watch,
-            before_sending=sending.asking(yes=yes, drawn=table),
+            before_sending=confirm_sending(yes=yes, table=table),
         )
     except KeyboardInterrupt:
         shown.close()
@@ -179,3 +178,43 @@ def _budget(tokens: int | None, calls: int | None, cost: float | None, price: st
     if tokens is None and calls is None and cost is None and not price:
         return None
     return Budget(tokens=tokens, calls=calls, cost=cost, price=Price.parse(price) if price else None)
+
+
+def confirm_sending(*, yes: bool, table: GrowingTable | None) -> Callable[[str], None]:
+    """Returns what shows the estimate of a live study and, on a terminal, asks whether to send its requests.
+
+    Args:
+        yes: Do not ask.
+        table: A table on the screen that makes room for the question.
+    """
+
+    def ask(estimate: str) -> None:
+        if table is not None:
+            table.pause()
+        typer.echo(f"To be sent to the live endpoint: {estimate}.", err=True)
+        if not yes and sys.stdin.isatty() and not typer.confirm("Send them?", err=True):
+            typer.echo("docmind-lab: nothing was sent", err=True)
+            raise typer.Exit(INTERRUPTED)
+        if table is not None:
+            table.go_on()
+
+    return ask
+
+
+def notes_on_sending(manifest: Mapping[str, Any], runs: int) -> Iterator[str]:
+    """What the manifest of a study says of caps and replays, a sentence each. runs: that are in its tables."""
+    sent = manifest.get("sent")
+    if sent is not None:
+        estimated = sent["requests_with_estimated_tokens"]
+        unsaid = f", of {estimated:,} requests estimated" if estimated else ""
+        yield f"Sent: {sent['requests']:,} model requests, {sent['tokens']:,} tokens{unsaid}."
+    if "ended_by" in manifest:
+        yield (
+            f"Ended by {manifest['ended_by']}. Its {runs} finished runs are kept; {sent['runs_cut'] if sent else 0} "
+            "that needed another request are left out."
+        )
+    if "replayed_calls" in manifest:
+        # Function-level: it comes with pandas, and --help must not wait for it.
+        from docmind_lab.experiments.recordings.account import ReplayAccount  # noqa: PLC0415
+
+        yield f"A replay: {ReplayAccount(**manifest['replayed_calls'])}."

@@ -39,12 +39,12 @@ def diff(
     from docmind_lab.analysis.diff import diff as diff_of  # noqa: PLC0415
     from docmind_lab.analysis.study_folder import load  # noqa: PLC0415
 
-    found = diff_of(load(before), load(after))
+    result = diff_of(load(before), load(after))
     if as_json:
-        typer.echo(json.dumps(json_safe(_as_json(found)), indent=2))
+        typer.echo(json.dumps(json_safe(_as_json(result)), indent=2))
     else:
-        _print(found)
-    if fail_on_regression and found.verdict != "no regression shown":
+        _print(result)
+    if fail_on_regression and result.verdict != "no regression shown":
         raise typer.Exit(REGRESSED)
 
 
@@ -96,7 +96,7 @@ def _table(found: StudyDiff) -> Any:
     from rich.table import Table  # noqa: PLC0415 - slow, and --help does not need it
 
     from docmind_lab.analysis.diff import MEASURES  # noqa: PLC0415
-    from docmind_lab.analysis.findings.tables import one_line  # noqa: PLC0415
+    from docmind_lab.analysis.text import one_line  # noqa: PLC0415
 
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for name in (*(column.replace("_", " ") for column in found.apart), "arm", "measure"):

@@ -1,4 +1,4 @@
-"""`docmind-lab doctor`: is everything there, and what is in force; of a graph of your own, what keeps its deadline."""
+"""`docmind-lab doctor`: checks versions, settings and endpoints, or the deadline of a user's graph."""
 
 from __future__ import annotations
 

@@ -1,15 +1,14 @@
-"""What can be said of a comparison on the command line: an option each, shared by the commands that have it.
+"""The options of a comparison on the command line, shared by the commands that have them.
 
 An option's default stands in the command, since commands differ in it.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated
 
 import typer
-
-from docmind_lab.interfaces.cli import sending
 
 TIMEOUT_VARIABLE = "DOCMIND_AGENTS__DECISION_TIMEOUT"
 _FAULT = (
@@ -18,204 +17,129 @@ _FAULT = (
 )
 _PROFILE = "Latency profile: fast, typical, heavy_tail, local_gpu or a file of docmind-lab profile; /N divides it."
 
-# The groups of the help.
-_SYSTEM = "What is put under the deadline"
-_BUDGETS = "Its budgets"
-_MEETS = "What it meets"
-_RETRIEVAL = "How it retrieves"
-_SERVER = "What the server does when its client leaves"
-_MEASURED = "How it is measured"
-_OUTPUT = "What is kept, sent and shown"
+# An option in each group of the help.
+_system = functools.partial(typer.Option, rich_help_panel="What is put under the deadline")
+_budget = functools.partial(typer.Option, rich_help_panel="Its budgets")
+_meets = functools.partial(typer.Option, rich_help_panel="What it meets")
+_retrieval = functools.partial(typer.Option, rich_help_panel="How it retrieves")
+_server = functools.partial(typer.Option, rich_help_panel="What the server does when its client leaves")
+_measured = functools.partial(typer.Option, rich_help_panel="How it is measured")
+_output = functools.partial(typer.Option, rich_help_panel="What is kept, sent and shown")
 
-# What is put under the deadline.
 Workload = Annotated[
     str,
-    typer.Option(
-        rich_help_panel=_SYSTEM,
-        help="System under the deadline: supervisor, research, staged or peers; module:ATTRIBUTE for another's.",
-    ),
+    _system(help="System under the deadline: supervisor, research, staged or peers; module:ATTRIBUTE for another's."),
 ]
 Documents = Annotated[
     str,
-    typer.Option(
-        rich_help_panel=_SYSTEM,
-        help="Folder that docmind-lab index has indexed, or handbook; Python's language reference when left out.",
-    ),
+    _system(help="Folder that docmind-lab index has indexed, or handbook; Python's language reference when left out."),
 ]
 Questions = Annotated[
     str,
-    typer.Option(
-        rich_help_panel=_SYSTEM,
+    _system(
         help="File of questions to the documents, with the documents that hold the answers: .jsonl, .csv or .json; "
-        "those that come with the documents when left out, which yours do not.",
+        "those that come with the documents when left out, which yours do not."
     ),
 ]
-Graph = Annotated[
-    str,
-    typer.Option(
-        rich_help_panel=_SYSTEM, help="Your own LangGraph graph, or a function that makes one, as module:attribute."
-    ),
-]
-Inputs = Annotated[
-    str,
-    typer.Option(rich_help_panel=_SYSTEM, help="File of the graph's inputs: one JSON object, or text, in each line."),
-]
-DeadlineKey = Annotated[
-    str, typer.Option(rich_help_panel=_SYSTEM, help="Key of the graph's input that takes the deadline, if it has one.")
-]
+Graph = Annotated[str, _system(help="Your own LangGraph graph, or a function that makes one, as module:attribute.")]
+Inputs = Annotated[str, _system(help="File of the graph's inputs: one JSON object, or text, in each line.")]
+DeadlineKey = Annotated[str, _system(help="Key of the graph's input that takes the deadline, if it has one.")]
 Services = Annotated[
     str,
-    typer.Option(
-        rich_help_panel=_SYSTEM,
-        help="What answers your graph: simulated, or own (wall clock): its endpoints, which cost what they cost.",
-    ),
+    _system(help="What answers your graph: simulated, or own (wall clock): its endpoints, which cost what they cost."),
 ]
 
-# Its budgets.
 DecisionTimeout = Annotated[
     float | None,
-    typer.Option(
-        rich_help_panel=_BUDGETS,
-        help=f"Budget of one question, in seconds; {TIMEOUT_VARIABLE} or 20 when left out, 2 on the wall clock.",
-    ),
+    _budget(help=f"Budget of one question, in seconds; {TIMEOUT_VARIABLE} or 20 when left out, 2 on the wall clock."),
 ]
 BudgetTokens = Annotated[
-    int | None,
-    typer.Option(rich_help_panel=_BUDGETS, help="Tokens that a run may use, read and written; no limit when left out."),
+    int | None, _budget(help="Tokens that a run may use, read and written; no limit when left out.")
 ]
-BudgetCalls = Annotated[
-    int | None,
-    typer.Option(rich_help_panel=_BUDGETS, help="Requests to the model that a run may make; no limit when left out."),
-]
+BudgetCalls = Annotated[int | None, _budget(help="Requests to the model that a run may make; no limit when left out.")]
 BudgetCost = Annotated[
-    float | None,
-    typer.Option(
-        rich_help_panel=_BUDGETS, help="What a run may cost, in the currency of --price; no limit when left out."
-    ),
+    float | None, _budget(help="What a run may cost, in the currency of --price; no limit when left out.")
 ]
-Price = Annotated[
-    str,
-    typer.Option(
-        rich_help_panel=_BUDGETS, help="INPUT/OUTPUT, the price of a million tokens of each, such as 0.15/0.60."
-    ),
-]
+Price = Annotated[str, _budget(help="INPUT/OUTPUT, the price of a million tokens of each, such as 0.15/0.60.")]
 
-# What it meets.
-Profile = Annotated[
-    str,
-    typer.Option(rich_help_panel=_MEETS, help=f"{_PROFILE} heavy_tail/3 when left out, typical/6 on the wall clock."),
-]
-ServiceProfile = Annotated[str, typer.Option(rich_help_panel=_MEETS, help=_PROFILE)]
-SimulatedProfile = Annotated[
-    str, typer.Option(rich_help_panel=_MEETS, help=f"Of the simulated services, fast when left out. {_PROFILE}")
-]
-Faults = Annotated[list[str] | None, typer.Option(rich_help_panel=_MEETS, help=_FAULT)]
-SimulatedFaults = Annotated[
-    list[str] | None, typer.Option(rich_help_panel=_MEETS, help=f"Of the simulated services. {_FAULT}")
-]
+Profile = Annotated[str, _meets(help=f"{_PROFILE} heavy_tail/3 when left out, typical/6 on the wall clock.")]
+ServiceProfile = Annotated[str, _meets(help=_PROFILE)]
+SimulatedProfile = Annotated[str, _meets(help=f"Of the simulated services, fast when left out. {_PROFILE}")]
+Faults = Annotated[list[str] | None, _meets(help=_FAULT)]
+SimulatedFaults = Annotated[list[str] | None, _meets(help=f"Of the simulated services. {_FAULT}")]
 StopsOnDisconnect = Annotated[
     bool,
-    typer.Option(
+    _server(
         " /--no-stops-on-disconnect",
-        rich_help_panel=_SERVER,
         help="Have the model server go on generating; it stops when left out.",
         show_default=False,
     ),
 ]
-Retries = Annotated[
-    int | None,
-    typer.Option(rich_help_panel=_MEETS, help="Tries after the first; the clients' own defaults when left out."),
-]
+Retries = Annotated[int | None, _meets(help="Tries after the first; the clients' own defaults when left out.")]
 RouterInjection = Annotated[
     bool | None,
-    typer.Option(
+    _retrieval(
         "--router-injection/--no-router-injection",
-        rich_help_panel=_RETRIEVAL,
         help="Retrieval asks a router engine first; as the setting says when left out, which is no.",
     ),
 ]
 
-# How it is measured.
 Runs = Annotated[
-    int | None,
-    typer.Option(
-        rich_help_panel=_MEASURED, help="Questions asked of each alternative; 40 when left out, 8 on the wall clock."
-    ),
+    int | None, _measured(help="Questions asked of each alternative; 40 when left out, 8 on the wall clock.")
 ]
-Seed = Annotated[int, typer.Option(rich_help_panel=_MEASURED, help="Keys the questions, latencies and faults.")]
+Seed = Annotated[int, _measured(help="Keys the questions, latencies and faults.")]
 Alternatives = Annotated[
-    str | None,
-    typer.Option(
-        rich_help_panel=_MEASURED, help="Levels, letters or variants, such as A,B,B:naive,unguarded; all when left out."
-    ),
+    str | None, _measured(help="Levels, letters or variants, such as A,B,B:naive,unguarded; all when left out.")
 ]
 Clock = Annotated[
-    str,
-    typer.Option(
-        rich_help_panel=_MEASURED,
-        help="virtual (simulated time) or wall (sockets, real time); wall for live endpoints.",
-    ),
+    str, _measured(help="virtual (simulated time) or wall (sockets, real time); wall for live endpoints.")
 ]
-Workers = Annotated[
-    int | None,
-    typer.Option(rich_help_panel=_MEASURED, help="Processes in virtual time; one on each core when left out."),
-]
+Workers = Annotated[int | None, _measured(help="Processes in virtual time; one on each core when left out.")]
 SideBySide = Annotated[
     int | None,
-    typer.Option(
-        rich_help_panel=_MEASURED,
+    _measured(
         help="Runs under way at once on the wall clock; 4 when left out, 1 for your own graph or a live endpoint. 1 "
-        "also measures coordination overhead.",
+        "also measures coordination overhead."
     ),
 ]
 ModelVariation = Annotated[
-    float,
-    typer.Option(
-        rich_help_panel=_MEETS,
-        help="Share of the simulated model's decisions that go another way than the best, from 0 to 1.",
-    ),
+    float, _meets(help="Share of the simulated model's decisions that go another way than the best, from 0 to 1.")
 ]
 CpuCharge = Annotated[
     str,
-    typer.Option(
-        rich_help_panel=_MEASURED,
-        help="CPU seconds that each request costs in virtual time, or 'measured'; Python's work takes none by default.",
+    _measured(
+        help="CPU seconds that each request costs in virtual time, or 'measured'; Python's work takes none by default."
     ),
 ]
 
-# What is kept, sent and shown of it.
-Out = Annotated[
+Out = Annotated[str, _output(help="Folder for tables, plots and report; results/<UTC time>-compare when left out.")]
+Record = Annotated[
     str,
-    typer.Option(
-        rich_help_panel=_OUTPUT, help="Folder for tables, plots and report; results/<UTC time>-compare when left out."
+    _output(help="Folder for a recording of the study (wall clock): timings of every call, to replay with --replay."),
+]
+RecordText = Annotated[
+    bool,
+    _output(
+        "--record-text", help="Record what was answered too, and digests of what was asked; without it no text is kept."
     ),
 ]
-Record = Annotated[str, typer.Option(rich_help_panel=_OUTPUT, help=sending.RECORD_HELP)]
-RecordText = Annotated[bool, typer.Option("--record-text", rich_help_panel=_OUTPUT, help=sending.RECORD_TEXT_HELP)]
-Replay = Annotated[str, typer.Option(rich_help_panel=_OUTPUT, help=sending.REPLAY_HELP)]
-MaxRequests = Annotated[int | None, typer.Option(rich_help_panel=_OUTPUT, help=sending.MAX_REQUESTS_HELP)]
-MaxTokens = Annotated[int | None, typer.Option(rich_help_panel=_OUTPUT, help=sending.MAX_TOKENS_HELP)]
-Yes = Annotated[bool, typer.Option("--yes", rich_help_panel=_OUTPUT, help=sending.YES_HELP)]
+Replay = Annotated[
+    str,
+    _output(
+        help="Folder of a recording to replay in virtual time; budget, runs, alternatives and retries may be others."
+    ),
+]
+MaxRequests = Annotated[
+    int | None, _output(help="End the study before it sends more model requests than this (wall clock).")
+]
+MaxTokens = Annotated[
+    int | None,
+    _output(help="End the study when its model calls have taken this many tokens; calls under way may pass it."),
+]
+Yes = Annotated[bool, _output("--yes", help="Do not ask before requests are sent to a live endpoint.")]
 Otlp = Annotated[
-    bool,
-    typer.Option(
-        "--otlp",
-        rich_help_panel=_OUTPUT,
-        help="Send spans of runs and calls to where OTEL_EXPORTER_OTLP_ENDPOINT says.",
-    ),
+    bool, _output("--otlp", help="Send spans of runs and calls to where OTEL_EXPORTER_OTLP_ENDPOINT says.")
 ]
-MetricsFile = Annotated[
-    str,
-    typer.Option(
-        rich_help_panel=_OUTPUT, help="Write Prometheus metrics of the runs to this file; none when left out."
-    ),
-]
-Verbose = Annotated[
-    bool,
-    typer.Option(
-        "--verbose", rich_help_panel=_OUTPUT, help="Print the full table and a sentence for each alternative too."
-    ),
-]
-SummaryAsJson = Annotated[
-    bool, typer.Option("--json", rich_help_panel=_OUTPUT, help="Print the summary as JSON and nothing else.")
-]
+MetricsFile = Annotated[str, _output(help="Write Prometheus metrics of the runs to this file; none when left out.")]
+Verbose = Annotated[bool, _output("--verbose", help="Print the full table and a sentence for each alternative too.")]
+SummaryAsJson = Annotated[bool, _output("--json", help="Print the summary as JSON and nothing else.")]

@@ -57,8 +57,11 @@ def profile(
     A call that ended by a timeout counts as longer than that. Use the file as --profile FILE.json, or FILE.json/10.
     """
     # Function-level: tables and fits take seconds to import, and --help must not.
-    from docmind_lab.analysis.latency.files import save_profile  # noqa: PLC0415
-    from docmind_lab.analysis.latency.fitting import FitOptions, fit_profile  # noqa: PLC0415
+    from docmind_lab.analysis.latency.fitting import (  # noqa: PLC0415
+        FitOptions,
+        fit_profile,
+        save_profile,
+    )
 
     if plot and Path(plot).suffix != ".png":
         raise ConfigurationError(f"--plot must end in .png: got {plot}")

@@ -4,17 +4,13 @@
     study.show()            the views of a finished study
     dl.browse(study)        its runs, and the calls and events of one of them
 
-choice.py       what the controls say: a comparison, and the Python that repeats it; choice_traits.py its traits
-known_runs.py   runs that need not be computed again
-panel_run.py        a request as it stands, and its tables
-newest.py       a thread that does the newest thing asked of it
-engine.py       requests become runs, in other processes
-rows.py         runs, calls and events by filters
-pictures.py     views as images, with words and numbers for who cannot see them
-page.py         HTML, style, and names for what has none
-words.py        what a panel says of itself
+choice.py     the settings of a panel
+engine.py     requests become runs, in other processes; newest.py its thread
+panel_run.py  a request as it stands, its tables and its status
+pictures.py   views as images, with words and numbers for who cannot see them
+page.py       HTML, style, and names for what has none
 controls.py, study_tabs.py, run_browser.py   the widgets
-tune_panel.py, study_panel.py   the panels
+tune_panel.py, study_panel.py                the panels
 
 Views are thin: what they show comes from public functions over a study's tables.
 """

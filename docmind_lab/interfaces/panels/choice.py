@@ -1,22 +1,26 @@
-"""What the controls of a panel say, as one value: the comparison that it means, and the Python that repeats it."""
+"""The settings of a panel: as one value, with the comparison that it means, and as traits that are checked."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
+
+import traitlets
 
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.core.catalogue import CATALOGUE
-from docmind_lab.core.clock import ClockName
+from docmind_lab.core.catalogue import CATALOGUE, letter_of
+from docmind_lab.core.clock import CLOCKS, ClockName
+from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.services.faults import Fault
+from docmind_lab.workloads import workload_kind
 
 PropagationLevel = Literal["own", "on", "off"]
 PROPAGATION_LEVELS: Final[tuple[PropagationLevel, ...]] = ("own", "on", "off")
@@ -25,7 +29,7 @@ SUFFIXES: Final = {"on": "propagate", "off": "unpropagated"}
 
 @dataclass(frozen=True)
 class PanelChoice:
-    """The settings of a sweep: those of `compare`, by the names it knows them by, and durations in seconds.
+    """The settings of a panel, by the names of the tables, durations in seconds.
 
     alternatives: letters, levels or variants. deadline_propagation: "own" leaves it to the alternative; "on" and "off"
     set it for those that have the choice. fault: as `services.faults` writes it.
@@ -54,7 +58,7 @@ class PanelChoice:
         return tuple(_with_propagation(name, self.deadline_propagation) for name in self.alternatives)
 
     def comparison(self, settings: Settings) -> Comparison:
-        """The comparison that `compare` makes of the same settings. Raises: ConfigurationError by name."""
+        """The comparison of these settings, as `compare` makes it. Raises: ConfigurationError naming the setting."""
         return Comparison(
             decision_timeout_s=self.decision_timeout_s,
             runs=self.runs,
@@ -94,11 +98,6 @@ class PanelChoice:
         lines = "".join(f"    {name}={value},\n" for name, value in words.items())
         return f"import docmind_lab as dl\n\nstudy = dl.compare(\n{lines})\n"
 
-    def changed(self, **values: object) -> PanelChoice:
-        """The choice with some settings replaced."""
-        changed: PanelChoice = dataclasses.replace(self, **values)  # type: ignore[arg-type]
-        return changed
-
 
 def _with_propagation(name: str, level: PropagationLevel) -> str:
     (alternative,) = parse_alternatives([name])
@@ -110,3 +109,89 @@ def _with_propagation(name: str, level: PropagationLevel) -> str:
     if alternative.propagates == (level == "on") or not has_choice:
         return name
     return f"{name}:{SUFFIXES[level]}"
+
+
+LEAST_TIMEOUT_S, MOST_TIMEOUT_S = 0.1, 600.0
+"""Bounds of the decision timeout, seconds: below the one no call ends, beyond the other every run has."""
+MOST_RUNS: Final = 1000
+"""Runs of each alternative; more are a study's business."""
+
+MOST_SEED: Final = 2**31 - 1
+
+SETTINGS: Final = tuple(field.name for field in dataclasses.fields(PanelChoice) if field.name != "corpus")
+"""The settings that are traits: all but the corpus, which stays."""
+
+
+class ChoiceTraits(traitlets.HasTraits):
+    """The fields of a `PanelChoice`, each a trait, but for the corpus, which stays.
+
+    A value that cannot be used raises ConfigurationError, or TraitError if it is of the wrong kind; the trait then
+    keeps the one it had. Alternatives are kept by their shortest names.
+    """
+
+    decision_timeout_s = traitlets.Float(20.0)
+    runs = traitlets.Int(40)
+    seed = traitlets.Int(7)
+    alternatives = traitlets.Tuple(("A", "B", "C", "D"))
+    deadline_propagation = traitlets.Enum(PROPAGATION_LEVELS, "own")
+    router_injection = traitlets.Bool(False)
+    latency_profile = traitlets.Unicode("heavy_tail/3")
+    fault = traitlets.Unicode("none")
+    stops_on_disconnect = traitlets.Bool(True)
+    clock = traitlets.Enum(CLOCKS, "virtual")
+    workload = traitlets.Unicode("supervisor")
+
+    def __init__(self, choice: PanelChoice) -> None:
+        super().__init__()
+        self._corpus = choice.corpus
+        for name in SETTINGS:
+            setattr(self, name, getattr(choice, name))
+
+    @property
+    def choice(self) -> PanelChoice:
+        """The settings as they are now."""
+        return PanelChoice(corpus=self._corpus, **{name: getattr(self, name) for name in SETTINGS})
+
+    @traitlets.validate("decision_timeout_s")
+    def _check_timeout(self, proposal: Any) -> float:
+        seconds = require_seconds("decision_timeout_s", proposal["value"])
+        if not LEAST_TIMEOUT_S <= seconds <= MOST_TIMEOUT_S:
+            raise ConfigurationError(
+                f"decision_timeout_s must be between {LEAST_TIMEOUT_S:g} and {MOST_TIMEOUT_S:g} s, not {seconds:g}"
+            )
+        return seconds
+
+    @traitlets.validate("runs")
+    def _check_runs(self, proposal: Any) -> int:
+        if not 1 <= proposal["value"] <= MOST_RUNS:
+            raise ConfigurationError(f"runs must be between 1 and {MOST_RUNS}, not {proposal['value']}")
+        return int(proposal["value"])
+
+    @traitlets.validate("seed")
+    def _check_seed(self, proposal: Any) -> int:
+        if not 0 <= proposal["value"] <= MOST_SEED:
+            raise ConfigurationError(f"seed must be between 0 and {MOST_SEED}, not {proposal['value']}")
+        return int(proposal["value"])
+
+    @traitlets.validate("alternatives")
+    def _check_alternatives(self, proposal: Any) -> tuple[str, ...]:
+        names = tuple(_shortest(name) for name in proposal["value"])
+        if not names:
+            raise ConfigurationError("alternatives must name at least one, such as ('A', 'B')")
+        if len(set(names)) < len(names):
+            raise ConfigurationError("alternatives names one twice; name each once")
+        return names
+
+    @traitlets.validate("latency_profile", "workload", "fault")
+    def _check_name(self, proposal: Any) -> str:
+        checks = {"latency_profile": LatencyProfile.named, "workload": workload_kind, "fault": Fault.parse}
+        checks[proposal["trait"].name](proposal["value"])
+        return str(proposal["value"])
+
+
+def _shortest(name: str) -> str:
+    """The shortest name of an alternative: its letter, with its variant. Raises: ConfigurationError."""
+    (alternative,) = parse_alternatives([name])
+    variant = name.partition(":")[2]
+    letter = letter_of(alternative.name)
+    return f"{letter}:{variant}" if variant else letter

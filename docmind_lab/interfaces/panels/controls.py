@@ -1,4 +1,4 @@
-"""The controls of a panel: labelled, for the keyboard, each tied both ways to a trait of the panel."""
+"""The controls of a panel: labelled widgets, each tied both ways to a trait of the panel."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import ipywidgets as widgets
 import traitlets
 
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.analysis.findings.tables import one_line
+from docmind_lab.analysis.text import one_line
 from docmind_lab.core.catalogue import label_of, letter_of, offered
 from docmind_lab.core.clock import CLOCKS
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.interfaces.panels.choice import PROPAGATION_LEVELS
-from docmind_lab.interfaces.panels.choice_traits import LEAST_TIMEOUT_S, MOST_TIMEOUT_S
+from docmind_lab.interfaces.panels.choice import LEAST_TIMEOUT_S, MOST_TIMEOUT_S, PROPAGATION_LEVELS
 from docmind_lab.services.faults import FAULT_KINDS
 from docmind_lab.workloads import WORKLOADS, workload_kind
 

@@ -1,4 +1,4 @@
-"""The engine of a panel: runs what was asked for last, in other processes, and says how far it is.
+"""The engine of a panel: computes the newest request in other processes, and reports how far it is.
 
     engine = Engine(listener)
     engine.request(PanelChoice(decision_timeout_s=20))     # returns at once; an earlier request ends within one run
@@ -13,8 +13,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import pickle
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
+from typing import Final
 
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Cell, Simulated, Workers, kept_warm, run_cells
@@ -23,16 +27,74 @@ from docmind_lab.experiments.comparison.virtual import require_simulated, simula
 from docmind_lab.experiments.comparison.wall import runs_on_the_wall_clock
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.interfaces.panels.choice import PanelChoice
-from docmind_lab.interfaces.panels.known_runs import KnownRuns
 from docmind_lab.interfaces.panels.newest import Newest
 from docmind_lab.interfaces.panels.panel_run import PanelRun
+
+# About 10 kB each once packed: every setting of an afternoon, in less memory than one worker has.
+MOST_KNOWN_RUNS: Final = 4000
+# The first level already takes a run to a tenth of its size, in well under a millisecond.
+_LEVEL: Final = 1
+
+
+class KnownRuns:
+    """A bounded store of runs by everything that determines them; the ones longest unused go first.
+
+    A run in virtual time depends on nothing but its order and its system. The names of its study and its own are not
+    among that: it comes back under those of the order that asks for it.
+    """
+
+    def __init__(self, most: int = MOST_KNOWN_RUNS) -> None:
+        self.most = most
+        self._packed: OrderedDict[Hashable, bytes] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._packed)
+
+    def keep(self, order: RunOrder, system: Simulated, measured: MeasuredRun) -> None:
+        """Store the run of an order."""
+        packed = zlib.compress(pickle.dumps(measured), _LEVEL)
+        with self._lock:
+            self._packed[_key(order, system)] = packed
+            while len(self._packed) > self.most:
+                self._packed.popitem(last=False)
+
+    def find(self, order: RunOrder, system: Simulated) -> MeasuredRun | None:
+        """The stored run of an order, under the names of the order; None if it is not known."""
+        key = _key(order, system)
+        with self._lock:
+            packed = self._packed.get(key)
+            if packed is None:
+                return None
+            self._packed.move_to_end(key)
+        measured: MeasuredRun = pickle.loads(zlib.decompress(packed))
+        return _with_names(measured, order.facts.study_id, order.facts.run_id)
+
+
+def _key(order: RunOrder, system: Simulated) -> Hashable:
+    nameless = dataclasses.replace(order, facts=dataclasses.replace(order.facts, study_id="", run_id=""))
+    return nameless, system
+
+
+def _with_names(measured: MeasuredRun, study_id: str, run_id: str) -> MeasuredRun:
+    """The run under other names; at once under its own."""
+    if (measured.run.study_id, measured.run.run_id) == (study_id, run_id):
+        return measured
+    names = {"study_id": study_id, "run_id": run_id}
+    return dataclasses.replace(
+        measured,
+        run=dataclasses.replace(measured.run, **names),  # type: ignore[arg-type]
+        calls=tuple(dataclasses.replace(call, **names) for call in measured.calls),  # type: ignore[arg-type]
+        events=tuple(dataclasses.replace(event, **names) for event in measured.events),  # type: ignore[arg-type]
+    )
+
 
 Listener = Callable[[PanelRun], None]
 """Called in the engine's thread with each change of a sweep, and with nothing of one that a newer one has replaced."""
 
 
 def warm_processes() -> Workers:
-    """Processes on every core, kept warm; one run for each at a time, so that nothing outdated waits before a new one.
+    """Warm processes on every core, one run for each at a time, so that nothing outdated waits before a new run.
 
     Few runs, too, are not for the process of the notebook. The wait between two runs of a worker is a hundredth of a
     run.
@@ -43,7 +105,7 @@ def warm_processes() -> Workers:
 
 
 class Engine:
-    """Sweeps of one panel, the newest request only.
+    """Computes the newest request of one panel, and no other.
 
     workers: a factory of who computes the runs. known: runs that need not be computed again.
     """
@@ -69,7 +131,7 @@ class Engine:
 
     @property
     def number(self) -> int:
-        """Of the newest request."""
+        """The number of the newest request."""
         return self._number
 
     @property
@@ -127,9 +189,9 @@ class Engine:
             require_simulated(settings)
             system = simulated(comparison, settings)
             orders = _question_by_question(comparison.orders())
-            found = [(order, self.known.find(order, system)) for order in orders]
-            measured = tuple(run for _, run in found if run is not None)
-            arriving = self._computed([order for order, run in found if run is None], system, stop)
+            result = [(order, self.known.find(order, system)) for order in orders]
+            measured = tuple(run for _, run in result if run is not None)
+            arriving = self._computed([order for order, run in result if run is None], system, stop)
         yield measured, total
         with contextlib.closing(arriving):
             # Looked at before a run too: a request that was outdated at once costs none.

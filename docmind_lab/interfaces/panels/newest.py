@@ -1,4 +1,4 @@
-"""A thread that does the newest thing that was asked of it, and is gone when there is nothing left to do."""
+"""A worker thread that does only the newest of the things requested, and ends when nothing is left to do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Item = TypeVar("Item")
 
 
 class Newest(Generic[Item]):
-    """One thing at a time, the newest next; what was asked for in between is never begun.
+    """Does one thing at a time, the newest next; what was requested in between is never begun.
 
     do: called with it in the worker's thread; it says what went wrong by itself, since nobody is there to hear it.
     name: of the thread, which exists only while there is something to do.
@@ -25,7 +25,7 @@ class Newest(Generic[Item]):
         self._closed = False
 
     def ask(self, item: Item) -> bool:
-        """Have it done next, in place of whatever is waiting; False if this was closed, which forgets it."""
+        """Do this next, in place of whatever waits. Returns False if this was closed, which forgets it."""
         with self._change:
             if self._closed:
                 return False

@@ -1,4 +1,4 @@
-"""What the panels put on the page: pictures, tables, text, their style, and names for what has none.
+"""The HTML of the panels: pictures, tables, text, their style and accessible names.
 
 Every piece is plain HTML, escaped here; colours are the theme's, so that light and dark both read well. Pictures are
 dark ink on white paper in either.
@@ -92,7 +92,7 @@ _SCRIPT: Final = """<script>
 
 
 def furniture() -> list[Any]:
-    """Widgets without anything to see: the style of a panel, and the script that gives names."""
+    """The style of a panel and the script that names its controls, as widgets without anything to see."""
     output = {"output_type": "display_data", "metadata": {}, "data": {"text/html": _SCRIPT, "text/plain": ""}}
     script = widgets.Output(outputs=(output,))
     script.add_class("docmind-script")
@@ -107,7 +107,7 @@ def close_all(widget: Any) -> None:
 
 
 def figure_html(picture: Picture, changed: str = "", decision_timeout_s: float = math.nan) -> str:
-    """The picture and its table.
+    """A picture and its table as HTML.
 
     changed: what has been changed since it was drawn, in words; it is then pale, and has a line where the deadline is
     now. decision_timeout_s: that deadline.
@@ -163,7 +163,7 @@ def lines_html(name: str, lines: Iterable[str]) -> str:
 
 
 def text_html(text: str) -> str:
-    """A paragraph."""
+    """A paragraph as HTML."""
     return f"<p>{escape(text)}</p>"
 
 
@@ -173,7 +173,7 @@ def wide_html(name: str, content: str) -> str:
 
 
 def code_html(code: str) -> str:
-    """Python as it is."""
+    """Python code as HTML."""
     return f"<pre>{escape(code)}</pre>"
 
 

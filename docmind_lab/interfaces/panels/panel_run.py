@@ -1,7 +1,8 @@
-"""A sweep as it stands: what was asked for, the runs that are done, and the tables of them."""
+"""A request of a panel as it stands: the runs that are done, their tables, and its status in words."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from dataclasses import dataclass
 from typing import Literal
@@ -9,7 +10,9 @@ from typing import Literal
 import pandas as pd
 
 from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables import to_frame
+from docmind_lab.analysis.summary import summarise
+from docmind_lab.analysis.tables.frames import to_frame
+from docmind_lab.analysis.text import one_line
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.run import comparison_manifest
@@ -20,7 +23,7 @@ SweepState = Literal["running", "done", "stopped", "outdated", "failed"]
 
 
 class SweepTables:
-    """The three tables of measured runs, each made when it is first asked for; what figures take."""
+    """The three tables of measured runs, each made when it is first used."""
 
     def __init__(self, measured: tuple[MeasuredRun, ...]) -> None:
         self._measured = sorted(measured, key=lambda item: item.run.run_id)
@@ -43,7 +46,7 @@ class SweepTables:
 
 @dataclass(frozen=True)
 class PanelRun:
-    """One request as it stands.
+    """A request of a panel with the runs that are done.
 
     number: counts requests; a greater one is newer. total: runs asked for. error: what a failed one ended with.
     """
@@ -72,3 +75,62 @@ class PanelRun:
         is_complete = len(self.measured) == self.total
         manifest = comparison_manifest(self.comparison, self.settings, complete=is_complete)
         return Study(runs=tables.runs, calls=tables.calls, events=tables.events, manifest=manifest)
+
+
+def status_of(sweep: PanelRun) -> str:
+    """A status line: "20 s: 31 of 160 runs done. In time: A  cooperative 6 of 8, …"."""
+    budget = f"{sweep.choice.decision_timeout_s:g} s"
+    if sweep.error is not None:
+        return f"{budget}: {sweep.error}"
+    if not sweep.measured:
+        return (
+            f"{budget}: stopped before the first run" if sweep.state == "stopped" else f"{budget}: {_beginning(sweep)}"
+        )
+    ended = {"stopped": "stopped, ", "done": "complete, "}.get(sweep.state, "")
+    return f"{budget}: {ended}{len(sweep.measured)} of {sweep.total} runs done. {_in_time(sweep)}"
+
+
+def request_in_words(choice: PanelChoice, shown: PanelChoice | None) -> str:
+    """What is being computed, and what is on screen meanwhile."""
+    text = f"{choice.decision_timeout_s:g} s: being computed"
+    if shown is None or shown == choice:
+        return text
+    return f"{text}; on screen are the runs before: {changes(shown, choice)}"
+
+
+def changes(before: PanelChoice, now: PanelChoice) -> str:
+    """The settings that changed: "decision timeout (s) 20 → 8, fault none → hang"; empty if none did."""
+    pairs = [
+        (name.replace("_s", " (s)") if name.endswith("_s") else name, getattr(before, name), getattr(now, name))
+        for name in (field.name for field in dataclasses.fields(PanelChoice))
+    ]
+    return ", ".join(
+        f"{name.replace('_', ' ')} {_value_text(old)} → {_value_text(new)}" for name, old, new in pairs if old != new
+    )
+
+
+def _value_text(value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, tuple):
+        return " ".join(str(item) for item in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def needs_run(choice: PanelChoice) -> str:
+    """Why nothing happens by itself on the wall clock."""
+    return (
+        f"{choice.decision_timeout_s:g} s on the wall clock: real time is measured on request only; press Run for "
+        f"{choice.runs * len(choice.alternatives)} runs"
+    )
+
+
+def _beginning(sweep: PanelRun) -> str:
+    where = "the services start" if sweep.choice.clock == "wall" else "processes start and index the documents"
+    return f"0 of {sweep.total} runs done; the first takes a while when {where}"
+
+
+def _in_time(sweep: PanelRun) -> str:
+    rows = summarise(sweep.tables.runs, {}).table
+    counts = zip(rows.index, rows["answered_in_time"], rows["runs"], strict=True)
+    return f"In time: {', '.join(f'{one_line(str(label))} {number} of {runs}' for label, number, runs in counts)}"

@@ -1,4 +1,7 @@
-"""From the runs of a study to the calls and events of one of them: lists to choose from, rows with filters."""
+"""Lists of the runs of a study, and the calls and events of one of them, with filters.
+
+A filter that is left empty keeps everything.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,83 @@ import ipywidgets as widgets
 import pandas as pd
 import traitlets
 
-from docmind_lab.analysis.findings.tables import one_line
-from docmind_lab.analysis.plots.look import seconds_text
-from docmind_lab.analysis.plots.selection import StudyTables, rows_of
+from docmind_lab.analysis.conditions import with_arms
+from docmind_lab.analysis.plots.look import rows_of, seconds_text
 from docmind_lab.analysis.run_timeline import RunTimeline
 from docmind_lab.analysis.study import Study
+from docmind_lab.analysis.tables.frames import StudyTables
+from docmind_lab.analysis.text import one_line
 from docmind_lab.interfaces.panels.page import PANEL_CLASS, furniture, lines_html, table_html, text_html
-from docmind_lab.interfaces.panels.rows import call_rows, event_rows, levels_of, run_rows
-from docmind_lab.interfaces.reports.figure_tables import table_of
+from docmind_lab.interfaces.reports.tables import table_of
+
+_RUN_COLUMNS = (
+    "run_id",
+    "arm",
+    "question_id",
+    "seed",
+    "decision_timeout_s",
+    "outcome",
+    "returned_at_s",
+    "caller_overrun_s",
+    "work_overrun_s",
+)
+_CALL_COLUMNS = (
+    "call_id",
+    "attempt",
+    "seen_from",
+    "kind",
+    "role",
+    "step",
+    "started_at_s",
+    "ended_at_s",
+    "latency_s",
+    "timeout_s",
+    "remaining_at_start_s",
+    "outcome",
+    "error_type",
+    "started_after_deadline",
+    "ended_after_return",
+)
+_EVENT_COLUMNS = ("at_s", "event", "role", "detail")
+
+
+def run_rows(study: StudyTables, *, arm: str = "", outcome: str = "") -> pd.DataFrame:
+    """The runs in the order of their arms and seeds, with outcome and both overruns.
+
+    arm: as `conditions.with_arms` has it. outcome: of the run.
+    """
+    runs = with_arms(study.runs).sort_values(["arm", "decision_timeout_s", "seed", "run_id"], ignore_index=True)
+    return _filter(runs, arm=arm, outcome=outcome)[list(_RUN_COLUMNS)].reset_index(drop=True)
+
+
+def call_rows(
+    study: StudyTables, run_id: str, *, role: str = "", kind: str = "", outcome: str = "", seen_from: str = ""
+) -> pd.DataFrame:
+    """The calls of a run by their start, the view of the client and that of the server one after the other."""
+    calls = study.calls[study.calls["run_id"] == run_id]
+    kept = _filter(calls, role=role, kind=kind, outcome=outcome, seen_from=seen_from)
+    ordered = kept.sort_values(["started_at_s", "call_id", "attempt", "seen_from"], ignore_index=True)
+    return ordered[list(_CALL_COLUMNS)]
+
+
+def event_rows(study: StudyTables, run_id: str, *, event: str = "", role: str = "") -> pd.DataFrame:
+    """The events of a run in the order in which they happened."""
+    events = study.events[study.events["run_id"] == run_id]
+    return _filter(events, event=event, role=role).sort_values("at_s", ignore_index=True)[list(_EVENT_COLUMNS)]
+
+
+def levels_of(frame: pd.DataFrame, column: str) -> list[str]:
+    """The values that a column has, in its own order if it has one, else sorted; empty ones left out."""
+    values = frame[column].drop_duplicates().sort_values()
+    return [str(value) for value in values if str(value)]
+
+
+def _filter(frame: pd.DataFrame, **wanted: str) -> pd.DataFrame:
+    for column, value in wanted.items():
+        if value:
+            frame = frame[frame[column].astype("str") == value]
+    return frame
+
 
 ALL: Final = "all"
 _CALL_FILTERS: Final = {"role": "Role", "kind": "Kind", "outcome": "Outcome of calls", "seen_from": "Seen from"}
@@ -27,8 +99,16 @@ _NAMED: Final = {"style": {"description_width": "initial"}}
 class RunBrowser(traitlets.HasTraits):
     """Runs → calls → events of one run; a notebook shows it, and every choice is a trait.
 
-    arm, outcome: which runs are listed, "all" for all. run_id: the run whose rows are shown. calls_where: filters of
-    the calls by column (role, kind, outcome, seen_from). event: filter of the events.
+    Args:
+        study: A study, or anything else with its three tables.
+        choices: Traits, by name.
+
+    Attributes:
+        arm: Of the runs that are listed; "all" for all.
+        outcome: Likewise.
+        run_id: The run whose rows are shown.
+        calls_where: Filters of the calls by column (role, kind, outcome, seen_from).
+        event: Filter of the events.
     """
 
     arm = traitlets.Unicode(ALL)
@@ -66,7 +146,11 @@ class RunBrowser(traitlets.HasTraits):
         return self._study
 
     def show(self, study: StudyTables) -> None:
-        """Browse these tables, at the same run if they have it."""
+        """Browse other tables, at the same run if they have it.
+
+        Args:
+            study: A study, or anything else with its three tables.
+        """
         self._study = study
         self._list_runs()
 
@@ -79,16 +163,16 @@ class RunBrowser(traitlets.HasTraits):
         return event_rows(self._study, self.run_id, event="" if self.event == ALL else self.event)
 
     def _listen(self) -> None:
-        self._arms.observe(lambda change: self._chosen("arm", change.new), "value")
-        self._outcomes.observe(lambda change: self._chosen("outcome", change.new), "value")
-        self._runs.observe(lambda change: self._chosen("run_id", change.new or ""), "value")
-        self._events.observe(lambda change: self._chosen("event", change.new), "value")
+        self._arms.observe(lambda change: self._choose("arm", change.new), "value")
+        self._outcomes.observe(lambda change: self._choose("outcome", change.new), "value")
+        self._runs.observe(lambda change: self._choose("run_id", change.new or ""), "value")
+        self._events.observe(lambda change: self._choose("event", change.new), "value")
         for widget in self._filters.values():
             widget.observe(self._filtered, "value")
         self.observe(lambda _: self._list_runs(), ["arm", "outcome"])
         self.observe(lambda _: self._show_run(), ["run_id", "calls_where", "event"])
 
-    def _chosen(self, name: str, value: str) -> None:
+    def _choose(self, name: str, value: str) -> None:
         # Filling a list with new options chooses among them by itself, which nobody meant.
         if not self._filling:
             setattr(self, name, value)

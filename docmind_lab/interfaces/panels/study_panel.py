@@ -1,4 +1,4 @@
-"""`show(study)` and `browse(study)`: the views of a finished study, which nothing is computed for."""
+"""`show(study)` and `browse(study)`: the views of a finished study."""
 
 from __future__ import annotations
 
@@ -7,18 +7,25 @@ from typing import Any
 import ipywidgets as widgets
 import traitlets
 
-from docmind_lab.analysis.conditions import by_condition
-from docmind_lab.analysis.plots.selection import StudyTables, context_of
+from docmind_lab.analysis.conditions import by_condition, condition_columns, in_words
+from docmind_lab.analysis.plots.look import context_of
 from docmind_lab.analysis.study import Study
+from docmind_lab.analysis.tables.frames import StudyTables
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.interfaces.panels.page import PANEL_CLASS, STATUS_CLASS, close_all, furniture, text_html
 from docmind_lab.interfaces.panels.run_browser import RunBrowser
 from docmind_lab.interfaces.panels.study_tabs import StudyTabs
-from docmind_lab.interfaces.reports.conditions_in_words import apart, in_words
 
 
 class StudyPanel(traitlets.HasTraits):
-    """What `show` returns: tabs over one condition of a study. condition: which, counted as in the chooser."""
+    """What `show` returns: tabs over one condition of a study.
+
+    Args:
+        study: The study; one with several conditions has a chooser.
+
+    Attributes:
+        condition: Which condition is on screen, counted as in the chooser; a trait.
+    """
 
     condition = traitlets.Int(0)
 
@@ -27,7 +34,7 @@ class StudyPanel(traitlets.HasTraits):
         if study.runs.empty:
             raise ConfigurationError("study.runs is empty: there is nothing to show; measure some runs first")
         self.whole = study
-        columns = apart(study.runs)
+        columns = condition_columns(study.runs)
         conditions = list(by_condition(study.runs))
         self._runs = [group for _, group in conditions]
         names = [in_words(values, columns) or "the only condition" for values, _ in conditions]
@@ -60,7 +67,7 @@ class StudyPanel(traitlets.HasTraits):
 
     def _draw(self) -> None:
         study = self.study
-        self.tabs.put(self.tabs.view, self.tabs.drawn(study), study)
+        self.tabs.put(self.tabs.view, self.tabs.draw(study), study)
         self._status.value = text_html(f"{context_of(study.runs)} · {len(study.runs)} runs")
 
     @traitlets.validate("condition")
@@ -79,7 +86,14 @@ class StudyPanel(traitlets.HasTraits):
 
 
 def show(study: Study) -> StudyPanel:
-    """The tabs of a finished study; one with several conditions has a chooser. Raises: ConfigurationError if empty."""
+    """The tabs of a finished study.
+
+    Args:
+        study: The study; one with several conditions has a chooser.
+
+    Raises:
+        ConfigurationError: It has no runs.
+    """
     return StudyPanel(study)
 
 
@@ -89,6 +103,8 @@ def browse(study: StudyTables, **choices: Any) -> RunBrowser:
         dl.browse(study)
         dl.browse(study, arm="B  hard timeout", calls_where={"seen_from": "server"})
 
-    choices: traits of `RunBrowser`.
+    Args:
+        study: A study, or anything else with its three tables.
+        choices: Traits of `RunBrowser`.
     """
     return RunBrowser(study, **choices)

@@ -9,14 +9,13 @@ from typing import Any, Final
 import ipywidgets as widgets
 import traitlets
 
-from docmind_lab.analysis.plots.selection import StudyTables
 from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables import to_frame
+from docmind_lab.analysis.tables.frames import StudyTables, to_frame
 from docmind_lab.interfaces.panels.choice import PanelChoice
 from docmind_lab.interfaces.panels.page import figure_html, text_html, wide_html
+from docmind_lab.interfaces.panels.panel_run import changes
 from docmind_lab.interfaces.panels.pictures import Picture, completion_picture, overrun_picture, timeline_picture
 from docmind_lab.interfaces.panels.run_browser import RunBrowser
-from docmind_lab.interfaces.panels.words import changes
 
 VIEWS: Final = ("Timeline", "Completion", "Overrun", "Table", "Calls")
 MOST_LATE_WORK: Final = -1
@@ -29,7 +28,7 @@ Content = Picture | str | StudyTables
 class StudyTabs(traitlets.HasTraits):
     """The views of one set of tables. view: the tab in front. question_seed: the question of the timeline.
 
-    Drawing has two steps, so that the slow one can be in any thread: `drawn` makes the content of the view in front,
+    Drawing has two steps, so that the slow one can be in any thread: `draw` makes the content of the view in front,
     `put` shows it.
     """
 
@@ -60,7 +59,7 @@ class StudyTabs(traitlets.HasTraits):
         self._question.observe(self._question_chosen, "value")
         self.observe(lambda _: self._redraw(), ["view", "question_seed"])
 
-    def drawn(self, tables: StudyTables) -> Content:
+    def draw(self, tables: StudyTables) -> Content:
         """The content of the view in front for these tables; takes some tenths of a second, touches no widget."""
         try:
             return self._drawers()[self.view](tables)

@@ -1,4 +1,4 @@
-"""`tune()`: how long should the decision timeout be? A panel that measures what its controls say, as they move.
+"""`tune()`: a panel that measures what its controls say, as they move.
 
 panel = dl.tune(decision_timeout_s=20, runs=40)
 panel.decision_timeout_s = 8          # as if the slider had been moved
@@ -9,9 +9,11 @@ print(panel.code)                     # the Python that makes the same study
 from __future__ import annotations
 
 import math
+import operator
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 import ipywidgets as widgets
@@ -22,27 +24,35 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Workers
-from docmind_lab.interfaces.panels.choice import PanelChoice
-from docmind_lab.interfaces.panels.choice_traits import SETTINGS, ChoiceTraits
+from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.interfaces.panels import page
+from docmind_lab.interfaces.panels.choice import SETTINGS, ChoiceTraits, PanelChoice
 from docmind_lab.interfaces.panels.controls import Controls
-from docmind_lab.interfaces.panels.engine import Engine, warm_processes
-from docmind_lab.interfaces.panels.known_runs import KnownRuns
-from docmind_lab.interfaces.panels.last_view import LastView, runs_in_front
+from docmind_lab.interfaces.panels.engine import Engine, KnownRuns, warm_processes
 from docmind_lab.interfaces.panels.newest import Newest
-from docmind_lab.interfaces.panels.page import (
-    CODE_CLASS,
-    COPY_CLASS,
-    PANEL_CLASS,
-    STATUS_CLASS,
-    close_all,
-    code_html,
-    furniture,
-    text_html,
-)
-from docmind_lab.interfaces.panels.panel_run import PanelRun, SweepTables
-from docmind_lab.interfaces.panels.study_tabs import StudyTabs
-from docmind_lab.interfaces.panels.words import asked, needs_run, status_of
+from docmind_lab.interfaces.panels.panel_run import PanelRun, SweepTables, needs_run, request_in_words, status_of
+from docmind_lab.interfaces.panels.study_tabs import Content, StudyTabs
 from docmind_lab.workloads import workload_kind
+
+
+@dataclass(frozen=True)
+class LastView:
+    """The view that was drawn last, and its runs."""
+
+    view: str = ""
+    runs: tuple[MeasuredRun, ...] = ()
+    content: Content = ""
+
+    def is_of(self, view: str, runs: tuple[MeasuredRun, ...]) -> bool:
+        """Whether it is this view of exactly these runs."""
+        return view == self.view and len(runs) == len(self.runs) and all(map(operator.is_, runs, self.runs))
+
+
+def runs_in_front(sweep: PanelRun, tabs: StudyTabs) -> tuple[MeasuredRun, ...]:
+    """The runs that the view in front shows: in the timeline those of its question, as soon as there is one."""
+    asked = [run for run in sweep.measured if run.run.seed == tabs.question_seed] if tabs.view == "Timeline" else []
+    return tuple(asked) or sweep.measured
+
 
 # Drawing takes as long as some runs: it rests five times as long as it took, so that frames do not cost the runs that
 # they wait for. And nobody looks more often than a few times a second.
@@ -55,9 +65,18 @@ _SAY_EVERY_S: Final = 2.0
 class TunePanel(ChoiceTraits):
     """What `tune` returns. Its settings are traits, and setting one moves the control; see `ChoiceTraits`.
 
-    status: what the panel says of itself. running: whether runs are under way. On the virtual clock a change of a
-    setting is measured at once, the newest only; on the wall clock when `run` is called. Widgets are written by one
-    thread at a time.
+    In virtual time a change of a setting is measured at once, the newest only; on the wall clock when `run` is called.
+
+    Args:
+        choice: The settings to begin with.
+        workers: A factory of the processes that compute the runs.
+        known: Runs that need not be computed again.
+        settings: Those of the environment when left out.
+        frame_every_s: Seconds between two drawings, at least.
+
+    Attributes:
+        status: What the panel says of itself; a trait.
+        running: Whether runs are under way; a trait.
     """
 
     status = traitlets.Unicode("")
@@ -94,17 +113,25 @@ class TunePanel(ChoiceTraits):
         self.stop_button = widgets.Button(description="Stop", icon="stop", disabled=True, tooltip="End within one run")
         self.progress = widgets.IntProgress(min=0, max=1, value=0, layout={"width": "260px"})
         self._copy = widgets.Button(description="Copy code", icon="copy", tooltip="Copy the Python of this study")
-        self._copy.add_class(COPY_CLASS)
+        self._copy.add_class(page.COPY_CLASS)
         self._code, self._status = widgets.HTML(), widgets.HTML()
-        self._code.add_class(CODE_CLASS)
-        self._status.add_class(STATUS_CLASS)
+        self._code.add_class(page.CODE_CLASS)
+        self._status.add_class(page.STATUS_CLASS)
         self.run_button.on_click(lambda _: self.run())
         self.stop_button.on_click(lambda _: self.stop())
         buttons = widgets.Box([self.run_button, self.stop_button, self.progress])
         buttons.add_class("docmind-row")
-        parts = [*furniture(), *self.controls.rows(), buttons, self._status, self.tabs.widget, self._copy, self._code]
+        parts = [
+            *page.furniture(),
+            *self.controls.rows(),
+            buttons,
+            self._status,
+            self.tabs.widget,
+            self._copy,
+            self._code,
+        ]
         self.widget = widgets.VBox(parts)
-        self.widget.add_class(PANEL_CLASS)
+        self.widget.add_class(page.PANEL_CLASS)
 
     @property
     def study(self) -> Study:
@@ -133,8 +160,8 @@ class TunePanel(ChoiceTraits):
             self.running = True
             self.stop_button.disabled = False
             self.progress.value = 0
-            self._code.value = code_html(choice.code())
-            self._say(asked(choice, self._shown))
+            self._code.value = page.code_html(choice.code())
+            self._say(request_in_words(choice, self._shown))
             self.tabs.mark(choice)
 
     def stop(self) -> None:
@@ -144,7 +171,12 @@ class TunePanel(ChoiceTraits):
     def wait(self, timeout_s: float = 300.0) -> Study:
         """The study, once the runs asked for last are done, or stopped, and drawn.
 
-        Raises: what the runs failed with; TimeoutError after `timeout_s` seconds, and the runs go on.
+        Args:
+            timeout_s: Seconds to wait at most.
+
+        Raises:
+            TimeoutError: It takes longer; the runs go on.
+            Exception: What the runs failed with.
         """
         limit_at = time.monotonic() + timeout_s
         done = self._engine.wait(timeout_s) and self._painter.wait(max(0.0, limit_at - time.monotonic()))
@@ -162,7 +194,7 @@ class TunePanel(ChoiceTraits):
         with self._screen:
             self.running = False
             self.stop_button.disabled = True
-            close_all(self.widget)
+            page.close_all(self.widget)
 
     def _moved(self, change: Any = None) -> None:
         """A control was moved: measure it, or say why not."""
@@ -173,7 +205,7 @@ class TunePanel(ChoiceTraits):
             return
         with self._screen:
             if not self.running:
-                self._code.value = code_html(self.code)
+                self._code.value = page.code_html(self.code)
                 self._say(needs_run(self.choice))
             self.tabs.mark(self.choice)
 
@@ -223,7 +255,7 @@ class TunePanel(ChoiceTraits):
         self.tabs.manifest = {"design": {"seed": sweep.choice.seed}}
         runs = runs_in_front(sweep, self.tabs)
         if not self._drawn.is_of(view, runs):
-            self._drawn = LastView(view, runs, self.tabs.drawn(SweepTables(runs)))
+            self._drawn = LastView(view, runs, self.tabs.draw(SweepTables(runs)))
         with self._screen:
             now = time.monotonic()
             self._paint_next_at = now + max(self._frame_every_s, _REST * (now - began_at))
@@ -233,7 +265,7 @@ class TunePanel(ChoiceTraits):
 
     def _say(self, text: str) -> None:
         self.status = text
-        self._status.value = text_html(text)
+        self._status.value = page.text_html(text)
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         return self.widget._repr_mimebundle_(**options)
@@ -256,9 +288,17 @@ def tune(
         dl.tune()
         dl.tune(8, alternatives=("A", "B"), fault="hang", router_injection=True)
 
-    settings: the other traits of a panel (alternatives, deadline_propagation, router_injection, latency_profile, fault,
-    stops_on_disconnect, clock, workload). documents: as in `compare`. workers: a factory of who computes the runs.
-    Raises: ConfigurationError for a value that cannot be used.
+    Args:
+        decision_timeout_s: Seconds.
+        runs: Of each alternative.
+        seed: Keys the questions, latencies and faults.
+        documents: As in `compare`.
+        workers: A factory of the processes that compute the runs.
+        settings: Other traits of a panel: alternatives, deadline_propagation, router_injection, latency_profile, fault,
+            stops_on_disconnect, clock, workload.
+
+    Raises:
+        ConfigurationError: A value cannot be used.
     """
     unknown = sorted(set(settings) - set(SETTINGS))
     if unknown:

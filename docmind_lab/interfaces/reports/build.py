@@ -1,4 +1,4 @@
-"""The report of a study: what was asked, the answer, its tables and figures, what not to conclude, how it was made."""
+"""Builds the report of a study, section by section."""
 
 from __future__ import annotations
 
@@ -9,20 +9,17 @@ from typing import TypeVar
 
 import pandas as pd
 
-from docmind_lab.analysis.conditions import by_condition, with_arms
+from docmind_lab.analysis.conditions import by_condition, condition_columns, in_words, with_arms
 from docmind_lab.analysis.findings import decision_table, enforcement
-from docmind_lab.analysis.findings.budget_sufficiency import enough_of
 from docmind_lab.analysis.findings.contrasts import contrasts
-from docmind_lab.analysis.findings.tables import counted, joined, one_line
+from docmind_lab.analysis.findings.second_budgets import budget_sufficiency
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.summary import summarise
+from docmind_lab.analysis.text import counted, joined, one_line
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.interfaces.reports import figures
-from docmind_lab.interfaces.reports.conditions_in_words import apart, in_words
-from docmind_lab.interfaces.reports.limits import limits
 from docmind_lab.interfaces.reports.model import Block, Figure, Prose, Report, Section
-from docmind_lab.interfaces.reports.provenance import making
-from docmind_lab.interfaces.reports.question import asked
+from docmind_lab.interfaces.reports.sections import limits_section, provenance_section, question_section
 from docmind_lab.interfaces.reports.tables import arms_tables, contrasts_table, enforcement_table
 
 # What enforces nothing is no arm to measure the others against.
@@ -33,9 +30,13 @@ Made = TypeVar("Made")
 
 
 def build_report(study: Study) -> Report:
-    """Everything that the study can say, section by section; a section that it cannot make is not there.
+    """The report of a study: each section that the study has the runs for. The limits name the others, and why.
 
-    What is not there, and why, is among the limits. Raises: ConfigurationError for a study without runs.
+    Args:
+        study: The study.
+
+    Raises:
+        ConfigurationError: It has no runs.
     """
     if study.runs.empty:
         raise ConfigurationError("the study has no runs: there is nothing to report; run it first")
@@ -57,29 +58,31 @@ class _Making:
     absent: list[str] = field(default_factory=list)
 
     def sections(self) -> Iterator[Section]:
-        runs, columns = self.study.runs, apart(self.study.runs)
+        runs, columns = self.study.runs, condition_columns(self.study.runs)
         parts, not_drawn = figures.parts_of(self.study)
-        yield asked(self.study)
+        yield question_section(self.study)
         yield Section("answer", "The answer", tuple(self._answer()))
         yield Section("arms", "Every arm, with 95 % intervals", (Prose((_ARMS_NOTE,)), *self._arms()))
-        yield from self._drawn("completion", "Answers over time", (figures.completion_of, parts))
-        yield from self._drawn("overrun", "Past the deadline", (figures.overrun_of, parts))
-        yield from self._drawn("timeline", "One question, call by call", (figures.timeline_of, parts))
+        yield from self._figure_section("completion", "Answers over time", (figures.completion_of, parts))
+        yield from self._figure_section("overrun", "Past the deadline", (figures.overrun_of, parts))
+        yield from self._figure_section("timeline", "One question, call by call", (figures.timeline_of, parts))
         yield from self._section("frontier", "How long a deadline", lambda: list(figures.frontiers_of(self.study)))
         if runs["second_budgets"].nunique() > 1:
             yield from self._section(
                 "budgets", "How much of a second budget", lambda: list(figures.budget_frontiers_of(self.study))
             )
         yield from self._section("scorecard", "The decision record, measured", self._scorecard)
-        yield from self._drawn("slack", "What each role left of its time", (figures.slack_of, parts))
+        yield from self._figure_section("slack", "What each role left of its time", (figures.slack_of, parts))
         yield from self._section("differences", "Differences between arms", self._differences)
         yield from self._section("controls", "Negative controls", self._controls)
-        yield limits(runs, columns, not_drawn, self.absent, complete=bool(self.study.manifest.get("complete", False)))
-        yield making(self.study)
+        yield limits_section(
+            runs, columns, not_drawn, self.absent, complete=bool(self.study.manifest.get("complete", False))
+        )
+        yield provenance_section(self.study)
 
     def _answer(self) -> Iterator[Block]:
         runs = self.study.runs
-        columns = apart(runs)
+        columns = condition_columns(runs)
         recommended = self._try("a recommendation", self.study.recommend)
         if not columns:
             summary = summarise(runs, self.study.manifest)
@@ -95,14 +98,16 @@ class _Making:
         if recommended is not None:
             yield Prose((recommended.words.title,), "heading")
             yield Prose(recommended.sentences, "list")
-        enough = tuple(enough_of(runs))
+        enough = tuple(budget_sufficiency(runs))
         if enough:
             yield Prose(("How much of a second budget is enough",), "heading")
             yield Prose(enough, "list")
 
     def _arms(self) -> list[Block]:
         runs = self.study.runs
-        made = self._try("the table of arms", lambda: arms_tables(runs, apart(runs), figures.MOST_CONDITIONS))
+        made = self._try(
+            "the table of arms", lambda: arms_tables(runs, condition_columns(runs), figures.MOST_CONDITIONS)
+        )
         return list(made or [])
 
     def _scorecard(self) -> list[Block]:
@@ -128,9 +133,9 @@ class _Making:
         )
         blocks: list[Block] = [Prose((words,))]
         if len(differing):
-            only = contrasts_table(differing, apart(runs))
+            only = contrasts_table(differing, condition_columns(runs))
             blocks.append(dataclasses.replace(only, caption=f"What differs from {one_line(reference)}", is_main=True))
-        return [*blocks, contrasts_table(frame, apart(runs))]
+        return [*blocks, contrasts_table(frame, condition_columns(runs))]
 
     def _controls(self) -> list[Block]:
         frame = enforcement(self.study.runs)
@@ -139,9 +144,9 @@ class _Making:
             "them; whether it says so of itself does not count. Intervals of the share held are exact (Clopper and "
             "Pearson)."
         )
-        return [Prose((words,)), enforcement_table(frame, apart(self.study.runs))]
+        return [Prose((words,)), enforcement_table(frame, condition_columns(self.study.runs))]
 
-    def _drawn(
+    def _figure_section(
         self, name: str, heading: str, drawn: tuple[Callable[[figures.Part], Figure], Iterable[figures.Part]]
     ) -> Iterator[Section]:
         draw, parts = drawn
@@ -149,9 +154,9 @@ class _Making:
             self._try(f"{heading.lower()}{part.caption}", lambda part=part: draw(part))  # type: ignore[misc]
             for part in parts
         ]
-        found = tuple(figure for figure in made if figure is not None)
-        if found:
-            yield Section(name, heading, found)
+        result = tuple(figure for figure in made if figure is not None)
+        if result:
+            yield Section(name, heading, result)
 
     def _section(self, name: str, heading: str, make: Callable[[], Iterable[Block]]) -> Iterator[Section]:
         made = self._try(heading.lower(), make)
@@ -184,16 +189,16 @@ def _advice(lines: Sequence[str]) -> Iterator[Block]:
 
 def _first_advice(runs: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     """What to choose in each condition; of many conditions those with the same choice together."""
-    found = [(in_words(condition, columns), summarise(group, {}).advice[0]) for condition, group in by_condition(runs)]
-    if len(found) <= figures.MOST_CONDITIONS:
-        return [f"{words}: {advice}" for words, advice in found]
+    result = [(in_words(condition, columns), summarise(group, {}).advice[0]) for condition, group in by_condition(runs)]
+    if len(result) <= figures.MOST_CONDITIONS:
+        return [f"{words}: {advice}" for words, advice in result]
     chosen: dict[str, list[str]] = {}
-    for words, advice in found:
+    for words, advice in result:
         # Without the second budget that nobody is chosen under: the condition says it.
         choice = advice.partition(":")[0].partition(" under ")[0].rstrip(".")
         chosen.setdefault(choice, []).append(words)
     if len(chosen) == 1:
-        return [f"{next(iter(chosen))}: the same in all {len(found)} conditions."]
+        return [f"{next(iter(chosen))}: the same in all {len(result)} conditions."]
     return [f"{choice}: {'; '.join(conditions)}." for choice, conditions in chosen.items()]
 
 

@@ -1,32 +1,33 @@
-"""The figures of a report, each with the numbers that it draws, and which conditions they are drawn for."""
+"""The figures of a report as images, with the numbers that they draw."""
 
 from __future__ import annotations
 
 import functools
+import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from PIL import Image
 
 from docmind_lab.analysis import plots
-from docmind_lab.analysis.conditions import by_condition
+from docmind_lab.analysis.conditions import by_condition, condition_columns, in_words
 from docmind_lab.analysis.findings import Scorecard
 from docmind_lab.analysis.findings.scorecard_words import display_table
-from docmind_lab.analysis.findings.tables import one_line
 from docmind_lab.analysis.plots.budgets import budget_slack, budget_slack_size, slack_frame, slack_summary
 from docmind_lab.analysis.plots.frontiers import MEASURES, OVER, frontier, frontier_frame
+from docmind_lab.analysis.plots.look import LEAST_HEIGHT_IN, blank_axes, png_of
 from docmind_lab.analysis.plots.overruns import overrun_size
-from docmind_lab.analysis.plots.scorecards import scorecard_totals
-from docmind_lab.analysis.plots.selection import StudyTables
+from docmind_lab.analysis.plots.scorecards import scorecard_totals, scorecard_weights
 from docmind_lab.analysis.plots.timelines import timeline_size
-from docmind_lab.analysis.plots.weight_maps import scorecard_weights
+from docmind_lab.analysis.tables.frames import StudyTables, Tables
+from docmind_lab.analysis.text import one_line
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.interfaces.reports.conditions_in_words import apart, in_words
-from docmind_lab.interfaces.reports.figure_tables import table_of
 from docmind_lab.interfaces.reports.model import Figure, Table
-from docmind_lab.interfaces.reports.pictures import drawn
+from docmind_lab.interfaces.reports.tables import table_of
 
 MOST_CONDITIONS = 4
 """How many conditions are drawn; a page of more would be leafed through, and not looked at."""
@@ -35,13 +36,21 @@ MOST_CONDITIONS = 4
 _EVERYWHERE = 0.9995
 
 
-@dataclass(frozen=True)
-class Part:
-    """The tables of one condition, as figures take them. words: the condition; "" when there is no other."""
+SVG, PNG = "image/svg+xml", "image/png"
 
-    runs: pd.DataFrame
-    calls: pd.DataFrame
-    events: pd.DataFrame
+# As SVG lines and letters are sharp at any size, but every point is an element of its own: with more than these a
+# bitmap is smaller, and written in a tenth of the time.
+_MOST_ELEMENTS = 250
+# Figures are flat tints of a few hues on white: a palette holds them without any difference to be seen.
+_PALETTE = 128
+# Neither the instant nor a random name of a marker: the same study gives the same page.
+_SVG_METADATA = {"Date": None, "Creator": None, "Type": None, "Format": None}
+
+
+@dataclass(frozen=True)
+class Part(Tables):
+    """The tables of one condition. words: the condition; "" when there is no other."""
+
     words: str
 
     @property
@@ -51,11 +60,11 @@ class Part:
 
 
 def parts_of(study: StudyTables, most: int = MOST_CONDITIONS) -> tuple[list[Part], list[str]]:
-    """The conditions to be drawn, and the words of those that are not.
+    """The conditions that figures are drawn for, and the names of the others.
 
     Of too many, the first, the last and some evenly between them are drawn.
     """
-    columns = apart(study.runs)
+    columns = condition_columns(study.runs)
     conditions = [(in_words(condition, columns), group) for condition, group in by_condition(study.runs)]
     chosen = {round(place) for place in np.linspace(0, len(conditions) - 1, min(most, len(conditions)))}
     parts, left_out = [], []
@@ -70,32 +79,32 @@ def parts_of(study: StudyTables, most: int = MOST_CONDITIONS) -> tuple[list[Part
 
 
 def completion_of(part: Part) -> Figure:
-    """The completion curves of a condition."""
+    """The figure of the completion curves of a condition."""
     frame = plots.completion_frame(part)
     arms = frame.groupby("label", sort=False).last()
-    said = "; ".join(f"{one_line(str(arm))} {row['answered']} of {row['runs']}" for arm, row in arms.iterrows())
+    text = "; ".join(f"{one_line(str(arm))} {row['answered']} of {row['runs']}" for arm, row in arms.iterrows())
     return _figure(
         f"Who was answered by when, of all runs{part.caption}",
-        f"Step curves that rise from 0 % with each answer, one for each arm. At their ends are answered: {said}.",
-        functools.partial(_on, plots.completion, part),
+        f"Step curves that rise from 0 % with each answer, one for each arm. At their ends are answered: {text}.",
+        lambda ax: plots.completion(part, ax=ax),
         (10.0, 5.0),
         ("The steps of the curves, bands pointwise at 95 %", frame),
     )
 
 
 def overrun_of(part: Part) -> Figure:
-    """Both overruns of every run of a condition."""
+    """The figure of both overruns of every run of a condition."""
     frame = plots.overrun_frame(part)
     summary = plots.overrun_summary(frame)
-    said = "; ".join(
+    text = "; ".join(
         f"{one_line(row['label'])} {row['overrun']} {row['past']} of {row['runs']}"
         + (f", median {row['median_s']:.3g} s, up to {row['high_s']:.3g} s" if row["past"] else "")
         for row in summary.to_dict("records")
     )
     return _figure(
         f"The caller's wait and the work, run by run{part.caption}",
-        f"A point for each run: how long its caller waited, and its work went on, past the deadline. Past it: {said}.",
-        functools.partial(_on, plots.overrun, part),
+        f"A point for each run: how long its caller waited, and its work went on, past the deadline. Past it: {text}.",
+        lambda ax: plots.overrun(part, ax=ax),
         overrun_size(int(frame["group"].nunique())),
         ("Runs past the deadline, and how far", summary),
         ("The points", frame.drop(columns=["jitter"])),
@@ -107,12 +116,12 @@ def timeline_of(part: Part) -> Figure:
     lanes, bars = plots.lanes_frame(part), plots.timeline_frame(part)
     if bars.empty:
         raise ConfigurationError("calls has no rows of these runs: there is nothing to draw")
-    said = "; ".join(f"{one_line(row['label'])}: {', '.join(row['note'].splitlines())}" for _, row in lanes.iterrows())
+    text = "; ".join(f"{one_line(row['label'])}: {', '.join(row['note'].splitlines())}" for _, row in lanes.iterrows())
     return _figure(
         f"The question with the most work after its deadline{part.caption}",
         f"Calls on a line of time, a lane for each arm, a row for each role, with what went on past the deadline. "
-        f"{said}.",
-        functools.partial(_on, plots.timeline, part),
+        f"{text}.",
+        lambda ax: plots.timeline(part, ax=ax),
         timeline_size(len(lanes), len(bars["role"].cat.categories)),
         ("The lanes", lanes.drop(columns=["seed", "note"])),
         ("The bars", bars),
@@ -120,7 +129,7 @@ def timeline_of(part: Part) -> Figure:
 
 
 def slack_of(part: Part) -> Figure:
-    """What the roles of a condition left of their time."""
+    """The figure of what each role left of its time in a condition."""
     frame = slack_frame(part)
     summary = slack_summary(frame)
     tightest = summary.iloc[int(summary["median_s"].argmin())]
@@ -129,7 +138,7 @@ def slack_of(part: Part) -> Figure:
         f"A point for each visit of a role: what it was given minus what it took. Least was left by {tightest['role']} "
         f"under {one_line(str(tightest['label']))}, {tightest['median_s']:.3g} s in the median; "
         f"{int(summary['cut'].sum())} of {int(summary['visits'].sum())} visits were cut.",
-        functools.partial(_on, budget_slack, part),
+        lambda ax: budget_slack(part, ax=ax),
         budget_slack_size(len(frame["role"].cat.categories), int(summary["group"].max()) + 1),
         ("Medians of the slack", summary),
         ("The visits", frame),
@@ -141,7 +150,7 @@ def frontiers_of(study: StudyTables) -> Iterator[Figure]:
 
     Raises: ConfigurationError when there is one decision timeout only.
     """
-    others = [column for column in apart(study.runs) if column != "decision_timeout_s"]
+    others = [column for column in condition_columns(study.runs) if column != "decision_timeout_s"]
     groups = study.runs.groupby(others, observed=True, sort=True) if others else [((), study.runs)]
     for _, runs in groups:
         words = in_words(runs.iloc[0], others)
@@ -156,16 +165,16 @@ def budget_frontiers_of(study: StudyTables) -> Iterator[Figure]:
 
     Raises: ConfigurationError when no limit varies alone.
     """
-    others = [column for column in apart(study.runs) if column != "second_budgets"]
-    found = 0
+    others = [column for column in condition_columns(study.runs) if column != "second_budgets"]
+    result = 0
     groups = study.runs.groupby(others, observed=True, sort=True) if others else [((), study.runs)]
     for _, runs in groups:
         varied = [name for name in OVER if name.endswith("_budget") and runs[name].nunique() > 1]
         if len(varied) == 1:
-            found += 1
+            result += 1
             part = Part(runs, study.calls, study.events, in_words(runs.iloc[0], others))
             yield _frontier(part, "answered_in_time", varied[0])
-    if not found:
+    if not result:
         raise ConfigurationError("a frontier needs several values of one second budget: measure a sweep of them")
 
 
@@ -173,13 +182,13 @@ def _frontier(part: Part, measure: str, over: str = "decision_timeout_s") -> Fig
     frame = frontier_frame(part, measure, over)
     budget = over.removesuffix("_s").replace("_", " ")
     ends = frame.sort_values(over).groupby("arm", sort=False)["mean"].agg(["first", "last"])
-    said = "; ".join(
+    text = "; ".join(
         f"{one_line(str(arm))} from {row['first']:.0%} to {row['last']:.0%}" for arm, row in ends.iterrows()
     )
     what = MEASURES[measure].partition(" (")[0]
     return _figure(
         f"{what[0].upper()}{what[1:]}, by {budget}{part.caption}",
-        f"A line for each arm against the {budget}, from the smallest to the largest: {said}.",
+        f"A line for each arm against the {budget}, from the smallest to the largest: {text}.",
         lambda ax: frontier(part, measure, over, ax=ax),
         (10.0, 5.6),
         (f"The points of the lines: {what}", frame),
@@ -187,11 +196,11 @@ def _frontier(part: Part, measure: str, over: str = "decision_timeout_s") -> Fig
 
 
 def scorecard_figures(card: Scorecard) -> Iterator[Figure]:
-    """Judged and measured scores, and under which weights who wins."""
-    said = "; ".join(f"{one_line(row['option'])} {row['perf_measured']:.1f}" for row in card.totals.to_dict("records"))
+    """The figures of a scorecard: judged and measured scores, and who wins under which weights."""
+    text = "; ".join(f"{one_line(row['option'])} {row['perf_measured']:.1f}" for row in card.totals.to_dict("records"))
     yield _figure(
         "Every option's Perf and total, judged and measured",
-        f"Scores from 0 to 10, a row for each arm, hollow as judged and full as measured. Perf measured: {said}.",
+        f"Scores from 0 to 10, a row for each arm, hollow as judged and full as measured. Perf measured: {text}.",
         lambda ax: scorecard_totals(card, ax=ax),
         (10.0, 2.0 + 0.78 * len(card.totals)),
         ("What measured Perf is made of", card.components),
@@ -201,10 +210,10 @@ def scorecard_figures(card: Scorecard) -> Iterator[Figure]:
         of_perf = card.simplex[card.simplex["perf"] == perf]
         if (of_perf["wins_share"] >= _EVERYWHERE).any():
             continue  # one option leads under all weights, which a sentence says; its triangle would be of one colour
-        said = "; ".join(f"{one_line(row['option'])} {row['wins_share']:.1%}" for row in of_perf.to_dict("records"))
+        text = "; ".join(f"{one_line(row['option'])} {row['wins_share']:.1%}" for row in of_perf.to_dict("records"))
         yield _figure(
             f"Who would be chosen under other weights, Perf {perf}",
-            f"A triangle of all weights of three criteria, coloured by who wins there. Shares of it: {said}.",
+            f"A triangle of all weights of three criteria, coloured by who wins there. Shares of it: {text}.",
             functools.partial(_weights, card, perf),
             (8.6, 7.2),
             ("How much of all weights is whose", of_perf),
@@ -222,10 +231,6 @@ def _weights(card: Scorecard, perf: str, ax: Axes) -> Axes:
     return scorecard_weights(card, perf=perf, ax=ax)
 
 
-def _on(plot: Callable[..., Axes], part: Part, ax: Axes) -> Axes:
-    return plot(part, ax=ax)
-
-
 def _figure(
     title: str,
     alt: str,
@@ -234,5 +239,39 @@ def _figure(
     *tables: tuple[str, pd.DataFrame],
     before: tuple[Table, ...] = (),
 ) -> Figure:
-    image, media_type = drawn(draw, size_in)
+    image, media_type = image_of(draw, size_in)
     return Figure(title, alt, image, media_type, (*before, *(table_of(caption, frame) for caption, frame in tables)))
+
+
+def image_of(draw: Callable[[Axes], object], size_in: tuple[float, float]) -> tuple[bytes, str]:
+    """The image that `draw` makes on axes of this size (width, height, inches), and its media type.
+
+    Raises: what `draw` raises.
+    """
+    ax = blank_axes(*size_in, LEAST_HEIGHT_IN)
+    draw(ax)
+    return (_svg(ax), SVG) if _elements(ax) <= _MOST_ELEMENTS else (_small_png(ax), PNG)
+
+
+def _elements(ax: Axes) -> int:
+    """How many shapes the axes have, text apart: a line is one, its markers are one each."""
+    unmarked = ("None", "none", "", " ")
+    lines = [1 if str(line.get_marker()) in unmarked else np.size(line.get_xdata()) for line in ax.lines]
+    return sum(lines) + sum(len(collection.get_paths()) for collection in ax.collections) + len(ax.patches)
+
+
+def _svg(ax: Axes) -> bytes:
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    buffer = io.BytesIO()
+    # Letters as outlines: who reads the page need not have the font.
+    with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "docmind_lab"}):
+        figure.savefig(buffer, format="svg", facecolor=figure.get_facecolor(), metadata=_SVG_METADATA)
+    return buffer.getvalue()
+
+
+def _small_png(ax: Axes) -> bytes:
+    small = io.BytesIO()
+    with Image.open(io.BytesIO(png_of(ax))) as image:
+        image.convert("RGB").quantize(_PALETTE).save(small, format="png", optimize=True)
+    return small.getvalue()

@@ -22,7 +22,7 @@ class Prose:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and what they are, in order."""
+    """Facts by name, in order."""
 
     items: Mapping[str, str]
 
@@ -44,7 +44,7 @@ class Table:
 
     @property
     def is_long(self) -> bool:
-        """Whether it is folded where that is possible."""
+        """Whether the table is folded where the format can fold."""
         return not self.is_main and len(self.shown) > LONGEST_OPEN
 
 
@@ -73,7 +73,15 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """A study, told. manifest: of the study, as it is."""
+    """What a study says, ready to be written in any format.
+
+    Args:
+        title: What was measured, in a line.
+        study_id: Of the study.
+        complete: Whether all of its runs are there.
+        sections: In order.
+        manifest: Of the study, as it is.
+    """
 
     title: str
     study_id: str

@@ -1,4 +1,4 @@
-"""The tables of a report: what was measured of each arm in each condition, what differs, what the controls say."""
+"""The tables of a report: arms, differences, controls, and the numbers behind a figure."""
 
 from __future__ import annotations
 
@@ -9,16 +9,70 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from docmind_lab.analysis.conditions import by_condition, with_arms
+from docmind_lab.analysis.conditions import by_condition, in_words, with_arms
 from docmind_lab.analysis.findings.choice import overran
 from docmind_lab.analysis.findings.second_budgets import KINDS, spending_of
-from docmind_lab.analysis.findings.tables import bracketed, number, one_line, percent
-from docmind_lab.analysis.statistics import TooFewRuns, column_values, gated_quantile, restricted_means, share_interval
-from docmind_lab.analysis.statistics.bootstrap import studentised_interval
+from docmind_lab.analysis.statistics.differences import column_values
+from docmind_lab.analysis.statistics.means import studentised_interval
+from docmind_lab.analysis.statistics.restricted_means import restricted_means
+from docmind_lab.analysis.statistics.sample_size import TooFewRuns, gated_quantile
+from docmind_lab.analysis.statistics.shares import share_interval
+from docmind_lab.analysis.text import bracketed, level, number, one_line, p_text, percent
 from docmind_lab.core.budgets import STOP_REASON_OF
-from docmind_lab.interfaces.reports.conditions_in_words import in_words
-from docmind_lab.interfaces.reports.figure_tables import heading
 from docmind_lab.interfaces.reports.model import Table
+
+MOST_ROWS: Final = 400
+"""Longer tables are not on the page: they are in the tables of the study, and `docmind-lab export` writes those."""
+
+# Of use to whoever draws only: the number of an arm, its level beside its label, places within a lane.
+_NOT_SHOWN: Final = frozenset({"group", "alternative", "sublane", "sublanes", "call_id", "run_id", "lane"})
+_NAMES: Final = ("label", "arm", "option", "perf", "role")
+_ENDINGS: Final = {"_at_s": " at (s)", "_s": " (s)", "_per_s": " (1/s)", "_percent": " (%)"}
+
+
+def table_of(caption: str, frame: pd.DataFrame) -> Table:
+    """The frame as a table, arms first, headings in words with their units.
+
+    One with more than MOST_ROWS rows says so in its caption, and has none.
+    """
+    plain = frame.astype({name: "str" for name in frame.columns if isinstance(frame[name].dtype, pd.CategoricalDtype)})
+    plain = plain.reset_index(drop=True)
+    columns = [name for name in plain.columns if name not in _NOT_SHOWN or (name == "run_id" and "seed" not in plain)]
+    columns.sort(key=lambda name: _NAMES.index(name) if name in _NAMES else len(_NAMES))
+    if len(plain) > MOST_ROWS:
+        caption = (
+            f"{caption}: {len(plain):,} rows, too many for a page; docmind-lab export writes all that was measured"
+        )
+        plain = plain.iloc[:0]
+    shown = pd.DataFrame({heading(name): [_cell(value) for value in plain[name]] for name in columns}, dtype="str")
+    words = {name for name in columns[1:] if not pd.api.types.is_numeric_dtype(plain[name])}
+    return Table(caption, shown, plain, left=frozenset(heading(name) for name in words))
+
+
+def heading(name: str) -> str:
+    """The name of a column in words, its unit in brackets."""
+    for ending, unit in _ENDINGS.items():
+        if name.endswith(ending):
+            return f"{name.removesuffix(ending).replace('_', ' ')}{unit}"
+    return "arm" if name == "label" else name.replace("_", " ")
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return _four_digits(value)
+    return one_line(str(value))
+
+
+def _four_digits(value: float) -> str:
+    """Four digits, which no sample of some hundred runs reaches the end of."""
+    if math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return f"{value:.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
+
 
 _CONFIDENCE, _RESAMPLES, _SEED = 0.95, 4999, 0
 _MEANS: Final = ("busy_after_deadline_s", "tokens_after_deadline", "source_recall")
@@ -104,10 +158,10 @@ def _mean(group: pd.DataFrame, column: str) -> dict[str, float]:
         return dict.fromkeys(names, math.nan)
     if len(values) < 2:
         return dict(zip(names, (float(values[0]), math.nan, math.nan), strict=True))
-    found = studentised_interval((values,), _CONFIDENCE, _SEED, _RESAMPLES)
+    result = studentised_interval((values,), _CONFIDENCE, _SEED, _RESAMPLES)
     # What is never negative has no mean below 0, whatever a studentised bound of few runs says.
-    low = max(0.0, found.low) if (values >= 0).all() else found.low
-    return dict(zip(names, (found.estimate, low, found.high), strict=True))
+    low = max(0.0, result.low) if (values >= 0).all() else result.low
+    return dict(zip(names, (result.estimate, low, result.high), strict=True))
 
 
 def _arms_shown(frame: pd.DataFrame, apart: Sequence[str]) -> pd.DataFrame:
@@ -132,11 +186,7 @@ def _arms_shown(frame: pd.DataFrame, apart: Sequence[str]) -> pd.DataFrame:
 def _spending_shown(frame: pd.DataFrame) -> dict[str, list[str]]:
     """The columns of second budgets: what they did to whom had one, and what was spent where it is known."""
     counts = {"ended_by_budget": "ended by a second budget", "past_budget": "past a second budget"}
-    columns = {
-        title: ["–" if math.isnan(value) else f"{value:.0f}" for value in frame[name]]
-        for name, title in counts.items()
-        if name in frame
-    }
+    columns = {title: [number(value, 0) for value in frame[name]] for name, title in counts.items() if name in frame}
     for name, (title, digits) in _SPENT.items():
         if name in frame:
             bounds = (frame[name], frame[f"{name}_low"], frame[f"{name}_high"])
@@ -194,11 +244,6 @@ def signed(value: float, digits: int) -> str:
     return text.lstrip("+-") if float(text) == 0 else text.replace("-", "−")
 
 
-def p_text(value: float) -> str:
-    """A p value as people read it."""
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
 def enforcement_table(frame: pd.DataFrame, apart: Sequence[str]) -> Table:
     """The table of `findings.enforcement`."""
     shown: dict[str, list[str]] = {"arm": [one_line(arm) for arm in frame["arm"]]}
@@ -220,4 +265,4 @@ def enforcement_table(frame: pd.DataFrame, apart: Sequence[str]) -> Table:
 def _level(value: object) -> str:
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return level(value)

@@ -1,11 +1,10 @@
-"""Spans and metrics of runs, for who asks for them: off by default, best-effort, and never with text of a user.
+"""Spans and metrics of runs: off by default, best-effort, and never with text of a user.
 
 spans.py        a measured run as spans, by the GenAI conventions of OpenTelemetry
 tracing.py      spans handed to an exporter; OTLP by the usual environment variables
 prometheus.py   runs and calls as Prometheus metrics
-queries.py      a query to a coordinator as a run
-saved_studies.py        the runs of a saved study
-exporter.py      both after the last run, so that nothing is disturbed; what fails or hangs is left behind
+sources.py      a query to a coordinator, and the runs of a saved study, as measured runs
+exporter.py     both after the last run, so that nothing is disturbed; what fails or hangs is left behind
 
 OpenTelemetry comes with the extra "telemetry" and is imported when spans are asked for.
 """

@@ -1,4 +1,4 @@
-"""Where spans and metrics of runs go, told after the last run: telling takes time that a run would be measured with.
+"""Sends spans and metrics of runs after the last run, so that no run is measured with it.
 
 What fails or hangs is left behind with a warning in the log; the runs and their tables are what they are without it.
 Only who sends a saved study has asked for nothing else, and hears of a failure.
@@ -23,8 +23,7 @@ from docmind_lab.core.errors import ConfigurationError, DocmindLabError, Service
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.interfaces.telemetry.prometheus import RunMetrics
-from docmind_lab.interfaces.telemetry.queries import measured_query
-from docmind_lab.interfaces.telemetry.saved_studies import measured_in
+from docmind_lab.interfaces.telemetry.sources import measured_in, measured_query
 from docmind_lab.interfaces.telemetry.tracing import otlp_exporter, require_opentelemetry, require_otlp, send_spans
 
 if TYPE_CHECKING:
@@ -37,14 +36,18 @@ _log = logging.getLogger("docmind_lab.telemetry")
 
 @dataclass(frozen=True)
 class Telemetry:
-    """What is told of runs, and to whom; by itself nothing.
+    """Where spans and metrics of runs are sent; nowhere by default.
 
-    spans: "otlp" for where OTEL_EXPORTER_OTLP_* variables say, or an exporter of OpenTelemetry's SDK, which stays its
-    owner's to shut down. metrics: counted up by each run. metrics_file: what they say then, in Prometheus' text format,
-    for a node exporter's textfile collector: a study is a job, and over before anybody scrapes it. patience_s: how long
-    an exporter is waited for; one that hangs is left behind in a daemon thread.
+    Args:
+        spans: "otlp" for where OTEL_EXPORTER_OTLP_* variables say, or an exporter of OpenTelemetry's SDK, which its
+            owner shuts down.
+        metrics: Counted up by each run.
+        metrics_file: The metrics in Prometheus' text format, for the textfile collector of a node exporter: a study is
+            over before anybody scrapes it.
+        patience_s: Seconds that an exporter is waited for; one that hangs is left behind in a daemon thread.
 
-    Raises: ConfigurationError for a value that cannot be used.
+    Raises:
+        ConfigurationError: A value cannot be used.
     """
 
     spans: SpanExporter | str | None = None
@@ -59,7 +62,7 @@ class Telemetry:
 
     @property
     def tells(self) -> bool:
-        """Whether there is anybody to tell."""
+        """Whether anything is sent anywhere."""
         return self.spans is not None or self._counts
 
     @property
@@ -67,10 +70,14 @@ class Telemetry:
         return self.metrics is not None or self.metrics_file is not None
 
     def check(self, settings: Settings) -> None:
-        """Return if it can be told. Looked at before a study begins, when a mistake costs nothing yet.
+        """Return if spans and metrics can be sent; asked before a study begins.
 
-        Raises: ConfigurationError for what is not installed or cannot be written; EndpointRefused for an address that
-        the settings do not admit.
+        Args:
+            settings: Say which addresses may be reached.
+
+        Raises:
+            ConfigurationError: Something is not installed or cannot be written.
+            EndpointRefused: The settings do not admit the address.
         """
         if self.spans == "otlp":
             require_otlp(settings)
@@ -83,7 +90,12 @@ class Telemetry:
                 raise ConfigurationError(f"{named} {os.fspath(self.metrics_file)} is a folder; name a file in it")
 
     def tell(self, measured: Sequence[MeasuredRun], manifest: Mapping[str, Any]) -> None:
-        """Tell of these runs; never raises for what goes wrong on the way."""
+        """Send the spans and metrics of runs; never raises for what goes wrong on the way.
+
+        Args:
+            measured: The runs.
+            manifest: Of their study.
+        """
         runs = sorted(measured, key=lambda item: item.run.run_id)
         if self._counts:
             _best_effort("metrics", lambda: self._count(runs))
@@ -101,10 +113,14 @@ class Telemetry:
             _log.warning("spans: not sent within %g s; left behind", self.patience_s)
 
     def query_sink(self, settings: Settings, corpus: str) -> Callable[[EndedQuery], None]:
-        """Tells of one query after the other, each when it is quiet: `MultiAgentCoordinator(telemetry=...)`.
+        """Returns what sends one query after the other, for `MultiAgentCoordinator(telemetry=...)`.
 
-        The coordinator calls it in a thread of its own, so whoever asked waits for nothing; an exporter that hangs
-        keeps that thread, and what comes after is not told of.
+        The coordinator calls it in a thread of its own when a query is quiet, so the caller waits for nothing. An
+        exporter that hangs keeps that thread, and later queries are not sent.
+
+        Args:
+            settings: Of the coordinator.
+            corpus: Name of what is searched.
         """
         counting = replace(self, metrics=self.metrics or RunMetrics())
         study_id = f"queries-{uuid.uuid4().hex[:10]}"
@@ -120,10 +136,19 @@ class Telemetry:
         return sink
 
     def send(self, study: Study) -> int:
-        """Tell of a study that is over, such as one in a folder; how many runs it has.
+        """Send a study that is over, such as one in a folder.
 
-        Its spans stand as if each run had begun when the manifest was written. Raises: ConfigurationError for what is
-        not installed, cannot be written, or is nothing to tell to; ServiceError for what could not be sent.
+        Its spans are placed as if each run had begun when the manifest was written.
+
+        Args:
+            study: The study.
+
+        Returns:
+            How many runs it has.
+
+        Raises:
+            ConfigurationError: Something is not installed or cannot be written, or there is nowhere to send to.
+            ServiceError: Something could not be sent.
         """
         if not self.tells:
             raise ConfigurationError("nothing to send a study to: give telemetry spans, metrics or metrics_file")

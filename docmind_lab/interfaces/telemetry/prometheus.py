@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from docmind_lab.analysis.tables import CallRecord, RunRecord
+from docmind_lab.analysis.tables.records import CallRecord, RunRecord
 from docmind_lab.experiments.measurement.run import MeasuredRun
 
 # From what a timer is late by to an enforcer that waits for a client's own timeouts. 0 is a bucket: not late at all.
@@ -38,6 +38,9 @@ class RunMetrics:
     docmind_tokens_total{workload,alternative,clock,role,kind,direction}
 
     `clock` keeps seconds of virtual time apart from real ones.
+
+    Args:
+        registry: Holds the metrics; one of their own by default.
     """
 
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
@@ -62,7 +65,11 @@ class RunMetrics:
         self.tokens = counter("tokens", "Tokens as responses count them.", (*_OF_CALL, "direction"))
 
     def observe(self, measured: MeasuredRun) -> None:
-        """Count a run and its calls."""
+        """Count a run and its calls.
+
+        Args:
+            measured: The run.
+        """
         self._observe_run(measured.run)
         for call in measured.calls:
             if call.seen_from == "client":

@@ -1,4 +1,4 @@
-"""A measured run as spans: one for the run, one for each request of a client, named as OpenTelemetry's conventions do.
+"""A measured run as spans: one for the run, one for each request of a client, by OpenTelemetry's conventions.
 
     invoke_workflow supervisor                 the run, until its caller returned
         chat docmind-scripted                  a request to the model, retries each by themselves
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
-from docmind_lab.analysis.tables import CallRecord, RunRecord
+from docmind_lab.analysis.tables.records import CallRecord, RunRecord
 from docmind_lab.experiments.measurement.run import MeasuredRun
 
 Value = str | bool | int | float
@@ -78,9 +78,13 @@ _CALL_ATTRIBUTES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class About:
-    """What the tables do not say of the system: who serves it and where; None where a simulated service does.
+    """What the tables do not say of the system: who serves it and where.
 
-    model: as requests name it. corpus: name of what is searched.
+    Args:
+        model: As requests name it.
+        corpus: Name of what is searched.
+        model_address: Host and port of the model; None for a simulated one.
+        store_address: Host and port of the vector store, likewise.
     """
 
     model: str
@@ -90,7 +94,7 @@ class About:
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any]) -> About:
-        """As the manifest of the runs has it."""
+        """The facts that the manifest of the runs has."""
         settings = manifest.get("settings", {})
         llm, database = settings.get("llm", {}), settings.get("database", {})
         return cls(
@@ -110,7 +114,13 @@ def _address(url: str | None) -> tuple[str, int | None] | None:
 
 @dataclass(frozen=True)
 class SpanEvent:
-    """Something at an instant of a span, seconds since the run's start."""
+    """Something that happened within a span.
+
+    Args:
+        name: As OpenTelemetry's conventions have it.
+        at_s: Seconds since the run's start.
+        attributes: By name.
+    """
 
     name: str
     at_s: float
@@ -119,7 +129,17 @@ class SpanEvent:
 
 @dataclass(frozen=True)
 class SpanRow:
-    """One span, seconds since the run's start. error_type: empty for one that went well."""
+    """One span.
+
+    Args:
+        name: As OpenTelemetry's conventions have it.
+        kind: "internal" for a run, "client" for a request.
+        started_at_s: Seconds since the run's start.
+        ended_at_s: Likewise.
+        attributes: By name.
+        error_type: Empty for a span that went well.
+        events: That happened within it.
+    """
 
     name: str
     kind: Literal["internal", "client"]
@@ -132,14 +152,24 @@ class SpanRow:
 
 @dataclass(frozen=True)
 class RunTrace:
-    """One run: its span, and the spans inside it, by their start."""
+    """The spans of one run.
+
+    Args:
+        run: The span of the run itself.
+        calls: The spans inside it, by their start.
+    """
 
     run: SpanRow
     calls: tuple[SpanRow, ...]
 
 
 def trace_of(measured: MeasuredRun, about: About) -> RunTrace:
-    """The run as its client saw it; what its servers did is in the tables."""
+    """The spans of a run as its client saw it; what its servers did is in the tables.
+
+    Args:
+        measured: The run.
+        about: What the tables do not say of the system.
+    """
     run = measured.run
     seen = [call for call in measured.calls if call.seen_from == "client"]
     refused = [call for call in seen if call.outcome == "refused"]
@@ -168,7 +198,7 @@ def _run_span(measured: MeasuredRun, refused: list[CallRecord]) -> SpanRow:
         kind="internal",
         started_at_s=0.0,
         ended_at_s=ended_at_s,
-        attributes=attributes | _named(run, _RUN_ATTRIBUTES) | _error(error_type),
+        attributes=attributes | _attributes(run, _RUN_ATTRIBUTES) | _error(error_type),
         error_type=error_type,
         events=tuple(sorted(events, key=lambda event: event.at_s)),
     )
@@ -201,7 +231,7 @@ def _call_span(call: CallRecord, horizon_s: float, about: About) -> SpanRow:
         kind="client",
         started_at_s=call.started_at_s,
         ended_at_s=horizon_s if math.isnan(call.ended_at_s) else call.ended_at_s,
-        attributes=attributes | _named(call, _CALL_ATTRIBUTES) | _error(error_type),
+        attributes=attributes | _attributes(call, _CALL_ATTRIBUTES) | _error(error_type),
         error_type=error_type,
     )
 
@@ -214,7 +244,7 @@ def _error(error_type: str) -> dict[str, Value]:
     return {"error.type": error_type} if error_type else {}
 
 
-def _named(record: RunRecord | CallRecord, names: Mapping[str, str]) -> dict[str, Value]:
+def _attributes(record: RunRecord | CallRecord, names: Mapping[str, str]) -> dict[str, Value]:
     """The columns by their names as attributes; what did not happen or is not known is left out."""
     values = {name: getattr(record, column) for column, name in names.items()}
     return {name: value for name, value in values.items() if value != "" and value == value}  # NaN is not itself

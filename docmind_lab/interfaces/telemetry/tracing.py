@@ -1,4 +1,4 @@
-"""Spans of measured runs, handed to an exporter of OpenTelemetry: OTLP by the usual environment variables, or any.
+"""Hands spans of measured runs to an exporter of OpenTelemetry.
 
 Where a span stands in time: a run on the wall clock at its own instant; one in virtual time, which has none, as if it
 had begun when the manifest was written, and so does every run of a saved study. Its attribute `docmind.epoch_utc` says
@@ -90,7 +90,7 @@ def send_spans(measured: Sequence[MeasuredRun], manifest: Mapping[str, Any], exp
 
 
 def finished_spans(measured: Sequence[MeasuredRun], manifest: Mapping[str, Any]) -> list[ReadableSpan]:
-    """The spans of these runs, ended, calls before their run. Resource and sampler are as OTEL_* variables say."""
+    """Makes the spans of runs, calls before their run. Resource and sampler follow the OTEL_* variables."""
     # Function-level: an optional extra.
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
     from opentelemetry.sdk.trace import SpanProcessor, TracerProvider  # noqa: PLC0415

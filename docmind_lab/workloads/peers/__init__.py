@@ -40,6 +40,7 @@ KIND = WorkloadKind(
     events=EVENTS,
     tables=(PEER_TASKS,),
     takes_questions=True,
+    reads_settings=True,
 )
 """A parent agent that delegates each question to four peers."""
 

@@ -19,9 +19,8 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar
 
-from docmind_lab.core.clock import Clock
+from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.errors import StoreError
-from docmind_lab.core.wall_clock import WALL
 from docmind_lab.network.recorder import current_recorder
 from docmind_lab.virtual_time import current_clock
 from docmind_lab.workloads.peers.client import FAILURES, PeerClients, PeerNews

@@ -14,9 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from docmind_lab.core.clock import Clock
+from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.errors import StoreError
-from docmind_lab.core.wall_clock import WALL
 from docmind_lab.workloads.peers.correlation import CorrelationEntry, PeerOutcome, PeerResult
 from docmind_lab.workloads.peers.stores import CorrelationStore, InProcessStore
 

@@ -26,9 +26,8 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 
 from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.core.clock import Clock
+from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline, current_policy, deadline_scope
-from docmind_lab.core.wall_clock import WALL
 from docmind_lab.docmind.graphs.colours import Colour
 from docmind_lab.docmind.graphs.model_client import Asking
 from docmind_lab.docmind.graphs.observer import as_thread_work

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from docmind_lab.analysis.tables import ALTERNATIVE, RUN_ID, Column, typed_rows
-from docmind_lab.analysis.tables.extra import ExtraTable
+from docmind_lab.analysis.tables.frames import ExtraTable, typed_rows
+from docmind_lab.analysis.tables.records import ALTERNATIVE, RUN_ID, Column
 from docmind_lab.core.levels import NAN
 from docmind_lab.workloads.peers.correlation import PEER_OUTCOMES
 from docmind_lab.workloads.peers.timeouts import LIMITS

@@ -17,8 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, overload
 
-from docmind_lab.core.clock import Clock
-from docmind_lab.core.wall_clock import WALL
+from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.network.recorder import current_recorder
 from docmind_lab.workloads.research.config import ResearchLimits
 from docmind_lab.workloads.research.exits import COMPLETE, Completion

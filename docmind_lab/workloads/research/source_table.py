@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from docmind_lab.analysis.tables import Column, typed_rows
-from docmind_lab.analysis.tables.extra import ExtraTable
+from docmind_lab.analysis.tables.frames import ExtraTable, typed_rows
+from docmind_lab.analysis.tables.records import Column
 from docmind_lab.workloads.research.exits import COMPLETE, EXIT_REASONS
 
 COLUMNS = (

@@ -114,6 +114,7 @@ KIND = WorkloadKind(
     tables=(SOURCES,),
     takes_questions=True,
     retries=by_own_loop(ResearchLimits().llm_retries),
+    reads_settings=True,
 )
 """Research of tasks at several sources until they are saturated.
 

@@ -10,8 +10,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
-from docmind_lab.core.clock import Clock
-from docmind_lab.core.wall_clock import WALL
+from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.network.recorder import current_recorder
 from docmind_lab.workloads.staged.calls import Write
 from docmind_lab.workloads.staged.metrics import LadderMetrics

@@ -10,7 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from docmind_lab.analysis.tables import ALTERNATIVE, RUN_ID, STUDY_ID, Column, typed_rows
+from docmind_lab.analysis.tables.frames import typed_rows
+from docmind_lab.analysis.tables.records import ALTERNATIVE, RUN_ID, STUDY_ID, Column
 from docmind_lab.core.levels import NAN
 from docmind_lab.workloads.staged.events import STAGES
 from docmind_lab.workloads.staged.graph_store import ORIGINS

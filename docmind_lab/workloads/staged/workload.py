@@ -11,7 +11,7 @@ from langchain_core.messages import HumanMessage
 
 from docmind_lab.alternatives.base import Outcome, Runnable
 from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.analysis.tables.extra import ExtraTable
+from docmind_lab.analysis.tables.frames import ExtraTable
 from docmind_lab.docmind.graphs.colours import MODELS, Colour, checked_colour
 from docmind_lab.docmind.graphs.observer import ObservedSaver, RunCallbacks
 from docmind_lab.docmind.retrieval import Question
@@ -135,6 +135,7 @@ KIND = WorkloadKind(
     tables=(ExtraTable(stage_table.NAME, stage_table.MEANING, stage_table.COLUMNS, stage_table.stages_table),),
     # The agent's timeout is a deadline of its model calls, whoever enforces that of the run.
     retries=within_own_limits,
+    reads_settings=True,
 )
 """Chunks of text into a graph.
 

@@ -13,8 +13,8 @@ import pytest
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative, AsyncCancellation, Cooperative, HardTimeout, Unguarded
 from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.analysis.tables import to_frame
-from docmind_lab.analysis.tables.columns import DTYPES
+from docmind_lab.analysis.tables.frames import to_frame
+from docmind_lab.analysis.tables.records import DTYPES
 from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison

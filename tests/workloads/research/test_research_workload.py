@@ -12,7 +12,7 @@ import pytest
 
 from docmind_lab.alternatives import ALTERNATIVES, AsyncCancellation
 from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.analysis.tables import to_frame
+from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.system import handbook

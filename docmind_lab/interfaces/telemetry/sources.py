@@ -1,14 +1,21 @@
-"""A query to a coordinator as a measured run: what its own side recorded; servers are not asked.
+"""Measured runs from elsewhere: a query to a coordinator, and the runs of a saved study.
 
-What it left behind belongs to it, so it is told of when it is quiet, at its horizon at the latest. A coordinator that
-closes ends what is at work: it is then told of as it stood, and its work counts as not over.
+Of a query there is what its own side recorded; servers are not asked. It is exported when nothing of it is at work any
+more, at its horizon at the latest. A coordinator that closes ends what is at work: the query is then exported as it
+stood, and its work counts as not over.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
-from docmind_lab.analysis.tables import NAN
+import pandas as pd
+
+from docmind_lab.alternatives.base import Outcome
+from docmind_lab.analysis.study import Study
+from docmind_lab.analysis.tables.records import CallRecord, RunRecord
+from docmind_lab.core.levels import NAN
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.measurement.derive import (
     Answer,
@@ -25,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def measured_query(query: EndedQuery, settings: Settings, study_id: str) -> MeasuredRun:
-    """The query, after waiting until nothing of it is at work; what servers alone know is NaN."""
+    """A query as a measured run, once none of its work goes on; what only servers know is NaN."""
     recorder, alternative, outcome = query.recorder, query.alternative, query.outcome
     limit_s = recorder.deadline.limit_s
     horizon_s = horizon_of(limit_s)
@@ -61,3 +68,18 @@ def measured_query(query: EndedQuery, settings: Settings, study_id: str) -> Meas
     calls, events = call_records(facts, recorder, snapshot, []), event_records(facts, recorder, snapshot, [])
     run = derive_run(facts, answer, calls, events, work_censored=not quiet, threads_left=snapshot.threads_left)
     return MeasuredRun(run, tuple(calls), tuple(events), outcome, recorder.started_at)
+
+
+def measured_in(study: Study) -> Iterator[MeasuredRun]:
+    """The runs of a saved study with their calls. No table has the answers, and events are left out."""
+    calls = {str(run_id): rows for run_id, rows in study.calls.groupby("run_id", observed=True)}
+    for row in _rows(study.runs):
+        run = RunRecord(**row)
+        made = calls.get(run.run_id)
+        called = () if made is None else tuple(CallRecord(**call) for call in _rows(made))
+        yield MeasuredRun(run, called, (), Outcome(run.outcome, stop_reason=run.stop_reason), NAN)
+
+
+def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    # Python's own types: an exporter takes no others.
+    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]

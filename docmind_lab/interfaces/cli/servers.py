@@ -1,4 +1,4 @@
-"""`docmind-lab lab`: JupyterLab on the notebooks."""
+"""`docmind-lab lab` and `docmind-lab serve`: JupyterLab on the notebooks, and the simulated services."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.interfaces.cli import options
 
 _FIRST = "00_start_here.ipynb"
 
@@ -55,3 +56,26 @@ def _folder(named: str) -> Path:
         f"the notebooks are not part of an installed package, and {Path.cwd()} has none; take the folder notebooks/ "
         "from the project's repository or source archive, and run docmind-lab lab FOLDER"
     )
+
+
+def serve(
+    port: Annotated[int, typer.Option(help="Port on loopback; 0 for a free one.")] = 0,
+    profile: options.ServiceProfile = "typical",
+    fault: options.Faults = None,
+    seed: Annotated[int, typer.Option(help="Seed for clients that do not say which run they belong to.")] = 0,
+    stops_on_disconnect: options.StopsOnDisconnect = True,
+) -> None:
+    """Serve the simulated model and vector store on loopback; print their addresses as one JSON line when ready."""
+    # Function-level: importing the services takes seconds, and --help must not.
+    from docmind_lab.analysis.latency.profile import LatencyProfile  # noqa: PLC0415
+    from docmind_lab.services.faults import Fault  # noqa: PLC0415
+    from docmind_lab.services.server import ServiceOptions  # noqa: PLC0415
+    from docmind_lab.services.server import serve as serve_forever  # noqa: PLC0415
+
+    options = ServiceOptions(
+        profile=LatencyProfile.named(profile),
+        faults=tuple(Fault.parse(text) for text in fault or ()),
+        stops_on_disconnect=stops_on_disconnect,
+        seed=seed,
+    )
+    serve_forever(options, port)

@@ -1,0 +1,248 @@
+"""The columns of the three tables, each stated once: a field of a record, with its type and its meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Annotated, Any, Final, Literal, get_args, get_origin, get_type_hints
+
+from docmind_lab.core.levels import NAN, STOP_REASONS, CallOutcome, RunOutcome
+
+Kind = Literal["text", "level", "float", "int", "bool", "maybe_bool"]
+DTYPES: Final[Mapping[str, str]] = {
+    "text": "str",
+    "level": "category",
+    "float": "float64",
+    "int": "int64",
+    "bool": "bool",
+    "maybe_bool": "boolean",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    Args:
+        name: Of the column; the ending says the unit.
+        kind: Which values it has; see `DTYPES`.
+        meaning: As the data dictionary says it.
+        levels: The values that a categorical may take; () for open ones.
+        since: The schema version that it came with.
+        before: Its value in tables of older versions, which lack it.
+    """
+
+    name: str
+    kind: Kind
+    meaning: str
+    levels: tuple[str, ...] = ()
+    since: int = 1
+    before: str | float | None = None
+
+
+@dataclass(frozen=True)
+class Level:
+    """Marks a field whose column is a categorical, with the values that it may take; () for open ones."""
+
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Since:
+    """Marks a field that came with a later version of the schema. Its default stands in tables of older versions."""
+
+    version: int
+
+
+_StudyId = Annotated[str, "The study that the row belongs to."]
+_RunId = Annotated[str, "The run; key of `runs`."]
+_Workload = Annotated[str, "The system under the deadline.", Level()]
+_Alternative = Annotated[str, "How the deadline was enforced.", Level()]
+
+
+@dataclass(frozen=True)
+class CallRecord:
+    """One attempt of one call. NaN: did not happen, or cannot be known."""
+
+    study_id: _StudyId
+    run_id: _RunId
+    call_id: Annotated[str, "The logical call within the run; its attempts share it."]
+    parent_call_id: Annotated[str, "The call that this one was made inside of; empty at the top."]
+    attempt: Annotated[
+        int, "Number of the request within its call: retries of the client and ours, and the requests of one search."
+    ]
+    seen_from: Annotated[
+        Literal["client", "server"], "client: timed at the network seam; server: from the service's own log."
+    ]
+    workload: _Workload
+    alternative: _Alternative
+    role: Annotated[str, "Who made the call.", Level()]
+    step: Annotated[str, "Logical position: handoff ordinal . fan-out index . ordinal within the role."]
+    kind: Annotated[str, "What was called.", Level(("llm", "retrieval", "tool", "peer"))]
+    started_at_s: Annotated[
+        float, "Client: the request was made, before any wait for a connection. Server: it was received."
+    ]
+    first_byte_at_s: Annotated[float, "First byte of the response, received or sent; NaN if there was none."]
+    ended_at_s: Annotated[
+        float, "Client: last byte, or the error. Server: the last thing done for it. NaN if not by the horizon."
+    ]
+    latency_s: Annotated[float, "ended_at_s − started_at_s."]
+    queue_wait_s: Annotated[float, "Client: waiting for a pooled connection. Server: waiting for a slot."]
+    timeout_s: Annotated[float, "The cap that the attempt was given; NaN if none. Client rows."]
+    remaining_at_start_s: Annotated[float, "Decision timeout left when it started; negative after the deadline."]
+    overrun_s: Annotated[float, "Seconds of ended_at_s past the deadline, 0 before it; NaN if it has not ended."]
+    outcome: Annotated[
+        CallOutcome, "abandoned: unended when the caller returned. refused: not started, no budget left."
+    ]
+    started_after_deadline: Annotated[bool, "started_at_s > decision timeout."]
+    ended_after_return: Annotated[bool, "Ended after the caller returned, or not at all by the horizon."]
+    input_tokens: Annotated[float, "Tokens of the request; NaN where not known."]
+    output_tokens: Annotated[float, "Client: as the response says. Server: as generated, also when nobody listened."]
+    error_type: Annotated[str, "Name of the exception, or HTTP and the status; empty without an error."]
+
+
+@dataclass(frozen=True)
+class EventRecord:
+    """One event. detail: a JSON object of names and numbers; never text of a user or a document."""
+
+    study_id: _StudyId
+    run_id: _RunId
+    at_s: Annotated[float, "When it happened."]
+    event: Annotated[str, "What happened: see the list of events below.", Level()]
+    role: Annotated[str, "Who it happened to; empty for the run as a whole.", Level()]
+    detail: Annotated[str, "A JSON object of names and numbers; never text of a user or a document."]
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run."""
+
+    study_id: _StudyId
+    run_id: Annotated[str, "The run; the key of this table."]
+    workload: _Workload
+    alternative: _Alternative
+    alternative_options: Annotated[str, "A JSON object: the options of the alternative that are not the default."]
+    seed: Annotated[int, "Keys every draw of latency and fault; the same for all alternatives of one question."]
+    question_id: Annotated[str, "The question asked.", Level()]
+    decision_timeout_s: Annotated[float, "The budget; the deadline is this long after the run's start."]
+    horizon_s: Annotated[float, "How long the run was observed at most."]
+    deadline_propagation: Annotated[bool, "Whether `deadline_ts` was in the graph's state."]
+    router_injection: Annotated[
+        bool, "Whether an injected router engine was to be asked first; events tell what it gave."
+    ]
+    retries: Annotated[
+        str,
+        "Who retries: sdk:N (the clients), budgeted:N (ours, within the budget), workload:N (the workload's own "
+        "loop, with budgeted:N inside it where both stand), own (your graph).",
+        Level(),
+    ]
+    latency_profile: Annotated[
+        str,
+        "Where the latencies of the simulated services come from: a profile, or recorded (a replay); "
+        "empty for live ones.",
+        Level(),
+    ]
+    fault: Annotated[str, "The faults injected; none without.", Level()]
+    stops_on_disconnect: Annotated[bool, "Whether the model server stops generating when its client goes away."]
+    node_colour: Annotated[
+        str,
+        "What the alternative called in the nodes: sync, async, or blocking_async (coroutines that block the loop).",
+        Level(),
+    ]
+    clock: Annotated[str, "wall or virtual.", Level()]
+    returned_at_s: Annotated[float, "The caller returned, with an answer or without; NaN if not by the horizon."]
+    quiescent_at_s: Annotated[
+        float, "Last of: a server's last byte or token, a checkpoint put, the end of a call, node or worker thread."
+    ]
+    work_censored: Annotated[bool, "Still busy at the horizon: quiescent_at_s is then a lower bound."]
+    caller_overrun_s: Annotated[float, "Positive part of returned − deadline; NaN if unfinished."]
+    work_overrun_s: Annotated[float, "Positive part of quiescent − deadline; a lower bound if work_censored."]
+    outcome: Annotated[
+        RunOutcome,
+        "answered, partial (documents or a draft), timed_out (nothing), failed (an error, or a "
+        "second budget spent with nothing to show), unfinished.",
+    ]
+    answered_in_time: Annotated[bool, "Answered, and returned by the deadline."]
+    stop_reason: Annotated[str, "Why a run stopped short; empty for an ordinary end.", Level(STOP_REASONS)]
+    llm_calls: Annotated[int, "LLM attempts that were started (client rows)."]
+    retrieval_calls: Annotated[int, "Retrieval attempts that were started (client rows)."]
+    calls_after_deadline: Annotated[
+        float, "Requests that a server received after the deadline (server rows); NaN without a server log."
+    ]
+    busy_after_deadline_s: Annotated[float, "Server seconds spent after the deadline, requests added up (server rows)."]
+    tokens_after_deadline: Annotated[float, "Tokens generated after the deadline (server rows)."]
+    late_checkpoints: Annotated[int, "Checkpoints put after the caller returned."]
+    threads_left: Annotated[int, "Threads still inside the run's work when observation ended."]
+    propagation_coverage: Annotated[
+        float, "Share of LLM and retrieval attempts that carried a cap from the deadline; NaN if not propagated."
+    ]
+    documents_count: Annotated[int, "Documents returned to the caller."]
+    source_recall: Annotated[float, "Gold topics among the sources returned; 0 when none came back, NaN without gold."]
+    recall_at_deadline: Annotated[float, "The same over everything retrieved by the deadline."]
+    answer_score: Annotated[float, "Share of gold facts stated with a citation that supports them; NaN without gold."]
+    coordination_overhead_s: Annotated[
+        float, "Returned minus the union of LLM and retrieval intervals; answered runs on the wall clock, alone."
+    ]
+    second_budgets: Annotated[
+        str, "The budgets beside time, such as 6000 tokens, 12 calls; none without.", Level(), Since(2)
+    ] = "none"
+    token_budget: Annotated[float, "Tokens that the run was to use at most; NaN without a limit.", Since(2)] = NAN
+    call_budget: Annotated[
+        float, "Requests to the model that the run was to make at most; NaN without a limit.", Since(2)
+    ] = NAN
+    cost_budget: Annotated[
+        float, "What the run was to cost at most, in the currency of the price; NaN without a limit.", Since(2)
+    ] = NAN
+    tokens_spent: Annotated[
+        float, "Tokens read and written, as responses count them (client rows); a lower bound.", Since(2)
+    ] = NAN
+    calls_spent: Annotated[
+        float, "Requests to the model, retries included (client rows); those after the return count too.", Since(2)
+    ] = NAN
+    cost_spent: Annotated[float, "Price of tokens_spent; NaN without a price.", Since(2)] = NAN
+    tokens_overspent: Annotated[float, "Positive part of tokens_spent − token_budget.", Since(2)] = NAN
+    calls_overspent: Annotated[float, "Positive part of calls_spent − call_budget.", Since(2)] = NAN
+    cost_overspent: Annotated[float, "Positive part of cost_spent − cost_budget.", Since(2)] = NAN
+    error_type: Annotated[str, "Name of the exception that a failed run ended with; else empty.", Since(3)] = ""
+    error_node: Annotated[
+        str, "The graph node that raised it, its agents' nodes after a slash; empty where no node did.", Since(3)
+    ] = ""
+    faulted_calls: Annotated[
+        float, "Requests that a fault of the services struck; NaN without a server's log.", Since(3)
+    ] = NAN
+
+
+@dataclass(frozen=True)
+class RunRows:
+    """The rows of one run in the three tables."""
+
+    run: RunRecord
+    calls: tuple[CallRecord, ...]
+    events: tuple[EventRecord, ...]
+
+
+def _columns_of(record_type: type[Any]) -> tuple[Column, ...]:
+    """The columns of the fields of a record, in order."""
+    types = get_type_hints(record_type, include_extras=True)
+    return tuple(_column(field.name, types[field.name], field.default) for field in fields(record_type))
+
+
+def _column(name: str, annotated: Any, default: Any) -> Column:
+    plain, meaning, *marks = get_args(annotated)
+    level = next((mark for mark in marks if isinstance(mark, Level)), None)
+    since = next((mark.version for mark in marks if isinstance(mark, Since)), 1)
+    is_literal = get_origin(plain) is Literal
+    levels = get_args(plain) if is_literal else level.values if level is not None else ()
+    kind: Any = "level" if is_literal or level is not None else "text" if plain is str else plain.__name__
+    return Column(name, kind, meaning, levels, since, None if default is MISSING else default)
+
+
+TABLES: Final[Mapping[str, tuple[type[Any], tuple[Column, ...]]]] = {
+    name: (record_type, _columns_of(record_type))
+    for name, record_type in (("calls", CallRecord), ("runs", RunRecord), ("events", EventRecord))
+}
+STUDY_ID, RUN_ID, ALTERNATIVE = (
+    next(column for column in TABLES["calls"][1] if column.name == name)
+    for name in ("study_id", "run_id", "alternative")
+)
+"""Whose row it is: columns that tables share, those of workloads too."""
