@@ -11,8 +11,6 @@ shelves.py       the corpus in parts, one for each peer
 graph.py         the parent agent
 workload.py      the parent as a system under a deadline
 tables.py        the table `peer_tasks`
-races.py         every order of what can happen to one call
-chaos.py         peers that misbehave, and what each way of it costs
 
 The peers themselves are in docmind_lab/services/peers. The package needs a2a-sdk (extra "peers").
 """

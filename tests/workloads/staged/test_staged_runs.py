@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 import pytest
 
+from benchmarks.stage_timeouts import compare_timeouts, timeouts_summary
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.analysis.tables import to_frame
@@ -19,7 +20,6 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
-from docmind_lab.experiments.stage_timeouts import compare_timeouts, timeouts_summary
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.scripted_model.staged import MANNERS, manner_of
 from docmind_lab.services.server import ServiceOptions
