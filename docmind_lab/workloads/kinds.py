@@ -1,12 +1,12 @@
-"""What a workload is to the rest of the lab: a kind, found by its name.
+"""What a workload is: a `WorkloadKind`, found by its name, that builds a system under a deadline.
 
     kind = workload_kind("supervisor")             # one of WORKLOADS
     kind = workload_kind("my_package.mine:KIND")   # another's, wherever it can be imported from
     kind = workload_kind("own:my_app:graph")       # a graph that was not made for the lab
     workload = kind.build(Surroundings(addresses, Settings()))
 
-A workload is one package, or one file, that exports a `KIND`; comparison, studies, panels and the command line know no
-more of it than this.
+A workload is one package, or one file, that exports a `KIND`. Comparisons, studies, panels and the command line use
+nothing else of it. A kind also says who tries a failed call again under an alternative (column `retries`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol, Self
 
-from docmind_lab.alternatives.base import Outcome, Runnable
+from docmind_lab.alternatives.base import Alternative, Outcome, Runnable
 from docmind_lab.analysis.tables.extra import ELSEWHERE, ExtraTable, not_imported
 from docmind_lab.core.clock import ClockName
+from docmind_lab.core.deadlines import PropagationPolicy
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.documents import LibraryPlace
@@ -28,7 +29,6 @@ from docmind_lab.docmind.retrieval import Question
 from docmind_lab.docmind.system import Corpus, named_corpus
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.server import ServiceAddresses
-from docmind_lab.workloads.retries import RetriesOf, of_alternative
 
 # Imported when they are asked for: some need packages that only they use.
 _MODULES: Mapping[str, str] = MappingProxyType(
@@ -48,6 +48,50 @@ OWN_PREFIX = "own:"
 
 # Those that need an extra of their own name.
 _EXTRAS = frozenset({"peers"})
+
+
+# What the openai client does when nobody says otherwise; kept for every alternative that leaves retries to it.
+SDK_RETRIES = 2
+
+RetriesOf = Callable[[Alternative, int | None], str]
+"""(alternative, client retries or None for their default) → level of `retries`."""
+
+
+def of_alternative(alternative: Alternative, client_retries: int | None = None) -> str:
+    """The client under alternatives that leave it to it ("sdk:2"), ours within the budget ("budgeted:1"), or none."""
+    if alternative.client_retries:
+        return f"sdk:{SDK_RETRIES if client_retries is None else client_retries}"
+    policy = getattr(alternative, "policy", None)
+    return f"budgeted:{policy.retries}" if policy is not None else "none"
+
+
+def within_own_limits(alternative: Alternative, client_retries: int | None = None) -> str:
+    """Ours under every alternative, of a workload that gives its model calls a deadline whoever enforces the run's.
+
+    Such a call has no retries of its client's, and those of the policy in force: that of an alternative that
+    propagates, else the default one.
+    """
+    ours = f"budgeted:{PropagationPolicy().retries}"
+    return ours if alternative.client_retries else of_alternative(alternative, client_retries)
+
+
+def by_own_loop(own_retries: int) -> RetriesOf:
+    """The workload's own loop ("workload:2"), with ours inside it where an alternative propagates.
+
+    own_retries: of the loop, when nothing is said of retries.
+    """
+
+    def retries(alternative: Alternative, client_retries: int | None = None) -> str:
+        loop = f"workload:{own_retries if client_retries is None else client_retries}"
+        # Its client makes none.
+        return loop if alternative.client_retries else f"{of_alternative(alternative, client_retries)}+{loop}"
+
+    return retries
+
+
+def of_the_graph(alternative: Alternative, client_retries: int | None = None) -> str:
+    """A user's graph has retries of its own, whatever they are."""
+    return "own"
 
 
 class Workload(Protocol):

@@ -9,7 +9,7 @@ import pytest
 from graph_fakes import saying
 from langchain_openai import ChatOpenAI
 
-from docmind_lab.docmind.graphs.client_retries import RetriesOff, without_client_retries
+from docmind_lab.docmind.graphs.model_calls import RetriesOff, without_client_retries
 
 
 def client(**options: Any) -> ChatOpenAI:

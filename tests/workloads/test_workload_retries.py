@@ -8,8 +8,7 @@ import pytest
 
 import docmind_lab as dl
 from docmind_lab.alternatives import Cooperative, HardTimeout
-from docmind_lab.workloads.kinds import workload_kind
-from docmind_lab.workloads.retries import of_alternative
+from docmind_lab.workloads.kinds import of_alternative, workload_kind
 
 
 @pytest.mark.parametrize(

@@ -27,11 +27,16 @@ from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.wall_clock import WALL
-from docmind_lab.docmind.coordinator.analytics import Analytics, AnalyticsEvent, Sink
 from docmind_lab.docmind.coordinator.answer_stream import AnswerStream, Write, WrittenTokens
-from docmind_lab.docmind.coordinator.delivery import Delivery
+from docmind_lab.docmind.coordinator.delivery import (
+    AnalyticsEvent,
+    CloseTime,
+    Delivery,
+    EndedQuery,
+    QueryTelemetry,
+    Sink,
+)
 from docmind_lab.docmind.coordinator.fallback import Fallback, extractive_fallback
-from docmind_lab.docmind.coordinator.queries import Closing, EndedQuery, QueryTelemetry
 from docmind_lab.docmind.coordinator.response import (
     THREAD_BUSY,
     AgentResponse,
@@ -86,11 +91,11 @@ class MultiAgentCoordinator:
         if telemetry is not None:
             telemetry.check(self.settings)
         self.alternative = chosen_alternative(alternative, self.settings)
-        self.analytics = Analytics(analytics)
+        self.analytics = Delivery[AnalyticsEvent](analytics, "docmind-analytics")
         searched = corpus or language_reference()
         told = None if telemetry is None else telemetry.query_sink(self.settings, searched.collection)
         self._telling = Delivery[EndedQuery](told, "docmind-telemetry")
-        self._closing = Closing()
+        self._closing = CloseTime()
         self._telling_patience_s = 0.0 if telemetry is None else telemetry.patience_s
         self._threads = ConversationThreads()
         self._numbers = itertools.count(1)

@@ -8,8 +8,7 @@ import re
 from collections.abc import Container, Iterable
 from urllib.parse import unquote, urlsplit
 
-from docmind_lab.docmind.documents.documents import clean_text
-from docmind_lab.docmind.documents.readers import SUFFIXES
+from docmind_lab.docmind.documents.readers import SUFFIXES, clean_text
 
 # What a citation such as [guide/setup.md#3] cannot hold, or what would make the name look like a path of the machine
 # and be dropped from a result's metadata (see retrieval.strategies.clean_metadata).

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import weakref
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -15,17 +16,131 @@ from typing import Any, NoReturn
 import httpx2
 import openai
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableBinding
+from langchain_openai import ChatOpenAI
+from langchain_openai.chat_models.base import BaseChatOpenAI
 
 from docmind_lab.core.budgets import ReplyCap, current_meter
 from docmind_lab.core.clock import Clock
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, current_policy, deadline_scope
-from docmind_lab.core.errors import BudgetError
+from docmind_lab.core.errors import BudgetError, SpendingRefused
 from docmind_lab.core.randomness import keyed_uniform
 from docmind_lab.core.wall_clock import WALL
-from docmind_lab.docmind.graphs.client_retries import RetriesOff
-from docmind_lab.docmind.graphs.spending import budget_of, capped, reply_cap, settle, unbound
 from docmind_lab.docmind.graphs.state import MultiAgentGraphState
 from docmind_lab.network.recorder import current_recorder, position_of, refusal_detail
+
+
+def without_client_retries(model: Any) -> Any:
+    """A ChatOpenAI like `model`, over the same connections, whose client does not retry; any other model as it is.
+
+    What is bound to the model stays bound. No connection pool is made.
+    """
+    if isinstance(model, RunnableBinding):
+        return model.model_copy(update={"bound": without_client_retries(model.bound)})
+    if not isinstance(model, ChatOpenAI):
+        return model
+    copy = model.model_copy()
+    copy.max_retries = 0
+    copy.root_client = model.root_client.with_options(max_retries=0)
+    copy.client = copy.root_client.chat.completions
+    copy.root_async_client = model.root_async_client.with_options(max_retries=0)
+    copy.async_client = copy.root_async_client.chat.completions
+    return copy
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A copy, what it was made of, and the fields that had then."""
+
+    of: weakref.ref[ChatOpenAI]
+    fields: dict[str, Any]
+    copy: ChatOpenAI
+
+
+class RetriesOff:
+    """`without_client_retries`, with the last copy remembered as long as its model lives and is not changed.
+
+    Making the copy costs 0.3 ms of CPU. Using a fresh one costs twice that again: what LangChain works out once for
+    each model, it would work out for each call. Any thread may ask.
+    """
+
+    def __init__(self) -> None:
+        self._made: _Made | None = None
+
+    def __call__(self, model: Any) -> Any:
+        """The copy of this model; a binding is copied around the remembered copy of what it binds."""
+        if isinstance(model, RunnableBinding):
+            return model.model_copy(update={"bound": self(model.bound)})
+        if not isinstance(model, ChatOpenAI):
+            return model
+        # In one read and one write: another thread may put another model's copy in between.
+        made = self._made
+        if made is not None and made.of() is model and made.fields == vars(model):
+            return made.copy
+        made = _Made(weakref.ref(model, self._forget), dict(vars(model)), without_client_retries(model))
+        self._made = made
+        return made.copy
+
+    def _forget(self, gone: weakref.ref[ChatOpenAI]) -> None:
+        """Let go of the copy of a model that is no more, and with it of the model's connections."""
+        made = self._made
+        if made is not None and made.of is gone:
+            self._made = None
+
+
+def unbound(model: Any) -> Any:
+    """The model inside whatever is bound to it."""
+    while isinstance(model, RunnableBinding):
+        model = model.bound
+    return model
+
+
+def budget_of(error: BudgetError) -> str:
+    """Which budget it is that is used up: "time", "tokens", "calls" or "cost"."""
+    return error.budget if isinstance(error, SpendingRefused) else "time"
+
+
+def reply_cap(request: ModelRequest[Any]) -> ReplyCap | None:
+    """How far what is left cuts the reply; None where it does not, or where the model would not hear of it."""
+    model, meter = unbound(request.model), current_meter()
+    if meter is None or not isinstance(model, BaseChatOpenAI):
+        return None
+    cap = meter.reply_cap()
+    settings = request.model_settings
+    own = (model.max_tokens, *(settings.get(name) for name in ("max_tokens", "max_completion_tokens")))
+    if cap is None or any(limit is not None and limit <= cap.tokens for limit in own):
+        return None
+    return cap
+
+
+def capped(request: ModelRequest[Any], cap: ReplyCap | None) -> ModelRequest[Any]:
+    """The request for a reply of no more tokens than that."""
+    if cap is None:
+        return request
+    settings = {name: value for name, value in request.model_settings.items() if name != "max_completion_tokens"}
+    # By this name it takes the place of the model's own limit; ChatOpenAI sends it as max_completion_tokens.
+    return request.override(model_settings={**settings, "max_tokens": cap.tokens})
+
+
+def settle(response: ModelResponse[Any], role: str, cap: ReplyCap | None) -> None:
+    """Tell recorder and meter what the response of the current call says it used, and whether it was cut."""
+    recorder, meter = current_recorder(), current_meter()
+    message = next((m for m in response.result if isinstance(m, AIMessage)), None)
+    usage = None if message is None else message.usage_metadata
+    if usage is not None:
+        if recorder is not None:
+            recorder.note_tokens(usage["input_tokens"], usage["output_tokens"])
+        if meter is not None:
+            meter.charge(usage["input_tokens"], usage["output_tokens"])
+    elif meter is not None and meter.budget.needs_usage and recorder is not None:
+        recorder.event("usage_missing", role, kind="llm")
+    was_cut = message is not None and message.response_metadata.get("finish_reason") == "length"
+    if was_cut and cap is not None and meter is not None:
+        meter.note_cut(cap.kind)
+        if recorder is not None:
+            recorder.event("reply_cut", role, kind="llm", budget=cap.kind, tokens=cap.tokens)
+
 
 # These leave the reserve to synthesis and validation, which come after them.
 _ROLES_BEFORE_SYNTHESIS = frozenset({"router", "planner", "retrieval"})

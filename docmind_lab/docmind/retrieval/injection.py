@@ -37,8 +37,7 @@ from typing import Any
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, current_policy, deadline_scope
 from docmind_lab.core.errors import EndpointRefused, ServiceError
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.retrieval.results import RetrievedDocument
-from docmind_lab.docmind.retrieval.source_nodes import read_source_nodes
+from docmind_lab.docmind.retrieval.results import RetrievedDocument, read_source_nodes
 from docmind_lab.network.exchange import Admission
 from docmind_lab.network.recorder import current_recorder, position_of
 

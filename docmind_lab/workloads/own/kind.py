@@ -21,12 +21,11 @@ from docmind_lab.core.clock import ClockName
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.docmind.graphs.observer import role_of
-from docmind_lab.workloads.kinds import OWN_PREFIX, Defaults, Surroundings, WorkloadKind
-from docmind_lab.workloads.own.destinations import Own, Services, SimulatedDestinations
+from docmind_lab.workloads.kinds import OWN_PREFIX, Defaults, Surroundings, WorkloadKind, of_the_graph
 from docmind_lab.workloads.own.inputs import GraphInput, Inputs, fingerprint, read_inputs
 from docmind_lab.workloads.own.reference import compiled, load_graph
+from docmind_lab.workloads.own.watch import Own, Services, SimulatedDestinations
 from docmind_lab.workloads.own.workload import OwnWorkload
-from docmind_lab.workloads.retries import of_the_graph
 
 # Nobody knows how long somebody's graph takes; these are those of DocMind itself.
 DEFAULTS: Mapping[ClockName, Defaults] = {

@@ -13,11 +13,14 @@ import subprocess
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from langchain_core.runnables.config import var_child_runnable_config
 
 from docmind_lab.alternatives.event_loop import shared_loop
+from docmind_lab.core.addresses import displayed
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import NotSimulated, RunCut
 from docmind_lab.network.attempts import Attempt, CallKind
@@ -25,9 +28,59 @@ from docmind_lab.network.guests import GuestCall, GuestHooks
 from docmind_lab.network.recorder import Recorder, current_recorder
 from docmind_lab.services.openai_service import ANY_MODEL_HEADER
 from docmind_lab.virtual_time import VirtualClock, current_clock
-from docmind_lab.workloads.own.calls import OpenCall, RunCalls, innermost_call
-from docmind_lab.workloads.own.destinations import REMEDY, Destinations, kind_of
-from docmind_lab.workloads.own.nodes import NOWHERE, Place
+from docmind_lab.workloads.own.calls import NOWHERE, OpenCall, Place, RunCalls, innermost_call
+
+Services = Literal["simulated", "own"]
+
+_MODEL_PATHS = ("/chat/completions", "/completions", "/responses", "/messages")
+_STORE_PATHS = ("/collections", "/points", "/embeddings")
+_QDRANT_PORT = 6333
+
+REMEDY = 'use the wall clock with the graph\'s own services: clock="wall", services="own" (--clock wall --services own)'
+
+
+def kind_of(url: str) -> CallKind:
+    """What a request is for, by its path."""
+    path = urlsplit(url).path.rstrip("/")
+    if path.endswith(_MODEL_PATHS):
+        return "llm"
+    return "retrieval" if any(part in path for part in _STORE_PATHS) else "tool"
+
+
+@dataclass(frozen=True)
+class SimulatedDestinations:
+    """Requests go to simulated services, whichever host they name: models to the one, vector stores to the other."""
+
+    openai_base_url: str
+    qdrant_url: str
+
+    def of(self, method: str, url: str) -> str:
+        """The URL that takes the place of a request's own. Raises: NotSimulated for what neither service knows."""
+        parts = urlsplit(url)
+        path = parts.path.rstrip("/")
+        if path.endswith("/chat/completions"):
+            return f"{self.openai_base_url.rstrip('/')}/chat/completions"
+        if path.endswith("/models"):
+            return f"{self.openai_base_url.rstrip('/')}/models"
+        before, found, rest = path.partition("/collections")
+        query = f"?{parts.query}" if parts.query else ""
+        if found and not before:
+            return f"{self.qdrant_url.rstrip('/')}/collections{rest}{query}"
+        if not path and parts.port == _QDRANT_PORT:
+            return f"{self.qdrant_url.rstrip('/')}/"
+        raise NotSimulated(f"{method} {displayed(url)}: no simulated service answers this")
+
+
+@dataclass(frozen=True)
+class Own:
+    """Requests go where the graph's code sends them."""
+
+    def of(self, method: str, url: str) -> None:
+        """None: the request's own URL."""
+
+
+Destinations = SimulatedDestinations | Own
+
 
 _latest: ContextVar[OpenCall | None] = ContextVar("docmind_lab_own_request", default=None)
 

@@ -27,7 +27,7 @@ from docmind_lab.virtual_time import current_clock
 from docmind_lab.workloads.peers.client import FAILURES, PeerClients, PeerNews
 from docmind_lab.workloads.peers.correlation import CorrelationEntry, PeerResult
 from docmind_lab.workloads.peers.correlator import Correlator
-from docmind_lab.workloads.peers.event_log import Noting
+from docmind_lab.workloads.peers.events import Noting
 from docmind_lab.workloads.peers.timeouts import Limit, PeerTimeouts, words_of
 
 log = logging.getLogger(__name__)

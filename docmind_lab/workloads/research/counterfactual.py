@@ -20,9 +20,9 @@ from docmind_lab.network.recorder import recording
 from docmind_lab.workloads.research.exits import Completion, ExitReason
 from docmind_lab.workloads.research.graph import Compiled, config_of, worked_through
 from docmind_lab.workloads.research.ledger import ResearchLedger
+from docmind_lab.workloads.research.loop import SourceRun
 from docmind_lab.workloads.research.model_calls import CallPlace
 from docmind_lab.workloads.research.report import ResearchReport
-from docmind_lab.workloads.research.source_run import SourceRun
 from docmind_lab.workloads.research.system import ResearchSystem, recorder_of
 
 COLUMNS = (

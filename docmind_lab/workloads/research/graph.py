@@ -31,10 +31,9 @@ from docmind_lab.network.recorder import current_recorder
 from docmind_lab.workloads.research import prompts
 from docmind_lab.workloads.research.exits import Completion
 from docmind_lab.workloads.research.ledger import ResearchLedger
-from docmind_lab.workloads.research.loop import SourceLoop
+from docmind_lab.workloads.research.loop import SourceLoop, SourceRun
 from docmind_lab.workloads.research.model_calls import CallPlace, reply_of
 from docmind_lab.workloads.research.report import digest
-from docmind_lab.workloads.research.source_run import SourceRun
 from docmind_lab.workloads.research.sources import Source
 from docmind_lab.workloads.research.tasks import ResearchTask
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -22,9 +23,43 @@ from docmind_lab.core.wall_clock import WALL
 from docmind_lab.network.recorder import current_recorder
 from docmind_lab.workloads.research.config import ResearchLimits
 from docmind_lab.workloads.research.exits import COMPLETE, Completion
-from docmind_lab.workloads.research.items import Item
-from docmind_lab.workloads.research.queries import AskedQueries
+from docmind_lab.workloads.research.sources import Item
 from docmind_lab.workloads.research.tasks import ResearchTask
+
+SAME_FROM = 0.8
+"""Word Jaccard from which on two queries are one."""
+
+_WORD = re.compile(r"\w+")
+
+
+def words_of(query: str) -> frozenset[str]:
+    """The different words of a query, in lower case."""
+    return frozenset(_WORD.findall(query.casefold()))
+
+
+def word_jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    """Shared words over all words of two queries, in [0, 1]; 1 for two without any."""
+    everything = one | other
+    return len(one & other) / len(everything) if everything else 1.0
+
+
+class AskedQueries:
+    """The queries of one task. Hypotheses that run side by side share it."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, list[frozenset[str]]] = {}
+        self._lock = threading.Lock()
+
+    def add(self, source: str, query: str) -> bool:
+        """Whether the query is new to the source; if so it is from now on asked, in one step with the look."""
+        words = words_of(query)
+        with self._lock:
+            asked = self._asked.setdefault(source, [])
+            if any(word_jaccard(words, other) >= SAME_FROM for other in asked):
+                return False
+            asked.append(words)
+            return True
+
 
 RESULTS, EVENTS = "results.json", "events.jsonl"
 

@@ -12,9 +12,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from docmind_lab.workloads.research.items import Item
 from docmind_lab.workloads.research.ledger import SearchAttempt
-from docmind_lab.workloads.research.sources import SourceSpec
+from docmind_lab.workloads.research.sources import Item, SourceSpec
 from docmind_lab.workloads.research.tasks import Hypothesis, ResearchTask
 
 WRITER, FILTER, JUDGE, SYNTHESIS = "query_writer", "filter", "judge", "synthesis"

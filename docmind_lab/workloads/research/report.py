@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from html import escape
 
 from docmind_lab.workloads.research.exits import Completion
-from docmind_lab.workloads.research.items import Item
 from docmind_lab.workloads.research.ledger import ResearchLedger, SearchAttempt
+from docmind_lab.workloads.research.sources import Item
 from docmind_lab.workloads.research.tasks import ResearchTask
 
 
@@ -41,13 +41,6 @@ class ResearchReport:
     def partial(self) -> tuple[Completion, ...]:
         """The sources that were started and not searched to their end."""
         return tuple(completion for completion in self.completions if completion.is_partial)
-
-    def exit_reasons(self) -> dict[str, dict[str, str]]:
-        """Hypothesis → source → why it ended."""
-        reasons: dict[str, dict[str, str]] = {}
-        for completion in self.completions:
-            reasons.setdefault(completion.hypothesis, {})[completion.source] = completion.exit_reason
-        return reasons
 
     def completion(self, hypothesis: str, source: str) -> Completion | None:
         """How a source ended; None if it was not started."""

@@ -21,8 +21,7 @@ from docmind_lab.docmind.graphs.colours import Colour
 from docmind_lab.docmind.graphs.observer import as_thread_work
 from docmind_lab.docmind.graphs.sync_async import Waiting
 from docmind_lab.network.recorder import current_recorder, position_of
-from docmind_lab.workloads.research.items import Item, items_of
-from docmind_lab.workloads.research.sources import Source
+from docmind_lab.workloads.research.sources import Item, Source, items_of
 
 ROLE = "retrieval"
 

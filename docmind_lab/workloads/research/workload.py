@@ -23,15 +23,13 @@ from docmind_lab.docmind.graphs.colours import Colour
 from docmind_lab.docmind.graphs.observer import ObservedSaver, RunCallbacks
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.network.recorder import Recorder
-from docmind_lab.workloads.kinds import Defaults, WorkloadKind
+from docmind_lab.workloads.kinds import Defaults, WorkloadKind, by_own_loop
 from docmind_lab.workloads.over_corpus import CorpusWorkload
 from docmind_lab.workloads.research import prompts, searching
 from docmind_lab.workloads.research.config import ResearchLimits
-from docmind_lab.workloads.research.exits import COMPLETE
-from docmind_lab.workloads.research.source_table import SOURCES
+from docmind_lab.workloads.research.exits import COMPLETE, SOURCES
 from docmind_lab.workloads.research.system import ResearchSystem
 from docmind_lab.workloads.research.tasks import as_task, load_tasks
-from docmind_lab.workloads.retries import by_own_loop
 
 LIMITS: Mapping[str, int] = MappingProxyType({"manual": 5, "archive": 4, "forum": 3})
 """Queries that a measured run may put to each source: more where a source is rich, fewer where it is noisy."""

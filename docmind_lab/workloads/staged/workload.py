@@ -17,14 +17,12 @@ from docmind_lab.docmind.graphs.observer import ObservedSaver, RunCallbacks
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder
-from docmind_lab.workloads.kinds import Defaults, Surroundings, WorkloadKind
-from docmind_lab.workloads.retries import within_own_limits
+from docmind_lab.workloads.kinds import Defaults, Surroundings, WorkloadKind, within_own_limits
 from docmind_lab.workloads.staged import stage_table
 from docmind_lab.workloads.staged.chunks import StagedChunk, found_in, recall_and_f1, staged_chunks
-from docmind_lab.workloads.staged.events import EVENTS, STAGES
+from docmind_lab.workloads.staged.events import EVENTS, STAGES, LadderMetrics
 from docmind_lab.workloads.staged.graph import Compiled, build_staged_graph
 from docmind_lab.workloads.staged.graph_store import GraphStore
-from docmind_lab.workloads.staged.metrics import LadderMetrics
 from docmind_lab.workloads.staged.state import STORE_KEY, StagedOptions
 
 # The agent's replies are cut there, as servers do: a reply that is longer ends in the middle of a call.
@@ -92,10 +90,6 @@ class StagedWorkload:
                 "recursion_limit": _MOST_STEPS,
             }
         )
-
-    def store_of(self, run_id: str) -> GraphStore:
-        """The store of a run that has not been forgotten. Raises: KeyError for another."""
-        return self._stores[run_id]
 
     def inputs(self, question: Question) -> dict[str, Any]:
         """The graph's input for a chunk."""

@@ -19,8 +19,8 @@ from docmind_lab.workloads.research.config import ResearchLimits
 from docmind_lab.workloads.research.exits import COMPLETE, EXIT_REASONS
 from docmind_lab.workloads.research.graph import worked_through
 from docmind_lab.workloads.research.ledger import ResearchLedger
+from docmind_lab.workloads.research.loop import SourceRun
 from docmind_lab.workloads.research.model_calls import CallPlace
-from docmind_lab.workloads.research.source_run import SourceRun
 
 BOTH = ("one", "two")
 

@@ -18,7 +18,7 @@ from research_fakes import (
 )
 
 from docmind_lab.workloads.research.config import ResearchLimits
-from docmind_lab.workloads.research.items import Item
+from docmind_lab.workloads.research.sources import Item
 
 COLOURS = pytest.mark.parametrize("colour", ["sync", "async"])
 
