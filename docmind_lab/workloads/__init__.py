@@ -1,7 +1,7 @@
 """Systems under a deadline.
 
 kinds.py         what a workload is to the rest of the lab, and which there are
-over_corpus.py   the base class of workloads that search one corpus
+base.py          base classes of workloads
 supervisor.py    DocMind: a supervisor over five roles that answers questions from documents
 research, staged, peers, own   four more, each a package
 """

@@ -24,7 +24,7 @@ from docmind_lab.core.deadlines import PropagationPolicy
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.documents import LibraryPlace
-from docmind_lab.docmind.graphs.colours import Colour
+from docmind_lab.docmind.graphs.node_modes import NodeMode
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.docmind.system import Corpus, named_corpus
 from docmind_lab.network.recorder import Recorder
@@ -111,8 +111,8 @@ class Workload(Protocol):
         """Source recall and answer score."""
         ...
 
-    def coloured(self, node_colour: Colour) -> Self:
-        """The same system with nodes of this colour; see `graphs/colours.py`."""
+    def in_node_mode(self, node_colour: NodeMode) -> Self:
+        """The same system with nodes of this mode; see `graphs/node_modes.py`."""
         ...
 
     def forget(self, run_id: str) -> None:
@@ -136,7 +136,7 @@ class Surroundings:
     client_retries: int | None = None
     max_connections: int = 100
     corpus: str | LibraryPlace | Corpus = "language_reference"
-    node_colour: Colour = "own"
+    node_colour: NodeMode = "own"
 
     def searched(self) -> Corpus:
         """The corpus itself. Raises: as `named_corpus`."""

@@ -5,7 +5,7 @@ handoff.py       tools that hand over to an agent, or pass its message on
 history.py       the conversation as a model may see it: whole and trimmed
 model_calls.py   around every model call: observation, budgets and the deadline
 model_client.py  a model that a plain node calls, on the same path
-colours.py       model calls and tools that are async, sync, or block the event loop
+node_modes.py    model calls and tools that are async, sync, or block the event loop
 roles.py         the five agents: prompts, tools
 supervisor.py    the supervisor graph, returned uncompiled; build_params.py its options
 agent_node.py    one agent in it: its input, its result, its part of the budget

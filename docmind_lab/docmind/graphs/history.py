@@ -23,7 +23,7 @@ from docmind_lab.docmind.graphs.state import MultiAgentGraphState
 _CALL_BLOCKS = frozenset({"tool_use", "tool_call", "function_call"})
 
 
-def asking_only(message: AIMessage, call_ids: Collection[str | None]) -> AIMessage:
+def with_calls_only(message: AIMessage, call_ids: Collection[str | None]) -> AIMessage:
     """The message with those of its tool calls alone, wherever the provider has put the others."""
     content = message.content
     if not isinstance(content, str):
@@ -60,7 +60,7 @@ def whole_messages(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
         after = takewhile(lambda m: isinstance(m, ToolMessage), messages[position + 1 :])
         results = {m.tool_call_id: m for m in after if isinstance(m, ToolMessage) and m.tool_call_id in asked}
         if len(results) < len(asked):
-            message = asking_only(message, results)
+            message = with_calls_only(message, results)
         if results or message.text:
             whole += [message, *results.values()]
     return whole

@@ -17,9 +17,9 @@ from langgraph.types import Command
 from pydantic import Field
 
 from docmind_lab.core.levels import ROLES
-from docmind_lab.docmind.graphs.colours import Colour, coloured_tool
 from docmind_lab.docmind.graphs.history import TrimHistory
 from docmind_lab.docmind.graphs.model_calls import ModelCalls
+from docmind_lab.docmind.graphs.node_modes import NodeMode, tool_in_mode
 from docmind_lab.docmind.graphs.state import MultiAgentGraphState
 from docmind_lab.docmind.retrieval.tool import RetrievalResources, Strategy, create_retrieve_documents
 from docmind_lab.docmind.runtime_tools import runtime_tool
@@ -87,9 +87,9 @@ def _report_validation(
     return _reported(runtime, "report_validation", "validation", report, report)
 
 
-def role_tools(role: str, resources: RetrievalResources | None = None, colour: Colour = "own") -> list[BaseTool]:
-    """The tools of a role, in a fixed order. colour: of their async side, see `colours.py`."""
-    return [coloured_tool(tool, colour) for tool in _tools(role, resources)]
+def role_tools(role: str, resources: RetrievalResources | None = None, mode: NodeMode = "own") -> list[BaseTool]:
+    """The tools of a role, in a fixed order. mode: of their async side, see `node_modes.py`."""
+    return [tool_in_mode(tool, mode) for tool in _tools(role, resources)]
 
 
 def _tools(role: str, resources: RetrievalResources | None) -> list[BaseTool]:
@@ -110,19 +110,19 @@ def build_role_agents(
     resources: RetrievalResources | None = None,
     request_timeout_s: float | None = None,
     middleware: Callable[[str], Sequence[AgentMiddleware[Any, Any, Any]]] = lambda role: (),
-    colour: Colour = "own",
+    mode: NodeMode = "own",
 ) -> list[CompiledStateGraph[Any, Any, Any, Any]]:
     """The five agents in the order of their roles, named "router_agent" and so on.
 
     resources: what retrieval searches; None when the graph's runtime context brings it. request_timeout_s: cap of
-    one model request under propagation. middleware: more of it for a role, put outside of ours. colour: of the async
+    one model request under propagation. middleware: more of it for a role, put outside of ours. mode: of the async
     side of the tools; that of the model is the model's own.
     Every agent carries `MultiAgentGraphState`, and with it the deadline.
     """
     return [
         create_agent(
             model,
-            tools=role_tools(role, resources, colour),
+            tools=role_tools(role, resources, mode),
             system_prompt=ROLE_PROMPTS[role],
             middleware=role_middleware(role, request_timeout_s, middleware(role)),
             state_schema=MultiAgentGraphState,

@@ -50,7 +50,7 @@ _ENDPOINT_NAMES = ("endpoint", "endpoints", "url", "base_url")
 
 
 @dataclass(frozen=True)
-class Routed:
+class RouterResult:
     """What came of asking a router.
 
     strategy: what it says it followed, empty if it does not say. Without documents, reason: refused (its endpoint),
@@ -133,15 +133,15 @@ class RouterCall:
     share: float
     admit: Admission | None = None
 
-    def ask(self) -> Routed:
+    def ask(self) -> RouterResult:
         """Documents, or why there are none; sync. Raises nothing that an engine raises."""
         return _noted(self._refused() or self._asked())
 
-    async def ask_async(self) -> Routed:
+    async def ask_async(self) -> RouterResult:
         """As `ask`, for async code; a cancellation of the asking task goes on through it."""
         return _noted(self._refused() or await self._asked_async())
 
-    def _refused(self) -> Routed | None:
+    def _refused(self) -> RouterResult | None:
         """Why the engine is not asked at all; None when it may be."""
         try:
             check_endpoints(self.engine, self.admit)
@@ -149,10 +149,10 @@ class RouterCall:
             _event("router_refused", error_type=type(error).__name__)
             return _nothing("refused", error)
         if self.deadline is not None and self._given().remaining() <= current_policy().floor_s:
-            return Routed(reason="budget", error_type="BudgetRefused")
+            return RouterResult(reason="budget", error_type="BudgetRefused")
         return None
 
-    def _asked(self) -> Routed:
+    def _asked(self) -> RouterResult:
         with self._in_force() as given:
             if given is None:
                 return self._settled(given)
@@ -162,7 +162,7 @@ class RouterCall:
             except TimeoutError as error:
                 return self._abandoned(error)
 
-    async def _asked_async(self) -> Routed:
+    async def _asked_async(self) -> RouterResult:
         in_task = callable(getattr(self.engine, "aquery", None))
         with self._in_force() as given:
             try:
@@ -202,7 +202,7 @@ class RouterCall:
             stack.callback(_calling.reset, token)
             yield given
 
-    def _settled(self, given: Deadline | None) -> Routed:
+    def _settled(self, given: Deadline | None) -> RouterResult:
         try:
             return self._read(self.engine.query(self.query))
         except asyncio.CancelledError as error:
@@ -211,7 +211,7 @@ class RouterCall:
         except Exception as error:  # noqa: BLE001 - an injected engine is anybody's code; explicit retrieval follows
             return _failed(error, given)
 
-    async def _awaited(self, given: Deadline | None) -> Routed:
+    async def _awaited(self, given: Deadline | None) -> RouterResult:
         try:
             answer = self.engine.aquery(self.query)
             if not inspect.isawaitable(answer):
@@ -226,30 +226,30 @@ class RouterCall:
         except Exception as error:  # noqa: BLE001 - as in _settled
             return _failed(error, given)
 
-    def _read(self, answer: Any) -> Routed:
+    def _read(self, answer: Any) -> RouterResult:
         documents = read_source_nodes(answer, self.limit)
         metadata = getattr(answer, "metadata", None)
         strategy = metadata.get("strategy") if isinstance(metadata, Mapping) else None
         if not documents:
-            return Routed(reason="empty", error_type="empty")
-        return Routed(documents, strategy if isinstance(strategy, str) else "")
+            return RouterResult(reason="empty", error_type="empty")
+        return RouterResult(documents, strategy if isinstance(strategy, str) else "")
 
-    def _abandoned(self, error: BaseException) -> Routed:
+    def _abandoned(self, error: BaseException) -> RouterResult:
         """What is left of a thread that is waited for no longer; it keeps running."""
         _event("router_abandoned", share=self.share)
         return _nothing("timeout", error)
 
 
-def _nothing(reason: str, error: BaseException) -> Routed:
-    return Routed(reason=reason, error_type=type(error).__name__)
+def _nothing(reason: str, error: BaseException) -> RouterResult:
+    return RouterResult(reason=reason, error_type=type(error).__name__)
 
 
-def _failed(error: BaseException, given: Deadline | None) -> Routed:
+def _failed(error: BaseException, given: Deadline | None) -> RouterResult:
     late = isinstance(error, TimeoutError) or (given is not None and given.passed())
     return _nothing("timeout" if late else "error", error)
 
 
-def _noted(routed: Routed) -> Routed:
+def _noted(routed: RouterResult) -> RouterResult:
     # By who asked, not in the engine's thread, which may end when nobody waits for it any more.
     if routed.reason:
         _event("router_fallback", reason=routed.reason, error_type=routed.error_type)
@@ -262,9 +262,9 @@ def _event(name: str, **detail: Any) -> None:
         recorder.event(name, ROUTER_ROLE, **detail)
 
 
-def _in_thread(work: Callable[[], Routed]) -> Future[Routed]:
+def _in_thread(work: Callable[[], RouterResult]) -> Future[RouterResult]:
     """The work's future, done in a daemon thread with the caller's context and recorded as work until it ends."""
-    future: Future[Routed] = Future()
+    future: Future[RouterResult] = Future()
     context, recorder = contextvars.copy_context(), current_recorder()
 
     def run() -> None:

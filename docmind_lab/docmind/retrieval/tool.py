@@ -31,7 +31,7 @@ from docmind_lab.core.deadlines import Deadline, current_policy, deadline_scope
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
 from docmind_lab.core.wall_clock import WALL
 from docmind_lab.docmind.retrieval.index import SearchIndex
-from docmind_lab.docmind.retrieval.injection import Routed, RouterCall, check_endpoints, find_router
+from docmind_lab.docmind.retrieval.injection import RouterCall, RouterResult, check_endpoints, find_router
 from docmind_lab.docmind.retrieval.results import RetrievedDocument
 from docmind_lab.docmind.retrieval.strategies import LIMIT, STRATEGIES, search, search_async, strategy_in_effect
 from docmind_lab.docmind.runtime_tools import runtime_tool
@@ -105,7 +105,7 @@ class _Search:
     query: str
     strategy: str
     limit: int
-    routed: Routed = field(default_factory=Routed)
+    routed: RouterResult = field(default_factory=RouterResult)
     started_at: float = field(init=False)
 
     def __post_init__(self) -> None:

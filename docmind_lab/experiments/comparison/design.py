@@ -20,7 +20,7 @@ from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_uniform, run_seed
 from docmind_lab.docmind.documents import LibraryPlace
-from docmind_lab.docmind.graphs.colours import Colour, checked_colour
+from docmind_lab.docmind.graphs.node_modes import NodeMode, checked_node_mode
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.comparison.levels import node_colour_of
@@ -66,7 +66,7 @@ class Comparison:
     clock: ClockName = "virtual"
     corpus: str | LibraryPlace = "language_reference"
     own_questions: tuple[Question, ...] = ()
-    node_colour: Colour = "own"
+    node_colour: NodeMode = "own"
     workload: str = "supervisor"
     replay: str = ""
     budget: Budget = field(default_factory=Budget)
@@ -83,7 +83,7 @@ class Comparison:
             raise ConfigurationError(f"horizon_factor must be above 1, not {self.horizon_factor}")
         if self.clock not in CLOCKS:
             raise ConfigurationError(f"unknown clock {self.clock!r}; the clocks are {', '.join(CLOCKS)}")
-        checked_colour(self.node_colour)
+        checked_node_mode(self.node_colour)
         self.documents.cases(self.kind)
         if self.side_by_side < 1:
             raise ConfigurationError(f"side_by_side must be 1 or more runs, not {self.side_by_side}")

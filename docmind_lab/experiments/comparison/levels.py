@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from docmind_lab.alternatives.base import Alternative
-from docmind_lab.docmind.graphs.colours import Colour, checked_colour, colour_that_runs
+from docmind_lab.docmind.graphs.node_modes import NodeMode, checked_node_mode, effective_node_mode
 
 
-def node_colour_of(alternative: Alternative, node_colour: Colour = "own") -> str:
-    """The level of the `node_colour` factor for an alternative over nodes of this colour."""
-    return colour_that_runs(alternative.node_colour, checked_colour(node_colour))
+def node_colour_of(alternative: Alternative, node_colour: NodeMode = "own") -> str:
+    """The level of the `node_colour` factor for an alternative over nodes of this mode."""
+    return effective_node_mode(alternative.node_colour, checked_node_mode(node_colour))

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.propagation import Propagation
-from docmind_lab.docmind.graphs.colours import Colour, checked_colour
+from docmind_lab.docmind.graphs.node_modes import NodeMode, checked_node_mode
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.measurement.run import RunOrder
 
@@ -57,10 +57,10 @@ def with_propagation(alternative: Alternative, level: bool | Literal["own"]) -> 
     return changed
 
 
-def with_colour(alternative: Alternative, level: str) -> Colour | Impossible:
-    """The nodes that the system must have for the alternative to run over nodes of this colour."""
+def with_node_mode(alternative: Alternative, level: str) -> NodeMode | Impossible:
+    """The nodes that the system must have for the alternative to run over nodes of this mode."""
     if level in ("own", alternative.node_colour):
         return "own"
     if alternative.node_colour == "sync":
         return Impossible(f"{alternative.name} with node_colour={level}: it runs sync nodes")
-    return checked_colour(level)
+    return checked_node_mode(level)

@@ -13,7 +13,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.request import DEFAULT_WORKLOAD, CompareRequest
-from docmind_lab.experiments.sweeps.combinations import Combination, Impossible, with_colour, with_propagation
+from docmind_lab.experiments.sweeps.combinations import Combination, Impossible, with_node_mode, with_propagation
 from docmind_lab.experiments.sweeps.factors import alternatives_of, budgets_of, faults_of, naming, profiles_of
 from docmind_lab.experiments.sweeps.replays import replayed
 from docmind_lab.workloads.kinds import WORKLOADS, workload_kind
@@ -78,7 +78,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
         alternatives_of(factors),
     ):
         chosen = with_propagation(alternative, propagation)
-        node_colour = with_colour(alternative, colour)
+        node_colour = with_node_mode(alternative, colour)
         if isinstance(chosen, Impossible):
             yield chosen
             continue

@@ -17,7 +17,7 @@ from docmind_lab.alternatives.passing_saver import PassingSaver
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import NAN
-from docmind_lab.docmind.graphs.colours import Colour
+from docmind_lab.docmind.graphs.node_modes import NodeMode
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.virtual_time import current_clock
@@ -101,8 +101,8 @@ class OwnWorkload:
         gold = [fact for fact in question.gold_facts if fact]
         return NAN, sum(fact.casefold() in stated for fact in gold) / len(gold) if gold else NAN
 
-    def coloured(self, node_colour: Colour) -> Self:
-        """The same. Raises: ConfigurationError for any colour but the nodes' own, which nobody can change."""
+    def in_node_mode(self, node_colour: NodeMode) -> Self:
+        """The same. Raises: ConfigurationError for any mode but the nodes' own, which nobody can change."""
         if node_colour != "own":
             raise ConfigurationError(f"node_colour {node_colour!r}: the nodes of a graph of your own stay as they are")
         return self

@@ -27,7 +27,7 @@ from docmind_lab.virtual_time import current_clock
 from docmind_lab.workloads.peers.client import FAILURES, PeerClients, PeerNews
 from docmind_lab.workloads.peers.correlation import CorrelationEntry, PeerResult
 from docmind_lab.workloads.peers.correlator import Correlator
-from docmind_lab.workloads.peers.events import Noting
+from docmind_lab.workloads.peers.events import CallNotes
 from docmind_lab.workloads.peers.timeouts import Limit, PeerTimeouts, words_of
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class _Child:
 
     entry: CorrelationEntry
     call: PeerCall
-    noting: Noting
+    notes: CallNotes
     left_s: float
     started_at: float = 0.0
     due_s: float = math.inf
@@ -102,7 +102,7 @@ class PeerCaller:
         ]
 
         def go_on(results: tuple[PeerResult, ...]) -> None:
-            children[0].noting.retriggered(results)
+            children[0].notes.retriggered(results)
             if not decided.done():
                 decided.set_result(results)
 
@@ -142,7 +142,7 @@ class PeerCaller:
             invocation_id=invocation_id,
             timeout_s=self.timeouts.due(0.0, left_s)[0],
         )
-        return _Child(entry, call, Noting(call.peer, position, current_recorder()), left_s)
+        return _Child(entry, call, CallNotes(call.peer, position, current_recorder()), left_s)
 
     # ---- one call
 
@@ -162,7 +162,7 @@ class PeerCaller:
         """Send the call and hear what comes of it, to the end of its stream."""
         why_not = "no answer"
         try:
-            with child.noting.sent(child.entry.timeout_s):
+            with child.notes.sent(child.entry.timeout_s):
                 async for news in self.clients.send(child.call.peer, child.call.task, child.entry.timeout_s):
                     if news.kind == "ended":
                         why_not = f"the peer's task was {news.state}"
@@ -176,7 +176,7 @@ class PeerCaller:
     async def _heard(self, child: _Child, news: PeerNews) -> None:
         if news.kind == "known":
             child.task_id = news.task_id
-            child.noting.task_known()
+            child.notes.task_known()
             if child.wants_cancel:
                 self._later(self._cancel(child))
         elif news.kind == "working":
@@ -186,9 +186,9 @@ class PeerCaller:
             too_late = await self._decide(self.correlator.answered, child.entry, payload)
             if too_late is None:
                 self._decided(child, "completed")
-                child.noting.found(payload.get("ids", ()), child.call.topics)
+                child.notes.found(payload.get("ids", ()), child.call.topics)
             else:
-                child.noting.too_late(too_late)
+                child.notes.too_late(too_late)
 
     async def _sign_of_life(self, child: _Child) -> None:
         if not child.is_working:
@@ -200,7 +200,7 @@ class PeerCaller:
             return
         if await self._decide(self.correlator.sign_of_life, child.entry, child.extensions):
             child.extensions += 1
-            child.noting.extended(child.extensions, due_s)
+            child.notes.extended(child.extensions, due_s)
             self._set_timer(child, due_s, limit)
 
     async def _timed_out(self, child: _Child) -> None:
@@ -226,7 +226,7 @@ class PeerCaller:
         child.is_decided = True
         if child.timer is not None:
             child.timer.cancel()
-        child.noting.decided(outcome, limit, asyncio.get_running_loop().time() - child.started_at)
+        child.notes.decided(outcome, limit, asyncio.get_running_loop().time() - child.started_at)
 
     # ---- off the critical path
 
@@ -241,7 +241,7 @@ class PeerCaller:
     async def _cancel(self, child: _Child) -> None:
         """Ask the peer to stop, within `cancel_s`; whatever comes of it changes nothing here."""
         peer, name = child.entry.peer_agent_name, child.entry.sub_task_id
-        with child.noting.cancelling() as ended:
+        with child.notes.cancelling() as ended:
             try:
                 async with asyncio.timeout(self.timeouts.cancel_s):
                     ended.append(await self.clients.cancel(peer, child.task_id))

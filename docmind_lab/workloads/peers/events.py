@@ -37,7 +37,7 @@ EVENTS: Mapping[str, str] = MappingProxyType(
 """Events that only this workload records."""
 
 
-class Noting:
+class CallNotes:
     """The notes of one call. Without a recorder, nothing is noted."""
 
     def __init__(self, peer: str, position: str, recorder: Recorder | None) -> None:

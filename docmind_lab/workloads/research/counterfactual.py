@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.docmind.graphs.sync_async import Steps, finish
+from docmind_lab.docmind.sync_async import Steps, finish
 from docmind_lab.network.recorder import recording
 from docmind_lab.workloads.research.exits import Completion, ExitReason
 from docmind_lab.workloads.research.graph import Compiled, config_of, worked_through

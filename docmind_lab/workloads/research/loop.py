@@ -20,13 +20,13 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from docmind_lab.core.errors import BudgetError
-from docmind_lab.docmind.graphs.model_client import Asking
-from docmind_lab.docmind.graphs.sync_async import Steps, StepsNode
+from docmind_lab.docmind.graphs.model_calls import FAILURES
+from docmind_lab.docmind.graphs.model_client import ModelClient
+from docmind_lab.docmind.sync_async import Steps, StepsNode
 from docmind_lab.workloads.research import prompts
 from docmind_lab.workloads.research.exits import Completion, ExitReason, exit_after_attempt
 from docmind_lab.workloads.research.ledger import ResearchLedger, SearchAttempt
 from docmind_lab.workloads.research.model_calls import (
-    MODEL_FAILURES,
     CallPlace,
     MalformedDecision,
     Saturation,
@@ -35,7 +35,7 @@ from docmind_lab.workloads.research.model_calls import (
     next_query,
     saturation,
 )
-from docmind_lab.workloads.research.searching import SEARCH_FAILURES, Searching
+from docmind_lab.workloads.research.searching import SEARCH_FAILURES, SourceSearch
 from docmind_lab.workloads.research.sources import Item, Source, unseen
 from docmind_lab.workloads.research.tasks import Hypothesis
 
@@ -164,10 +164,10 @@ class LoopState(TypedDict):
 
 @dataclass(frozen=True)
 class SourceLoop:
-    """What a loop needs besides its source. askings: by role, of the query writer, the filter and the judge."""
+    """What a loop needs besides its source. model_clients: by role, of the query writer, the filter and the judge."""
 
-    askings: Mapping[str, Asking]
-    searching: Searching
+    model_clients: Mapping[str, ModelClient]
+    search_source: SourceSearch
 
     def graph(self) -> CompiledStateGraph[Any, Any, Any, Any]:
         """The compiled loop; its input is {"run": SourceRun}."""
@@ -200,11 +200,11 @@ class SourceLoop:
         given = prompts.for_writer(run.hypothesis, run.source.spec, run.history, run.kept)
         try:
             suggestion = yield from decided(
-                self.askings[prompts.WRITER], given, next_query, run.place, run.ledger.limits.llm_retries
+                self.model_clients[prompts.WRITER], given, next_query, run.place, run.ledger.limits.llm_retries
             )
         except BudgetError:
             run.leave("research_budget_exhausted", _CUT)
-        except (MalformedDecision, *MODEL_FAILURES) as error:
+        except (MalformedDecision, *FAILURES) as error:
             run.leave("query_generation_error", f"The query writer failed: {type(error).__name__}")
         else:
             self._take_up(run, suggestion.query)
@@ -224,7 +224,7 @@ class SourceLoop:
         """What the source has for the query."""
         run = state["run"]
         try:
-            run.found = yield self.searching.search(run.source, run.query, run.hypothesis.id, run.place.state)
+            run.found = yield self.search_source.search(run.source, run.query, run.hypothesis.id, run.place.state)
         except BudgetError as error:
             run.error = type(error).__name__
             run.leave("research_budget_exhausted", _CUT)
@@ -240,7 +240,7 @@ class SourceLoop:
         given, most = prompts.for_filter(run.hypothesis, run.found), len(run.found)
         try:
             places = yield from decided(
-                self.askings[prompts.FILTER],
+                self.model_clients[prompts.FILTER],
                 given,
                 lambda reply: accepted(reply, of=most),
                 run.place,
@@ -248,7 +248,7 @@ class SourceLoop:
             )
         except BudgetError:
             run.keep_unfiltered()
-        except (MalformedDecision, *MODEL_FAILURES) as error:
+        except (MalformedDecision, *FAILURES) as error:
             # Without a filter's word nothing is accepted; if that is for want of budget, it is kept all the same.
             run.error = type(error).__name__
             if run.place.budget_over():
@@ -270,11 +270,11 @@ class SourceLoop:
             given = prompts.for_judge(run.hypothesis, run.source.spec, run.history, run.kept)
             try:
                 run.decision = yield from decided(
-                    self.askings[prompts.JUDGE], given, saturation, run.place, run.ledger.limits.llm_retries
+                    self.model_clients[prompts.JUDGE], given, saturation, run.place, run.ledger.limits.llm_retries
                 )
             except BudgetError:
                 run.leave("research_budget_exhausted", _CUT)
-            except (MalformedDecision, *MODEL_FAILURES) as error:
+            except (MalformedDecision, *FAILURES) as error:
                 run.leave("query_generation_error", f"The saturation judge failed: {type(error).__name__}")
         run.check()
         return {}

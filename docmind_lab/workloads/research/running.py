@@ -20,8 +20,8 @@ from langchain_core.messages import HumanMessage
 
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.graphs.sync_async import Steps, Waiting, afinish, finish
 from docmind_lab.docmind.retrieval import Question
+from docmind_lab.docmind.sync_async import Operation, Steps, afinish, finish
 from docmind_lab.docmind.system import Corpus
 from docmind_lab.network.recorder import recording
 from docmind_lab.services.faults import Fault
@@ -84,7 +84,7 @@ def _researched(
     inputs = {"messages": [HumanMessage(task.text, id="question")], "task": task}
     with recording(recorder_of(task, seed)):
         try:
-            state = yield Waiting(lambda: graph.invoke(inputs), lambda: graph.ainvoke(inputs))
+            state = yield Operation(lambda: graph.invoke(inputs), lambda: graph.ainvoke(inputs))
         except Exception as error:
             if ledger.task is None or ledger.kept() == ():
                 raise

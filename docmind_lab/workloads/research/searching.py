@@ -6,20 +6,18 @@ Without a deadline the client's own timeout is the only limit of a search.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
-from langchain_core.runnables.config import run_in_executor
 from qdrant_client import AsyncQdrantClient, QdrantClient
 from qdrant_client.http.exceptions import ApiException
 
 from docmind_lab.core.deadlines import Deadline, current_policy, deadline_scope
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.docmind.graphs.colours import Colour
-from docmind_lab.docmind.graphs.observer import as_thread_work
-from docmind_lab.docmind.graphs.sync_async import Waiting
+from docmind_lab.docmind.graphs.node_modes import CALL_SYNC, NodeMode
+from docmind_lab.docmind.sync_async import Operation
 from docmind_lab.network.recorder import current_recorder, position_of
 from docmind_lab.workloads.research.sources import Item, Source, items_of
 
@@ -30,14 +28,14 @@ SEARCH_FAILURES = (ApiException, httpx.HTTPError, TimeoutError)
 
 
 @dataclass(frozen=True)
-class Searching:
-    """Both clients. colour: what an async run finds in place of the async client, see `graphs/colours.py`."""
+class SourceSearch:
+    """Both clients. mode: what an async run finds in place of the async client, see `graphs/node_modes.py`."""
 
     client: QdrantClient
     async_client: AsyncQdrantClient | None
-    colour: Colour = "own"
+    mode: NodeMode = "own"
 
-    def search(self, source: Source, query: str, hypothesis: str, state: Mapping[str, Any]) -> Waiting:
+    def search(self, source: Source, query: str, hypothesis: str, state: Mapping[str, Any]) -> Operation:
         """The source's items for a query; none, and no request, for a query without a word.
 
         state: its deadline, and its place in the run. Waited for, it raises BudgetRefused, DeadlineExceeded, and one
@@ -62,21 +60,8 @@ class Searching:
                 response = await self.async_client.query_points(**arguments)
             return _noted(items_of(response.points, name, hypothesis), name)
 
-        return Waiting(blocking, awaited if self.colour == "own" else _in_name_only(blocking, self.colour))
-
-
-def _in_name_only(
-    blocking: Callable[[], tuple[Item, ...]], colour: Colour
-) -> Callable[[], Awaitable[tuple[Item, ...]]]:
-    """The search as an async run has it when its client is a sync one."""
-
-    async def in_thread() -> tuple[Item, ...]:
-        return await run_in_executor(None, as_thread_work, blocking)
-
-    async def on_the_loop() -> tuple[Item, ...]:
-        return blocking()
-
-    return in_thread if colour == "sync" else on_the_loop
+        in_name_only = CALL_SYNC.get(self.mode)
+        return Operation(blocking, awaited if in_name_only is None else lambda: in_name_only(blocking))
 
 
 @contextlib.contextmanager

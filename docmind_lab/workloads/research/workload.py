@@ -19,12 +19,12 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 
 from docmind_lab.alternatives.base import Runnable
-from docmind_lab.docmind.graphs.colours import Colour
+from docmind_lab.docmind.graphs.node_modes import NodeMode
 from docmind_lab.docmind.graphs.observer import ObservedSaver, RunCallbacks
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.network.recorder import Recorder
+from docmind_lab.workloads.base import CorpusWorkload
 from docmind_lab.workloads.kinds import Defaults, WorkloadKind, by_own_loop
-from docmind_lab.workloads.over_corpus import CorpusWorkload
 from docmind_lab.workloads.research import prompts, searching
 from docmind_lab.workloads.research.config import ResearchLimits
 from docmind_lab.workloads.research.exits import COMPLETE, SOURCES
@@ -59,8 +59,8 @@ class ResearchWorkload(CorpusWorkload):
         # For a process that ends without closing what it has built, as the workers of a batch do.
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
 
-    def _graph(self, colour: Colour) -> Runnable:
-        return self.system.graph(self.saver, colour)
+    def _graph(self, mode: NodeMode) -> Runnable:
+        return self.system.graph(self.saver, mode)
 
     def runnable(self, recorder: Recorder) -> Runnable:
         """The graph with a ledger of its own, observed by the run's recorder."""

@@ -77,7 +77,7 @@ def digest(key: str) -> str:
 
 
 @dataclass(frozen=True)
-class Telling:
+class StageReporter:
     """Tells of stages. metrics: None for none."""
 
     metrics: LadderMetrics | None = None

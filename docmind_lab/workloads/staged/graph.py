@@ -21,8 +21,8 @@ from langgraph.graph.state import CompiledStateGraph
 
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.docmind.graphs.model_calls import ModelCalls
-from docmind_lab.docmind.graphs.model_client import Asking
-from docmind_lab.workloads.staged.events import LadderMetrics, Telling
+from docmind_lab.docmind.graphs.model_client import ModelClient
+from docmind_lab.workloads.staged.events import LadderMetrics, StageReporter
 from docmind_lab.workloads.staged.graph_store import GraphWriter
 from docmind_lab.workloads.staged.ledger import StageLedger
 from docmind_lab.workloads.staged.primary import Primary
@@ -46,11 +46,11 @@ def build_staged_graph(
     the store (`graph_store`). request_timeout_s: cap of one model call, besides the agent's timeout. metrics: none
     unless given.
 
-    The agent's timeout cuts models whose requests go through `docmind_lab.network`, in both colours; the async side
+    The agent's timeout cuts models whose requests go through `docmind_lab.network`, sync and async; the async side
     cuts any other too. A sync model of another kind is given the timeout as `timeout=` and trusted with it.
     """
-    ladder = Ladder(options or StagedOptions(), Telling(metrics))
-    primary = Primary(ladder, Asking(model, ModelCalls("primary", request_timeout_s=request_timeout_s)))
+    ladder = Ladder(options or StagedOptions(), StageReporter(metrics))
+    primary = Primary(ladder, ModelClient(model, ModelCalls("primary", request_timeout_s=request_timeout_s)))
     graph: StateGraph[Any, Any, Any, Any] = StateGraph(StagedState)
     # Where each goes on is in the commands that it returns; named here for those who draw the graph.
     graph.add_node("primary", primary.ask(), destinations=("tools", "suggested", "finalize"))

@@ -17,7 +17,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from docmind_lab.docmind.graphs.sync_async import Steps, StepsNode
+from docmind_lab.docmind.sync_async import Steps, StepsNode
 from docmind_lab.workloads.staged.calls import ChunkEvidence, Entity, Relation
 from docmind_lab.workloads.staged.graph_store import Origin, Written, is_confirmed, key_of
 from docmind_lab.workloads.staged.ledger import Desk, StageLedger, tried
@@ -89,16 +89,16 @@ def _rung_of_calls(
 def _rung(ladder: Ladder, stage: str, work: Work, next_stage: str) -> StepsNode:
     def climb(state: Mapping[str, Any], config: RunnableConfig) -> Steps[Command[Any]]:
         yield from ()  # nothing to wait for: the store is local
-        begun_at = ladder.telling.started(stage)
+        begun_at = ladder.reporter.started(stage)
         ledger = StageLedger.of(state)
         before = ledger.counts()
         tries = work(ladder.desk(state, config), state, ledger)
         gained = {name: value - before[name] for name, value in ledger.counts().items()}
         outcome = "confirmed" if gained["confirmed"] else "unconfirmed" if tries else "nothing"
-        ladder.telling.ended(stage, begun_at, outcome, gained)
+        ladder.reporter.ended(stage, begun_at, outcome, gained)
         goto = "finalize" if gained["confirmed"] else next_stage
         if not gained["confirmed"] and next_stage != "finalize":
-            ladder.telling.fell_back(stage, next_stage, outcome)
+            ladder.reporter.fell_back(stage, next_stage, outcome)
         return Command(goto=goto, update=ledger.update())
 
     return StepsNode(stage, climb)
@@ -114,7 +114,7 @@ def finalize(ladder: Ladder) -> StepsNode:
 
     def end(state: Mapping[str, Any], config: RunnableConfig) -> Steps[dict[str, Any]]:
         yield from ()  # nothing to wait for: the store is local
-        begun_at = ladder.telling.started(STAGE)
+        begun_at = ladder.reporter.started(STAGE)
         ledger, desk = StageLedger.of(state), ladder.desk(state, config)
         before = ledger.counts()
         if ledger.confirmed:
@@ -122,8 +122,8 @@ def finalize(ladder: Ladder) -> StepsNode:
             _link_evidence(desk, ledger)
         outcome = ledger.first_origin or ("skipped_empty" if is_blank(text_of(state)) else "failed")
         gained = {name: value - before[name] for name, value in ledger.counts().items()}
-        ladder.telling.ended(STAGE, begun_at, outcome, gained)
-        ladder.telling.finished(outcome)
+        ladder.reporter.ended(STAGE, begun_at, outcome, gained)
+        ladder.reporter.finished(outcome)
         if outcome == "failed":
             raise _put_aside(desk, ledger)
         message = AIMessage(_in_words(outcome, ledger), id="outcome", name=STAGE)
@@ -140,7 +140,7 @@ def _retry_relations(desk: Desk, ledger: StageLedger) -> None:
             continue
         origin: Any = relation["origin"]
         confirmed = desk.write(STAGE, origin, Relation(**relation), ledger)
-        desk.telling.retried(origin, confirmed)
+        desk.reporter.retried(origin, confirmed)
         if not confirmed:
             ledger.warnings.append("relation_not_written")
     ledger.pending = []
@@ -171,7 +171,7 @@ def _put_aside(desk: Desk, ledger: StageLedger) -> LadderFailed:
     record = {"source": desk.source, "chunk": desk.chunk, "outcome": "failed", **ledger.counts()}
     kept = is_confirmed(tried(lambda: desk.store.add_dead_letter(desk.source, desk.chunk, record)))
     record["kept"] = kept
-    desk.telling.event("dead_letter", STAGE, kept=kept, error_type="LadderFailed")
+    desk.reporter.event("dead_letter", STAGE, kept=kept, error_type="LadderFailed")
     where = "its dead letter is in the store" if kept else "the store did not take its dead letter either"
     message = f"nothing could be written of chunk {desk.chunk} of {desk.source}; {where}; check the store"
     return LadderFailed(message, record)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 from langchain_core.messages import HumanMessage
 
 from docmind_lab.alternatives.base import Outcome, Runnable
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.analysis.tables.extra import ExtraTable
-from docmind_lab.docmind.graphs.colours import MODELS, Colour, checked_colour
+from docmind_lab.docmind.graphs.node_modes import NodeMode, chat_model
 from docmind_lab.docmind.graphs.observer import ObservedSaver, RunCallbacks
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder
+from docmind_lab.workloads.base import GraphWorkload
 from docmind_lab.workloads.kinds import Defaults, Surroundings, WorkloadKind, within_own_limits
 from docmind_lab.workloads.staged import stage_table
 from docmind_lab.workloads.staged.chunks import StagedChunk, found_in, recall_and_f1, staged_chunks
@@ -31,7 +31,7 @@ _MOST_STEPS = 100
 
 
 @dataclass
-class StagedWorkload:
+class StagedWorkload(GraphWorkload):
     """The ladder on one model, built once and run many times; each run has a store of its own, in memory.
 
     The store is the run's and not the caller's: whoever goes on after the caller has left goes on writing to it.
@@ -46,39 +46,30 @@ class StagedWorkload:
     name = "staged"
 
     def __post_init__(self) -> None:
-        self.node_colour = checked_colour(self.surroundings.node_colour)
+        self.node_colour = self.surroundings.node_colour
         settings = self.surroundings.settings
         self.http = HttpClients(admit=settings.admit, max_connections=self.surroundings.max_connections)
         self.saver = ObservedSaver()
         self.graph = self._graph(self.node_colour)
         self._stores: dict[str, GraphStore] = {}
 
-    def _graph(self, colour: Colour) -> Compiled:
-        llm = self.surroundings.settings.llm
-        model = MODELS[colour](
-            model=llm.model,
-            base_url=self.surroundings.addresses.openai_base_url,
-            api_key=llm.api_key,
-            max_retries=self.surroundings.client_retries,
+    def _graph(self, mode: NodeMode) -> Compiled:
+        surroundings = self.surroundings
+        model = chat_model(
+            mode,
+            surroundings.settings.llm,
+            surroundings.addresses.openai_base_url,
+            self.http,
+            max_retries=surroundings.client_retries,
             max_completion_tokens=MAX_REPLY_TOKENS,
-            http_client=self.http.openai,
-            http_async_client=self.http.openai_async,
         )
         return build_staged_graph(
             model,
             self.options,
             metrics=self.metrics,
-            request_timeout_s=llm.request_timeout_seconds,
+            request_timeout_s=surroundings.settings.llm.request_timeout_seconds,
             checkpointer=self.saver,
         )
-
-    def coloured(self, node_colour: Colour) -> Self:
-        """The same clients and checkpointer under a graph whose model has this colour."""
-        if checked_colour(node_colour) == self.node_colour:
-            return self
-        made = copy.copy(self)
-        made.node_colour, made.graph = node_colour, self._graph(node_colour)
-        return made
 
     def runnable(self, recorder: Recorder) -> Runnable:
         """The graph, observed by the run's recorder, with a thread and a store of its own."""
@@ -99,7 +90,7 @@ class StagedWorkload:
         return {"messages": [HumanMessage(question.text, id="question")], "source": "text", "chunk": "1", **named}
 
     def scores(self, question: Question, outcome: Outcome) -> tuple[float, float]:
-        """Recall and F1 of what the caller was told is written; see `KIND`."""
+        """Recall and F1 of the confirmed writes that the caller was told of; see `KIND`."""
         gold = question.gold if isinstance(question, StagedChunk) else ()
         return recall_and_f1(gold, found_in(outcome.documents))
 

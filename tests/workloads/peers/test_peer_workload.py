@@ -52,7 +52,7 @@ def measured(
     )
     (order,) = comparison.orders()
     door = replace(system.door(options), peers=options.peer_behaviour())
-    return simulate(order, system.workload.coloured(colour), door)
+    return simulate(order, system.workload.in_node_mode(colour), door)
 
 
 def told(run: MeasuredRun, event: str) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from research_fakes import CONTINUE, FakeSearching, fake_model, run, source, task, two_items
 
-from docmind_lab.docmind.graphs.sync_async import finish
+from docmind_lab.docmind.sync_async import finish
 from docmind_lab.workloads.research import ledger as ledger_module
 from docmind_lab.workloads.research.config import ResearchLimits
 from docmind_lab.workloads.research.exits import COMPLETE, EXIT_REASONS
@@ -135,7 +135,7 @@ class Gate(FakeSearching):
                 print("under way", flush=True)
                 signal.pause()
             return tuple(two_items(source.spec.name, query))
-        return Waiting(blocking, None)
+        return Operation(blocking, None)
 
 model = fake_model(seconds=dict.fromkeys(("query_writer", "filter", "judge"), 0.0))
 ledger = ResearchLedger(ResearchLimits(max_queries_per_source=9), Path(sys.argv[1]))

@@ -1,15 +1,14 @@
-"""One logic in two colours: steps that say what they wait for, driven by blocking code or by an event loop.
+"""One piece of logic for sync and async code: a generator that yields what it waits for, and two drivers.
 
     def answer(question) -> Steps[str]:
-        documents = yield search(question)               # a Waiting
+        documents = yield search(question)               # an Operation
         first, second = yield together([check(documents), rank(documents)])
         ...
 
     finish(answer(question))            await afinish(answer(question))
 
-The steps are a generator. A driver waits for what it yields and sends back what came of it, or throws what was raised
-into it at that place, so that `try`, `with` and `finally` in the steps mean what they say in both colours; cancellation
-arrives there too.
+A driver waits for what the steps yield and sends back the result, or throws what was raised into them at that place. So
+`try`, `with` and `finally` in the steps mean what they say in sync and in async code; cancellation arrives there too.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Waiting:
-    """Something to wait for, in the colour of whoever waits. Nothing begins before it is waited for."""
+class Operation:
+    """Something to wait for, with its sync and its async form. It begins when it is waited for."""
 
     blocking: Callable[[], Any]
     awaited: Callable[[], Awaitable[Any]]
 
 
-Steps = Generator[Waiting, Any, Result]
+Steps = Generator[Operation, Any, Result]
 
 
 def finish(steps: Steps[Result]) -> Result:
@@ -78,12 +77,12 @@ async def afinish(steps: Steps[Result]) -> Result:
         steps.close()
 
 
-def pause(seconds: float, clock: Clock = WALL) -> Waiting:
+def pause(seconds: float, clock: Clock = WALL) -> Operation:
     """Wait for so long."""
-    return Waiting(lambda: clock.sleep(seconds), lambda: asyncio.sleep(seconds))
+    return Operation(lambda: clock.sleep(seconds), lambda: asyncio.sleep(seconds))
 
 
-def together(branches: Sequence[Steps[Result]], at_once: int | None = None) -> Waiting:
+def together(branches: Sequence[Steps[Result]], at_once: int | None = None) -> Operation:
     """Wait for branches side by side: their results, in the order given.
 
     at_once: branches under way at the same time at most; None for all of them. A branch that raises does not stop the
@@ -91,7 +90,7 @@ def together(branches: Sequence[Steps[Result]], at_once: int | None = None) -> W
     whoever waits. Blocking, each has a thread that the waiting one does not leave behind.
     """
     limit = max(1, len(branches) if at_once is None else at_once)
-    return Waiting(lambda: _in_threads(branches, limit), lambda: _in_tasks(branches, limit))
+    return Operation(lambda: _in_threads(branches, limit), lambda: _in_tasks(branches, limit))
 
 
 def _in_threads(branches: Sequence[Steps[Result]], limit: int) -> list[Result]:
@@ -126,7 +125,11 @@ async def _in_tasks(branches: Sequence[Steps[Result]], limit: int) -> list[Resul
 
 
 class StepsNode(Runnable[Any, Any]):
-    """A node of a graph whose work is steps. function: (state, config) → steps; they return the node's update."""
+    """A node of a graph whose work is steps. function: (state, config) → steps; they return the node's update.
+
+    A runnable, not a function for LangChain to wrap. A wrapped function would be a run of its own inside the run of its
+    node, and LangGraph would run a sync function in a thread of an async run.
+    """
 
     name: str
 

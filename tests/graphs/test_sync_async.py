@@ -12,7 +12,7 @@ from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
 from docmind_lab.core.deadlines import Deadline, current_deadline, deadline_scope
-from docmind_lab.docmind.graphs.sync_async import Steps, StepsNode, Waiting, afinish, finish, pause, together
+from docmind_lab.docmind.sync_async import Operation, Steps, StepsNode, afinish, finish, pause, together
 from docmind_lab.virtual_time import VirtualClock
 
 Drive = Callable[[Steps[Any]], Any]
@@ -20,7 +20,7 @@ DRIVERS: list[Drive] = [finish, lambda steps: asyncio.run(afinish(steps))]
 both_colours = pytest.mark.parametrize("drive", DRIVERS, ids=["blocking", "async"])
 
 
-def given(value: Any) -> Waiting:
+def given(value: Any) -> Operation:
     async def awaited() -> Any:
         return blocking()
 
@@ -29,7 +29,7 @@ def given(value: Any) -> Waiting:
             raise value
         return value
 
-    return Waiting(blocking, awaited)
+    return Operation(blocking, awaited)
 
 
 @both_colours
@@ -182,7 +182,7 @@ class _Counted(TypedDict):
 def test_a_node_of_steps_runs_in_the_colour_of_its_graph() -> None:
     threads: list[str] = []
 
-    def ask() -> Waiting:
+    def ask() -> Operation:
         async def awaited() -> int:
             threads.append("async")
             return 2
@@ -191,7 +191,7 @@ def test_a_node_of_steps_runs_in_the_colour_of_its_graph() -> None:
             threads.append("blocking")
             return 1
 
-        return Waiting(blocking, awaited)
+        return Operation(blocking, awaited)
 
     def count(state: _Counted, config: Any) -> Steps[dict[str, int]]:
         return {"count": state["count"] + (yield ask())}
