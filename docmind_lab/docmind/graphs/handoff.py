@@ -61,15 +61,8 @@ def create_handoff_tool(
     ) -> Command[Any] | ToolMessage:
         return _hand_over(runtime, tool_name, add_handoff_messages)
 
-    async def hand_over_async(
-        runtime: ToolRuntime[Any, Any],
-        task: Annotated[str, Field(description="A part of the question for the agent; empty for all of it.")] = "",
-    ) -> Command[Any] | ToolMessage:
-        return _hand_over(runtime, tool_name, add_handoff_messages)
-
     return runtime_tool(
         hand_over,
-        hand_over_async,
         name=tool_name,
         description=description or f"Hand over to {agent_name}.",
         metadata={_AGENT: agent_name, _LIMIT: max_visits},
@@ -193,15 +186,8 @@ def create_forward_message_tool(supervisor_name: str = "supervisor") -> BaseTool
     ) -> Command[Any] | ToolMessage:
         return _forward(from_agent, runtime, supervisor_name)
 
-    async def forward_message_async(
-        from_agent: Annotated[str, Field(description="Name of the agent whose message is the answer.")],
-        runtime: ToolRuntime[Any, Any],
-    ) -> Command[Any] | ToolMessage:
-        return _forward(from_agent, runtime, supervisor_name)
-
     return runtime_tool(
         forward_message,
-        forward_message_async,
         name=FORWARD_TOOL,
         description="Give an agent's latest message to the user unchanged, as the final answer.",
     )
@@ -210,16 +196,16 @@ def create_forward_message_tool(supervisor_name: str = "supervisor") -> BaseTool
 def _forward(from_agent: str, runtime: ToolRuntime[Any, Any], supervisor_name: str) -> Command[Any] | ToolMessage:
     messages: Sequence[AnyMessage] = runtime.state["messages"]
     request = _requesting_message(messages, runtime.tool_call_id)
-    said = [m for m in messages if isinstance(m, AIMessage) and m.name == from_agent and m.text]
+    spoken = [m for m in messages if isinstance(m, AIMessage) and m.name == from_agent and m.text]
     if len(request.tool_calls) > 1:
         # A message that also hands over would otherwise both end the run and go on, by chance one or the other.
         return _forward_error(runtime, "call forward_message alone, when nothing else is to be done")
-    if not said:
+    if not spoken:
         speakers = sorted({str(m.name) for m in messages if isinstance(m, AIMessage) and m.name and m.text})
         return _forward_error(
             runtime, f"no message from {from_agent!r}; messages came from {', '.join(speakers) or 'nobody'}"
         )
-    forwarded = AIMessage(said[-1].content, name=supervisor_name, id=f"{request.id}-forwarded")
+    forwarded = AIMessage(spoken[-1].content, name=supervisor_name, id=f"{request.id}-forwarded")
     update = {"messages": [*_before(request, runtime.state), forwarded]}
     return _to_parent(END, update)
 

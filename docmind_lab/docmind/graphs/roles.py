@@ -54,10 +54,7 @@ def _reported(runtime: ToolRuntime[Any, Any], name: str, key: str, value: Any, m
 
 
 def _decision_tool(function: Callable[..., Command[Any]], name: str, description: str) -> BaseTool:
-    async def decide(**arguments: Any) -> Command[Any]:
-        return function(**arguments)
-
-    return runtime_tool(function, decide, name=name, description=description, return_direct=True)
+    return runtime_tool(function, name=name, description=description, return_direct=True)
 
 
 def _choose_route(

@@ -35,6 +35,7 @@ from docmind_lab.docmind.retrieval.injection import RouterCall, RouterResult, ch
 from docmind_lab.docmind.retrieval.results import RetrievedDocument
 from docmind_lab.docmind.retrieval.strategies import LIMIT, STRATEGIES, search, search_async, strategy_in_effect
 from docmind_lab.docmind.runtime_tools import runtime_tool
+from docmind_lab.docmind.sync_async import Operation, Steps, afinish, finish
 from docmind_lab.network.exchange import Admission
 from docmind_lab.network.recorder import current_recorder, position_of
 
@@ -96,6 +97,47 @@ def _found(runtime: ToolRuntime[Any, Any], resources: RetrievalResources | None)
     return found
 
 
+SEARCH_FAILURES = (ApiException, httpx.HTTPError, TimeoutError)
+"""What a search may fail with; a spent deadline is a TimeoutError too."""
+
+
+def _deadline(state: Mapping[str, Any], clock: Clock) -> Deadline | None:
+    """The deadline in the state, less the reserve; None if there is none."""
+    deadline = Deadline.from_state(state, clock)
+    return None if deadline is None else deadline.child(current_policy().reserve_s)
+
+
+@contextlib.contextmanager
+def bounded_search(state: Mapping[str, Any], clock: Clock = WALL) -> Iterator[None]:
+    """Observe a search as one retrieval call, however many requests it makes, and hold it to the state's deadline.
+
+    Without a deadline the client's own timeout is the only limit of a search.
+    Raises: BudgetRefused with nothing left, DeadlineExceeded in place of the client's error when the deadline is over.
+    """
+    recorder, policy, position = current_recorder(), current_policy(), position_of(state)
+    deadline = _deadline(state, clock)
+    if deadline is not None and deadline.remaining() <= policy.floor_s:
+        if recorder is not None:
+            recorder.refuse("retrieval", ROLE, position)
+        raise deadline.refused(ROLE, "retrieval")
+    total = deadline if policy.cap == "total" else None
+    with contextlib.ExitStack() as stack:
+        if recorder is not None:
+            capped = deadline is not None
+            call = stack.enter_context(recorder.call("retrieval", ROLE, position, cap_from_deadline=capped))
+            if deadline is not None and total is None:
+                call.read_timeout_s = deadline.cap(None)
+        stack.enter_context(deadline_scope(total))
+        try:
+            yield
+        except SEARCH_FAILURES as error:
+            if deadline is None or deadline.remaining() > policy.floor_s:
+                raise
+            if recorder is not None:
+                recorder.event("deadline_cut", ROLE, kind="retrieval", source="network")
+            raise deadline.exceeded(ROLE, "network") from error
+
+
 @dataclass
 class _Search:
     """One search under way: its budget, its clock, and the payload it ends in."""
@@ -111,11 +153,6 @@ class _Search:
     def __post_init__(self) -> None:
         self.started_at = self.resources.clock.now()
 
-    def deadline(self) -> Deadline | None:
-        """The deadline in the state, less the reserve; None if there is none."""
-        deadline = Deadline.from_state(self.runtime.state, self.resources.clock)
-        return None if deadline is None else deadline.child(current_policy().reserve_s)
-
     def router_call(self) -> RouterCall | None:
         """The question to the injected router; None where injection is off or nothing is injected."""
         resources = self.resources
@@ -125,35 +162,8 @@ class _Search:
         engine = find_router(self.runtime.context, state, resources.router_engine)
         if engine is None:
             return None
-        query, deadline = optimised_query(self.query), self.deadline()
+        query, deadline = optimised_query(self.query), _deadline(state, resources.clock)
         return RouterCall(engine, query, self.limit, state, deadline, resources.router_share, resources.admit)
-
-    @contextlib.contextmanager
-    def bounded(self) -> Iterator[None]:
-        """Observe the search as one retrieval call, however many requests it makes, and hold it to the deadline."""
-        state: Mapping[str, Any] = self.runtime.state
-        recorder, policy, position = current_recorder(), current_policy(), position_of(state)
-        deadline = self.deadline()
-        if deadline is not None and deadline.remaining() <= policy.floor_s:
-            if recorder is not None:
-                recorder.refuse("retrieval", ROLE, position)
-            raise deadline.refused(ROLE, "retrieval")
-        total = deadline if policy.cap == "total" else None
-        with contextlib.ExitStack() as stack:
-            if recorder is not None:
-                capped = deadline is not None
-                call = stack.enter_context(recorder.call("retrieval", ROLE, position, cap_from_deadline=capped))
-                if deadline is not None and total is None:
-                    call.read_timeout_s = deadline.cap(None)
-            stack.enter_context(deadline_scope(total))
-            try:
-                yield
-            except (ApiException, httpx.HTTPError, TimeoutError) as error:
-                if deadline is None or deadline.remaining() > policy.floor_s:
-                    raise
-                if recorder is not None:
-                    recorder.event("deadline_cut", ROLE, kind="retrieval", source="network")
-                raise deadline.exceeded(ROLE, "network") from error
 
     @property
     def strategy_used(self) -> str:
@@ -204,7 +214,7 @@ class _Search:
 
 # What a search may fail with and the agents can go on without; anything else is a defect and is raised.
 # ValueError is what a local Qdrant says of a collection it does not have.
-_SURVIVABLE = (ApiException, httpx.HTTPError, TimeoutError, DocmindLabError, ValueError)
+_SURVIVABLE = (*SEARCH_FAILURES, DocmindLabError, ValueError)
 
 
 def _safe_message(error: BaseException) -> str:
@@ -231,39 +241,15 @@ def create_retrieve_documents(resources: RetrievalResources | None = None) -> Ba
         strategy: Annotated[Strategy, Field(description=_STRATEGY_HELP)] = "hybrid",
         limit: Annotated[int, Field(ge=1, le=50, description="How many documents.")] = LIMIT,
     ) -> Command[Any]:
-        under_way = _Search(runtime, _found(runtime, resources), query, strategy, limit)
-        client, index = under_way.resources.client, under_way.resources.index
-        try:
-            if (router := under_way.router_call()) is not None:
-                under_way.routed = router.ask()
-            if under_way.routed.documents:
-                return under_way.command(under_way.routed.documents)
-            with under_way.bounded():
-                found = search(client, index, strategy, optimised_query(query), limit=limit)
-        except _SURVIVABLE as error:
-            return under_way.command((), error)
-        return under_way.command(found)
+        return finish(_retrieved(_Search(runtime, _found(runtime, resources), query, strategy, limit)))
 
     async def retrieve_async(
-        query: Annotated[str, Field(description="What to look for, in words.")],
-        runtime: ToolRuntime[Any, Any],
-        strategy: Annotated[Strategy, Field(description=_STRATEGY_HELP)] = "hybrid",
-        limit: Annotated[int, Field(ge=1, le=50, description="How many documents.")] = LIMIT,
+        query: str, runtime: ToolRuntime[Any, Any], strategy: Strategy = "hybrid", limit: int = LIMIT
     ) -> Command[Any]:
         under_way = _Search(runtime, _found(runtime, resources), query, strategy, limit)
-        client, index = under_way.resources.async_client, under_way.resources.index
-        if client is None:
+        if under_way.resources.async_client is None:
             raise ConfigurationError("RetrievalResources has no async_client: give it one to run the graph async")
-        try:
-            if (router := under_way.router_call()) is not None:
-                under_way.routed = await router.ask_async()
-            if under_way.routed.documents:
-                return under_way.command(under_way.routed.documents)
-            with under_way.bounded():
-                found = await search_async(client, index, strategy, optimised_query(query), limit=limit)
-        except _SURVIVABLE as error:
-            return under_way.command((), error)
-        return under_way.command(found)
+        return await afinish(_retrieved(under_way))
 
     return runtime_tool(
         retrieve,
@@ -272,6 +258,26 @@ def create_retrieve_documents(resources: RetrievalResources | None = None) -> Ba
         description="Search the documents; returns passages with their ids.",
         return_direct=True,
     )
+
+
+def _retrieved(under_way: _Search) -> Steps[Command[Any]]:
+    """The documents of the router, or else of the strategy."""
+    resources, query = under_way.resources, optimised_query(under_way.query)
+    arguments: Any = (resources.index, under_way.strategy, query)
+    async_client: Any = resources.async_client
+    try:
+        if (router := under_way.router_call()) is not None:
+            under_way.routed = yield Operation(router.ask, router.ask_async)
+        if under_way.routed.documents:
+            return under_way.command(under_way.routed.documents)
+        with bounded_search(under_way.runtime.state, resources.clock):
+            found = yield Operation(
+                lambda: search(resources.client, *arguments, limit=under_way.limit),
+                lambda: search_async(async_client, *arguments, limit=under_way.limit),
+            )
+    except _SURVIVABLE as error:
+        return under_way.command((), error)
+    return under_way.command(found)
 
 
 retrieve_documents = create_retrieve_documents()

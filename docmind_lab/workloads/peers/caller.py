@@ -176,7 +176,7 @@ class PeerCaller:
     async def _heard(self, child: _Child, news: PeerNews) -> None:
         if news.kind == "known":
             child.task_id = news.task_id
-            child.notes.task_known()
+            child.notes.event("peer_task_known")
             if child.wants_cancel:
                 self._later(self._cancel(child))
         elif news.kind == "working":
@@ -188,7 +188,7 @@ class PeerCaller:
                 self._decided(child, "completed")
                 child.notes.found(payload.get("ids", ()), child.call.topics)
             else:
-                child.notes.too_late(too_late)
+                child.notes.event("peer_too_late", kind=too_late.kind, late_by_s=too_late.late_by_s)
 
     async def _sign_of_life(self, child: _Child) -> None:
         if not child.is_working:
@@ -200,7 +200,7 @@ class PeerCaller:
             return
         if await self._decide(self.correlator.sign_of_life, child.entry, child.extensions):
             child.extensions += 1
-            child.notes.extended(child.extensions, due_s)
+            child.notes.event("peer_extended", extensions=child.extensions, due_s=due_s)
             self._set_timer(child, due_s, limit)
 
     async def _timed_out(self, child: _Child) -> None:
@@ -226,7 +226,8 @@ class PeerCaller:
         child.is_decided = True
         if child.timer is not None:
             child.timer.cancel()
-        child.notes.decided(outcome, limit, asyncio.get_running_loop().time() - child.started_at)
+        after_s = asyncio.get_running_loop().time() - child.started_at
+        child.notes.event("peer_decided", outcome=outcome, limit=limit, after_s=after_s)
 
     # ---- off the critical path
 

@@ -19,7 +19,6 @@ from docmind_lab.core.levels import NAN
 from docmind_lab.network import LogicalCall
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.workloads.peers.correlation import PEER_OUTCOMES, PeerResult
-from docmind_lab.workloads.peers.correlator import TooLate
 from docmind_lab.workloads.peers.timeouts import LIMITS
 
 EVENTS: Mapping[str, str] = MappingProxyType(
@@ -38,7 +37,7 @@ EVENTS: Mapping[str, str] = MappingProxyType(
 
 
 class CallNotes:
-    """The notes of one call. Without a recorder, nothing is noted."""
+    """Records the events of one call; nothing without a recorder."""
 
     def __init__(self, peer: str, position: str, recorder: Recorder | None) -> None:
         self._peer, self._position, self._recorder = peer, position, recorder
@@ -53,20 +52,8 @@ class CallNotes:
             return
         with self._call() as call:
             self._call_id = call.call_id
-            self._event("peer_sent", timeout_s=timeout_s)
+            self.event("peer_sent", timeout_s=timeout_s)
             yield
-
-    def task_known(self) -> None:
-        """The server's id of the task is there."""
-        self._event("peer_task_known")
-
-    def extended(self, extensions: int, due_s: float) -> None:
-        """The timeout was put off."""
-        self._event("peer_extended", extensions=extensions, due_s=due_s)
-
-    def decided(self, outcome: str, limit: str, after_s: float) -> None:
-        """The call was decided."""
-        self._event("peer_decided", outcome=outcome, limit=limit, after_s=after_s)
 
     def found(self, ids: Sequence[object], topics: Mapping[str, str]) -> None:
         """The passages that an answer in time cites, of those that the peer was given. topics: of these, by id."""
@@ -74,10 +61,6 @@ class CallNotes:
             known = [str(found) for found in ids if found in topics]
             names = sorted({topics[found] for found in known})
             self._recorder.event("retrieved", self._peer, ids=known, topics=names, strategy="peer", router_used=False)
-
-    def too_late(self, late: TooLate) -> None:
-        """An answer came too late for its call."""
-        self._event("peer_too_late", kind=late.kind, late_by_s=late.late_by_s)
 
     @contextlib.contextmanager
     def cancelling(self) -> Iterator[list[str]]:
@@ -89,12 +72,12 @@ class CallNotes:
         # Of the run, though in a context of its own: see `PeerCaller._later`.
         with recording(self._recorder), self._call() as call:
             began_at = self._recorder.clock.now()
-            self._event("peer_cancel_sent", cancel=call.call_id)
+            self.event("peer_cancel_sent", cancel=call.call_id)
             try:
                 yield ended
             finally:
                 outcome = ended[-1] if ended else "failed"
-                self._event("peer_cancel_ended", outcome=outcome, latency_s=self._recorder.clock.now() - began_at)
+                self.event("peer_cancel_ended", outcome=outcome, latency_s=self._recorder.clock.now() - began_at)
 
     def retriggered(self, results: Sequence[PeerResult]) -> None:
         """The parent goes on."""
@@ -106,7 +89,8 @@ class CallNotes:
         assert self._recorder is not None
         return self._recorder.call("peer", self._peer, self._position)
 
-    def _event(self, name: str, **detail: Any) -> None:
+    def event(self, name: str, **detail: Any) -> None:
+        """Record one of `EVENTS` that is about the call."""
         if self._recorder is not None:
             self._recorder.event(name, self._peer, call=self._call_id, **detail)
 
@@ -132,7 +116,7 @@ _COLUMNS = (
 )
 
 
-_Said = tuple[str, str, float, Mapping[str, Any]]
+_CallEvent = tuple[str, str, float, Mapping[str, Any]]
 """An event of a call: its name, the peer, when, and its detail."""
 
 
@@ -145,16 +129,16 @@ def _derived(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame) -> p
     spans = zip(on_server["started_at_s"], on_server["ended_at_s"], strict=True)
     begun = dict(zip(keys, spans, strict=True))
     of_peers = events[events["event"].astype("str").str.startswith("peer_")]
-    told: dict[tuple[str, str], list[_Said]] = defaultdict(list)
+    of_call: dict[tuple[str, str], list[_CallEvent]] = defaultdict(list)
     columns = (of_peers[name] for name in ("run_id", "event", "role", "at_s", "detail"))
     for run_id, event, role, at_s, text in zip(*columns, strict=True):
         detail = json.loads(text)
         if "call" in detail:
-            told[run_id, detail["call"]].append((str(event), str(role), at_s, detail))
+            of_call[run_id, detail["call"]].append((str(event), str(role), at_s, detail))
     rows = [
-        _row(run_id, call_id, said, begun, float(horizon_of[run_id])) | {"alternative": alternative_of[run_id]}
-        for (run_id, call_id), said in told.items()
-        if any(event == "peer_sent" for event, *_ in said)
+        _row(run_id, call_id, call_events, begun, float(horizon_of[run_id])) | {"alternative": alternative_of[run_id]}
+        for (run_id, call_id), call_events in of_call.items()
+        if any(event == "peer_sent" for event, *_ in call_events)
     ]
     return typed_rows(_COLUMNS, rows)
 
@@ -162,7 +146,7 @@ def _derived(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame) -> p
 def _row(
     run_id: str,
     call_id: str,
-    said: list[_Said],
+    call_events: list[_CallEvent],
     begun: Mapping[tuple[str, str], tuple[float, float]],
     horizon_s: float,
 ) -> dict[str, Any]:
@@ -182,7 +166,7 @@ def _row(
     }
     decided_at_s = NAN
     # Events of one instant stand in no particular order, so nothing here depends on one.
-    for event, peer, at_s, detail in said:
+    for event, peer, at_s, detail in call_events:
         if event == "peer_sent":
             row |= {"peer": peer, "sent_at_s": at_s}
         elif event == "peer_extended":
@@ -195,7 +179,7 @@ def _row(
             row["late_by_s"] = np.fmax(row["late_by_s"], detail["late_by_s"])
         elif event == "peer_cancel_ended":
             row |= {"cancel_outcome": detail["outcome"], "cancel_latency_s": detail["latency_s"]}
-    cancels = [detail["cancel"] for event, _, _, detail in said if event == "peer_cancel_sent"]
+    cancels = [detail["cancel"] for event, _, _, detail in call_events if event == "peer_cancel_sent"]
     if cancels and (run_id, cancels[0]) in begun:
         row["cancel_delivered_s"] = begun[run_id, cancels[0]][0] - decided_at_s
     started_at_s, ended_at_s = begun.get((run_id, call_id), (NAN, NAN))

@@ -22,6 +22,7 @@ from langgraph.graph.state import CompiledStateGraph
 from docmind_lab.core.errors import BudgetError
 from docmind_lab.docmind.graphs.model_calls import FAILURES
 from docmind_lab.docmind.graphs.model_client import ModelClient
+from docmind_lab.docmind.retrieval.tool import SEARCH_FAILURES
 from docmind_lab.docmind.sync_async import Steps, StepsNode
 from docmind_lab.workloads.research import prompts
 from docmind_lab.workloads.research.exits import Completion, ExitReason, exit_after_attempt
@@ -35,7 +36,7 @@ from docmind_lab.workloads.research.model_calls import (
     next_query,
     saturation,
 )
-from docmind_lab.workloads.research.searching import SEARCH_FAILURES, SourceSearch
+from docmind_lab.workloads.research.searching import SourceSearch
 from docmind_lab.workloads.research.sources import Item, Source, unseen
 from docmind_lab.workloads.research.tasks import Hypothesis
 

@@ -22,10 +22,11 @@ from docmind_lab.alternatives.base import Runnable
 from docmind_lab.docmind.graphs.node_modes import NodeMode
 from docmind_lab.docmind.graphs.observer import ObservedSaver, RunCallbacks
 from docmind_lab.docmind.retrieval import Question
+from docmind_lab.docmind.retrieval.tool import ROLE as RETRIEVAL_ROLE
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.workloads.base import CorpusWorkload
 from docmind_lab.workloads.kinds import Defaults, WorkloadKind, by_own_loop
-from docmind_lab.workloads.research import prompts, searching
+from docmind_lab.workloads.research import prompts
 from docmind_lab.workloads.research.config import ResearchLimits
 from docmind_lab.workloads.research.exits import COMPLETE, SOURCES
 from docmind_lab.workloads.research.system import ResearchSystem
@@ -95,7 +96,7 @@ KIND = WorkloadKind(
     build=ResearchWorkload.on,
     # The budget falls among the run times of the tasks, which have two or three hypotheses.
     defaults={"virtual": Defaults(35.0, 8, "typical"), "wall": Defaults(3.5, 4, "typical/10")},
-    roles=(prompts.WRITER, searching.ROLE, prompts.FILTER, prompts.JUDGE, prompts.SYNTHESIS),
+    roles=(prompts.WRITER, RETRIEVAL_ROLE, prompts.FILTER, prompts.JUDGE, prompts.SYNTHESIS),
     events={
         "source_started": "Work on a source began. detail: hypothesis, source.",
         "query_recorded": (
