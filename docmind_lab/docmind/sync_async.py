@@ -2,7 +2,6 @@
 
     def answer(question) -> Steps[str]:
         documents = yield search(question)               # an Operation
-        first, second = yield together([check(documents), rank(documents)])
         ...
 
     finish(answer(question))            await afinish(answer(question))
@@ -14,11 +13,8 @@ A driver waits for what the steps yield and sends back the result, or throws wha
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import inspect
-from collections.abc import Awaitable, Callable, Generator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import wait as wait_for_all
+from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -80,48 +76,6 @@ async def afinish(steps: Steps[Result]) -> Result:
 def pause(seconds: float, clock: Clock = WALL) -> Operation:
     """Wait for so long."""
     return Operation(lambda: clock.sleep(seconds), lambda: asyncio.sleep(seconds))
-
-
-def together(branches: Sequence[Steps[Result]], at_once: int | None = None) -> Operation:
-    """Wait for branches side by side: their results, in the order given.
-
-    at_once: branches under way at the same time at most; None for all of them. A branch that raises does not stop the
-    others; when all have ended, the error of the first of them is raised. Each branch has a copy of the context of
-    whoever waits. Blocking, each has a thread that the waiting one does not leave behind.
-    """
-    limit = max(1, len(branches) if at_once is None else at_once)
-    return Operation(lambda: _in_threads(branches, limit), lambda: _in_tasks(branches, limit))
-
-
-def _in_threads(branches: Sequence[Steps[Result]], limit: int) -> list[Result]:
-    if not branches:
-        return []
-    with ThreadPoolExecutor(min(limit, len(branches)), thread_name_prefix="docmind-branch") as pool:
-        futures: list[Future[Result]] = [
-            pool.submit(contextvars.copy_context().run, finish, branch) for branch in branches
-        ]
-        wait_for_all(futures)
-    return [future.result() for future in futures]
-
-
-async def _in_tasks(branches: Sequence[Steps[Result]], limit: int) -> list[Result]:
-    free = asyncio.Semaphore(limit)
-
-    async def one(branch: Steps[Result]) -> Result:
-        async with free:
-            return await afinish(branch)
-
-    tasks = [asyncio.create_task(one(branch)) for branch in branches]
-    try:
-        if tasks:
-            await asyncio.wait(tasks)
-    except asyncio.CancelledError:
-        for task in tasks:
-            task.cancel()
-        # Until they have unwound: what they do last belongs to whoever cancelled them.
-        await asyncio.wait(tasks)
-        raise
-    return [task.result() for task in tasks]
 
 
 class StepsNode(Runnable[Any, Any]):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -11,9 +10,7 @@ import pytest
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
-from docmind_lab.core.deadlines import Deadline, current_deadline, deadline_scope
-from docmind_lab.docmind.sync_async import Operation, Steps, StepsNode, afinish, finish, pause, together
-from docmind_lab.virtual_time import VirtualClock
+from docmind_lab.docmind.sync_async import Operation, Steps, StepsNode, afinish, finish
 
 Drive = Callable[[Steps[Any]], Any]
 DRIVERS: list[Drive] = [finish, lambda steps: asyncio.run(afinish(steps))]
@@ -67,112 +64,6 @@ def test_an_error_that_nobody_catches_ends_the_steps_with_their_finally(drive: D
     with pytest.raises(ValueError, match="broken"):
         drive(steps())
     assert ended == ["finally"]
-
-
-@both_colours
-def test_branches_give_their_results_in_the_order_given(drive: Drive) -> None:
-    def branch(number: int) -> Steps[int]:
-        yield pause(0.001 * (3 - number))
-        return number
-
-    def steps() -> Steps[list[int]]:
-        results: list[int] = yield together([branch(number) for number in range(3)])
-        return results
-
-    assert drive(steps()) == [0, 1, 2]
-
-
-@both_colours
-def test_no_branches_give_no_results(drive: Drive) -> None:
-    def steps() -> Steps[list[int]]:
-        results: list[int] = yield together([])
-        return results
-
-    assert drive(steps()) == []
-
-
-@both_colours
-def test_a_branch_that_raises_does_not_stop_the_others(drive: Drive) -> None:
-    ended: list[str] = []
-
-    def broken() -> Steps[None]:
-        yield given(ValueError("broken"))
-
-    def whole() -> Steps[None]:
-        yield pause(0.001)
-        ended.append("whole")
-
-    def steps() -> Steps[None]:
-        yield together([broken(), whole()])
-
-    with pytest.raises(ValueError, match="broken"):
-        drive(steps())
-    assert ended == ["whole"]
-
-
-@both_colours
-def test_branches_see_the_deadline_of_whoever_waits_for_them(drive: Drive) -> None:
-    deadline = Deadline.after(60.0)
-
-    def branch() -> Steps[Any]:
-        yield pause(0.0)
-        return current_deadline()
-
-    def steps() -> Steps[Any]:
-        with deadline_scope(deadline):
-            return (yield together([branch(), branch()]))
-
-    assert drive(steps()) == [deadline, deadline]
-
-
-@pytest.mark.parametrize("colour", ["blocking", "async"])
-def test_no_more_branches_are_under_way_than_allowed(colour: str) -> None:
-    lock, under_way, most = threading.Lock(), 0, 0
-
-    def branch() -> Steps[None]:
-        nonlocal under_way, most
-        with lock:
-            under_way += 1
-            most = max(most, under_way)
-        yield pause(1.0)
-        with lock:
-            under_way -= 1
-
-    def steps() -> Steps[None]:
-        yield together([branch() for _ in range(6)], at_once=2)
-
-    clock = VirtualClock()
-    if colour == "blocking":
-        clock.run(finish, steps())
-    else:
-        clock.run(lambda: asyncio.run(afinish(steps())))
-    assert most == 2
-    assert clock.now() == pytest.approx(3.0)
-
-
-def test_a_cancellation_is_raised_inside_every_branch_and_waited_for() -> None:
-    heard: list[str] = []
-
-    def branch(name: str) -> Steps[None]:
-        try:
-            yield pause(60.0)
-        except asyncio.CancelledError:
-            heard.append(name)
-            raise
-
-    def steps() -> Steps[None]:
-        yield together([branch("a"), branch("b")])
-
-    async def cancelled() -> None:
-        task = asyncio.create_task(afinish(steps()))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        task.cancel()
-        await task
-
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(cancelled())
-    assert heard == ["a", "b"]
 
 
 class _Counted(TypedDict):

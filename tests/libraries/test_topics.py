@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docmind_lab.docmind.documents.topics import linked_topics, resolved, topic_of
+from docmind_lab.docmind.documents.folder import linked_topics, resolved, topic_of
 from docmind_lab.docmind.retrieval import Question, RetrievedDocument, answer_score, clean_metadata
 
 # What POSIX allows in a name, undecodable bytes included, which Python shows as lone surrogates.

@@ -1,8 +1,7 @@
 """DocMind's coordinator: one question in, one response out, within its budget (ADR-011, ADR-056).
 
 coordinator.py    MultiAgentCoordinator: process_query, stream, checkpoints
-response.py       AgentResponse, and how an outcome becomes one
-fallback.py       an answer from documents when the agents failed and there is budget left
+response.py       AgentResponse: from an outcome, or from documents when the agents failed
 answer_stream.py  text as it is written
 threads.py        one query at a time on a thread; a fence against the ones before
 delivery.py       analytics and telemetry of queries, best-effort

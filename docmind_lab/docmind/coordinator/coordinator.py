@@ -36,12 +36,13 @@ from docmind_lab.docmind.coordinator.delivery import (
     QueryTelemetry,
     Sink,
 )
-from docmind_lab.docmind.coordinator.fallback import Fallback, extractive_fallback
 from docmind_lab.docmind.coordinator.response import (
     THREAD_BUSY,
     AgentResponse,
+    Fallback,
     content_of,
     decisions_of,
+    extractive_fallback,
     fallback_content,
     metrics_of,
     stop_metadata,

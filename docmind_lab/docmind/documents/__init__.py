@@ -9,8 +9,7 @@ text_files.py      .txt and .rst; bytes to text
 markdown_files.py  .md
 html_files.py      .html
 pdf_files.py       .pdf
-topics.py          names that can be cited; where links lead
-folder.py          the documents of a folder, and what is left out
+folder.py          the documents of a folder, what is left out, and topics: names that can be cited
 store.py           the index folder: passages and manifest, each there whole or not at all; one writer at a time
 indexing.py        index_folder
 library.py         open_library, load_project_docs; LibraryPlace names a library for other processes

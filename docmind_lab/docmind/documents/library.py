@@ -21,10 +21,10 @@ from typing import Self
 
 from docmind_lab.core.errors import NoSuchRecord, RecordError
 from docmind_lab.docmind.documents import store
+from docmind_lab.docmind.documents.folder import linked_topics, resolved
 from docmind_lab.docmind.documents.indexing import INDEX_FOLDER
 from docmind_lab.docmind.documents.readers import read_document
 from docmind_lab.docmind.documents.store import Manifest, Passages
-from docmind_lab.docmind.documents.topics import linked_topics, resolved
 from docmind_lab.docmind.retrieval.corpus import Chunk
 
 _TRIES = 3

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Any
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.docmind.documents.topics import topic_of
+from docmind_lab.docmind.documents.folder import topic_of
 from docmind_lab.docmind.retrieval.questions import Question, parsed_questions
 
 Row = tuple[str, Any]

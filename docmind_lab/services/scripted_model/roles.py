@@ -10,12 +10,20 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from docmind_lab.services.scripted_model import peers, research, staged
+from docmind_lab.services.scripted_model import research, staged
 from docmind_lab.services.scripted_model.conversation import HANDOFF_PREFIX, Conversation, Reply, ToolCall
 from docmind_lab.services.scripted_model.extraction import NOT_FOUND, extract_answer, unsupported_statements
 
+PEER_TOOL_PREFIX = "ask_"
+"""Of a tool that asks a peer agent."""
+
 # Those of other systems are told by a phrase of their prompts.
-_ROLE_OF_PHRASE: Mapping[str, str] = {**research.ROLES, **staged.ROLES, **peers.ROLES}
+_ROLE_OF_PHRASE: Mapping[str, str] = {
+    **research.ROLES,
+    **staged.ROLES,
+    "You delegate to peer agents": "delegate",
+    "You conclude from what peer agents found": "conclude",
+}
 ROLES = ("router", "planner", "retrieval", "synthesis", "validation")
 _TOOL_OF_ROLE = {
     "router": "choose_route",
@@ -228,6 +236,21 @@ def _assistant(conversation: Conversation) -> Reply:
     return Reply(extract_answer(conversation.question, documents))
 
 
+def _delegate(conversation: Conversation) -> Reply:
+    """Ask every peer on offer, each once; then answer from the passages that the peers gave back."""
+    asked = {call.name for call in conversation.called_tools()}
+    calls = tuple(
+        ToolCall(name, {_parameter_of(schema): conversation.task})
+        for name, schema in conversation.tools.items()
+        if name.startswith(PEER_TOOL_PREFIX) and name not in asked
+    )
+    return Reply(tool_calls=calls) if calls else _synthesis(conversation)
+
+
+def _parameter_of(schema: Mapping[str, Any]) -> str:
+    return next(iter(schema.get("properties", {})), "question")
+
+
 _PLAYED: dict[str, Callable[[Conversation], Reply]] = {
     "supervisor": _supervisor,
     "router": _router,
@@ -239,5 +262,6 @@ _PLAYED: dict[str, Callable[[Conversation], Reply]] = {
     "assistant": _assistant,
     **research.PLAYED,
     **staged.PLAYED,
-    **peers.PLAYED,
+    "delegate": _delegate,
+    "conclude": _synthesis,
 }

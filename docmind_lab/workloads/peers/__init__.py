@@ -1,9 +1,8 @@
 """The workload `peers`: a parent that delegates to peer agents over A2A, and what becomes of calls that take too long.
 
-correlation.py   a pending call, and the four ways in which it can be decided
+correlation.py   a pending call, the limits of its time, and the four ways in which it can be decided
 stores.py        where pending calls are kept; the one atomic claim that decides each
 correlator.py    who decides: an answer, a timeout, a cancel, a failure, whoever claims first
-timeouts.py      which of several limits ends a call
 client.py        A2A clients through the network seam
 caller.py        calls side by side, their timers, signs of life, cancels
 events.py        events of a call, and the table `peer_tasks`

@@ -25,10 +25,9 @@ from docmind_lab.core.wall_clock import WALL
 from docmind_lab.network.recorder import current_recorder
 from docmind_lab.virtual_time import current_clock
 from docmind_lab.workloads.peers.client import FAILURES, PeerClients, PeerNews
-from docmind_lab.workloads.peers.correlation import CorrelationEntry, PeerResult
+from docmind_lab.workloads.peers.correlation import CorrelationEntry, Limit, PeerResult, PeerTimeouts, words_of
 from docmind_lab.workloads.peers.correlator import Correlator
 from docmind_lab.workloads.peers.events import CallNotes
-from docmind_lab.workloads.peers.timeouts import Limit, PeerTimeouts, words_of
 
 log = logging.getLogger(__name__)
 

@@ -18,8 +18,7 @@ from docmind_lab.analysis.tables.extra import ExtraTable
 from docmind_lab.core.levels import NAN
 from docmind_lab.network import LogicalCall
 from docmind_lab.network.recorder import Recorder, recording
-from docmind_lab.workloads.peers.correlation import PEER_OUTCOMES, PeerResult
-from docmind_lab.workloads.peers.timeouts import LIMITS
+from docmind_lab.workloads.peers.correlation import LIMITS, PEER_OUTCOMES, PeerResult
 
 EVENTS: Mapping[str, str] = MappingProxyType(
     {

@@ -37,13 +37,12 @@ from docmind_lab.docmind.sync_async import Operation, Steps, StepsNode
 from docmind_lab.docmind.system import Runnable
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import current_recorder
-from docmind_lab.services.scripted_model.peers import PEER_TOOL_PREFIX
+from docmind_lab.services.scripted_model.roles import PEER_TOOL_PREFIX
 from docmind_lab.workloads.peers.caller import PeerCall, PeerCaller
 from docmind_lab.workloads.peers.client import PeerClients
-from docmind_lab.workloads.peers.correlation import PeerResult
+from docmind_lab.workloads.peers.correlation import PeerResult, PeerTimeouts
 from docmind_lab.workloads.peers.correlator import Correlator
 from docmind_lab.workloads.peers.shelves import Shelf, task_for
-from docmind_lab.workloads.peers.timeouts import PeerTimeouts
 
 DELEGATE_PROMPT = (
     "You delegate to peer agents. Each of them has read a part of the documents. Ask every peer that may know "

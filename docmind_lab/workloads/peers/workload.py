@@ -25,11 +25,11 @@ from docmind_lab.workloads.base import GraphWorkload
 from docmind_lab.workloads.kinds import Surroundings
 from docmind_lab.workloads.peers.caller import PeerCaller
 from docmind_lab.workloads.peers.client import PeerClients
+from docmind_lab.workloads.peers.correlation import PeerTimeouts
 from docmind_lab.workloads.peers.correlator import Correlator
 from docmind_lab.workloads.peers.graph import Parent
 from docmind_lab.workloads.peers.shelves import shelves
 from docmind_lab.workloads.peers.stores import CorrelationStore
-from docmind_lab.workloads.peers.timeouts import PeerTimeouts
 
 PEERS = ("reader_1", "reader_2", "reader_3", "reader_4")
 """The peers that a parent has, each with its part of the corpus."""

@@ -6,10 +6,9 @@ parsing.py             tool calls out of what a model says, whole or damaged
 calls.py               the tools, what their calls write, and in which order they are run
 graph_store.py         the store, and what confirms a write
 ledger.py              what a run has written; the desk where calls are run
-text_mining.py         entities without a model
 timeouts.py            how long the agent may take, fixed or adaptive
 state.py, graph.py     the ladder as a LangGraph graph; one chunk through it
-primary.py, rungs.py   its rungs: the agent, and those below it
+primary.py, rungs.py   its rungs: the agent, and those below it, which ask no model
 events.py              events and Prometheus metrics
 chunks.py, stage_table.py, workload.py   the workload `staged`: its inputs, its own table, its kind
 """

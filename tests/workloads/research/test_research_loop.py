@@ -260,7 +260,7 @@ def test_items_without_address_and_id_are_kept_and_found_again_by_their_content(
     def find(source, query):
         return [Item("A remark that comes back", source=source), Item(f"A remark on {query}", source=source)]
 
-    done = run(search_source=FakeSearching(find), limits=ResearchLimits(max_queries_per_source=3))
+    done = run(searching=FakeSearching(find), limits=ResearchLimits(max_queries_per_source=3))
     assert len(done.ledger.kept()) == 4
     assert [len(attempt.new) for attempt in done.ledger.attempts()] == [2, 1, 1]
     assert only(done).results_accepted == 4
