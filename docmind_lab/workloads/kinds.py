@@ -126,9 +126,13 @@ class Workload(Protocol):
 class Surroundings:
     """What a workload is built on.
 
-    client_retries: of the openai client, for alternatives that leave retries to it; None for its default.
-    max_connections: of each pool of HTTP connections. corpus: what is searched, by name, by place or
-    itself.
+    Args:
+        addresses: Of the services.
+        settings: Endpoints, limits and the allowlist.
+        client_retries: Of the openai client, for alternatives that leave retries to it; None for its default.
+        max_connections: Of each pool of HTTP connections.
+        corpus: What is searched, by name, by place or itself.
+        node_colour: What async alternatives find in the nodes, see `graphs/node_modes.py`.
     """
 
     addresses: ServiceAddresses
@@ -156,13 +160,22 @@ class Defaults:
 class WorkloadKind:
     """A system that can be put under a deadline.
 
-    name: level in the tables. title: what a summary calls it. asked: what its runs are asked, plural. cases: name of a
-    corpus → what can be asked; runs go through them in a drawn order. defaults: of each clock. roles: in the order of
-    work, for the lanes of a timeline. events: those that only it records, and what they mean. in_this_process: no other
-    process can find it. has_server_log: the servers that it asks are ours, and tell what they did. retries: who tries
-    again under an alternative, as the tables call it. takes_questions: it searches the corpus for answers to
-    questions, so documents and questions of the user's own can be put to it. has_router: its retrieval can ask a router
-    engine first.
+    Args:
+        name: Level in the tables.
+        title: Name in a summary.
+        asked: What its runs are asked, plural.
+        cases: Name of a corpus → what can be asked; runs go through them in a drawn order.
+        build: Surroundings → the system.
+        defaults: Of a comparison on each clock.
+        roles: In the order of work, for the lanes of a timeline.
+        events: Those that only it records, and what they mean.
+        tables: Those that only it has.
+        in_this_process: No other process can find it.
+        has_server_log: The servers that it asks are ours, and log what they do.
+        retries: (alternative, client retries) → who tries again, as the column `retries` calls it.
+        takes_questions: It searches the corpus for answers to questions, so documents and questions of the user's own
+            can be put to it.
+        has_router: Its retrieval can ask a router engine first.
     """
 
     name: str

@@ -62,18 +62,25 @@ class MultiAgentCoordinator:
         with MultiAgentCoordinator() as coordinator:
             response = coordinator.process_query("What does a with statement do?")
 
-    settings: endpoints of a model and a vector store; for what they do not name, simulated services are started
-        (`services`, latencies "fast" when left out) and stopped again by `close`.
-    alternative: how the deadline is enforced, as an instance or a name ("A", "hard_timeout"); left out, A with
-        deadline propagation on, and a look between steps (D) with it off, as DocMind did before ADR-056.
-    checkpointer, store: LangGraph's; conversations are kept in memory when left out.
-    corpus: what is searched; the running Python's language reference when left out.
-    analytics: called with an `AnalyticsEvent` after each query, in a thread of its own; its failures are counted.
-    telemetry: where spans and metrics of queries go, in a thread of its own too; None for nowhere. `close` waits for it
-        for its `patience_s`.
+    Methods take a conversation's `thread_id` and the `user_id` that it belongs to; equal thread ids of two users are
+    two conversations.
 
-    Raises: ConfigurationError for settings and alternatives that contradict each other, and for telemetry that cannot
-    be sent; ServiceError if the services do not start.
+    Args:
+        settings: Endpoints of a model and a vector store; for what they do not name, simulated services are started,
+            and stopped again by `close`.
+        alternative: How the deadline is enforced, as an instance or a name ("A", "hard_timeout"). Left out, it is A
+            with deadline propagation on, and D, which looks between steps, with it off.
+        checkpointer: LangGraph's. Left out, conversations are kept in memory.
+        store: LangGraph's.
+        corpus: What is searched; the running Python's language reference when left out.
+        services: Options of the simulated services, with latencies "fast" when left out.
+        analytics: Called with an `AnalyticsEvent` after each query, in a thread of its own; its failures are counted.
+        telemetry: Where spans and metrics of queries go, in a thread of its own too; None for nowhere. `close` waits
+            for it for its `patience_s`.
+
+    Raises:
+        ConfigurationError: Settings and alternative contradict each other, or telemetry cannot be sent.
+        ServiceError: The services do not start.
     """
 
     def __init__(
@@ -140,8 +147,15 @@ class MultiAgentCoordinator:
 
         The budget starts here, before any set-up. Questions on one thread follow each other; waiting for the one
         before is part of the budget. Whatever an earlier question left running cannot write into the thread.
-        context: runtime context of the graph, such as {"router_engine": engine}.
-        Raises: ConfigurationError for an empty question, or after `close`; never for a timeout.
+
+        Args:
+            query: The question.
+            thread_id: Conversation that it continues.
+            user_id: Whose conversation that is.
+            context: Runtime context of the graph, such as {"router_engine": engine}.
+
+        Raises:
+            ConfigurationError: The question is empty, or the coordinator is closed. A timeout raises nothing.
         """
         self._require_open()
         return self._answered(query, thread_id, user_id, context)
@@ -151,7 +165,7 @@ class MultiAgentCoordinator:
     ) -> AnswerStream:
         """The answer in chunks of text as the synthesis model writes it; `.response` is the whole of it at the end.
 
-        Raises: ConfigurationError for an empty question, or after `close`.
+        Takes and raises what `process_query` does.
         """
         self._require_open()
         _checked(query)
@@ -159,7 +173,7 @@ class MultiAgentCoordinator:
         return AnswerStream(lambda write: self._answered(query, thread_id, user_id, context, write))
 
     def resume(self, *, thread_id: str = "default", user_id: str = "local", context: Any = None) -> AgentResponse:
-        """Go on from the thread's latest checkpoint, with a fresh deadline: an old one means nothing any more.
+        """Go on from the thread's latest checkpoint, with a fresh deadline. Takes what `process_query` does but a query.
 
         Raises: ConfigurationError when nothing is left to do on the thread, or after `close`.
         """
@@ -167,8 +181,8 @@ class MultiAgentCoordinator:
         state = self._graph.get_state(_config(thread_id, user_id))
         if not state.next:
             raise ConfigurationError(f"thread {thread_id!r} has nothing to go on with; ask it a question")
-        asked = [message.text for message in state.values.get("messages", ()) if isinstance(message, HumanMessage)]
-        return self._answered(None, thread_id, user_id, context, question=asked[-1] if asked else "")
+        questions = [message.text for message in state.values.get("messages", ()) if isinstance(message, HumanMessage)]
+        return self._answered(None, thread_id, user_id, context, question=questions[-1] if questions else "")
 
     def _answered(
         self,
@@ -276,7 +290,8 @@ class MultiAgentCoordinator:
     def fork_from_checkpoint(self, checkpoint_id: str, *, thread_id: str = "default", user_id: str = "local") -> str:
         """Make a checkpoint the latest of its thread again, as a copy, and return the copy's id.
 
-        What follows starts there, with a deadline of its own: `resume`, or the next question.
+        What follows starts there, with a deadline of its own: `resume`, or the next question. checkpoint_id: as
+        `list_checkpoints` names it.
         Raises: ConfigurationError when the thread has no such checkpoint.
         """
         config = _config(thread_id, user_id)

@@ -51,7 +51,13 @@ def create_handoff_tool(
 
     The agent gets the conversation so far, and a task of its own if the model gives one. Several handoffs in one
     model message become parallel `Send`s.
-    max_visits: handing over to the same agent more often is refused with an error that the model can see.
+
+    Args:
+        agent_name: Node of the agent.
+        name: Of the tool; "transfer_to_" and the agent's name when left out.
+        description: For the model.
+        add_handoff_messages: Leave a breadcrumb in the conversation.
+        max_visits: Handing over to the same agent more often is refused with an error that the model can see.
     """
     tool_name = name or HANDOFF_PREFIX + normalised_name(agent_name)
 
@@ -175,7 +181,7 @@ def _requesting_message(messages: Sequence[AnyMessage], tool_call_id: str | None
 
 
 def create_forward_message_tool(supervisor_name: str = "supervisor") -> BaseTool:
-    """A tool that ends the run with an agent's latest message, unchanged and under the supervisor's name.
+    """A tool that ends the run with an agent's latest message, unchanged and under `supervisor_name`.
 
     An agent that has not said anything is an error the model can see.
     """

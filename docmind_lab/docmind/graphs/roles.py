@@ -111,10 +111,14 @@ def build_role_agents(
 ) -> list[CompiledStateGraph[Any, Any, Any, Any]]:
     """The five agents in the order of their roles, named "router_agent" and so on.
 
-    resources: what retrieval searches; None when the graph's runtime context brings it. request_timeout_s: cap of
-    one model request under propagation. middleware: more of it for a role, put outside of ours. mode: of the async
-    side of the tools; that of the model is the model's own.
     Every agent carries `MultiAgentGraphState`, and with it the deadline.
+
+    Args:
+        model: Of all five.
+        resources: What retrieval searches; None when the graph's runtime context brings it.
+        request_timeout_s: Cap of one model request under propagation.
+        middleware: More of it for a role, put outside of ours.
+        mode: Of the async side of the tools; that of the model is the model's own.
     """
     return [
         create_agent(

@@ -51,10 +51,20 @@ def build_multi_agent_supervisor_graph(
 ) -> StateGraph[Any, Any, Any, Any]:
     """The uncompiled graph of a supervisor over `agents` (ADR-011).
 
-    Each agent is a compiled graph with a name; the supervisor gets a handoff tool for each, in the order given.
     Agents add only what is new to the conversation, and write back only what they changed.
 
-    Raises: GraphError for no agents, agents without a name, or two whose names are the same in a tool's name.
+    Args:
+        agents: Compiled graphs, each with a name; the supervisor gets a handoff tool for each, in this order.
+        model: The supervisor's.
+        prompt: The supervisor's system prompt.
+        state_schema: Of the graph; `MultiAgentGraphState` when left out.
+        context_schema: Of the runtime context.
+        middleware: Around the supervisor's model calls.
+        extra_tools: Of the supervisor, besides the handoffs.
+        params: Other options; the defaults when left out.
+
+    Raises:
+        GraphError: There is no agent, one has no name, or two have the same name in a tool's name.
     """
     options = params or SupervisorBuildParams()
     schema = state_schema or MultiAgentGraphState

@@ -81,10 +81,13 @@ class ModelPath(Protocol):
 class ModelSelector:
     """Chooses with one call of a model.
 
-    path: what the call goes through, so that it is observed, capped and refused as a role's own calls are; pass
-    `ModelCalls("router_engine")`. Place in the run and deadline are those of the agent that asks the engine.
+    Place in the run and deadline are those of the agent that asks the engine. It raises what the call raises, and
+    ServiceError for a choice that was not offered.
 
-    Raises what the call raises, and ServiceError for a choice that was not offered.
+    Args:
+        model: That chooses.
+        path: What the call goes through, so that it is observed, capped and refused as a role's own calls are; pass
+            `ModelCalls("router_engine")`.
     """
 
     model: BaseChatModel
@@ -198,8 +201,16 @@ class RouterAnswer:
 class RouterEngine:
     """A router over the explicit strategies of one index; every request goes through the clients it is given.
 
-    async_client: for `aquery`. limit: documents of an answer. strategies: what the selector chooses from, in order.
-    Raises: ConfigurationError for strategies that are none, or no limit.
+    Args:
+        index: What is searched.
+        client: For `query`.
+        async_client: For `aquery`.
+        selector: Chooses a strategy for each query.
+        strategies: What it chooses from, in order.
+        limit: Documents of an answer.
+
+    Raises:
+        ConfigurationError: A strategy does not exist, there is none, or the limit is below 1.
     """
 
     index: SearchIndex

@@ -86,7 +86,15 @@ def build_query(index: SearchIndex, strategy: str, query: str, limit: int = LIMI
 
     Empty when the query has no word to search for. A hybrid query whose words are all unknown to the dense encoder is
     fused from its sparse half alone.
-    Raises ConfigurationError for an unknown strategy or a limit below 1.
+
+    Args:
+        index: What is searched.
+        strategy: One of `STRATEGIES`.
+        query: In words.
+        limit: Documents at most.
+
+    Raises:
+        ConfigurationError: The strategy is unknown, or the limit is below 1.
     """
     if strategy not in STRATEGIES:
         raise ConfigurationError(f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}")
@@ -195,7 +203,15 @@ def search(
 ) -> tuple[RetrievedDocument, ...]:
     """The best documents, best first, ties by id; none, and no request, for a query without a word.
 
-    Raises what `build_query` and the client raise, and ServiceError for points that are not chunks.
+    Args:
+        client: Of the vector store.
+        index: What is searched.
+        strategy: One of `STRATEGIES`.
+        query: In words.
+        limit: Documents at most.
+
+    Raises:
+        ServiceError: The points found are not chunks. Raises also what `build_query` and the client raise.
     """
     return finish(_searched(client, index, strategy, query, limit))
 

@@ -49,15 +49,20 @@ ROUTER_SHARE = 0.5
 class RetrievalResources:
     """What a search needs: the index, and the clients that reach its collection.
 
-    async_client belongs to the event loop it is first used on. clock: what deadlines are read on.
-    router_injection: whether an injected router engine is used; off, one is never touched. router_engine: the engine
-    when neither runtime context nor state brings one. router_share: of what is left of a propagated budget, in (0, 1),
-    how much a router gets. admit: raises for an endpoint that may not be reached, as `Settings.admit`; None for that
-    of the settings in the environment. An engine that is injected later, by context or state, is held to it by the
-    tool, which does not use one that is refused.
+    Args:
+        index: What is searched.
+        client: Of the vector store, for sync runs.
+        async_client: For async runs; it belongs to the event loop it is first used on.
+        clock: What deadlines are read on.
+        router_injection: Whether an injected router engine is used; off, one is never touched.
+        router_engine: The engine when neither runtime context nor state brings one.
+        router_share: Share of what is left of a propagated budget, in (0, 1), that a router gets.
+        admit: Raises for an endpoint that may not be reached, as `Settings.admit`; None for that of the settings in the
+            environment. The tool does not use an engine that is injected later, by context or state, and is refused.
 
-    Raises: ConfigurationError for a share out of range or an engine without `query`; EndpointRefused for an engine
-    that declares an endpoint which is not admitted.
+    Raises:
+        ConfigurationError: The share is out of range, or the engine has no `query`.
+        EndpointRefused: The engine declares an endpoint that is not admitted.
     """
 
     index: SearchIndex
@@ -229,7 +234,7 @@ _STRATEGY_HELP = (
 
 
 def create_retrieve_documents(resources: RetrievalResources | None = None) -> BaseTool:
-    """A `retrieve_documents` tool for these resources, or for those of the runtime context.
+    """A `retrieve_documents` tool for these `resources`, or for those of the runtime context (None).
 
     A search that fails or is cut returns the payload with `error` and `error_type`; it does not raise. Under a
     deadline its requests end with it, and nothing is left running on this side but what an injected router leaves.
