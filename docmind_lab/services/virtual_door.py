@@ -30,8 +30,7 @@ from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.peers import PEERS_PATH, PeerBehaviour
 from docmind_lab.services.plan import RUN_IS_OVER, Service, ServiceRequest
 from docmind_lab.services.slots import SlotQueue, Turn
-from docmind_lab.services.virtual_http import HttpConnection
-from docmind_lab.services.virtual_playing import Playing
+from docmind_lab.services.virtual_http import HttpConnection, Playing
 from docmind_lab.virtual_time import VirtualClock
 
 if TYPE_CHECKING:

@@ -18,12 +18,11 @@ from langgraph.runtime import RunControl
 from docmind_lab.docmind.retrieval.encoders import SparseEncoder
 from docmind_lab.docmind.sync_async import Operation
 from docmind_lab.virtual_time import VirtualClock
-from docmind_lab.workloads.research.config import ResearchLimits
 from docmind_lab.workloads.research.graph import ResearchGraph, config_of
 from docmind_lab.workloads.research.ledger import ResearchLedger
 from docmind_lab.workloads.research.loop import SourceLoop
 from docmind_lab.workloads.research.sources import Item, Source, SourceSpec
-from docmind_lab.workloads.research.tasks import Hypothesis, ResearchTask
+from docmind_lab.workloads.research.tasks import Hypothesis, ResearchLimits, ResearchTask
 
 CONTINUE = json.dumps({"decision": "CONTINUE", "reasoning": "more may come"})
 SATURATED = json.dumps({"decision": "SATURATED", "reasoning": "nothing new"})

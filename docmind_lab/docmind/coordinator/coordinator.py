@@ -165,7 +165,14 @@ class MultiAgentCoordinator:
     ) -> AnswerStream:
         """The answer in chunks of text as the synthesis model writes it; `.response` is the whole of it at the end.
 
-        Takes and raises what `process_query` does.
+        Args:
+            query: The question.
+            thread_id: Conversation that it continues.
+            user_id: Whose conversation that is.
+            context: Runtime context of the graph.
+
+        Raises:
+            ConfigurationError: The question is empty, or the coordinator is closed.
         """
         self._require_open()
         _checked(query)
@@ -173,9 +180,15 @@ class MultiAgentCoordinator:
         return AnswerStream(lambda write: self._answered(query, thread_id, user_id, context, write))
 
     def resume(self, *, thread_id: str = "default", user_id: str = "local", context: Any = None) -> AgentResponse:
-        """Go on from the thread's latest checkpoint, with a fresh deadline. Takes what `process_query` does but a query.
+        """Go on from the thread's latest checkpoint, with a fresh deadline: an old one means nothing any more.
 
-        Raises: ConfigurationError when nothing is left to do on the thread, or after `close`.
+        Args:
+            thread_id: Conversation to go on with.
+            user_id: Whose conversation that is.
+            context: Runtime context of the graph.
+
+        Raises:
+            ConfigurationError: Nothing is left to do on the thread, or the coordinator is closed.
         """
         self._require_open()
         state = self._graph.get_state(_config(thread_id, user_id))
@@ -290,8 +303,13 @@ class MultiAgentCoordinator:
     def fork_from_checkpoint(self, checkpoint_id: str, *, thread_id: str = "default", user_id: str = "local") -> str:
         """Make a checkpoint the latest of its thread again, as a copy, and return the copy's id.
 
-        What follows starts there, with a deadline of its own: `resume`, or the next question. checkpoint_id: as
-        `list_checkpoints` names it.
+        What follows starts there, with a deadline of its own: `resume`, or the next question.
+
+        Args:
+            checkpoint_id: As `list_checkpoints` names it.
+            thread_id: Conversation that it is of.
+            user_id: Whose conversation that is.
+
         Raises: ConfigurationError when the thread has no such checkpoint.
         """
         config = _config(thread_id, user_id)

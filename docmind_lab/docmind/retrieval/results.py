@@ -19,6 +19,7 @@ from qdrant_client import models
 
 from docmind_lab.core.errors import ServiceError
 from docmind_lab.docmind.retrieval.index import CORPUS_FIELD
+from docmind_lab.network.recorder import current_recorder
 
 # A cosine of 32-bit floats carries seven digits, and its last ones depend on where arrays happen to lie in memory: two
 # equal searches could order two passages differently.
@@ -190,3 +191,14 @@ def _score(item: Any, place: int) -> float:
     if isinstance(value, bool | str) or not hasattr(value, "__float__") or not math.isfinite(float(value)):
         raise ServiceError(f"the router's source {place} has a score that is no finite number")
     return float(value)
+
+
+def record_retrieved(
+    role: str, ids: Iterable[str], topics: Iterable[str], strategy: str, *, router_used: bool = False
+) -> None:
+    """Tell the recorder of the run, if there is one, what a search found. topics: of the documents; order is lost."""
+    recorder = current_recorder()
+    if recorder is not None:
+        recorder.event(
+            "retrieved", role, ids=list(ids), topics=sorted(set(topics)), strategy=strategy, router_used=router_used
+        )

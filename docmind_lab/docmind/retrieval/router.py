@@ -162,30 +162,14 @@ class SourceNode:
     """A document in the shape of LlamaIndex's NodeWithScore."""
 
     node: RetrievedDocument
-
-    @property
-    def node_id(self) -> str:
-        """The document's id."""
-        return self.node.id
-
-    @property
-    def text(self) -> str:
-        """The document's text."""
-        return self.node.content
-
-    @property
-    def metadata(self) -> Mapping[str, Any]:
-        """The document's metadata."""
-        return self.node.metadata
-
-    @property
-    def score(self) -> float:
-        """The document's score."""
-        return self.node.score
+    node_id: str
+    text: str
+    metadata: Mapping[str, Any]
+    score: float
 
     def get_content(self) -> str:
         """The document's text."""
-        return self.node.content
+        return self.text
 
 
 @dataclass(frozen=True)
@@ -241,4 +225,5 @@ class RouterEngine:
 
 
 def _answer(strategy: str, documents: Sequence[RetrievedDocument]) -> RouterAnswer:
-    return RouterAnswer(tuple(SourceNode(document) for document in documents), {"strategy": strategy})
+    nodes = (SourceNode(found, found.id, found.content, found.metadata, found.score) for found in documents)
+    return RouterAnswer(tuple(nodes), {"strategy": strategy})

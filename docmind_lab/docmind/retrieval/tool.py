@@ -32,7 +32,7 @@ from docmind_lab.core.errors import ConfigurationError, DocmindLabError
 from docmind_lab.core.wall_clock import WALL
 from docmind_lab.docmind.retrieval.index import SearchIndex
 from docmind_lab.docmind.retrieval.injection import RouterCall, RouterResult, check_endpoints, find_router
-from docmind_lab.docmind.retrieval.results import RetrievedDocument
+from docmind_lab.docmind.retrieval.results import RetrievedDocument, record_retrieved
 from docmind_lab.docmind.retrieval.strategies import LIMIT, STRATEGIES, search, search_async, strategy_in_effect
 from docmind_lab.docmind.runtime_tools import runtime_tool
 from docmind_lab.docmind.sync_async import Operation, Steps, afinish, finish
@@ -196,17 +196,9 @@ class _Search:
 
     def command(self, documents: Sequence[RetrievedDocument], error: BaseException | None = None) -> Command[Any]:
         """The payload for the model, and the documents for the state."""
-        recorder = current_recorder()
-        if recorder is not None and error is None:
-            topics = sorted({document.topic for document in documents})
-            recorder.event(
-                "retrieved",
-                ROLE,
-                ids=[document.id for document in documents],
-                topics=topics,
-                strategy=self.strategy_used,
-                router_used=bool(self.routed.documents),
-            )
+        if error is None:
+            ids, topics = [one.id for one in documents], [one.topic for one in documents]
+            record_retrieved(ROLE, ids, topics, self.strategy_used, router_used=bool(self.routed.documents))
         payload = self.payload(documents, error)
         message = ToolMessage(
             json.dumps(payload, ensure_ascii=False),

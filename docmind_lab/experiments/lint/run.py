@@ -18,7 +18,7 @@ from docmind_lab.experiments.lint.trials import Trial, TrialBench
 from docmind_lab.experiments.lint.verdict import LintReport, Verdict, verdict_of
 from docmind_lab.workloads.own import Inputs
 from docmind_lab.workloads.own.inputs import input_keys
-from docmind_lab.workloads.own.reference import compiled, load_graph
+from docmind_lab.workloads.own.kind import compiled, load_graph
 
 Progress = Callable[[int, int], None]
 

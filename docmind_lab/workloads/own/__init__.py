@@ -1,8 +1,7 @@
 """The workload `own`: a graph that was not made for the lab, run unchanged under every alternative.
 
-reference.py     "my_app:graph", or a live object, as a compiled graph
 inputs.py        what it is asked, checked against its schema
-kind.py          both under names that comparisons and worker processes find
+kind.py          "my_app:graph", or a live object, as a graph with a name that worker processes find
 workload.py      one graph, many runs
 doorway.py       the deadline on its way in, states on their way out
 calls.py         calls under way: their node, their call above, when they are over
@@ -13,8 +12,7 @@ watch.py         requests, as the hooks below HTTP clients tell of them, and whe
 from docmind_lab.workloads.own.callbacks import GraphCallbacks
 from docmind_lab.workloads.own.calls import Place, RunCalls, RunTree
 from docmind_lab.workloads.own.inputs import GraphInput, Inputs, read_inputs
-from docmind_lab.workloads.own.kind import OwnGraph, own_graph, own_kind
-from docmind_lab.workloads.own.reference import load_graph
+from docmind_lab.workloads.own.kind import OwnGraph, load_graph, own_graph, own_kind
 from docmind_lab.workloads.own.watch import Services
 from docmind_lab.workloads.own.workload import OwnWorkload
 

@@ -1,7 +1,6 @@
 """Saturation-driven research under layered limits: the workload `research`, and research as a function of its own.
 
-config.py          ResearchLimits: one call, one source, the whole research; nothing for a task
-tasks.py           tasks of a few hypotheses, with gold
+tasks.py           tasks of a few hypotheses, with gold; ResearchLimits: one call, one source, the whole research
 sources.py         collections that differ in pages, richness, noise and pace; their results
 prompts.py         what the model is told and given in its four roles
 searching.py       a search as a recorded call under the deadline
@@ -17,14 +16,13 @@ counterfactual.py  what lay past the stop
 workload.py        all of it under a deadline that somebody else enforces
 """
 
-from docmind_lab.workloads.research.config import ResearchLimits
 from docmind_lab.workloads.research.counterfactual import past_the_stop
 from docmind_lab.workloads.research.exits import EXIT_REASONS
 from docmind_lab.workloads.research.report import ResearchReport
 from docmind_lab.workloads.research.running import SimulatedResearch, research, research_async
 from docmind_lab.workloads.research.sources import SourceSpec, load_sources
 from docmind_lab.workloads.research.system import ResearchSystem
-from docmind_lab.workloads.research.tasks import Hypothesis, ResearchTask, load_tasks
+from docmind_lab.workloads.research.tasks import Hypothesis, ResearchLimits, ResearchTask, load_tasks
 from docmind_lab.workloads.research.workload import KIND, ResearchWorkload
 
 __all__ = [

@@ -21,10 +21,9 @@ from typing import Any, overload
 from docmind_lab.core.clock import Clock
 from docmind_lab.core.wall_clock import WALL
 from docmind_lab.network.recorder import current_recorder
-from docmind_lab.workloads.research.config import ResearchLimits
 from docmind_lab.workloads.research.exits import COMPLETE, Completion
 from docmind_lab.workloads.research.sources import Item
-from docmind_lab.workloads.research.tasks import ResearchTask
+from docmind_lab.workloads.research.tasks import ResearchLimits, ResearchTask
 
 SAME_FROM = 0.8
 """Word Jaccard from which on two queries are one."""

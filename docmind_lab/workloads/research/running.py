@@ -30,12 +30,11 @@ from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
 from docmind_lab.virtual_time import VirtualClock
-from docmind_lab.workloads.research.config import ResearchLimits
 from docmind_lab.workloads.research.counterfactual import past_the_stop
 from docmind_lab.workloads.research.report import ResearchReport, report_of
 from docmind_lab.workloads.research.sources import SourceSpec, load_sources
 from docmind_lab.workloads.research.system import ResearchSystem, recorder_of
-from docmind_lab.workloads.research.tasks import ResearchTask, as_task
+from docmind_lab.workloads.research.tasks import ResearchLimits, ResearchTask, as_task
 
 Result = TypeVar("Result")
 Folder = str | os.PathLike[str] | None

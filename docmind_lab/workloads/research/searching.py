@@ -10,9 +10,9 @@ from qdrant_client import AsyncQdrantClient, QdrantClient
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.docmind.graphs.node_modes import CALL_SYNC, NodeMode
+from docmind_lab.docmind.retrieval.results import record_retrieved
 from docmind_lab.docmind.retrieval.tool import ROLE, bounded_search
 from docmind_lab.docmind.sync_async import Operation
-from docmind_lab.network.recorder import current_recorder
 from docmind_lab.workloads.research.sources import Item, Source, items_of
 
 
@@ -54,15 +54,5 @@ class SourceSearch:
 
 
 def _noted(items: tuple[Item, ...], source: str) -> tuple[Item, ...]:
-    recorder = current_recorder()
-    if recorder is not None:
-        topics = sorted({item.topic for item in items if item.topic})
-        recorder.event(
-            "retrieved",
-            ROLE,
-            ids=[item.key for item in items],
-            topics=topics,
-            strategy=source,
-            router_used=False,
-        )
+    record_retrieved(ROLE, [item.key for item in items], [item.topic for item in items if item.topic], source)
     return items

@@ -30,13 +30,12 @@ from docmind_lab.network.endpoints import reason_of
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.workloads.research import prompts
-from docmind_lab.workloads.research.config import ResearchLimits
 from docmind_lab.workloads.research.graph import Compiled, ResearchGraph, config_of
 from docmind_lab.workloads.research.ledger import ResearchLedger
 from docmind_lab.workloads.research.loop import SourceLoop
 from docmind_lab.workloads.research.searching import SourceSearch
 from docmind_lab.workloads.research.sources import SourceSpec, build_sources, load_sources
-from docmind_lab.workloads.research.tasks import ResearchTask
+from docmind_lab.workloads.research.tasks import ResearchLimits, ResearchTask
 
 _ROLES = (prompts.WRITER, prompts.FILTER, prompts.JUDGE, prompts.SYNTHESIS)
 

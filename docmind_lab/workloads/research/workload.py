@@ -27,10 +27,9 @@ from docmind_lab.network.recorder import Recorder
 from docmind_lab.workloads.base import CorpusWorkload
 from docmind_lab.workloads.kinds import Defaults, WorkloadKind, by_own_loop
 from docmind_lab.workloads.research import prompts
-from docmind_lab.workloads.research.config import ResearchLimits
 from docmind_lab.workloads.research.exits import COMPLETE, SOURCES
 from docmind_lab.workloads.research.system import ResearchSystem
-from docmind_lab.workloads.research.tasks import as_task, load_tasks
+from docmind_lab.workloads.research.tasks import ResearchLimits, as_task, load_tasks
 
 LIMITS: Mapping[str, int] = MappingProxyType({"manual": 5, "archive": 4, "forum": 3})
 """Queries that a measured run may put to each source: more where a source is rich, fewer where it is noisy."""

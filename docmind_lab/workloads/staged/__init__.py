@@ -9,8 +9,8 @@ ledger.py              what a run has written; the desk where calls are run
 timeouts.py            how long the agent may take, fixed or adaptive
 state.py, graph.py     the ladder as a LangGraph graph; one chunk through it
 primary.py, rungs.py   its rungs: the agent, and those below it, which ask no model
-events.py              events and Prometheus metrics
-chunks.py, stage_table.py, workload.py   the workload `staged`: its inputs, its own table, its kind
+events.py              events, the table `stages` that is made of them, and Prometheus metrics
+chunks.py, workload.py the workload `staged`: its inputs, its kind
 """
 
 from docmind_lab.workloads.staged.calls import ordered

@@ -10,7 +10,6 @@ from langchain_core.messages import HumanMessage
 
 from docmind_lab.alternatives.base import Outcome, Runnable
 from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.analysis.tables.extra import ExtraTable
 from docmind_lab.docmind.graphs.node_modes import NodeMode, chat_model
 from docmind_lab.docmind.graphs.observer import ObservedSaver, RunCallbacks
 from docmind_lab.docmind.retrieval import Question
@@ -18,9 +17,8 @@ from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.workloads.base import GraphWorkload
 from docmind_lab.workloads.kinds import Defaults, Surroundings, WorkloadKind, within_own_limits
-from docmind_lab.workloads.staged import stage_table
 from docmind_lab.workloads.staged.chunks import StagedChunk, found_in, recall_and_f1, staged_chunks
-from docmind_lab.workloads.staged.events import EVENTS, STAGES, LadderMetrics
+from docmind_lab.workloads.staged.events import EVENTS, STAGES, STAGES_TABLE, LadderMetrics
 from docmind_lab.workloads.staged.graph import Compiled, build_staged_graph
 from docmind_lab.workloads.staged.graph_store import GraphStore
 from docmind_lab.workloads.staged.state import STORE_KEY, StagedOptions
@@ -117,7 +115,7 @@ KIND = WorkloadKind(
     },
     roles=("primary", "tools", *STAGES[1:]),
     events=EVENTS,
-    tables=(ExtraTable(stage_table.NAME, stage_table.MEANING, stage_table.COLUMNS, stage_table.stages_table),),
+    tables=(STAGES_TABLE,),
     # The agent's timeout is a deadline of its model calls, whoever enforces that of the run.
     retries=within_own_limits,
 )

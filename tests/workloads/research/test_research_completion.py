@@ -15,12 +15,12 @@ from research_fakes import CONTINUE, FakeSearching, fake_model, run, source, tas
 
 from docmind_lab.docmind.sync_async import finish
 from docmind_lab.workloads.research import ledger as ledger_module
-from docmind_lab.workloads.research.config import ResearchLimits
 from docmind_lab.workloads.research.exits import COMPLETE, EXIT_REASONS
 from docmind_lab.workloads.research.graph import worked_through
 from docmind_lab.workloads.research.ledger import ResearchLedger
 from docmind_lab.workloads.research.loop import SourceRun
 from docmind_lab.workloads.research.model_calls import CallPlace
+from docmind_lab.workloads.research.tasks import ResearchLimits
 
 BOTH = ("one", "two")
 

@@ -26,7 +26,7 @@ from docmind_lab.services.server import ServiceOptions
 from docmind_lab.workloads.kinds import workload_kind
 from docmind_lab.workloads.staged import AdaptiveTimeout, FixedTimeout, staged_chunks
 from docmind_lab.workloads.staged.chunks import recall_and_f1
-from docmind_lab.workloads.staged.stage_table import COLUMNS, stages_table
+from docmind_lab.workloads.staged.events import COLUMNS, stages_table
 
 EVERYONE = "control,A,B,C,D,E,F"
 
