@@ -90,7 +90,7 @@ def library_corpus(folder: str | os.PathLike[str]) -> Corpus:
 
 
 def _of_library(library: Library) -> Corpus:
-    return Corpus(library.chunks, LibraryPlace.named(library.fingerprint), library.references)
+    return Corpus(library.chunks, LibraryPlace.name_for(library.fingerprint), library.references)
 
 
 def _vector_store_error(error: ApiException, url: str) -> DocmindLabError:

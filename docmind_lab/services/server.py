@@ -227,7 +227,7 @@ class ServiceProcess:
             if readable:
                 line = process.stdout.readline()
                 if line:
-                    return self._parsed(line)
+                    return self._parse_addresses(line)
             if process.poll() is not None:
                 break
         self.__exit__()
@@ -235,7 +235,7 @@ class ServiceProcess:
             f"the simulated services did not start (exit code {process.returncode}); see the lines above"
         )
 
-    def _parsed(self, line: str) -> ServiceAddresses:
+    def _parse_addresses(self, line: str) -> ServiceAddresses:
         try:
             return ServiceAddresses(**json.loads(line))
         except (ValueError, TypeError) as error:

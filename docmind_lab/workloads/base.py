@@ -84,7 +84,7 @@ class CorpusWorkload(GraphWorkload):
             surroundings.settings,
             client_retries=surroundings.client_retries,
             max_connections=surroundings.max_connections,
-            corpus=surroundings.searched(),
+            corpus=surroundings.resolve_corpus(),
             node_colour=surroundings.node_colour,
         )
 

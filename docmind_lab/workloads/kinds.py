@@ -57,7 +57,7 @@ RetriesOf = Callable[[Alternative, int | None], str]
 """(alternative, client retries or None for their default) → level of `retries`."""
 
 
-def of_alternative(alternative: Alternative, client_retries: int | None = None) -> str:
+def retries_of_alternative(alternative: Alternative, client_retries: int | None = None) -> str:
     """The client under alternatives that leave it to it ("sdk:2"), ours within the budget ("budgeted:1"), or none."""
     if alternative.client_retries:
         return f"sdk:{SDK_RETRIES if client_retries is None else client_retries}"
@@ -65,17 +65,17 @@ def of_alternative(alternative: Alternative, client_retries: int | None = None) 
     return f"budgeted:{policy.retries}" if policy is not None else "none"
 
 
-def within_own_limits(alternative: Alternative, client_retries: int | None = None) -> str:
+def retries_within_own_limits(alternative: Alternative, client_retries: int | None = None) -> str:
     """Ours under every alternative, of a workload that gives its model calls a deadline whoever enforces the run's.
 
     Such a call has no retries of its client's, and those of the policy in force: that of an alternative that
     propagates, else the default one.
     """
     ours = f"budgeted:{PropagationPolicy().retries}"
-    return ours if alternative.client_retries else of_alternative(alternative, client_retries)
+    return ours if alternative.client_retries else retries_of_alternative(alternative, client_retries)
 
 
-def by_own_loop(own_retries: int) -> RetriesOf:
+def retries_of_own_loop(own_retries: int) -> RetriesOf:
     """The workload's own loop ("workload:2"), with ours inside it where an alternative propagates.
 
     own_retries: of the loop, when nothing is said of retries.
@@ -84,12 +84,12 @@ def by_own_loop(own_retries: int) -> RetriesOf:
     def retries(alternative: Alternative, client_retries: int | None = None) -> str:
         loop = f"workload:{own_retries if client_retries is None else client_retries}"
         # Its client makes none.
-        return loop if alternative.client_retries else f"{of_alternative(alternative, client_retries)}+{loop}"
+        return loop if alternative.client_retries else f"{retries_of_alternative(alternative, client_retries)}+{loop}"
 
     return retries
 
 
-def of_the_graph(alternative: Alternative, client_retries: int | None = None) -> str:
+def own_retries(alternative: Alternative, client_retries: int | None = None) -> str:
     """A user's graph has retries of its own, whatever they are."""
     return "own"
 
@@ -142,7 +142,7 @@ class Surroundings:
     corpus: str | LibraryPlace | Corpus = "language_reference"
     node_colour: NodeMode = "own"
 
-    def searched(self) -> Corpus:
+    def resolve_corpus(self) -> Corpus:
         """The corpus itself. Raises: as `named_corpus`."""
         return self.corpus if isinstance(self.corpus, Corpus) else named_corpus(self.corpus)
 
@@ -189,7 +189,7 @@ class WorkloadKind:
     tables: tuple[ExtraTable, ...] = ()
     in_this_process: bool = False
     has_server_log: bool = True
-    retries: RetriesOf = of_alternative
+    retries: RetriesOf = retries_of_alternative
     takes_questions: bool = False
     has_router: bool = False
 

@@ -101,10 +101,10 @@ class MultiAgentCoordinator:
         self.alternative = chosen_alternative(alternative, self.settings)
         self.analytics = Delivery[AnalyticsEvent](analytics, "docmind-analytics")
         searched = corpus or language_reference()
-        told = None if telemetry is None else telemetry.query_sink(self.settings, searched.collection)
-        self._telling = Delivery[EndedQuery](told, "docmind-telemetry")
+        sink = None if telemetry is None else telemetry.query_sink(self.settings, searched.collection)
+        self._telemetry = Delivery[EndedQuery](sink, "docmind-telemetry")
         self._closing = CloseTime()
-        self._telling_patience_s = 0.0 if telemetry is None else telemetry.patience_s
+        self._telemetry_patience_s = 0.0 if telemetry is None else telemetry.patience_s
         self._threads = ConversationThreads()
         self._numbers = itertools.count(1)
         self._open = contextlib.ExitStack()
@@ -158,7 +158,7 @@ class MultiAgentCoordinator:
             ConfigurationError: The question is empty, or the coordinator is closed. A timeout raises nothing.
         """
         self._require_open()
-        return self._answered(query, thread_id, user_id, context)
+        return self._answer(query, thread_id, user_id, context)
 
     def stream(
         self, query: str, *, thread_id: str = "default", user_id: str = "local", context: Any = None
@@ -177,7 +177,7 @@ class MultiAgentCoordinator:
         self._require_open()
         _checked(query)
         _ = self._streaming_graph  # made before any budget starts
-        return AnswerStream(lambda write: self._answered(query, thread_id, user_id, context, write))
+        return AnswerStream(lambda write: self._answer(query, thread_id, user_id, context, write))
 
     def resume(self, *, thread_id: str = "default", user_id: str = "local", context: Any = None) -> AgentResponse:
         """Go on from the thread's latest checkpoint, with a fresh deadline: an old one means nothing any more.
@@ -195,9 +195,9 @@ class MultiAgentCoordinator:
         if not state.next:
             raise ConfigurationError(f"thread {thread_id!r} has nothing to go on with; ask it a question")
         questions = [message.text for message in state.values.get("messages", ()) if isinstance(message, HumanMessage)]
-        return self._answered(None, thread_id, user_id, context, question=questions[-1] if questions else "")
+        return self._answer(None, thread_id, user_id, context, question=questions[-1] if questions else "")
 
-    def _answered(
+    def _answer(
         self,
         query: str | None,
         thread_id: str,
@@ -229,7 +229,7 @@ class MultiAgentCoordinator:
             outcome = dataclasses.replace(outcome, outcome="partial", answer=tokens.text)
         response = self._response(outcome, fallback, thread_id, recorder)
         self._report(response, outcome, thread_id)
-        self._telling.report(EndedQuery(recorder, self.alternative, outcome, self._closing))
+        self._telemetry.report(EndedQuery(recorder, self.alternative, outcome, self._closing))
         return response
 
     def _fallback(self, question: str, outcome: Outcome, deadline: Deadline, recorder: Recorder) -> Fallback | None:
@@ -310,7 +310,8 @@ class MultiAgentCoordinator:
             thread_id: Conversation that it is of.
             user_id: Whose conversation that is.
 
-        Raises: ConfigurationError when the thread has no such checkpoint.
+        Raises:
+            ConfigurationError: The thread has no such checkpoint.
         """
         config = _config(thread_id, user_id)
         known = {str(entry["checkpoint_id"]) for entry in self.list_checkpoints(thread_id=thread_id, user_id=user_id)}
@@ -337,10 +338,10 @@ class MultiAgentCoordinator:
         self._open.close()
         self.analytics.close()
         # What abandoned queries have left running has failed by now, so that all can be told of.
-        if not self._telling.close(self._telling_patience_s):
-            _log.warning("telemetry: not told of every query within %g s; left behind", self._telling_patience_s)
-        if self._telling.failures:
-            _log.warning("telemetry: queries that were dropped or could not be told of: %d", self._telling.failures)
+        if not self._telemetry.close(self._telemetry_patience_s):
+            _log.warning("telemetry: not told of every query within %g s; left behind", self._telemetry_patience_s)
+        if self._telemetry.failures:
+            _log.warning("telemetry: queries that were dropped or could not be told of: %d", self._telemetry.failures)
 
     def __enter__(self) -> Self:
         return self
@@ -358,10 +359,10 @@ def chosen_alternative(alternative: Alternative | str | None, settings: Settings
     if alternative is None:
         alternative = "cooperative" if agents.enable_deadline_propagation else StopFlag()
     if isinstance(alternative, str):
-        named = parse_alternatives(alternative, budgeted_retries=agents.max_retries)
-        if len(named) != 1:
+        alternatives = parse_alternatives(alternative, budgeted_retries=agents.max_retries)
+        if len(alternatives) != 1:
             raise ConfigurationError(f"alternative must name one, not {alternative!r}; such as 'A'")
-        alternative = named[0]
+        alternative = alternatives[0]
     if alternative.propagates and not agents.enable_deadline_propagation:
         raise ConfigurationError(
             f"agents.enable_deadline_propagation=false would make {alternative.name} another alternative; leave it on, "

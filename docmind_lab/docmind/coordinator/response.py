@@ -172,14 +172,14 @@ def extractive_fallback(
     """
     if deadline.remaining() <= LEAST_BUDGET_S:
         return None
-    documents = tuple(found) or _searched(question, resources, deadline, recorder)
+    documents = tuple(found) or _search_documents(question, resources, deadline, recorder)
     content = extract_answer(question, [Document(str(d["id"]), str(d["content"])) for d in documents])
     if content == NOT_FOUND or deadline.passed():
         return None
     return Fallback(content, documents)
 
 
-def _searched(
+def _search_documents(
     question: str, resources: RetrievalResources, deadline: Deadline, recorder: Recorder
 ) -> tuple[Mapping[str, Any], ...]:
     try:

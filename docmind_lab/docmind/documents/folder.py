@@ -54,7 +54,7 @@ def linked_topics(path: str, links: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def resolved(target: str, known: Container[str]) -> str | None:
+def resolve_link(target: str, known: Container[str]) -> str | None:
     """The known topic that a link means: itself, or with a suffix, as wikis write links; None for no document."""
     return next((topic for topic in (target, *(target + suffix for suffix in SUFFIXES)) if topic in known), None)
 
@@ -128,7 +128,7 @@ def find_documents(source: Path, *, excluded: Path, max_file_bytes: int) -> Foun
     for error in unlisted:
         if os.fspath(error.filename) == os.fspath(source):
             raise ConfigurationError(f"{source} cannot be read ({error.strerror}); check its permissions") from error
-        problems.append(_refused(_relative(Path(error.filename), source), error))
+        problems.append(_unreadable(_relative(Path(error.filename), source), error))
     if not files and not problems:
         raise ConfigurationError(f"{source} holds no document; the kinds that are read are {', '.join(SUFFIXES)}")
     return FoundFiles(
@@ -144,7 +144,7 @@ def _look_at(location: Path, source: Path, root: Path, max_file_bytes: int) -> F
             return _leaves(path)
         status = location.stat()
     except (OSError, RuntimeError) as error:  # RuntimeError: a link to itself, in Python up to 3.12
-        return _refused(path, error)
+        return _unreadable(path, error)
     if not stat.S_ISREG(status.st_mode):
         return Problem(path, "is not a file", "move it out of the folder")
     if status.st_size > max_file_bytes:
@@ -161,6 +161,6 @@ def _leaves(path: str) -> Problem:
     return Problem(path, "is a link that leaves the folder", "copy what it points to into the folder")
 
 
-def _refused(path: str, error: OSError | RuntimeError) -> Problem:
+def _unreadable(path: str, error: OSError | RuntimeError) -> Problem:
     reason = getattr(error, "strerror", None) or "it is a link to itself"
     return Problem(path, f"cannot be read ({reason})", "check that it is there and its permissions")

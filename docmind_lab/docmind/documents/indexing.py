@@ -156,14 +156,14 @@ def _up_to_date(folder: Path, file: FoundFile, known: StoreEntry | None) -> Stor
     )
     if known is not None and known.digest == entry.digest:
         return replace(entry, passages=known.passages, problem=known.problem)
-    return _parsed(folder, file, entry, data)
+    return _parse(folder, file, entry, data)
 
 
 def _is_stored(folder: Path, topic: str, entry: StoreEntry) -> bool:
     return entry.problem is not None or store.passage_path(folder, entry.key(topic)).exists()
 
 
-def _parsed(folder: Path, file: FoundFile, entry: StoreEntry, data: bytes) -> StoreEntry:
+def _parse(folder: Path, file: FoundFile, entry: StoreEntry, data: bytes) -> StoreEntry:
     key = entry.key(file.topic)
     try:
         # A run that was killed may have come this far.

@@ -21,7 +21,7 @@ from typing import Self
 
 from docmind_lab.core.errors import NoSuchRecord, RecordError
 from docmind_lab.docmind.documents import store
-from docmind_lab.docmind.documents.folder import linked_topics, resolved
+from docmind_lab.docmind.documents.folder import linked_topics, resolve_link
 from docmind_lab.docmind.documents.indexing import INDEX_FOLDER
 from docmind_lab.docmind.documents.readers import read_document
 from docmind_lab.docmind.documents.store import Manifest, Passages
@@ -61,7 +61,7 @@ def library_of(documents: Iterable[Passages], *, complete: bool = True) -> Libra
     )
     references = {}
     for document in ordered:
-        targets = dict.fromkeys(resolved(link, known) for link in document.links)
+        targets = dict.fromkeys(resolve_link(link, known) for link in document.links)
         if found := tuple(target for target in targets if target is not None and target != document.topic):
             references[document.topic] = found
     return Library(chunks, references, _fingerprint(chunks, references), complete)
@@ -142,10 +142,10 @@ class LibraryPlace:
     @property
     def name(self) -> str:
         """Of the library, by what is in it: two libraries never take each other's place in one store."""
-        return self.named(self.fingerprint)
+        return self.name_for(self.fingerprint)
 
     @staticmethod
-    def named(fingerprint: str) -> str:
+    def name_for(fingerprint: str) -> str:
         """The name of a library with this fingerprint."""
         return f"library-{fingerprint[:12]}"
 

@@ -60,7 +60,7 @@ class AgentNode(StepsNode):
             yield Operation(run, run_async)
         except BudgetError as error:
             return self._cut(state, last, error, part)
-        return self._returned(state, last, part)
+        return self._return(state, last, part)
 
     @property
     def role(self) -> str:
@@ -73,7 +73,7 @@ class AgentNode(StepsNode):
         part = None if deadline is None else allotted(deadline, self.role)
         return None if part is deadline else part
 
-    def _returned(self, state: Mapping[str, Any], final: Mapping[str, Any], part: Deadline | None) -> Command[Any]:
+    def _return(self, state: Mapping[str, Any], final: Mapping[str, Any], part: Deadline | None) -> Command[Any]:
         # A tool that is cut says so to its model and does not raise.
         if self._is_spent(part) and not self._is_spent(Deadline.from_state(state)):
             self._note_spent(part)
@@ -111,11 +111,11 @@ class AgentNode(StepsNode):
         delta = {
             key: value for key, value in final.items() if key not in HANDED_DOWN and value != state.get(key, NOT_GIVEN)
         }
-        return {**delta, "messages": self._reported(new)}
+        return {**delta, "messages": self._new_messages(new)}
 
-    def _reported(self, new: Sequence[AnyMessage]) -> list[AnyMessage]:
+    def _new_messages(self, new: Sequence[AnyMessage]) -> list[AnyMessage]:
         # An agent that was cut may have asked for tools whose results never came.
-        messages = whole_messages([_named(message, self.name) for message in new if message.type != "human"])
+        messages = whole_messages([_with_name(message, self.name) for message in new if message.type != "human"])
         if self.options.output_mode == "last_message":
             messages = messages[_start_of_last(messages) :]
         if self.options.adds_back_messages:
@@ -168,7 +168,7 @@ def _start_of_last(messages: Sequence[AnyMessage]) -> int:
     return start
 
 
-def _named(message: AnyMessage, name: str) -> AnyMessage:
+def _with_name(message: AnyMessage, name: str) -> AnyMessage:
     if isinstance(message, AIMessage) and not message.name:
         return cast("AnyMessage", message.model_copy(update={"name": name}))
     return message

@@ -50,10 +50,10 @@ class ModelClient:
             )
 
         async def awaited() -> AIMessage:
-            return _said(await self.calls.awrap_model_call(request(), lambda made: _sent_async(made, tools)))
+            return _ai_message(await self.calls.awrap_model_call(request(), lambda made: _sent_async(made, tools)))
 
         return Operation(
-            lambda: _said(self.calls.wrap_model_call(request(), lambda made: _sent(made, tools))),
+            lambda: _ai_message(self.calls.wrap_model_call(request(), lambda made: _sent(made, tools))),
             awaited,
         )
 
@@ -76,5 +76,5 @@ def _messages(request: ModelRequest[Any]) -> list[Any]:
     return [*system, *request.messages]
 
 
-def _said(response: ModelResponse[Any]) -> AIMessage:
+def _ai_message(response: ModelResponse[Any]) -> AIMessage:
     return next(message for message in response.result if isinstance(message, AIMessage))

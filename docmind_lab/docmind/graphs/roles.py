@@ -47,7 +47,7 @@ by the document it cites, and report with report_validation: verdict "accept", o
 }
 
 
-def _reported(runtime: ToolRuntime[Any, Any], name: str, key: str, value: Any, message: Any) -> Command[Any]:
+def _decision(runtime: ToolRuntime[Any, Any], name: str, key: str, value: Any, message: Any) -> Command[Any]:
     """Put a decision into the state and tell it to the model."""
     result = ToolMessage(json.dumps(message), tool_call_id=runtime.tool_call_id or "", name=name)
     return Command(update={key: value, "messages": [result]})
@@ -63,14 +63,14 @@ def _choose_route(
     runtime: ToolRuntime[Any, Any],
 ) -> Command[Any]:
     route = {"strategy": strategy, "complexity": complexity}
-    return _reported(runtime, "choose_route", "route", route, route)
+    return _decision(runtime, "choose_route", "route", route, route)
 
 
 def _make_plan(
     tasks: Annotated[list[str], Field(description="What to look up, each on its own.", min_length=1, max_length=3)],
     runtime: ToolRuntime[Any, Any],
 ) -> Command[Any]:
-    return _reported(runtime, "make_plan", "plan", tasks, {"tasks": tasks})
+    return _decision(runtime, "make_plan", "plan", tasks, {"tasks": tasks})
 
 
 def _report_validation(
@@ -81,7 +81,7 @@ def _report_validation(
     unsupported: Annotated[int, Field(ge=0, description="How many statements are not supported.")] = 0,
 ) -> Command[Any]:
     report = {"verdict": verdict, "score": score, "target": target, "unsupported": unsupported}
-    return _reported(runtime, "report_validation", "validation", report, report)
+    return _decision(runtime, "report_validation", "validation", report, report)
 
 
 def role_tools(role: str, resources: RetrievalResources | None = None, mode: NodeMode = "own") -> list[BaseTool]:

@@ -4,10 +4,9 @@
     source_recall(question, ["function", "calls"])                            # 1.0
     answer_score(question, "It is evaluated once, when … [function#4]", docs)  # share of the facts, each with proof
 
-The questions are in docmind_lab/data/questions.json, those of the handbook in handbook_questions.json beside it. They
-were written by reading the documents and were not tuned to what the search finds. Each gold fact is a short phrase
-that a gold topic's text has, the reference's in every supported Python. A user's own have the same shape
-(libraries/own_questions.py).
+The questions are in docmind_lab/core/data, as questions.json and handbook_questions.json. They were written by reading
+the documents and were not tuned to what the search finds. Each gold fact is a short phrase that a gold topic's text
+has, the reference's in every supported Python. A user's own have the same shape (documents/own_questions.py).
 """
 
 from __future__ import annotations

@@ -96,12 +96,12 @@ class ModelSelector:
     def select(self, query: str, strategies: Sequence[str]) -> str:
         """One of the strategies."""
         response = self.path.wrap_model_call(self._request(query, strategies), _Inside(strategies).answer)
-        return _selected(response, strategies)
+        return _choice(response, strategies)
 
     async def aselect(self, query: str, strategies: Sequence[str]) -> str:
         """`select`, async."""
         response = await self.path.awrap_model_call(self._request(query, strategies), _Inside(strategies).answer_async)
-        return _selected(response, strategies)
+        return _choice(response, strategies)
 
     def _request(self, query: str, strategies: Sequence[str]) -> ModelRequest[Any]:
         state: Any = {"messages": [], **calling_state()}
@@ -146,7 +146,7 @@ def _select_engine(strategies: Sequence[str]) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _selected(response: ModelResponse[Any], strategies: Sequence[str]) -> str:
+def _choice(response: ModelResponse[Any], strategies: Sequence[str]) -> str:
     message = next((message for message in response.result if isinstance(message, AIMessage)), AIMessage(""))
     chosen = [call["args"].get("engine") for call in message.tool_calls if call["name"] == _TOOL]
     # A model without tools says it in words; the first name it says counts.

@@ -213,17 +213,17 @@ def search(
     Raises:
         ServiceError: The points found are not chunks. Raises also what `build_query` and the client raise.
     """
-    return finish(_searched(client, index, strategy, query, limit))
+    return finish(_search_steps(client, index, strategy, query, limit))
 
 
 async def search_async(
     client: AsyncQdrantClient, index: SearchIndex, strategy: str, query: str, *, limit: int = LIMIT
 ) -> tuple[RetrievedDocument, ...]:
     """As `search`, for the async client."""
-    return await afinish(_searched(client, index, strategy, query, limit))
+    return await afinish(_search_steps(client, index, strategy, query, limit))
 
 
-def _searched(
+def _search_steps(
     client: QdrantClient | AsyncQdrantClient, index: SearchIndex, strategy: str, query: str, limit: int
 ) -> Steps[tuple[RetrievedDocument, ...]]:
     requests = _requests(index, strategy, query, limit)

@@ -89,7 +89,7 @@ def optimised_query(query: str) -> str:
     return " ".join(query.split()).rstrip("?!. ").strip()
 
 
-def _found(runtime: ToolRuntime[Any, Any], resources: RetrievalResources | None) -> RetrievalResources:
+def _resources_of(runtime: ToolRuntime[Any, Any], resources: RetrievalResources | None) -> RetrievalResources:
     if resources is not None:
         return resources
     context = runtime.context
@@ -238,15 +238,15 @@ def create_retrieve_documents(resources: RetrievalResources | None = None) -> Ba
         strategy: Annotated[Strategy, Field(description=_STRATEGY_HELP)] = "hybrid",
         limit: Annotated[int, Field(ge=1, le=50, description="How many documents.")] = LIMIT,
     ) -> Command[Any]:
-        return finish(_retrieved(_Search(runtime, _found(runtime, resources), query, strategy, limit)))
+        return finish(_search_steps(_Search(runtime, _resources_of(runtime, resources), query, strategy, limit)))
 
     async def retrieve_async(
         query: str, runtime: ToolRuntime[Any, Any], strategy: Strategy = "hybrid", limit: int = LIMIT
     ) -> Command[Any]:
-        under_way = _Search(runtime, _found(runtime, resources), query, strategy, limit)
+        under_way = _Search(runtime, _resources_of(runtime, resources), query, strategy, limit)
         if under_way.resources.async_client is None:
             raise ConfigurationError("RetrievalResources has no async_client: give it one to run the graph async")
-        return await afinish(_retrieved(under_way))
+        return await afinish(_search_steps(under_way))
 
     return runtime_tool(
         retrieve,
@@ -257,7 +257,7 @@ def create_retrieve_documents(resources: RetrievalResources | None = None) -> Ba
     )
 
 
-def _retrieved(under_way: _Search) -> Steps[Command[Any]]:
+def _search_steps(under_way: _Search) -> Steps[Command[Any]]:
     """The documents of the router, or else of the strategy."""
     resources, query = under_way.resources, optimised_query(under_way.query)
     arguments: Any = (resources.index, under_way.strategy, query)

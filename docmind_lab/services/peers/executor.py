@@ -119,7 +119,7 @@ def read(task: Mapping[str, Any]) -> dict[str, Any]:
     """
     passages = [
         Document(str(passage["id"]), str(passage["content"]))
-        for passage in _listed(task.get("passages"))
+        for passage in _as_list(task.get("passages"))
         if isinstance(passage, Mapping) and passage.get("id") and passage.get("content")
     ]
     statement = extract_answer(str(task.get("question", "")), passages)
@@ -128,5 +128,5 @@ def read(task: Mapping[str, Any]) -> dict[str, Any]:
     return {"statement": statement, "ids": [p.id for p in passages if f"[{p.id}]" in statement]}
 
 
-def _listed(value: Any) -> Sequence[Any]:
+def _as_list(value: Any) -> Sequence[Any]:
     return value if isinstance(value, Sequence) and not isinstance(value, str) else ()

@@ -27,7 +27,7 @@ from docmind_lab.core.clock import ClockName
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
 from docmind_lab.docmind.graphs.observer import role_of
-from docmind_lab.workloads.kinds import OWN_PREFIX, Defaults, Surroundings, WorkloadKind, of_the_graph
+from docmind_lab.workloads.kinds import OWN_PREFIX, Defaults, Surroundings, WorkloadKind, own_retries
 from docmind_lab.workloads.own.inputs import GraphInput, Inputs, fingerprint, read_inputs
 from docmind_lab.workloads.own.watch import Own, Services, SimulatedDestinations
 from docmind_lab.workloads.own.workload import OwnWorkload
@@ -42,15 +42,15 @@ def load_graph(reference: str) -> Pregel[Any, Any, Any, Any]:
     module_name, _, attribute = reference.partition(":")
     if not module_name or not attribute:
         raise ConfigurationError(f"graph {reference!r}: write it as module:attribute, such as my_app:graph")
-    found = _imported(reference, module_name)
+    found = _import(reference, module_name)
     for name in attribute.split("."):
         if not hasattr(found, name):
             raise ConfigurationError(f"graph {reference!r}: module {module_name} has no attribute {attribute}")
         found = getattr(found, name)
-    return compiled(found, reference)
+    return compile_graph(found, reference)
 
 
-def compiled(found: Any, reference: str) -> Pregel[Any, Any, Any, Any]:
+def compile_graph(found: Any, reference: str) -> Pregel[Any, Any, Any, Any]:
     """The compiled graph that an object is or makes. Raises: ConfigurationError as `load_graph` does."""
     if isinstance(found, StateGraph):
         raise ConfigurationError(
@@ -62,7 +62,7 @@ def compiled(found: Any, reference: str) -> Pregel[Any, Any, Any, Any]:
         raise ConfigurationError(
             f"graph {reference!r} is a {_kind(found)}, not a compiled LangGraph graph or a function that makes one"
         )
-    made = _made(found, reference)
+    made = _call_factory(found, reference)
     if isinstance(made, StateGraph):
         raise ConfigurationError(
             f"graph {reference!r} makes a {type(made).__name__} that is not compiled; call .compile()"
@@ -72,7 +72,7 @@ def compiled(found: Any, reference: str) -> Pregel[Any, Any, Any, Any]:
     return made
 
 
-def _imported(reference: str, module: str) -> Any:
+def _import(reference: str, module: str) -> Any:
     if (here := os.getcwd()) not in sys.path:
         sys.path.insert(0, here)
     try:
@@ -85,7 +85,7 @@ def _imported(reference: str, module: str) -> Any:
         ) from error
 
 
-def _made(factory: Any, reference: str) -> Any:
+def _call_factory(factory: Any, reference: str) -> Any:
     needed = [
         name
         for name, parameter in inspect.signature(factory).parameters.items()
@@ -98,14 +98,14 @@ def _made(factory: Any, reference: str) -> Any:
         )
     try:
         made = factory()
-        return shared_loop().run(_awaited(made)) if inspect.isawaitable(made) else made
+        return shared_loop().run(_await(made)) if inspect.isawaitable(made) else made
     except DocmindLabError:
         raise
     except Exception as error:
         raise ConfigurationError(f"graph {reference!r} could not be made: {_in_a_line(error)}") from error
 
 
-async def _awaited(made: Any) -> Any:
+async def _await(made: Any) -> Any:
     return await made
 
 
@@ -157,22 +157,22 @@ def own_graph(
     options = {"deadline_key": deadline_key} if deadline_key != DEADLINE_KEY else {}
     if services != "simulated":
         options["services"] = services
-    said = f"?{urlencode(options)}" if options else ""
+    query = f"?{urlencode(options)}" if options else ""
     if isinstance(graph, str):
         name, found = graph, _loaded(graph)
     else:
-        found = compiled(graph, getattr(graph, "__name__", "") or "graph")
-        name = _registered(found)
+        found = compile_graph(graph, getattr(graph, "__name__", "") or "graph")
+        name = _register(found)
     asked = read_inputs(found, inputs)
     corpus = f"inputs-{fingerprint(asked)}"
     _inputs[corpus] = asked
-    return OwnGraph(f"{OWN_PREFIX}{name}{said}", corpus, len(asked))
+    return OwnGraph(f"{OWN_PREFIX}{name}{query}", corpus, len(asked))
 
 
 def own_kind(workload: str) -> WorkloadKind:
     """The kind of a name that `own_graph` gave, here or in another process. Raises: ConfigurationError."""
-    reference, _, said = workload.removeprefix(OWN_PREFIX).partition("?")
-    options = {name: values[-1] for name, values in parse_qs(said).items()}
+    reference, _, query = workload.removeprefix(OWN_PREFIX).partition("?")
+    options = {name: values[-1] for name, values in parse_qs(query).items()}
     graph = _live[reference] if reference in _live else _loaded(reference)
     services, key = options.get("services", "simulated"), options.get("deadline_key", DEADLINE_KEY)
 
@@ -192,7 +192,7 @@ def own_kind(workload: str) -> WorkloadKind:
         roles=_roles(graph),
         in_this_process=reference in _live,
         has_server_log=services != "own",
-        retries=of_the_graph,
+        retries=own_retries,
     )
 
 
@@ -200,7 +200,7 @@ def own_kind(workload: str) -> WorkloadKind:
 _loaded = functools.cache(load_graph)
 
 
-def _registered(graph: Pregel[Any, Any, Any, Any]) -> str:
+def _register(graph: Pregel[Any, Any, Any, Any]) -> str:
     """The name of a live graph: its own, with a number where another one has it already."""
     own = str(graph.get_name()).replace("?", "_").replace(":", "_")
     number = 1

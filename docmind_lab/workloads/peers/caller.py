@@ -165,14 +165,14 @@ class PeerCaller:
                 async for news in self.clients.send(child.call.peer, child.call.task, child.entry.timeout_s):
                     if news.kind == "ended":
                         why_not = f"the peer's task was {news.state}"
-                    await self._heard(child, news)
+                    await self._handle_news(child, news)
         except FAILURES as error:
             why_not = type(error).__name__
         # After a stream that gave its answer this finds the call decided.
         if await self._decide(self.correlator.send_failed, child.entry, why_not):
-            self._decided(child, "send_failed")
+            self._note_decision(child, "send_failed")
 
-    async def _heard(self, child: _Child, news: PeerNews) -> None:
+    async def _handle_news(self, child: _Child, news: PeerNews) -> None:
         if news.kind == "known":
             child.task_id = news.task_id
             child.notes.event("peer_task_known")
@@ -184,8 +184,8 @@ class PeerCaller:
             payload = dict(news.payload or {})
             too_late = await self._decide(self.correlator.answered, child.entry, payload)
             if too_late is None:
-                self._decided(child, "completed")
-                child.notes.found(payload.get("ids", ()), child.call.topics)
+                self._note_decision(child, "completed")
+                child.notes.passages_found(payload.get("ids", ()), child.call.topics)
             else:
                 child.notes.event("peer_too_late", kind=too_late.kind, late_by_s=too_late.late_by_s)
 
@@ -206,7 +206,7 @@ class PeerCaller:
         claimed = await self._decide(self.correlator.timed_out, child.entry)
         if claimed is None:
             return
-        self._decided(child, "timed_out", child.limit)
+        self._note_decision(child, "timed_out", child.limit)
         self._want_cancel(child, self.timeouts.listen_s)
         error = words_of(child.limit, child.due_s)
         result = PeerResult(claimed.function_call_id, claimed.peer_agent_name, "timed_out", error=error)
@@ -217,11 +217,11 @@ class PeerCaller:
         claimed = {entry.sub_task_id for entry in entries}
         for child in children:
             if child.entry.sub_task_id in claimed:
-                self._decided(child, "cancelled")
+                self._note_decision(child, "cancelled")
                 # As long as a cancel needs: nobody is left who would count a late answer.
                 self._want_cancel(child, self.timeouts.cancel_s)
 
-    def _decided(self, child: _Child, outcome: str, limit: str = "") -> None:
+    def _note_decision(self, child: _Child, outcome: str, limit: str = "") -> None:
         child.is_decided = True
         if child.timer is not None:
             child.timer.cancel()

@@ -87,7 +87,7 @@ class Correlator:
         claimed = self._claim(entry)
         if claimed is None:
             return self._too_late(entry)
-        self._decided(claimed, "completed")
+        self._note_decision(claimed, "completed")
         self.deliver(PeerResult(claimed.function_call_id, claimed.peer_agent_name, "completed", payload), claimed)
         return None
 
@@ -101,7 +101,7 @@ class Correlator:
         if claimed is None:
             log.info("The timeout of call %s found it decided; nothing to do.", entry.sub_task_id)
             return None
-        self._decided(claimed, "timed_out")
+        self._note_decision(claimed, "timed_out")
         if not claimed.peer_agent_name:
             log.warning("Call %s timed out and names no peer: no cancel can be sent.", entry.sub_task_id)
         return claimed
@@ -111,7 +111,7 @@ class Correlator:
         claimed = self._claim(entry)
         if claimed is None:
             return False
-        self._decided(claimed, "send_failed")
+        self._note_decision(claimed, "send_failed")
         log.warning("Call %s to peer %s failed: %s", entry.sub_task_id, claimed.peer_agent_name, error_type)
         error = f"the call to {claimed.peer_agent_name} failed: {error_type}"
         self.deliver(PeerResult(claimed.function_call_id, claimed.peer_agent_name, "send_failed", error=error), claimed)
@@ -127,7 +127,7 @@ class Correlator:
                 invocation.is_wanted = False
         claimed = [entry for entry in (self._claim(entry) for entry in entries) if entry is not None]
         for entry in claimed:
-            self._decided(entry, "cancelled")
+            self._note_decision(entry, "cancelled")
         return claimed
 
     def sign_of_life(self, entry: CorrelationEntry, seen: int) -> bool:
@@ -200,7 +200,7 @@ class Correlator:
                 invocation.claimed.add(name)
         return claimed
 
-    def _decided(self, entry: CorrelationEntry, outcome: PeerOutcome) -> None:
+    def _note_decision(self, entry: CorrelationEntry, outcome: PeerOutcome) -> None:
         with self._lock:
             invocation = self._invocations.get(entry.invocation_id)
             if invocation is not None:

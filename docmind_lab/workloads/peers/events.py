@@ -54,7 +54,7 @@ class CallNotes:
             self.event("peer_sent", timeout_s=timeout_s)
             yield
 
-    def found(self, ids: Sequence[object], topics: Mapping[str, str]) -> None:
+    def passages_found(self, ids: Sequence[object], topics: Mapping[str, str]) -> None:
         """The passages that an answer in time cites, of those that the peer was given. topics: of these, by id."""
         if self._recorder is not None:
             known = [str(found) for found in ids if found in topics]
@@ -119,7 +119,7 @@ _CallEvent = tuple[str, str, float, Mapping[str, Any]]
 """An event of a call: its name, the peer, when, and its detail."""
 
 
-def _derived(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame) -> pd.DataFrame:
+def _peer_tasks(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame) -> pd.DataFrame:
     """One row for each call to a peer, in the order of the events."""
     horizon_of = dict(zip(runs["run_id"], runs["horizon_s"], strict=True))
     alternative_of = dict(zip(runs["run_id"], runs["alternative"], strict=True))
@@ -191,5 +191,5 @@ PEER_TASKS = ExtraTable(
     name="peer_tasks",
     meaning="One call to a peer agent: what was decided, by which limit, and what the peer did afterwards.",
     columns=_COLUMNS,
-    derive=_derived,
+    derive=_peer_tasks,
 )

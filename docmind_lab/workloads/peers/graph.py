@@ -105,7 +105,7 @@ class Parent:
         tool_calls = [call for call in _tool_calls(state) if call["name"] in by_tool]
         calls = [_peer_call(call, by_tool[call["name"]]) for call in tool_calls]
         results: Sequence[PeerResult] = yield self._calling(calls, state, config)
-        documents = [document for result in results for document in self._found(result)]
+        documents = [document for result in results for document in self._documents_of(result)]
         messages = [self._tool_message(result, call) for result, call in zip(results, tool_calls, strict=True)]
         return {"messages": messages, "documents": documents}
 
@@ -168,7 +168,7 @@ class Parent:
 
     # ---- results
 
-    def _found(self, result: PeerResult) -> list[dict[str, Any]]:
+    def _documents_of(self, result: PeerResult) -> list[dict[str, Any]]:
         """The passages that a peer cites, as documents that are kept."""
         shelf = next(shelf for shelf in self.shelves if shelf.peer == result.peer)
         by_id = {chunk.id: chunk for chunk in shelf.chunks}
@@ -185,7 +185,7 @@ class Parent:
 
     def _tool_message(self, result: PeerResult, call: ToolCall) -> ToolMessage:
         """The result as the model reads it, under the id of its call."""
-        documents = [{"id": found["id"], "content": found["content"]} for found in self._found(result)]
+        documents = [{"id": found["id"], "content": found["content"]} for found in self._documents_of(result)]
         content = {"peer": result.peer, "outcome": result.outcome, "documents": documents}
         if result.error:
             content["error"] = result.error

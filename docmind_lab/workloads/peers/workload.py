@@ -53,7 +53,7 @@ class PeersWorkload(GraphWorkload):
     def __post_init__(self) -> None:
         settings = self.surroundings.settings
         self.http = HttpClients(admit=settings.admit, max_connections=self.surroundings.max_connections)
-        self.shelves = shelves(self.surroundings.searched().chunks, PEERS)
+        self.shelves = shelves(self.surroundings.resolve_corpus().chunks, PEERS)
         self.saver = ObservedSaver()
         self.correlator = Correlator(self.store)
         self.clients = PeerClients(self.surroundings.addresses.peers_url, self.http)

@@ -57,25 +57,25 @@ def past_the_stop(
     loop = system.loop().graph()
     with recording(recorder_of(report.task, seed)):
         rows = [
-            finish(_gone_on(report, completion, system, loop, further_queries))
+            finish(_go_on(report, completion, system, loop, further_queries))
             for completion in report.completions
             if completion.exit_reason not in _NOWHERE
         ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _gone_on(
+def _go_on(
     report: ResearchReport, stopped: Completion, system: ResearchSystem, loop: Compiled, further: int
 ) -> Steps[dict[str, Any]]:
     ledger = ResearchLedger(system.limits)
     ledger.begin(report.task)
     for attempt in report.attempts:
         ledger.asked.add(attempt.source, attempt.query)
-    run = _resumed(report, stopped, system, ledger, further)
+    run = _resume(report, stopped, system, ledger, further)
     before = len(run.history)
     yield from worked_through(run, loop, config_of(ledger))
     kept_before = {item.key for item in report.items}
-    missed = [item for item in ledger.kept() if item.key not in kept_before and item.filtered]
+    missed = [item for item in ledger.items() if item.key not in kept_before and item.filtered]
     return {
         "hypothesis": stopped.hypothesis,
         "source": stopped.source,
@@ -88,7 +88,7 @@ def _gone_on(
     }
 
 
-def _resumed(
+def _resume(
     report: ResearchReport, stopped: Completion, system: ResearchSystem, ledger: ResearchLedger, further: int
 ) -> SourceRun:
     """The source as it was left, with so many queries more and nobody to judge."""

@@ -102,7 +102,7 @@ class ResearchGraph:
         """The findings; without budget or anything kept, what can be said without a model."""
         place = _place(state, config)
         ledger = place.ledger
-        task, kept = _task(ledger), ledger.kept()
+        task, kept = _task(ledger), ledger.items()
         if place.budget_over():
             deadline = Deadline.from_state(place.state)
             by_deadline = deadline is not None and deadline.remaining() <= ledger.budget_left_s()

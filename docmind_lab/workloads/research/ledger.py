@@ -94,7 +94,7 @@ class KeptDocuments(Sequence[Mapping[str, Any]]):
         self._ledger = ledger
 
     def _now(self) -> tuple[Mapping[str, Any], ...]:
-        return tuple(item.as_document() for item in self._ledger.kept())
+        return tuple(item.as_document() for item in self._ledger.items())
 
     @overload
     def __getitem__(self, index: int) -> Mapping[str, Any]: ...
@@ -109,7 +109,7 @@ class KeptDocuments(Sequence[Mapping[str, Any]]):
         return iter(self._now())
 
     def __len__(self) -> int:
-        return len(self._ledger.kept())
+        return len(self._ledger.items())
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A ledger belongs to its process; what leaves it is what there is now.
@@ -187,7 +187,7 @@ class ResearchLedger:
         if recorder is not None:
             recorder.event(COMPLETE, "source", **completion.without_texts())
 
-    def kept(self) -> tuple[Item, ...]:
+    def items(self) -> tuple[Item, ...]:
         """Items kept so far, each once, in the order of keeping."""
         with self._lock:
             return tuple(self._kept.values())

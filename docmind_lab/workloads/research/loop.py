@@ -32,7 +32,7 @@ from docmind_lab.workloads.research.model_calls import (
     MalformedDecision,
     Saturation,
     accepted,
-    decided,
+    decide,
     next_query,
     saturation,
 )
@@ -200,7 +200,7 @@ class SourceLoop:
             return {}
         given = prompts.for_writer(run.hypothesis, run.source.spec, run.history, run.kept)
         try:
-            suggestion = yield from decided(
+            suggestion = yield from decide(
                 self.model_clients[prompts.WRITER], given, next_query, run.place, run.ledger.limits.llm_retries
             )
         except BudgetError:
@@ -240,7 +240,7 @@ class SourceLoop:
         run = state["run"]
         given, most = prompts.for_filter(run.hypothesis, run.found), len(run.found)
         try:
-            places = yield from decided(
+            places = yield from decide(
                 self.model_clients[prompts.FILTER],
                 given,
                 lambda reply: accepted(reply, of=most),
@@ -270,7 +270,7 @@ class SourceLoop:
         if run.wants_decision():
             given = prompts.for_judge(run.hypothesis, run.source.spec, run.history, run.kept)
             try:
-                run.decision = yield from decided(
+                run.decision = yield from decide(
                     self.model_clients[prompts.JUDGE], given, saturation, run.place, run.ledger.limits.llm_retries
                 )
             except BudgetError:

@@ -156,7 +156,7 @@ def _wait_s(error: Exception, attempt: int) -> float:
     return float(FIRST_BACKOFF_S * 2 ** (attempt - 1)) if asked_s is None else asked_s
 
 
-def decided(
+def decide(
     model_client: ModelClient, given: str, read: Callable[[str], Decided], place: CallPlace, retries: int
 ) -> Steps[Decided]:
     """What `read` makes of the model's reply, which gets one more chance after a malformed one.

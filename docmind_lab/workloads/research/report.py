@@ -80,7 +80,7 @@ def _partial_in_words(report: ResearchReport) -> str:
 
 def digest(ledger: ResearchLedger) -> str:
     """What can be said of a research without asking a model."""
-    completions, kept = ledger.completions(), ledger.kept()
+    completions, kept = ledger.completions(), ledger.items()
     if not completions:
         return "Nothing was searched: there was no budget to begin with."
     reasons = Counter(completion.exit_reason for completion in completions)
@@ -101,7 +101,7 @@ def report_of(
         completions=tuple(started[key] for key in planned if key in started),
         not_started=tuple(key for key in planned if key not in started),
         attempts=ledger.attempts(),
-        items=ledger.kept(),
+        items=ledger.items(),
         duration_s=ledger.elapsed_s(),
         error=error,
     )

@@ -60,7 +60,7 @@ def research(
     A model that cannot be had for the findings leaves them out: the report names the error. Raises: ConfigurationError
     for limits that name no source.
     """
-    return finish(_researched(as_task(question), system, folder, limits, seed))
+    return finish(_research_steps(as_task(question), system, folder, limits, seed))
 
 
 async def research_async(
@@ -72,20 +72,20 @@ async def research_async(
     seed: int = 0,
 ) -> ResearchReport:
     """`research`, async. Cancelled, it leaves a completion of each source that was under way in the folder."""
-    return await afinish(_researched(as_task(question), system, folder, limits, seed))
+    return await afinish(_research_steps(as_task(question), system, folder, limits, seed))
 
 
-def _researched(
+def _research_steps(
     task: ResearchTask, system: ResearchSystem, folder: Folder, limits: ResearchLimits | None, seed: int
 ) -> Steps[ResearchReport]:
     ledger = system.ledger(None if folder is None else Path(folder), limits)
-    graph = system.configured(system.graph(), ledger, f"research-{task.id}")
+    graph = system.configure(system.graph(), ledger, f"research-{task.id}")
     inputs = {"messages": [HumanMessage(task.text, id="question")], "task": task}
     with recording(recorder_of(task, seed)):
         try:
             state = yield Operation(lambda: graph.invoke(inputs), lambda: graph.ainvoke(inputs))
         except Exception as error:
-            if ledger.task is None or ledger.kept() == ():
+            if ledger.task is None or ledger.items() == ():
                 raise
             # What was kept is not thrown away with the findings.
             return report_of(ledger, "", error=type(error).__name__, task=task)

@@ -38,7 +38,7 @@ class SourceSearch:
                 return ()
             with bounded_search(state):
                 response = self.client.query_points(**arguments)
-            return _noted(items_of(response.points, name, hypothesis), name)
+            return _record(items_of(response.points, name, hypothesis), name)
 
         async def awaited() -> tuple[Item, ...]:
             if arguments is None:
@@ -47,12 +47,12 @@ class SourceSearch:
                 raise ConfigurationError("an async run needs an async client: leave database.qdrant_path out")
             with bounded_search(state):
                 response = await self.async_client.query_points(**arguments)
-            return _noted(items_of(response.points, name, hypothesis), name)
+            return _record(items_of(response.points, name, hypothesis), name)
 
         in_name_only = CALL_SYNC.get(self.mode)
         return Operation(blocking, awaited if in_name_only is None else lambda: in_name_only(blocking))
 
 
-def _noted(items: tuple[Item, ...], source: str) -> tuple[Item, ...]:
+def _record(items: tuple[Item, ...], source: str) -> tuple[Item, ...]:
     record_retrieved(ROLE, [item.key for item in items], [item.topic for item in items if item.topic], source)
     return items

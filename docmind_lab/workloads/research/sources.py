@@ -249,11 +249,11 @@ def build_sources(client: QdrantClient, specs: Sequence[SourceSpec], chunks: Seq
     """
     if len({spec.name for spec in specs}) < len(specs):
         raise ConfigurationError("sources must have different names: limits and tables name them")
-    return {spec.name: _built(client, spec, tuple(chunks)) for spec in specs}
+    return {spec.name: _build(client, spec, tuple(chunks)) for spec in specs}
 
 
-def _built(client: QdrantClient, spec: SourceSpec, chunks: tuple[Chunk, ...]) -> Source:
-    passages, encoder, fingerprint = _encoded(spec, chunks)
+def _build(client: QdrantClient, spec: SourceSpec, chunks: tuple[Chunk, ...]) -> Source:
+    passages, encoder, fingerprint = _encode(spec, chunks)
     # Named by what is in it: another corpus or another spec has a collection of its own.
     source = Source(spec, f"research-{spec.name}-{fingerprint}", encoder, len(passages))
     if client.collection_exists(source.collection):
@@ -279,7 +279,7 @@ def _built(client: QdrantClient, spec: SourceSpec, chunks: tuple[Chunk, ...]) ->
 
 # Drawing and fitting take a while, and a process that compares and replays builds the same sources again and again.
 @functools.lru_cache(maxsize=16)
-def _encoded(spec: SourceSpec, chunks: tuple[Chunk, ...]) -> tuple[tuple[Passage, ...], SparseEncoder, str]:
+def _encode(spec: SourceSpec, chunks: tuple[Chunk, ...]) -> tuple[tuple[Passage, ...], SparseEncoder, str]:
     passages = passages_of(spec, chunks)
     digest = hashlib.blake2b(repr((spec, passages)).encode(), digest_size=6).hexdigest()
     return passages, SparseEncoder.fit([passage.searchable for passage in passages]), digest

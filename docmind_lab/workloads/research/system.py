@@ -98,10 +98,10 @@ class ResearchSystem:
         )
 
     def graph(self, checkpointer: BaseCheckpointSaver[Any] | None = None, mode: NodeMode = "own") -> Compiled:
-        """The compiled graph; `configured` binds it to a ledger."""
+        """The compiled graph; `configure` binds it to a ledger."""
         return ResearchGraph(self.loop(mode), self.sources).compile(checkpointer)
 
-    def configured(self, graph: Compiled, ledger: ResearchLedger, thread_id: str) -> Compiled:
+    def configure(self, graph: Compiled, ledger: ResearchLedger, thread_id: str) -> Compiled:
         """The graph as one research uses it."""
         return graph.with_config(merge_configs(config_of(ledger), {"configurable": {"thread_id": thread_id}}))
 

@@ -25,7 +25,7 @@ from docmind_lab.docmind.retrieval import Question
 from docmind_lab.docmind.retrieval.tool import ROLE as RETRIEVAL_ROLE
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.workloads.base import CorpusWorkload
-from docmind_lab.workloads.kinds import Defaults, WorkloadKind, by_own_loop
+from docmind_lab.workloads.kinds import Defaults, WorkloadKind, retries_of_own_loop
 from docmind_lab.workloads.research import prompts
 from docmind_lab.workloads.research.exits import COMPLETE, SOURCES
 from docmind_lab.workloads.research.system import ResearchSystem
@@ -65,7 +65,7 @@ class ResearchWorkload(CorpusWorkload):
     def runnable(self, recorder: Recorder) -> Runnable:
         """The graph with a ledger of its own, observed by the run's recorder."""
         ledger = self.system.ledger(self.results(recorder.run_id))
-        configured = self.system.configured(self.graph, ledger, recorder.run_id)
+        configured = self.system.configure(self.graph, ledger, recorder.run_id)
         return configured.with_config({"callbacks": [RunCallbacks(recorder)]})
 
     def results(self, run_id: str) -> Path:
@@ -111,7 +111,7 @@ KIND = WorkloadKind(
     },
     tables=(SOURCES,),
     takes_questions=True,
-    retries=by_own_loop(ResearchLimits().llm_retries),
+    retries=retries_of_own_loop(ResearchLimits().llm_retries),
 )
 """Research of tasks at several sources until they are saturated.
 

@@ -112,7 +112,7 @@ class Desk:
 
     def write(self, stage: str, origin: Origin, write: Write, ledger: StageLedger, *, repaired: bool = False) -> bool:
         """Make one write; whether it is confirmed."""
-        result = tried(lambda: write.apply(self.store, Written(origin, self.source, self.chunk)))
+        result = attempt(lambda: write.apply(self.store, Written(origin, self.source, self.chunk)))
         confirmed = is_confirmed(result)
         if confirmed:
             names = list(dict.fromkeys([*write.names, *(_names_in(result) if write.names else ())]))
@@ -124,7 +124,7 @@ class Desk:
         return confirmed
 
 
-def tried(write: Any) -> object:
+def attempt(write: Any) -> object:
     """What a write returns; whatever it raises is a result that confirms nothing."""
     try:
         return write()

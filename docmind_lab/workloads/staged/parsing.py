@@ -76,7 +76,7 @@ def parse_text(text: str, finish_reason: str = "stop") -> Parsed:
             reading.read(segment)
     if finish_reason == _CUT and not reading.ends_open:
         reading.drop_last()
-    return reading.parsed()
+    return reading.result()
 
 
 def parse_message(message: AIMessage) -> Parsed:
@@ -97,7 +97,7 @@ def parse_message(message: AIMessage) -> Parsed:
         ]
     if cut:
         reading.drop_last()
-    return reading.parsed()
+    return reading.result()
 
 
 class _Reading:
@@ -142,7 +142,7 @@ class _Reading:
             else:
                 self.calls.append((begin, ToolCall(call.name, call.arguments, context["repaired"])))
 
-    def parsed(self) -> Parsed:
+    def result(self) -> Parsed:
         """What has been read."""
         return Parsed(tuple(call for _, call in self.calls), self.dropped_last, self.invalid)
 
@@ -171,10 +171,10 @@ def _value_at(text: str, begin: int) -> tuple[Any, int, bool] | None:
     closed = closing_of(text, begin)
     if closed is None or not looks_like_json(text, begin):
         return None
-    return _repaired(text[begin:closed]), closed, True
+    return _repair(text[begin:closed]), closed, True
 
 
-def _repaired(text: str) -> Any:
+def _repair(text: str) -> Any:
     try:
         return repair_json(text, return_objects=True, skip_json_loads=True)
     except (ValueError, RecursionError):
@@ -218,7 +218,7 @@ class _Call(BaseModel):
             raise ValueError("the text of the arguments does not end where it should")
         if info.context is not None:
             info.context["repaired"] = True
-        return _repaired(text)
+        return _repair(text)
 
 
 _CLOSERS = {"{": "}", "[": "]"}

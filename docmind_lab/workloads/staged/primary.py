@@ -48,13 +48,13 @@ class Primary:
 
         def ask(state: Mapping[str, Any], config: RunnableConfig) -> Steps[Command[Any]]:
             under_way = state.get("primary") or self._begun(state)
-            said = [message for message in state["messages"] if isinstance(message, AIMessage)]
-            if len(said) >= self.ladder.options.max_rounds:
+            replies = [message for message in state["messages"] if isinstance(message, AIMessage)]
+            if len(replies) >= self.ladder.options.max_rounds:
                 return self._over(state, under_way, "rounds")
             until: dict[str, Any] = {**state, DEADLINE_KEY: under_way["until_at"]}
             try:
-                asked = self.model_client.ask(state["messages"], until, system=PROMPT, tools=TOOLS)
-                message = yield _bounded(asked, under_way["until_at"], self.ladder)
+                operation = self.model_client.ask(state["messages"], until, system=PROMPT, tools=TOOLS)
+                message = yield _with_backstop(operation, under_way["until_at"], self.ladder)
             except GraphBubbleUp:
                 raise
             except (TimeoutError, BudgetError) as error:
@@ -79,10 +79,10 @@ class Primary:
             parsed = parse_message(message)
             ledger.skipped += parsed.invalid
             results = self.ladder.desk(state, config).run(STAGE, "agent", parsed.calls, ledger)
-            asked = [call["id"] or "" for call in (*message.tool_calls, *message.invalid_tool_calls)]
+            call_ids = [call["id"] or "" for call in (*message.tool_calls, *message.invalid_tool_calls)]
             left_out = {"status": "error", "error_type": "invalid_call"}
-            told = [_told(name, results.get(name, left_out)) for name in asked]
-            return Command(goto=STAGE, update={"messages": told, **ledger.update()})
+            messages = [_tool_message(name, results.get(name, left_out)) for name in call_ids]
+            return Command(goto=STAGE, update={"messages": messages, **ledger.update()})
 
         return StepsNode("tools", run)
 
@@ -128,17 +128,17 @@ class Primary:
         return Command(goto=goto, update=update)
 
 
-def _told(call_id: str, result: Mapping[str, Any]) -> ToolMessage:
+def _tool_message(call_id: str, result: Mapping[str, Any]) -> ToolMessage:
     failed = result.get("status") != "ok"
     return ToolMessage(json.dumps(result), tool_call_id=call_id, status="error" if failed else "success")
 
 
-def _bounded(asked: Operation, until_at: float, ladder: Ladder) -> Operation:
+def _with_backstop(operation: Operation, until_at: float, ladder: Ladder) -> Operation:
     """The wait, which an event loop ends by itself if the model's client does not."""
 
     async def awaited() -> Any:
         remaining_s = max(0.0, until_at - ladder.reporter.clock.now())
         async with asyncio.timeout(remaining_s + _BACKSTOP_S):
-            return await asked.awaited()
+            return await operation.awaited()
 
-    return Operation(asked.blocking, awaited)
+    return Operation(operation.blocking, awaited)

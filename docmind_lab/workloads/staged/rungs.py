@@ -22,7 +22,7 @@ from langgraph.types import Command
 from docmind_lab.docmind.sync_async import Steps, StepsNode
 from docmind_lab.workloads.staged.calls import MOST_CHARACTERS_OF_A_NAME, ChunkEvidence, Entity, Relation
 from docmind_lab.workloads.staged.graph_store import Origin, Written, is_confirmed, key_of
-from docmind_lab.workloads.staged.ledger import Desk, StageLedger, tried
+from docmind_lab.workloads.staged.ledger import Desk, StageLedger, attempt
 from docmind_lab.workloads.staged.parsing import ToolCall, parse_text
 from docmind_lab.workloads.staged.state import Ladder, LadderFailed, is_blank, last_said, text_of
 
@@ -226,14 +226,14 @@ def _link_evidence(desk: Desk, ledger: StageLedger) -> None:
     for touched in ledger.touched():
         if key_of(touched) == key_of(name):
             continue
-        if not is_confirmed(tried(lambda linked=touched: desk.store.link_evidence(name, linked, written))):
+        if not is_confirmed(attempt(lambda linked=touched: desk.store.link_evidence(name, linked, written))):
             ledger.warnings.append("evidence_not_linked")
 
 
 def _put_aside(desk: Desk, ledger: StageLedger) -> LadderFailed:
     """The error of a chunk of which nothing could be written, after its dead letter was kept, if that could be."""
     record = {"source": desk.source, "chunk": desk.chunk, "outcome": "failed", **ledger.counts()}
-    kept = is_confirmed(tried(lambda: desk.store.add_dead_letter(desk.source, desk.chunk, record)))
+    kept = is_confirmed(attempt(lambda: desk.store.add_dead_letter(desk.source, desk.chunk, record)))
     record["kept"] = kept
     desk.reporter.event("dead_letter", STAGE, kept=kept, error_type="LadderFailed")
     where = "its dead letter is in the store" if kept else "the store did not take its dead letter either"

@@ -16,7 +16,7 @@ from docmind_lab.docmind.retrieval import Question
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.workloads.base import GraphWorkload
-from docmind_lab.workloads.kinds import Defaults, Surroundings, WorkloadKind, within_own_limits
+from docmind_lab.workloads.kinds import Defaults, Surroundings, WorkloadKind, retries_within_own_limits
 from docmind_lab.workloads.staged.chunks import StagedChunk, found_in, recall_and_f1, staged_chunks
 from docmind_lab.workloads.staged.events import EVENTS, STAGES, STAGES_TABLE, LadderMetrics
 from docmind_lab.workloads.staged.graph import Compiled, build_staged_graph
@@ -117,7 +117,7 @@ KIND = WorkloadKind(
     events=EVENTS,
     tables=(STAGES_TABLE,),
     # The agent's timeout is a deadline of its model calls, whoever enforces that of the run.
-    retries=within_own_limits,
+    retries=retries_within_own_limits,
 )
 """Chunks of text into a graph.
 

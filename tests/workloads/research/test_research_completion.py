@@ -67,8 +67,8 @@ def test_a_cancelled_run_completes_each_source_that_was_under_way_once(cancel_af
     assert [event["exit_reason"] for event in logged(tmp_path)] == ["cancelled", "cancelled"]
     assert done.ended_at_s == cancel_after_s
     # What was kept until then is what the run has shown.
-    assert tuple(done.state["documents"]) == tuple(item.as_document() for item in done.ledger.kept())
-    assert len(done.ledger.kept()) == 4 * len([a for a in done.ledger.attempts() if a.source == "one"])
+    assert tuple(done.state["documents"]) == tuple(item.as_document() for item in done.ledger.items())
+    assert len(done.ledger.items()) == 4 * len([a for a in done.ledger.attempts() if a.source == "one"])
 
 
 @pytest.mark.parametrize("colour", ["sync", "async"])

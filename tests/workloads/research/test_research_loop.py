@@ -58,7 +58,7 @@ def test_both_colours_do_the_same(colour):
     assert done.state["messages"][-1].text == "Findings."
     # Of each hypothesis 3 queries of write, search and filter, of which two are judged; then the findings.
     assert done.ended_at_s == 2 * (3 * 3 + 2) + 1
-    assert len(done.state["documents"]) == len(done.ledger.kept()) == 2 * 2 * 3 * 2
+    assert len(done.state["documents"]) == len(done.ledger.items()) == 2 * 2 * 3 * 2
 
 
 # ---- 2 and 3: exits, and failed attempts
@@ -128,7 +128,7 @@ def test_a_decision_that_is_well_formed_at_the_second_attempt_counts():
 def test_without_a_usable_word_of_the_filter_an_attempt_fails_and_nothing_is_accepted():
     model = fake_model(filter=lambda given: "all of them")
     done = run(model, limits=ResearchLimits(max_queries_per_source=2))
-    assert (only(done).queries_failed, only(done).results_found, done.ledger.kept()) == (2, 4, ())
+    assert (only(done).queries_failed, only(done).results_found, done.ledger.items()) == (2, 4, ())
 
 
 # ---- 4: the other reasons
@@ -185,7 +185,7 @@ def test_a_budget_that_ends_mid_query_lets_the_call_under_way_end_keeps_its_resu
     assert completion.exit_reason == "research_budget_exhausted"
     assert done.ended_at_s == ended_at_s
     assert done.ended_at_s - budget_s <= 10.0, "no later than the longest call in flight"
-    assert (len(done.ledger.kept()), completion.results_unfiltered) == (kept, unfiltered)
+    assert (len(done.ledger.items()), completion.results_unfiltered) == (kept, unfiltered)
     assert (model.asked["synthesis"], done.state["stop_reason"]) == (0, "budget_refused")
 
 
@@ -250,7 +250,7 @@ def test_an_error_or_exit_of_one_source_never_stops_another(colour):
         colour=colour,
     )
     assert done.reasons() == {"h1 one": "source_error", "h1 two": "max_queries_reached"}
-    assert (done.error, len(done.ledger.kept())) == (None, 6)
+    assert (done.error, len(done.ledger.items())) == (None, 6)
 
 
 # ---- 11: items
@@ -261,7 +261,7 @@ def test_items_without_address_and_id_are_kept_and_found_again_by_their_content(
         return [Item("A remark that comes back", source=source), Item(f"A remark on {query}", source=source)]
 
     done = run(searching=FakeSearching(find), limits=ResearchLimits(max_queries_per_source=3))
-    assert len(done.ledger.kept()) == 4
+    assert len(done.ledger.items()) == 4
     assert [len(attempt.new) for attempt in done.ledger.attempts()] == [2, 1, 1]
     assert only(done).results_accepted == 4
 
