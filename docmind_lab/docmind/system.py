@@ -1,4 +1,4 @@
-"""DocMind as a system that can run: clients through the seam, the index, the model, and the graph over five roles.
+"""DocMind as a system that can run: HTTP clients, the index, the model, and the graph over five roles.
 
 Everything slow (imports, clients, the index, the graph) is done when it is made, before any clock of a run starts.
 """

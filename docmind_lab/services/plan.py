@@ -174,4 +174,4 @@ RUN_IS_OVER = json_steps(
     {"error": {"message": "The run is over.", "type": "run_over", "param": None, "code": "run_over"}},
     (("x-should-retry", "false"),),
 )
-"""What whoever asks for a run that is over is told."""
+"""The reply to a request of a run that is over."""

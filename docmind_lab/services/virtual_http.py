@@ -51,7 +51,7 @@ class HttpConnection:
         self._advance()
 
     def client_left(self) -> None:
-        """The client closed the connection: whatever is under way is told. A part of a request was never one."""
+        """The client closed the connection: the exchange under way hears of it. A part of a request was never one."""
         exchange, self._exchange = self._exchange, None
         if exchange is not None:
             exchange.client_left()

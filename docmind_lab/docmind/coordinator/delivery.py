@@ -88,18 +88,18 @@ class EndedQuery:
 
 
 class QueryTelemetry(Protocol):
-    """Who tells of queries: `docmind_lab.telemetry.Telemetry`. patience_s: how long it is waited for at the end."""
+    """Sends spans and metrics of queries: `docmind_lab.telemetry.Telemetry`."""
 
     @property
     def patience_s(self) -> float:
-        """Seconds."""
+        """Seconds that `close` waits for it."""
         ...
 
     def check(self, settings: Settings) -> None:
-        """Return if it can be told."""
+        """Return if queries can be sent under these settings. Raises: ConfigurationError."""
 
     def query_sink(self, settings: Settings, corpus: str) -> Callable[[EndedQuery], object]:
-        """Takes one query after the other, in a thread of its own."""
+        """A function that takes one query after the other, in a thread of its own."""
         ...
 
 

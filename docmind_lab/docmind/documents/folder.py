@@ -18,7 +18,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.docmind.documents.readers import SUFFIXES, clean_text, suffix_of
 
 # What a citation such as [guide/setup.md#3] cannot hold, or what would make the name look like a path of the machine
-# and be dropped from a result's metadata (see retrieval.strategies.clean_metadata).
+# and be dropped from a result's metadata (see retrieval.results.clean_metadata).
 _UNCITABLE = re.compile(r"[\s\[\],;#%:~\\\x00-\x1f\x7f-\x9f\udc80-\udcff]|[^\w.](?=/)")
 
 

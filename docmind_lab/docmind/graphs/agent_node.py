@@ -1,4 +1,4 @@
-"""One agent inside the supervisor graph: what it is handed, what it brings back, and what becomes of one that is cut.
+"""One agent as a node of the supervisor graph: its input, its result, and what happens when its time ends.
 
 An agent may have a part of the budget to itself (an allocation, or all but a reserve). When that part is over and the
 run's own deadline is not, the agent is cut and the supervisor goes on without it; it is told so by a breadcrumb, which

@@ -1,4 +1,4 @@
-"""A model asked from a plain node, on the path that agents' calls take: recorded, held to the deadline, retried in it.
+"""A model that a plain node calls on the path of agents' calls: recorded, held to the deadline, retried within it.
 
 model_client = ModelClient(model, ModelCalls("judge", request_timeout_s=180))
 message = yield model_client.ask([HumanMessage("…")], state, system="You judge …")

@@ -1,6 +1,4 @@
-"""Seeing a graph at work without touching it: callbacks for its nodes, what its nodes hand to threads, and a
-checkpointer that notes each put.
-"""
+"""Callbacks, a checkpointer and a helper for threads that record what a graph does, without a change to the graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our index as a LlamaIndex retriever, for a `RouterQueryEngine` of one's own.
+"""The search index as a LlamaIndex retriever, for a `RouterQueryEngine` of your own.
 
     retriever = llamaindex_retriever(index, client, "graph")
     engine = RetrieverQueryEngine(retriever, NoText(llm=MockLLM()))

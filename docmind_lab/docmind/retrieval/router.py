@@ -1,4 +1,4 @@
-"""A router engine of our own: chooses one of the explicit strategies for a query, and searches by it.
+"""DocMind's own router engine: chooses one of the explicit strategies for a query, and searches by it.
 
     engine = RouterEngine(index, client, async_client)                                    # chooses by words
     engine = RouterEngine(index, client, async_client, ModelSelector(model, ModelCalls("router_engine")))

@@ -1,4 +1,4 @@
-"""What a chat request holds."""
+"""A chat request, parsed: the question, documents, tools on offer, and what agents have reported."""
 
 from __future__ import annotations
 

@@ -105,8 +105,8 @@ def _findings(conversation: Conversation) -> Reply:
     request = _user_json(conversation)
     documents = [Document(str(one["id"]), str(one["content"])) for one in request.get("documents") or []]
     found = [extract_answer(str(hypothesis), documents) for hypothesis in request.get("hypotheses") or []]
-    said = [text for text in dict.fromkeys(found) if text != NOT_FOUND]
-    return Reply("\n\n".join(said) or NOT_FOUND)
+    answers = [text for text in dict.fromkeys(found) if text != NOT_FOUND]
+    return Reply("\n\n".join(answers) or NOT_FOUND)
 
 
 def _json(**fields: Any) -> Reply:

@@ -1,4 +1,4 @@
-"""What each role does, decided from the request alone.
+"""The scripted model's replies in each role, decided from the request alone.
 
 Which role a request is for is read off the tools on offer and the system prompt; a request for none of the five
 (a user's own agent) is played by searching once, if a search tool is on offer, and answering from what was found.
@@ -219,8 +219,8 @@ def _finish(conversation: Conversation) -> Reply:
     if verdict is not None and verdict["verdict"] != "accept":
         return Reply(f"{answer} (Validation could not confirm every statement.)")
     # Only what an agent said: a hand-over's own result may be named after the agent too.
-    said = (m for m in conversation.current_turn() if m.get("role") == "assistant")
-    synthesis = next((str(m["name"]) for m in said if "synthesis" in str(m.get("name"))), "")
+    messages = (m for m in conversation.current_turn() if m.get("role") == "assistant")
+    synthesis = next((str(m["name"]) for m in messages if "synthesis" in str(m.get("name"))), "")
     if synthesis and any(name == "forward_message" for name in conversation.tools):
         return Reply(tool_calls=(ToolCall("forward_message", {"from_agent": synthesis}),))
     return Reply(answer or NOT_FOUND)

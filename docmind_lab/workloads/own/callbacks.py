@@ -1,5 +1,4 @@
-"""What LangChain tells of a graph at work: its nodes, and its models, tools and retrievers, each with the node it
-belongs to.
+"""LangChain callbacks that record a graph's nodes, models, tools and retrievers, each with the node it belongs to.
 
 calls = RunCalls(recorder)
 graph.with_config({"callbacks": [GraphCallbacks(calls)]})

@@ -1,4 +1,4 @@
-"""Who decides what becomes of a call to a peer, whoever comes first: an answer, a timeout, a cancel, a failure.
+"""Decides what becomes of each call to a peer: the first of an answer, a timeout, a cancel or a failure counts.
 
 No network and no timers here: whatever brings news calls one of these methods, from any thread. Each of them claims the
 call first; who finds it claimed already says so in the log and does nothing. When the last call of an invocation is

@@ -1,4 +1,4 @@
-"""The corpus in parts, one for each peer, and what of its part a peer is given to read.
+"""The corpus in parts, one for each peer, and the passages that a peer is sent with a question.
 
 The parent knows where every passage stands, and a peer knows nothing but what it is sent: so a task carries those
 passages of the peer's shelf that share most words with the question. Computed on the spot, without a search service.

@@ -1,4 +1,4 @@
-"""What the model is told in each of its four roles, and what it is given: one JSON object as the user's message.
+"""The prompts of the model's four roles, and the JSON object that each is given as the user's message.
 
 query writer   hypothesis, source, what was asked and found, excerpts of what was kept → the next query
 filter         hypothesis, results → which of them bear on it

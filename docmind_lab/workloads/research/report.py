@@ -1,4 +1,4 @@
-"""What a research says of itself when it is over: how each source ended, what is partial, what was kept."""
+"""The report of a research: how each source ended, what is partial, what was kept."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ class ResearchReport:
 def _line(completion: Completion) -> str:
     counts = f"{completion.queries_executed} queries, {completion.results_accepted} of {completion.results_found} kept"
     unfiltered = f", {completion.results_unfiltered} unfiltered" if completion.results_unfiltered else ""
-    said = completion.reasoning if completion.exit_reason == "llm_saturated" else completion.note
+    reason = completion.reasoning if completion.exit_reason == "llm_saturated" else completion.note
     return (
         f"  {completion.hypothesis} {completion.source}: {completion.exit_reason} ({counts}{unfiltered})"
-        f"{'. ' + said if said else ''}"
+        f"{'. ' + reason if reason else ''}"
     )
 
 

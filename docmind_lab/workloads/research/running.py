@@ -1,4 +1,4 @@
-"""A research without any alternative: asked for as a function, ended by nothing but its own limits.
+"""A research as a function, without an alternative: only its own limits end it.
 
 report = research(task, system, folder="results")            # system: ResearchSystem, on either clock
 report = await research_async(task, system)

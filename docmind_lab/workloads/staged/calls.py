@@ -1,4 +1,4 @@
-"""What may be written, as tools: their schemas, how a call becomes a write, and the order in which calls are run.
+"""The tools that write to the graph: their schemas, how a call becomes a write, and the order in which calls are run.
 
 ordered([relation, entity, observation])             # [observation, entity, relation]
 write_of(ToolCall("create_relation", {"from": {"name": "Oslo"}, "to": "Bergen", "type": "near"}))

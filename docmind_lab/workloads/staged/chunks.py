@@ -1,4 +1,4 @@
-"""What runs are asked: passages of the handbook, with the entities and relations that a reader finds in them.
+"""The inputs of the workload `staged`: passages of the handbook, with the entities and relations found in them by a reader.
 
 The list was written by reading the passages, before anything that extracts was run on them, and was not tuned since.
 """

@@ -1,4 +1,4 @@
-"""An embedded store of a graph: entities, observations, relations, evidence, and what could not be written at all.
+"""A graph in SQLite: entities, observations, relations, evidence, and chunks that could not be written at all.
 
     store = GraphStore()                                         # in memory; a path for a file
     store.add_entity("Oslo", "city", Written("agent", "notes", "3"))

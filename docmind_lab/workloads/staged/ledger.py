@@ -83,7 +83,7 @@ class Desk:
     def run(
         self, stage: str, origin: Origin, calls: Sequence[ToolCall], ledger: StageLedger
     ) -> dict[str, dict[str, Any]]:
-        """Run the calls, in order, and note them in the ledger: id of a native call → what its caller is told."""
+        """Run the calls, in order, and note them in the ledger: id of a native call → its result."""
         in_order = ordered(calls, self.order)
         results: dict[str, dict[str, Any]] = {}
         for call in in_order[: self.most]:

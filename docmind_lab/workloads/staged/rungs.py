@@ -52,14 +52,14 @@ def sentences_of(text: str) -> list[str]:
     return [folded for part in _SENTENCE_END.split(text) if (folded := " ".join(part.split()))]
 
 
-def generated_calls(said: str, text: str, most: int) -> list[ToolCall]:
-    """Calls made up from what the model said and from the text itself, at most `most`.
+def generated_calls(reply: str, text: str, most: int) -> list[ToolCall]:
+    """Calls made up from the model's reply and from the text itself, at most `most`.
 
     Names that the model gave come first, if the text has them too. Each name is an entity, with the sentence that has
     it as an observation; two names of one sentence are related by what stands between them, if that is short.
     """
     folded = " ".join(text.split()).casefold()
-    grounded = [name for name in names_in(said) if key_of(name) in folded]
+    grounded = [name for name in names_in(reply) if key_of(name) in folded]
     names = {key_of(name): name for name in grounded}
     for name in names_in(text):
         names.setdefault(key_of(name), name)
