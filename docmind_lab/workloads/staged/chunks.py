@@ -1,4 +1,4 @@
-"""The inputs of the workload `staged`: passages of the handbook, with the entities and relations found in them by a reader.
+"""The inputs of the workload `staged`: passages of the handbook, with the entities and relations that they hold.
 
 The list was written by reading the passages, before anything that extracts was run on them, and was not tuned since.
 """
