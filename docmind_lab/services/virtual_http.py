@@ -91,7 +91,7 @@ class HttpConnection:
     # ---- what whoever serves says
 
     def attend(self, exchange: ServerExchange) -> None:
-        """Tell this one if the client leaves before the reply is complete."""
+        """Call `client_left` of this exchange if the client leaves before the reply is complete."""
         self._exchange = exchange
 
     def send(self, step: Headers | Chunk) -> None:
@@ -114,7 +114,7 @@ class HttpConnection:
             self.drop()
 
     def drop(self) -> None:
-        """Close the connection, whatever was promised."""
+        """Close the connection, even in the middle of a reply."""
         self._exchange = None
         self._wire.hang_up()
 
@@ -127,8 +127,8 @@ class HttpConnection:
 
 
 @dataclass(eq=False)
-class Playing:
-    """A plan under way. It begins with `begin`, which a queue may put off, and tells `ended` when it is over.
+class PlanPlayer:
+    """Plays one plan. It begins with `begin`, which a queue may put off, and calls `ended` when it is over.
 
     stops_on_disconnect: whether it ends when its client leaves; else it is played on, and nobody listens.
     """
@@ -138,7 +138,7 @@ class Playing:
     connection: HttpConnection
     clock: VirtualClock
     stops_on_disconnect: bool
-    ended: Callable[[Playing], None]
+    ended: Callable[[PlanPlayer], None]
     _steps: list[Step] = field(default_factory=list, init=False)
     _wait: Wait | None = None
     _wait_begun_at: float = 0.0
@@ -159,7 +159,7 @@ class Playing:
         self._go_on()
 
     def client_left(self) -> None:
-        """Nobody listens any more."""
+        """The client has left."""
         self._client_gone = True
         if self.row.outcome == "open":
             self.row.client_gone_at = self.clock.now()

@@ -90,7 +90,7 @@ def retries_of_own_loop(own_retries: int) -> RetriesOf:
 
 
 def own_retries(alternative: Alternative, client_retries: int | None = None) -> str:
-    """A user's graph has retries of its own, whatever they are."""
+    """ "own": nobody knows the retries of a user's graph."""
     return "own"
 
 
@@ -149,7 +149,7 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class Defaults:
-    """A comparison when nothing is said: the budget falls among the run times, so that there is something to see."""
+    """Defaults of a comparison. The budget falls among the run times, so that there is something to see."""
 
     decision_timeout_s: float
     runs: int

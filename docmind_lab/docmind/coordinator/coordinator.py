@@ -143,7 +143,7 @@ class MultiAgentCoordinator:
     def process_query(
         self, query: str, *, thread_id: str = "default", user_id: str = "local", context: Any = None
     ) -> AgentResponse:
-        """The response to a question; back by the deadline as far as the alternative keeps it.
+        """The response to a question; back by the deadline if the alternative keeps it.
 
         The budget starts here, before any set-up. Questions on one thread follow each other; waiting for the one
         before is part of the budget. Whatever an earlier question left running cannot write into the thread.

@@ -114,7 +114,7 @@ def fallback_content(failure: str, sentences: str) -> str:
 
 
 def decisions_of(state: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """What router, planner and validation decided, as far as they came."""
+    """Decisions of router, planner and validation, of those that ran."""
     decided = (("router", state.get("route")), ("planner", state.get("plan")), ("validation", state.get("validation")))
     return tuple({"agent": f"{role}_agent", "decision": decision} for role, decision in decided if decision)
 

@@ -32,7 +32,7 @@ _TICK_NS = 2_000_000_000
 
 
 class IndexProgress(Protocol):
-    """Who is told how far indexing is."""
+    """A function that is called with the progress of indexing."""
 
     def __call__(self, done: int, total: int, name: str, /) -> None:
         """`done` of `total` documents are finished, `name` is next (its path in the folder); empty at the end."""

@@ -144,7 +144,7 @@ def _with_deadline_of_run(state: dict[str, Any], config: RunnableConfig) -> dict
 def _held_to(
     part: Deadline | None, state: dict[str, Any], config: RunnableConfig
 ) -> tuple[dict[str, Any], RunnableConfig]:
-    """State and configuration with the deadline of the agent's own part, for it and for whatever is inside it."""
+    """State and configuration with the deadline of the agent's own part, for the agent and all that is inside it."""
     if part is None:
         return state, config
     return {**state, DEADLINE_KEY: part.at_s}, patch_config(config, configurable={DEADLINE_KEY: part.at_s})

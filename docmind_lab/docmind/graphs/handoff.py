@@ -143,7 +143,7 @@ class _Handoff:
         return str(self.call["args"].get("task", ""))
 
     def answer(self) -> ToolMessage:
-        """What the model is told of it."""
+        """The result of the tool call, for the model."""
         name, call_id = self.call["name"], self.call["id"] or ""
         if self.is_admitted:
             return ToolMessage(f"Successfully handed over to {self.agent}.", tool_call_id=call_id, name=name)

@@ -45,7 +45,7 @@ def _is_other_call(block: str | Mapping[Any, Any], call_ids: Collection[str | No
 
 
 def whole_messages(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """The messages without tool calls that have no result after them, and without results that nobody asked for.
+    """The messages without tool calls that have no result, and without results that have no call.
 
     A message that says nothing but such calls is left out.
     """

@@ -52,7 +52,7 @@ def without_client_retries(model: Any) -> Any:
 
 
 def unbound(model: Any) -> Any:
-    """The model inside whatever is bound to it."""
+    """The model without what is bound to it."""
     while isinstance(model, RunnableBinding):
         model = model.bound
     return model
@@ -64,7 +64,7 @@ def budget_of(error: BudgetError) -> str:
 
 
 def reply_cap(request: ModelRequest[Any]) -> ReplyCap | None:
-    """How far what is left cuts the reply; None where it does not, or where the model would not hear of it."""
+    """The cap that the rest of the budget puts on the reply; None where it puts none, or the model takes no cap."""
     model, meter = unbound(request.model), current_meter()
     if meter is None or not isinstance(model, BaseChatOpenAI):
         return None
@@ -86,7 +86,7 @@ def capped(request: ModelRequest[Any], cap: ReplyCap | None) -> ModelRequest[Any
 
 
 def settle(response: ModelResponse[Any], role: str, cap: ReplyCap | None) -> None:
-    """Tell recorder and meter what the response of the current call says it used, and whether it was cut."""
+    """Record the tokens of the current call's response, charge the meter, and record whether the reply was cut."""
     recorder, meter = current_recorder(), current_meter()
     message = next((m for m in response.result if isinstance(m, AIMessage)), None)
     usage = None if message is None else message.usage_metadata

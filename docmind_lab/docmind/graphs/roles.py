@@ -48,7 +48,7 @@ by the document it cites, and report with report_validation: verdict "accept", o
 
 
 def _decision(runtime: ToolRuntime[Any, Any], name: str, key: str, value: Any, message: Any) -> Command[Any]:
-    """Put a decision into the state and tell it to the model."""
+    """A command that puts a decision into the state, and its tool message for the model."""
     result = ToolMessage(json.dumps(message), tool_call_id=runtime.tool_call_id or "", name=name)
     return Command(update={key: value, "messages": [result]})
 

@@ -113,7 +113,7 @@ _calling: ContextVar[Mapping[str, Any] | None] = ContextVar("docmind_lab_calling
 
 
 def calling_state() -> Mapping[str, Any]:
-    """Place in the run and deadline of whoever asks an engine, as a graph's state has them: for its model calls."""
+    """Place in the run and deadline of the agent that asks an engine, as a graph's state has them."""
     return _calling.get() or {}
 
 

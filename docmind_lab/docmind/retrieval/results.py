@@ -196,7 +196,7 @@ def _score(item: Any, place: int) -> float:
 def record_retrieved(
     role: str, ids: Iterable[str], topics: Iterable[str], strategy: str, *, router_used: bool = False
 ) -> None:
-    """Tell the recorder of the run, if there is one, what a search found. topics: of the documents; order is lost."""
+    """Record what a search found, if a run is recorded. topics: of the documents, in any order."""
     recorder = current_recorder()
     if recorder is not None:
         recorder.event(

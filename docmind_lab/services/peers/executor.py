@@ -107,7 +107,7 @@ async def _work(seconds: float, course: PeerCourse, exchange: PeerExchange) -> N
 
 
 def _calendar(skew_s: float) -> str:
-    """What the peer takes for the time of day; whoever measures by it measures its clock."""
+    """The time of day on the peer's clock, which may be wrong."""
     return (datetime.now(UTC) + timedelta(seconds=skew_s)).isoformat()
 
 

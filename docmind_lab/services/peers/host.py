@@ -33,7 +33,7 @@ _ROW = Plan((), "peer")
 
 
 def agent_card(peer: str, url: str) -> AgentCard:
-    """The card of a peer: who it is and where it is reached."""
+    """The card of a peer: its name and address."""
     skill = AgentSkill(id="read", name="Read passages", description="Says what answers a question.", tags=["reading"])
     return AgentCard(
         name=peer,
@@ -119,7 +119,7 @@ class PeerHost:
             await self._store.delete(task_id, ServerCallContext())
 
     async def aclose(self) -> None:
-        """Stop whatever the peers still do, for whomever."""
+        """Stop all work of the peers, of every run."""
         for exchange in list(self._open):
             exchange.end_with_its_run()
         for handler in self._handlers:

@@ -66,7 +66,7 @@ class GraphCallbacks(RunCallbacks):
         self.calls.started(kind, details["run_id"], details.get("parent_run_id"))
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
-        """The model has answered: its tokens, as far as it counts them."""
+        """The model has answered; notes its tokens if it counts them."""
         opened = self.calls.ended(run_id)
         usage = _usage(response)
         if opened is not None and usage is not None:

@@ -54,7 +54,7 @@ NOWHERE = Place()
 
 
 class RunTree:
-    """Which run of LangChain's callbacks belongs to which node. Any thread may tell and ask."""
+    """Which run of LangChain's callbacks belongs to which node. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._above: dict[UUID, UUID | None] = {}

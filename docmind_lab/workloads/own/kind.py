@@ -130,7 +130,7 @@ _inputs: dict[str, tuple[GraphInput, ...]] = {}
 
 @dataclass(frozen=True)
 class OwnGraph:
-    """What `compare` is told of a user's graph.
+    """A user's graph and its inputs, by the names that `compare` finds them by.
 
     workload: its name as `workload_kind` takes it. corpus: the name of its inputs. questions: how many there are.
     """

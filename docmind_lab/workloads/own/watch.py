@@ -86,7 +86,7 @@ _latest: ContextVar[OpenCall | None] = ContextVar("docmind_lab_own_request", def
 
 
 class RunWatch:
-    """What is seen of one run, and what it may do. missing: the first thing it asked for that nobody simulates."""
+    """Observes the requests of one run, and bounds them. missing: the first request that nothing simulates."""
 
     def __init__(self, recorder: Recorder, destinations: Destinations) -> None:
         self.recorder, self.destinations = recorder, destinations
@@ -136,7 +136,7 @@ class RunWatch:
         return made
 
     def noted(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, as work of the run until its end, whoever still waits for it."""
+        """The function, recorded as work of the run until its end."""
 
         opened, place = innermost_call(), self.place()
 
@@ -159,7 +159,7 @@ class RunWatch:
         return self.calls.tree.place_of(getattr(config.get("callbacks"), "parent_run_id", None))
 
     def without(self, what: str, place: Place | None = None) -> RunCut:
-        """What is raised in code that asks for something that is not there; kept, for whoever hears of it no more."""
+        """The error to raise for something that is not simulated; kept in `missing`."""
         at = self.place() if place is None else place
         error = NotSimulated(f"{what} ({_in_words(at)}); {REMEDY}")
         self.missing = self.missing or error

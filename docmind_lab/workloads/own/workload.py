@@ -102,7 +102,7 @@ class OwnWorkload:
         return NAN, sum(fact.casefold() in stated for fact in gold) / len(gold) if gold else NAN
 
     def in_node_mode(self, node_colour: NodeMode) -> Self:
-        """The same. Raises: ConfigurationError for any mode but the nodes' own, which nobody can change."""
+        """Itself. Raises: ConfigurationError for any mode but the nodes' own, which cannot be changed."""
         if node_colour != "own":
             raise ConfigurationError(f"node_colour {node_colour!r}: the nodes of a graph of your own stay as they are")
         return self

@@ -158,7 +158,7 @@ class PeerCaller:
         child.timer = loop.call_at(child.started_at + due_s, lambda: self._soon(self._timed_out(child)))
 
     async def _listen(self, child: _Child) -> None:
-        """Send the call and hear what comes of it, to the end of its stream."""
+        """Send the call and handle the events of its stream, to its end."""
         why_not = "no answer"
         try:
             with child.notes.sent(child.entry.timeout_s):
@@ -239,7 +239,7 @@ class PeerCaller:
             self._later(self._cancel(child))
 
     async def _cancel(self, child: _Child) -> None:
-        """Ask the peer to stop, within `cancel_s`; whatever comes of it changes nothing here."""
+        """Ask the peer to stop, within `cancel_s`. The result changes no decision."""
         peer, name = child.entry.peer_agent_name, child.entry.sub_task_id
         with child.notes.cancelling() as ended:
             try:

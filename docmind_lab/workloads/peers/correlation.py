@@ -111,7 +111,7 @@ class PeerTimeouts:
 
 
 def words_of(limit: Limit, after_s: float) -> str:
-    """What fired, in words for whoever reads the result."""
+    """The limit that fired, in words."""
     named = {
         "peer_timeout": "its own timeout",
         "hard_cap": "the cap on extended timeouts",

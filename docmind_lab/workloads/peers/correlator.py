@@ -118,7 +118,7 @@ class Correlator:
         return True
 
     def parent_cancelled(self, entries: Sequence[CorrelationEntry]) -> list[CorrelationEntry]:
-        """Nobody wants the answers any more: the calls that this decided, to be cancelled. No retrigger follows."""
+        """Decide the pending calls of a cancelled parent, and return those to be cancelled. No retrigger follows."""
         if not entries:
             return []
         with self._lock:
@@ -160,7 +160,7 @@ class Correlator:
             self._invocations.pop(invocation_id, None)
 
     def drop(self, logical_task_id: str) -> None:
-        """A task is over, whatever is pending of it: nobody is left to tell."""
+        """Drop all that is pending of a task that is over."""
         with self._lock:
             over = {id_: known for id_, known in self._invocations.items() if known.logical_task_id == logical_task_id}
             for invocation_id in over:

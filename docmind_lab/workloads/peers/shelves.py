@@ -38,7 +38,7 @@ class Shelf:
 
     @cached_property
     def _weight(self) -> Mapping[str, float]:
-        """Of each word: rare ones count more."""
+        """Word → weight; rare words count more."""
         frequency = Counter(word for words in self._words for word in words)
         return {word: math.log(1 + len(self.chunks) / count) for word, count in frequency.items()}
 

@@ -301,7 +301,7 @@ class RedisStore:
         self._redis.close()
 
     def _retry_once(self, command: Callable[[bool], _Reply]) -> _Reply:
-        """What the command returns, which is told whether this is its second try. Raises: StoreError."""
+        """The result of the command, called with False, and with True for a second try. Raises: StoreError."""
         try:
             return command(False)
         except self._errors:

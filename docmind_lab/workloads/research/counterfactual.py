@@ -91,7 +91,7 @@ def _go_on(
 def _resume(
     report: ResearchReport, stopped: Completion, system: ResearchSystem, ledger: ResearchLedger, further: int
 ) -> SourceRun:
-    """The source as it was left, with so many queries more and nobody to judge."""
+    """The source as it was left, with `further` more queries and without the saturation judge."""
     names = [hypothesis.id for hypothesis in report.task.hypotheses]
     number = names.index(stopped.hypothesis)
     # Places of their own, after those of all hypotheses: further calls draw latencies that were not drawn before.

@@ -99,7 +99,7 @@ class ResearchGraph:
         return {"documents": place.ledger.documents, **_next_jobs(state["following"], place)}
 
     def report(self, state: ResearchState, config: RunnableConfig) -> Steps[dict[str, Any]]:
-        """The findings; without budget or anything kept, what can be said without a model."""
+        """The findings; without budget or kept results, a digest without a model."""
         place = _place(state, config)
         ledger = place.ledger
         task, kept = _task(ledger), ledger.items()
@@ -120,7 +120,7 @@ class ResearchGraph:
 
 @dataclass(frozen=True)
 class SourceNode:
-    """Works on one source, and says how it ended, whatever ends it."""
+    """Works on one source, and records how it ended in every case."""
 
     sources: Mapping[str, Source]
     loop: Compiled

@@ -79,7 +79,7 @@ def _partial_in_words(report: ResearchReport) -> str:
 
 
 def digest(ledger: ResearchLedger) -> str:
-    """What can be said of a research without asking a model."""
+    """A summary of a research without a model."""
     completions, kept = ledger.completions(), ledger.items()
     if not completions:
         return "Nothing was searched: there was no budget to begin with."

@@ -45,7 +45,7 @@ _NO_DEADLINE_S = 1e9
 
 
 def recorder_of(task: ResearchTask, seed: int) -> Recorder:
-    """A recorder for a research that nobody measures: its calls have roles, places and a seed to draw by."""
+    """A recorder for a research that is not measured: its calls have roles, places and a seed to draw by."""
     return Recorder(f"research-{task.id}", seed, Deadline.after(_NO_DEADLINE_S))
 
 

@@ -36,12 +36,12 @@ Words = Annotated[str, _TRIMMED]
 
 
 def gold_entity(name: str) -> str:
-    """What a name counts as: whoever writes the entity, or an observation of it, has found it."""
+    """What a name counts as in a gold list, written as an entity or with an observation."""
     return f"entity:{key_of(name)}"
 
 
 def gold_relation(subject: str, target: str) -> str:
-    """What two related names count as, in this direction, by whatever predicate."""
+    """What two related names count as in a gold list, in this direction, with any predicate."""
     return f"relation:{key_of(subject)}|{key_of(target)}"
 
 

@@ -87,7 +87,7 @@ def digest(key: str) -> str:
 
 @dataclass(frozen=True)
 class StageReporter:
-    """Tells of stages. metrics: None for none."""
+    """Records the events and metrics of stages. metrics: None for none."""
 
     metrics: LadderMetrics | None = None
     clock: Clock = WALL
@@ -104,7 +104,7 @@ class StageReporter:
         return self.clock.now()
 
     def ended(self, stage: str, begun_at: float, outcome: str, counts: dict[str, Any]) -> None:
-        """A stage is over. counts: what is told of its work."""
+        """A stage is over. counts: of its work."""
         self.event("stage_ended", stage, stage=stage, outcome=outcome, **counts)
         if self.metrics is not None:
             self.metrics.stage_seconds.labels(stage, outcome).observe(self.clock.now() - begun_at)

@@ -125,7 +125,7 @@ class Desk:
 
 
 def attempt(write: Any) -> object:
-    """What a write returns; whatever it raises is a result that confirms nothing."""
+    """The result of a write; an error it raises becomes a result that confirms nothing."""
     try:
         return write()
     except Exception as error:  # noqa: BLE001 - a store is another's code; its failure is not that of its siblings

@@ -104,5 +104,5 @@ def last_said(messages: Sequence[AnyMessage]) -> AIMessage | None:
 
 
 def is_blank(text: str) -> bool:
-    """Whether there is nothing to be seen in a text: white space and invisible characters do not count."""
+    """Whether a text has no visible character."""
     return not any(character.isprintable() and not character.isspace() for character in text)
