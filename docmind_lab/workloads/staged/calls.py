@@ -26,13 +26,12 @@ def _name(value: Any) -> Any:
     return value
 
 
-_TRIMMED = StringConstraints(strip_whitespace=True, min_length=1)
 Name = Annotated[
     str,
     BeforeValidator(_name),
     StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_CHARACTERS_OF_A_NAME),
 ]
-Words = Annotated[str, _TRIMMED]
+Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 def gold_entity(name: str) -> str:
