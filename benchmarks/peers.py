@@ -26,7 +26,7 @@ from docmind_lab.services.peers import PeerHabits
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
 from docmind_lab.workloads.peers.caller import PeerCall, PeerCaller
 from docmind_lab.workloads.peers.client import PeerClients
-from docmind_lab.workloads.peers.timeouts import PeerTimeouts
+from docmind_lab.workloads.peers.correlation import PeerTimeouts
 
 DELIVERED_MS = 50.0
 """Within which the median cancel is to be at its peer's server, on loopback."""

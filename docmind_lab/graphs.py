@@ -1,21 +1,6 @@
 """The supervisor graph of DocMind under its public names."""
 
-from docmind_lab.docmind.graphs import (
-    SUPERVISOR_PROMPT,
-    MultiAgentGraphState,
-    SupervisorBuildParams,
-    build_multi_agent_supervisor_graph,
-    build_role_agents,
-    create_forward_message_tool,
-    create_handoff_tool,
-)
+from docmind_lab.docmind import graphs as home
+from docmind_lab.docmind.graphs import *  # noqa: F403 - all of its public names, which stand there
 
-__all__ = [
-    "SUPERVISOR_PROMPT",
-    "MultiAgentGraphState",
-    "SupervisorBuildParams",
-    "build_multi_agent_supervisor_graph",
-    "build_role_agents",
-    "create_forward_message_tool",
-    "create_handoff_tool",
-]
+__all__ = home.__all__

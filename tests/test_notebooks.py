@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,14 @@ def test_the_first_code_cell_holds_the_imports_and_the_seed(path):
     assert any(isinstance(node, imports) for node in ast.walk(parsed(first)))
     assert [ast.unparse(n) for cell in others for n in ast.walk(parsed(cell)) if isinstance(n, imports)] == []
     assert re.search(r"^SEED = \d+$", text_of(first), flags=re.MULTILINE)
+
+
+@every_notebook
+def test_a_notebook_imports_the_package_the_benchmarks_and_the_standard_library_alone(path):
+    froms = [str(node.module) for node in nodes_of(path, ast.ImportFrom)]
+    modules = [*froms, *(alias.name for node in nodes_of(path, ast.Import) for alias in node.names)]
+    # benchmarks is of the repository, as the notebooks are.
+    assert {name.partition(".")[0] for name in modules} <= {"docmind_lab", "benchmarks", *sys.stdlib_module_names}
 
 
 @every_notebook

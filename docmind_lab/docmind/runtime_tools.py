@@ -10,20 +10,29 @@ from langchain_core.tools import BaseTool, StructuredTool, create_schema_from_fu
 
 def runtime_tool(
     function: Callable[..., Any],
-    coroutine: Callable[..., Awaitable[Any]],
+    coroutine: Callable[..., Awaitable[Any]] | None = None,
     *,
     name: str,
     description: str,
     **options: Any,
 ) -> BaseTool:
-    """A structured tool of a function that takes `runtime: ToolRuntime`, and the same function async.
+    """A structured tool of a function that takes `runtime: ToolRuntime`.
 
-    Its arguments are those of the function but `runtime`, which LangGraph brings. options: of
-    `StructuredTool.from_function`.
+    Args:
+        function: Its arguments are those of the tool, but for `runtime`, which LangGraph brings.
+        coroutine: The same for async runs; None for a function that never waits.
+        name: Of the tool.
+        description: For the model.
+        options: Of `StructuredTool.from_function`.
     """
-    for given in (function, coroutine):
+
+    async def at_once(**arguments: Any) -> Any:
+        return function(**arguments)
+
+    coroutine = coroutine or at_once
+    for each in (function, coroutine):
         # LangChain reads these at every call of the tool, and would evaluate them each time they are text.
-        given.__annotations__ = get_type_hints(given, include_extras=True)
+        each.__annotations__ = get_type_hints(each, include_extras=True)
     # LangChain dumps the arguments of every call, as the schema has them, into plain values: of a schema that names
     # the runtime, the whole state.
     arguments = create_schema_from_function(name, function, include_injected=False)

@@ -1,4 +1,4 @@
-"""DocMind as a system that can run: clients through the seam, the index, the model, and the graph over five roles.
+"""DocMind as a system that can run: HTTP clients, the index, the model, and the graph over five roles.
 
 Everything slow (imports, clients, the index, the graph) is done when it is made, before any clock of a run starts.
 """
@@ -34,8 +34,8 @@ from docmind_lab.docmind.graphs import (
     build_role_agents,
     create_forward_message_tool,
 )
-from docmind_lab.docmind.graphs.colours import MODELS, Colour
 from docmind_lab.docmind.graphs.model_calls import ModelCalls
+from docmind_lab.docmind.graphs.node_modes import NodeMode, chat_model
 from docmind_lab.docmind.graphs.observer import RunCallbacks
 from docmind_lab.docmind.graphs.roles import ANSWERING_AGENT, role_middleware
 from docmind_lab.docmind.retrieval import Chunk, SearchIndex, load_language_reference
@@ -90,7 +90,7 @@ def library_corpus(folder: str | os.PathLike[str]) -> Corpus:
 
 
 def _of_library(library: Library) -> Corpus:
-    return Corpus(library.chunks, LibraryPlace.named(library.fingerprint), library.references)
+    return Corpus(library.chunks, LibraryPlace.name_for(library.fingerprint), library.references)
 
 
 def _vector_store_error(error: ApiException, url: str) -> DocmindLabError:
@@ -177,15 +177,13 @@ class DocmindSystem:
         calls = ModelCalls(ROUTER_ROLE, request_timeout_s=self.settings.llm.request_timeout_seconds)
         return RouterEngine(self.index, self.qdrant, self.qdrant_async, ModelSelector(self.model, calls))
 
-    def _model(self, *, streaming: bool = False, colour: Colour = "own") -> ChatOpenAI:
-        llm = self.settings.llm
-        return MODELS[colour](
-            model=llm.model,
-            base_url=self.addresses.openai_base_url,
-            api_key=llm.api_key,
+    def _model(self, *, streaming: bool = False, mode: NodeMode = "own") -> ChatOpenAI:
+        return chat_model(
+            mode,
+            self.settings.llm,
+            self.addresses.openai_base_url,
+            self.http,
             max_retries=self.client_retries,
-            http_client=self.http.openai,
-            http_async_client=self.http.openai_async,
             streaming=streaming,
             # Without it a streamed reply does not count its tokens.
             stream_usage=streaming,
@@ -197,21 +195,21 @@ class DocmindSystem:
         store: BaseStore | None = None,
         *,
         streaming: bool = False,
-        colour: Colour = "own",
+        mode: NodeMode = "own",
     ) -> Runnable:
         """The compiled graph.
 
-        streaming: the model sends its replies token by token, and callbacks hear of each. colour: of the async side
-        of model and tools, see `graphs/colours.py`; for replies in one piece only.
+        streaming: the model sends its replies token by token, and callbacks hear of each. mode: of the async side of
+        model and tools, see `graphs/node_modes.py`; for replies in one piece only.
         Raises: ConfigurationError for both.
         """
-        if streaming and colour != "own":
-            raise ConfigurationError(f"node_colour {colour!r} is for replies in one piece; leave streaming off")
-        is_other = streaming or colour != "own"
-        model = self._model(streaming=streaming, colour=colour) if is_other else self.model
+        if streaming and mode != "own":
+            raise ConfigurationError(f"node_colour {mode!r} is for replies in one piece; leave streaming off")
+        is_other = streaming or mode != "own"
+        model = self._model(streaming=streaming, mode=mode) if is_other else self.model
         timeout_s = self.settings.llm.request_timeout_seconds
         graph = build_multi_agent_supervisor_graph(
-            build_role_agents(model, resources=self.resources, request_timeout_s=timeout_s, colour=colour),
+            build_role_agents(model, resources=self.resources, request_timeout_s=timeout_s, mode=mode),
             model=model,
             prompt=SUPERVISOR_PROMPT,
             state_schema=MultiAgentGraphState,

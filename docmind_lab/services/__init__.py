@@ -1,7 +1,6 @@
 """Simulated services: what a model server or a vector store sends, and when, as plans; and peer agents.
 
 plan.py             what is done with one request, as data
-latency.py          how long a model or a search takes, drawn by key
 faults.py           what can go wrong, whom it strikes, how it is written
 fault_plans.py      what a fault makes of a plan
 scripted_model/     what the model says
@@ -12,7 +11,6 @@ slots.py            who is served at once, and who waits
 log.py              the service's own log
 wall_door.py        plays plans over sockets
 virtual_door.py     plays plans in virtual time, for clients in the same process
-virtual_playing.py  one plan under way there
-virtual_http.py     the server's end of a connection there
+virtual_http.py     the server's end of a connection there, and a plan played over it
 server.py           the services as a process of their own
 """

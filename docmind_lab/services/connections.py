@@ -1,4 +1,4 @@
-"""Connections of the simulated services over sockets that end when their client sends or reads nothing."""
+"""HTTP connections of the simulated services, closed when the client neither sends nor reads."""
 
 from __future__ import annotations
 

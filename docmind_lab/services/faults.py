@@ -175,7 +175,7 @@ class Fault:
     def __str__(self) -> str:
         if self.kind == "none":
             return "none"
-        seconds = "" if self.seconds == DEFAULT_SECONDS.get(self.kind) else f"={_written(self.seconds)}"
+        seconds = "" if self.seconds == DEFAULT_SECONDS.get(self.kind) else f"={_format_seconds(self.seconds)}"
         if self.calls not in (None, DEFAULT_CALLS):
             seconds = f"={self.calls}"
         attempts = "" if self.attempts is None else f"@{self.attempts}"
@@ -227,5 +227,5 @@ def _number(text: str, name: str, value: str) -> float:
         raise ConfigurationError(f"fault {text!r}: {name} {value!r} is not a number") from error
 
 
-def _written(seconds: float | None) -> str:
+def _format_seconds(seconds: float | None) -> str:
     return repr(seconds).removesuffix(".0")

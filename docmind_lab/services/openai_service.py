@@ -28,7 +28,7 @@ from docmind_lab.services.plan import ODD_REQUEST, Chunk, Headers, Limit, Plan, 
 from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
 from docmind_lab.services.scripted_model.conversation import message_text
 from docmind_lab.services.scripted_model.roles import role_of
-from docmind_lab.services.scripted_model.variation import varied
+from docmind_lab.services.scripted_model.variation import vary_reply
 
 MODEL_NAME = "docmind-scripted"
 ANY_MODEL = "any-model"
@@ -119,8 +119,8 @@ class OpenAIService:
             fault = _DRAWN_HANG
         nothing = fault is not None and fault.kind == "empty"
         reply = Reply() if nothing else reply_to(conversation)
-        reply = varied(reply, conversation, role_of(conversation), key, self.variation)
-        plan = self._answered(request, payload, conversation, reply, key, latency)
+        reply = vary_reply(reply, conversation, role_of(conversation), key, self.variation)
+        plan = self._reply_plan(request, payload, conversation, reply, key, latency)
         limit = load_limit_of(self.faults, key)
         if limit is not None and limit.calls is not None:
             plan = replace(plan, limit=Limit(limit.calls, _turned_away(limit)))
@@ -128,7 +128,7 @@ class OpenAIService:
             return plan
         return replace(plan, fault=fault.kind) if nothing else under_fault(plan, fault)
 
-    def _answered(
+    def _reply_plan(
         self,
         request: ServiceRequest,
         payload: Mapping[str, Any],
@@ -140,7 +140,7 @@ class OpenAIService:
         """The plan of a good answer."""
         reply, finish_reason = _within(reply, payload.get("max_completion_tokens") or payload.get("max_tokens"))
         input_tokens = sum(count_tokens(message_text(message)) for message in conversation.messages)
-        output_tokens = max(1, count_tokens(_spoken(reply)))
+        output_tokens = max(1, count_tokens(_reply_text(reply)))
         answer = _Answer(
             reply=reply,
             finish_reason=finish_reason,
@@ -199,7 +199,7 @@ def _holds_functions(entries: Any) -> bool:
     )
 
 
-def _spoken(reply: Reply) -> str:
+def _reply_text(reply: Reply) -> str:
     calls = (f"{call.name}({json.dumps(dict(call.arguments))})" for call in reply.tool_calls)
     return " ".join([reply.text, *calls])
 
@@ -258,11 +258,11 @@ class _Answer:
         if text[position:]:
             steps.append(self._event({"content": text[position:]}))
         if self.reply.tool_calls:
-            tokens = count_tokens(_spoken(Reply(tool_calls=self.reply.tool_calls)))
+            tokens = count_tokens(_reply_text(Reply(tool_calls=self.reply.tool_calls)))
             steps.append(Wait(inter_token_s * tokens, tokens=tokens))
             calls = [{"index": index, **call} for index, call in enumerate(self._tool_calls())]
             steps.append(self._event({"tool_calls": calls}))
-        if not count_tokens(_spoken(self.reply)):
+        if not count_tokens(_reply_text(self.reply)):
             steps.append(Wait(inter_token_s, tokens=1))
         steps.append(self._event({}, self.finish_reason))
         if wants_usage:

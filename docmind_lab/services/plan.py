@@ -61,7 +61,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Disconnect:
-    """Close the connection, whatever was promised."""
+    """Close the connection, even in the middle of a reply."""
 
 
 Step = Wait | Headers | Chunk | Disconnect
@@ -90,7 +90,7 @@ class Plan:
         return self if self.limit is None or under_way < self.limit.calls else self.limit.refusal
 
     def steps_beside(self, others: int) -> tuple[Step, ...]:
-        """The steps as they are played beside so many other calls."""
+        """The steps as they are played beside `others` more calls."""
         if not self.slowdown or not others:
             return self.steps
         factor = 1 + self.slowdown * others
@@ -174,4 +174,4 @@ RUN_IS_OVER = json_steps(
     {"error": {"message": "The run is over.", "type": "run_over", "param": None, "code": "run_over"}},
     (("x-should-retry", "false"),),
 )
-"""What whoever asks for a run that is over is told."""
+"""The reply to a request of a run that is over."""

@@ -15,8 +15,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import httpx
@@ -38,6 +38,17 @@ from docmind_lab.services.wall_door import WallDoor
 HOST = "127.0.0.1"
 # Importing the vector engine and uvicorn takes 2-3 s on a slow shared core; ten times that means it will not start.
 _START_LIMIT_S = 60.0
+
+
+_JSON_KINDS: Mapping[str, type] = {
+    "profile": dict,
+    "faults": list,
+    "stops_on_disconnect": bool,
+    "seed": int,
+    "peers": dict,
+    "slots_of_run": bool,
+    "model_variation": float,
+}
 
 
 @dataclass(frozen=True)
@@ -95,32 +106,19 @@ class ServiceOptions:
             data = json.loads(text)
         except ValueError as error:
             raise ConfigurationError(f"service options must be one JSON object: {error}") from error
-        # Whoever says nothing of peers has those that are assumed, and of slots a server that all share.
-        left_out = {"peers", "slots_of_run", "model_variation"}
-        expected = {field.name for field in fields(cls)} - left_out - {"cpu_charge"}
-        if not isinstance(data, dict) or data.keys() - left_out != expected:
+        # The defaults of what may be left out: assumed peers, and slots that all runs share.
+        optional: dict[str, Any] = {"peers": DEFAULT_HABITS.to_dict(), "slots_of_run": False, "model_variation": 0.0}
+        expected = _JSON_KINDS.keys() - optional.keys()
+        if not isinstance(data, dict) or data.keys() - optional.keys() != expected:
             raise ConfigurationError(f"service options must be a JSON object of {', '.join(sorted(expected))}")
-        data = {"peers": DEFAULT_HABITS.to_dict(), "slots_of_run": False, "model_variation": 0.0, **data}
-        for name, kind in (
-            ("profile", dict),
-            ("faults", list),
-            ("stops_on_disconnect", bool),
-            ("seed", int),
-            ("peers", dict),
-            ("slots_of_run", bool),
-            ("model_variation", float),
-        ):
+        data = optional | data
+        for name, kind in _JSON_KINDS.items():
             if not isinstance(data[name], kind):
                 raise ConfigurationError(f"service options: {name} cannot be {data[name]!r}")
-        return cls(
-            profile=LatencyProfile.from_dict(data["profile"]),
-            faults=tuple(Fault.parse(str(fault)) for fault in data["faults"]),
-            stops_on_disconnect=data["stops_on_disconnect"],
-            seed=data["seed"],
-            peers=PeerHabits.from_dict(data["peers"]),
-            slots_of_run=data["slots_of_run"],
-            model_variation=data["model_variation"],
-        )
+        data["profile"] = LatencyProfile.from_dict(data["profile"])
+        data["faults"] = tuple(Fault.parse(str(fault)) for fault in data["faults"])
+        data["peers"] = PeerHabits.from_dict(data["peers"])
+        return cls(**data)
 
 
 @dataclass(frozen=True)
@@ -229,7 +227,7 @@ class ServiceProcess:
             if readable:
                 line = process.stdout.readline()
                 if line:
-                    return self._parsed(line)
+                    return self._parse_addresses(line)
             if process.poll() is not None:
                 break
         self.__exit__()
@@ -237,7 +235,7 @@ class ServiceProcess:
             f"the simulated services did not start (exit code {process.returncode}); see the lines above"
         )
 
-    def _parsed(self, line: str) -> ServiceAddresses:
+    def _parse_addresses(self, line: str) -> ServiceAddresses:
         try:
             return ServiceAddresses(**json.loads(line))
         except (ValueError, TypeError) as error:

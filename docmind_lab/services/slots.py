@@ -57,12 +57,12 @@ class SlotQueue(Generic[RequestT]):
         return len(self._waiting) + len(self._served)
 
     def arrive(self, request: RequestT, at: float) -> tuple[Turn[RequestT], ...]:
-        """Who starts now that the request is there: the request itself, or nobody and it waits. at: its receipt."""
+        """Add a request; returns it if it starts now, and nothing if it waits. at: instant of its receipt."""
         self._waiting[request] = at
         return self._turns()
 
     def leave(self, request: RequestT, at: float) -> tuple[Turn[RequestT], ...]:
-        """Who starts now that the request is gone, done or not; wherever it was, and nobody if it was nowhere."""
+        """Remove a request, served or waiting; returns the requests that start now."""
         self._waiting.pop(request, None)
         if request in self._served:
             self._served.remove(request)

@@ -1,5 +1,6 @@
-"""The simulated vector store: the part of Qdrant's REST interface that qdrant-client needs to create, fill, count and
-query a collection, with qdrant-client's own local engine behind it.
+"""The simulated vector store: the part of Qdrant's REST interface that qdrant-client needs.
+
+qdrant-client's own local engine creates, fills, counts and queries collections behind it.
 
 Searches take the profile's retrieval latency; everything else answers at once. Errors have Qdrant's shape. Faults
 strike searches that could be served, and nothing else, so that a collection is always set up. Searches take none of

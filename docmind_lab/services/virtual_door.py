@@ -30,8 +30,7 @@ from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.peers import PEERS_PATH, PeerBehaviour
 from docmind_lab.services.plan import RUN_IS_OVER, Service, ServiceRequest
 from docmind_lab.services.slots import SlotQueue, Turn
-from docmind_lab.services.virtual_http import HttpConnection
-from docmind_lab.services.virtual_playing import Playing
+from docmind_lab.services.virtual_http import HttpConnection, PlanPlayer
 from docmind_lab.virtual_time import VirtualClock
 
 if TYPE_CHECKING:
@@ -65,11 +64,11 @@ class VirtualDoor:
     _clock: VirtualClock | None = field(default=None, init=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
     # In order of arrival, so that whatever is done to all of them has one order.
-    _playing: dict[Playing, None] = field(default_factory=dict, init=False, repr=False)
+    _playing: dict[PlanPlayer, None] = field(default_factory=dict, init=False, repr=False)
     _over: set[str] = field(default_factory=set, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._queue: SlotQueue[Playing] = SlotQueue(self.slots)
+        self._queue: SlotQueue[PlanPlayer] = SlotQueue(self.slots)
         self._changed = threading.Condition()
         self._peers: VirtualPeers | None = None
         if self.peers is None and isinstance(self.llm, OpenAIService):
@@ -126,7 +125,7 @@ class VirtualDoor:
         plan = plan.admitted(self._queue.under_way)
         received_at = clock.now()
         row = self.log.received(request, plan, received_at)
-        playing = Playing(plan, row, connection, clock, self.stops_on_disconnect, self._ended)
+        playing = PlanPlayer(plan, row, connection, clock, self.stops_on_disconnect, self._ended)
         self._playing[playing] = None
         connection.attend(playing)
         if plan.takes_slot:
@@ -151,12 +150,12 @@ class VirtualDoor:
             self._peers = VirtualPeers(behaviour, self.log, clock, self._tell_changed)
         return self._peers
 
-    def _let_start(self, turns: Iterable[Turn[Playing]]) -> None:
+    def _let_start(self, turns: Iterable[Turn[PlanPlayer]]) -> None:
         for turn in turns:
             turn.request.row.queue_wait_s = turn.starts_at - turn.request.row.received_at
             turn.request.begin(turn.starts_at, others=len(self._queue.served) - 1)
 
-    def _ended(self, playing: Playing) -> None:
+    def _ended(self, playing: PlanPlayer) -> None:
         clock = self._clock
         assert clock is not None, "what is played is played in a run"
         self._note_queue_wait(playing, clock)
@@ -168,7 +167,7 @@ class VirtualDoor:
         with self._changed:
             self._changed.notify_all()
 
-    def _note_queue_wait(self, playing: Playing, clock: VirtualClock) -> None:
+    def _note_queue_wait(self, playing: PlanPlayer, clock: VirtualClock) -> None:
         """What a request has waited so far, if it still does."""
         if playing in self._queue.waiting:
             playing.row.queue_wait_s = clock.now() - playing.row.received_at

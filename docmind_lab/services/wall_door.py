@@ -116,7 +116,7 @@ class WallDoor:
         if scope["type"] != "http":
             return
         received_at = self.clock.now()
-        send = self._bounded(send)
+        send = self._bounded_send(send)
         try:
             async with asyncio.timeout(self.client_patience_s):
                 request = await _read_request(scope, receive)
@@ -155,7 +155,7 @@ class WallDoor:
             self._leave_queue(playing)
             await self._tell_changed()
 
-    def _bounded(self, send: Send) -> Send:
+    def _bounded_send(self, send: Send) -> Send:
         """Sends as `send` does, and drops a connection whose client does not read."""
 
         async def bounded(message: Message) -> None:

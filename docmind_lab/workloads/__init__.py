@@ -1,8 +1,9 @@
 """Systems under a deadline.
 
 kinds.py         what a workload is to the rest of the lab, and which there are
-over_corpus.py   what those have in common that search one corpus
+base.py          base classes of workloads
 supervisor.py    DocMind: a supervisor over five roles that answers questions from documents
+research, staged, peers, own   four more, each a package
 """
 
 from docmind_lab.analysis.tables.frames import ExtraTable

@@ -1,12 +1,12 @@
-"""What a workload is to the rest of the lab: a kind, found by its name.
+"""What a workload is: a `WorkloadKind`, found by its name, that builds a system under a deadline.
 
     kind = workload_kind("supervisor")             # one of WORKLOADS
     kind = workload_kind("my_package.mine:KIND")   # another's, wherever it can be imported from
     kind = workload_kind("own:my_app:graph")       # a graph that was not made for the lab
     workload = kind.build(Surroundings(addresses, Settings()))
 
-A workload is one package, or one file, that exports a `KIND`; comparison, studies, panels and the command line know no
-more of it than this.
+A workload is one package, or one file, that exports a `KIND`. Comparisons, studies, panels and the command line use
+nothing else of it. A kind also says who tries a failed call again under an alternative (column `retries`).
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol, Self
 
-from docmind_lab.alternatives.base import Outcome, Runnable
+from docmind_lab.alternatives.base import Alternative, Outcome, Runnable
 from docmind_lab.analysis.tables.frames import ELSEWHERE, ExtraTable, not_imported
 from docmind_lab.core.clock import ClockName
+from docmind_lab.core.deadlines import PropagationPolicy
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.documents import LibraryPlace
-from docmind_lab.docmind.graphs.colours import Colour
+from docmind_lab.docmind.graphs.node_modes import NodeMode
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.docmind.system import Corpus, named_corpus
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.server import ServiceAddresses
-from docmind_lab.workloads.retries import RetriesOf, of_alternative
 
 # Imported when they are asked for: some need packages that only they use.
 _MODULES: Mapping[str, str] = MappingProxyType(
@@ -50,6 +50,50 @@ OWN_PREFIX = "own:"
 _EXTRAS = frozenset({"peers"})
 
 
+# What the openai client does when nobody says otherwise; kept for every alternative that leaves retries to it.
+SDK_RETRIES = 2
+
+RetriesOf = Callable[[Alternative, int | None], str]
+"""(alternative, client retries or None for their default) → level of `retries`."""
+
+
+def retries_of_alternative(alternative: Alternative, client_retries: int | None = None) -> str:
+    """The client under alternatives that leave it to it ("sdk:2"), ours within the budget ("budgeted:1"), or none."""
+    if alternative.client_retries:
+        return f"sdk:{SDK_RETRIES if client_retries is None else client_retries}"
+    policy = getattr(alternative, "policy", None)
+    return f"budgeted:{policy.retries}" if policy is not None else "none"
+
+
+def retries_within_own_limits(alternative: Alternative, client_retries: int | None = None) -> str:
+    """Ours under every alternative, of a workload that gives its model calls a deadline whoever enforces the run's.
+
+    Such a call has no retries of its client's, and those of the policy in force: that of an alternative that
+    propagates, else the default one.
+    """
+    ours = f"budgeted:{PropagationPolicy().retries}"
+    return ours if alternative.client_retries else retries_of_alternative(alternative, client_retries)
+
+
+def retries_of_own_loop(own_retries: int) -> RetriesOf:
+    """The workload's own loop ("workload:2"), with ours inside it where an alternative propagates.
+
+    own_retries: of the loop, when nothing is said of retries.
+    """
+
+    def retries(alternative: Alternative, client_retries: int | None = None) -> str:
+        loop = f"workload:{own_retries if client_retries is None else client_retries}"
+        # Its client makes none.
+        return loop if alternative.client_retries else f"{retries_of_alternative(alternative, client_retries)}+{loop}"
+
+    return retries
+
+
+def own_retries(alternative: Alternative, client_retries: int | None = None) -> str:
+    """ "own": nobody knows the retries of a user's graph."""
+    return "own"
+
+
 class Workload(Protocol):
     """A system under a deadline."""
 
@@ -67,8 +111,8 @@ class Workload(Protocol):
         """Source recall and answer score."""
         ...
 
-    def coloured(self, node_colour: Colour) -> Self:
-        """The same system with nodes of this colour; see `graphs/colours.py`."""
+    def in_node_mode(self, node_colour: NodeMode) -> Self:
+        """The same system with nodes of this mode; see `graphs/node_modes.py`."""
         ...
 
     def forget(self, run_id: str) -> None:
@@ -82,9 +126,13 @@ class Workload(Protocol):
 class Surroundings:
     """What a workload is built on.
 
-    client_retries: of the openai client, for alternatives that leave retries to it; None for its default.
-    max_connections: of each pool of HTTP connections. corpus: what is searched, by name, by place or
-    itself.
+    Args:
+        addresses: Of the services.
+        settings: Endpoints, limits and the allowlist.
+        client_retries: Of the openai client, for alternatives that leave retries to it; None for its default.
+        max_connections: Of each pool of HTTP connections.
+        corpus: What is searched, by name, by place or itself.
+        node_colour: What async alternatives find in the nodes, see `graphs/node_modes.py`.
     """
 
     addresses: ServiceAddresses
@@ -92,16 +140,16 @@ class Surroundings:
     client_retries: int | None = None
     max_connections: int = 100
     corpus: str | LibraryPlace | Corpus = "language_reference"
-    node_colour: Colour = "own"
+    node_colour: NodeMode = "own"
 
-    def searched(self) -> Corpus:
+    def resolve_corpus(self) -> Corpus:
         """The corpus itself. Raises: as `named_corpus`."""
         return self.corpus if isinstance(self.corpus, Corpus) else named_corpus(self.corpus)
 
 
 @dataclass(frozen=True)
 class Defaults:
-    """A comparison when nothing is said: the budget falls among the run times, so that there is something to see."""
+    """Defaults of a comparison. The budget falls among the run times, so that there is something to see."""
 
     decision_timeout_s: float
     runs: int
@@ -112,14 +160,23 @@ class Defaults:
 class WorkloadKind:
     """A system that can be put under a deadline.
 
-    name: level in the tables. title: what a summary calls it. asked: what its runs are asked, plural. cases: name of a
-    corpus → what can be asked; runs go through them in a drawn order. defaults: of each clock. roles: in the order of
-    work, for the lanes of a timeline. events: those that only it records, and what they mean. in_this_process: no other
-    process can find it. has_server_log: the servers that it asks are ours, and tell what they did. retries: who tries
-    again under an alternative, as the tables call it. takes_questions: it searches the corpus for answers to
-    questions, so documents and questions of the user's own can be put to it. has_router: its retrieval can ask a router
-    engine first. reads_settings: it takes its deadline from the environment variables of the lab, so advice ends with
-    those to set.
+    Args:
+        name: Level in the tables.
+        title: Name in a summary.
+        asked: What its runs are asked, plural.
+        cases: Name of a corpus → what can be asked; runs go through them in a drawn order.
+        build: Surroundings → the system.
+        defaults: Of a comparison on each clock.
+        roles: In the order of work, for the lanes of a timeline.
+        events: Those that only it records, and what they mean.
+        tables: Those that only it has.
+        in_this_process: No other process can find it.
+        has_server_log: The servers that it asks are ours, and log what they do.
+        retries: (alternative, client retries) → who tries again, as the column `retries` calls it.
+        takes_questions: It searches the corpus for answers to questions, so documents and questions of the user's own
+            can be put to it.
+        has_router: Its retrieval can ask a router engine first.
+        reads_settings: It takes its deadline from the lab's environment variables, so advice names those to set.
     """
 
     name: str
@@ -133,7 +190,7 @@ class WorkloadKind:
     tables: tuple[ExtraTable, ...] = ()
     in_this_process: bool = False
     has_server_log: bool = True
-    retries: RetriesOf = of_alternative
+    retries: RetriesOf = retries_of_alternative
     takes_questions: bool = False
     has_router: bool = False
     reads_settings: bool = False

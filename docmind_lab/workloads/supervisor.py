@@ -8,13 +8,13 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 
 from docmind_lab.alternatives.base import Runnable
-from docmind_lab.docmind.graphs.colours import Colour
+from docmind_lab.docmind.graphs.node_modes import NodeMode
 from docmind_lab.docmind.graphs.observer import ObservedSaver
 from docmind_lab.docmind.retrieval import Question, load_questions
 from docmind_lab.docmind.system import DocmindSystem, language_reference
 from docmind_lab.network.recorder import Recorder
+from docmind_lab.workloads.base import CorpusWorkload
 from docmind_lab.workloads.kinds import Defaults, WorkloadKind
-from docmind_lab.workloads.over_corpus import CorpusWorkload
 
 
 @dataclass
@@ -36,8 +36,8 @@ class SupervisorWorkload(CorpusWorkload):
         )
         self.saver = ObservedSaver()
 
-    def _graph(self, colour: Colour) -> Runnable:
-        return self.system.graph(self.saver, colour=colour)
+    def _graph(self, mode: NodeMode) -> Runnable:
+        return self.system.graph(self.saver, mode=mode)
 
     def runnable(self, recorder: Recorder) -> Runnable:
         """The graph, observed by the run's recorder and with a thread of its own in the checkpointer."""

@@ -14,7 +14,7 @@ from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.catalogue import label_of, letter_of
 from docmind_lab.core.deadlines import PropagationPolicy
-from docmind_lab.workloads.retries import of_alternative
+from docmind_lab.workloads.kinds import retries_of_alternative
 
 PROPAGATED = ("A", "B:propagate", "C:propagate", "D:propagate", "E", "F:propagate")
 ALONE = ("A:unpropagated", "B", "C", "D", "E:unpropagated", "F")
@@ -38,7 +38,7 @@ def test_who_retries_follows_from_whether_the_deadline_travels(kind: type[Altern
     for propagate in (False, True):
         made = kind(propagate=propagate)  # type: ignore[call-arg]
         assert (made.propagates, made.client_retries) == (propagate, not propagate)
-        assert of_alternative(made) == ("budgeted:1" if propagate else "sdk:2")
+        assert retries_of_alternative(made) == ("budgeted:1" if propagate else "sdk:2")
 
 
 def test_every_combination_of_enforcement_and_propagation_has_a_name() -> None:
@@ -60,7 +60,7 @@ def test_the_options_and_the_label_say_what_is_not_the_default() -> None:
 
 def test_retries_are_given_to_those_that_retry_by_themselves() -> None:
     propagated, alone = parse_alternatives("B:propagate,B", retries=3)
-    assert (of_alternative(propagated, 3), of_alternative(alone, 3)) == ("budgeted:3", "sdk:3")
+    assert (retries_of_alternative(propagated, 3), retries_of_alternative(alone, 3)) == ("budgeted:3", "sdk:3")
     assert options_json(alone) == "{}"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from docmind_lab.docmind.coordinator import AnalyticsEvent, MultiAgentCoordinator
-from docmind_lab.docmind.coordinator.analytics import Analytics
+from docmind_lab.docmind.coordinator.delivery import Delivery
 
 EVENT = AnalyticsEvent("t", "cooperative", "answered", "", 1.0, 2.0, 5, 9, False)
 
@@ -21,7 +21,7 @@ def test_a_failing_sink_is_counted_and_raises_nothing() -> None:
     def sink(event: AnalyticsEvent) -> None:
         raise RuntimeError("no disk")
 
-    analytics = Analytics(sink)
+    analytics = Delivery[AnalyticsEvent](sink, "sink")
     analytics.report(EVENT)
     analytics.report(EVENT)
     analytics.close()
@@ -35,7 +35,7 @@ def test_a_slow_sink_does_not_delay_whoever_reports() -> None:
         go_on.wait()
         heard.append(event)
 
-    analytics = Analytics(sink)
+    analytics = Delivery[AnalyticsEvent](sink, "sink")
     for _ in range(3):
         analytics.report(EVENT)  # would wait for ever if it were not handed over
     go_on.set()
@@ -55,7 +55,7 @@ def test_a_sink_takes_one_event_at_a_time_whoever_reports_at_once(monkeypatch: p
             super().__init__(*arguments, **options)
             started.append(self)
 
-    analytics = Analytics(lambda event: None)
+    analytics = Delivery[AnalyticsEvent](lambda event: None, "sink")
     reporters = [threading.Thread(target=analytics.report, args=(EVENT,)) for _ in range(2)]
     monkeypatch.setattr("docmind_lab.docmind.coordinator.delivery.threading", SimpleNamespace(Thread=Slow))
     for reporter in reporters:
@@ -75,7 +75,7 @@ def test_events_beyond_what_may_wait_are_dropped_and_counted(monkeypatch: pytest
         taken.set()
         go_on.wait()
 
-    analytics = Analytics(sink)
+    analytics = Delivery[AnalyticsEvent](sink, "sink")
     analytics.report(EVENT)
     taken.wait()
     analytics.report(EVENT)

@@ -16,7 +16,7 @@ from docmind_lab.alternatives.base import Outcome
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.coordinator.queries import Closing, EndedQuery
+from docmind_lab.docmind.coordinator.delivery import CloseTime, EndedQuery
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.interfaces.telemetry import RunMetrics, Telemetry
 from docmind_lab.interfaces.telemetry.sources import measured_query
@@ -158,7 +158,7 @@ def test_what_is_still_at_work_at_the_horizon_is_told_of_as_it_stood() -> None:
 def test_what_is_ended_by_the_close_of_a_coordinator_counts_as_not_over() -> None:
     recorder = Recorder("query-1", 1, Deadline.after(60.0))
     with recorder.work("cut by the close"):
-        query = dataclasses.replace(ended(recorder), closing=Closing(time.monotonic()))
+        query = dataclasses.replace(ended(recorder), closing=CloseTime(time.monotonic()))
         recorder.event("checkpoint_put", step=1)
     run = measured_query(query, Settings(), "queries").run
     assert run.work_censored
@@ -168,7 +168,7 @@ def test_what_is_ended_by_the_close_of_a_coordinator_counts_as_not_over() -> Non
 
 def test_a_query_that_was_answered_while_its_coordinator_closed_is_whole() -> None:
     recorder = Recorder("query-1", 1, Deadline.after(60.0))
-    closing = Closing(time.monotonic())
+    closing = CloseTime(time.monotonic())
     run = measured_query(dataclasses.replace(ended(recorder), closing=closing), Settings(), "queries").run
     assert not run.work_censored
     assert run.returned_at_s > closing.at - recorder.started_at
@@ -177,7 +177,7 @@ def test_a_query_that_was_answered_while_its_coordinator_closed_is_whole() -> No
 def test_a_query_that_was_quiet_when_its_coordinator_closed_is_whole() -> None:
     recorder = Recorder("query-1", 1, Deadline.after(60.0))
     query = ended(recorder)
-    run = measured_query(dataclasses.replace(query, closing=Closing(time.monotonic())), Settings(), "queries").run
+    run = measured_query(dataclasses.replace(query, closing=CloseTime(time.monotonic())), Settings(), "queries").run
     assert not run.work_censored
 
 

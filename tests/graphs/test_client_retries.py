@@ -5,11 +5,10 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from graph_fakes import saying
 from langchain_openai import ChatOpenAI
 
-from docmind_lab.docmind.graphs.client_retries import RetriesOff, without_client_retries
+from docmind_lab.docmind.graphs.model_calls import ModelCalls, without_client_retries
 
 
 def client(**options: Any) -> ChatOpenAI:
@@ -41,32 +40,31 @@ def test_a_model_of_another_kind_is_left_as_it_is():
     assert without_client_retries(model) is model
 
 
-@pytest.mark.parametrize("made", [lambda: without_client_retries, RetriesOff], ids=["each time", "remembered"])
-def test_models_are_neither_confused_nor_kept(made: Callable[[], Callable[[Any], Any]]):
-    without = made()
-    for number in range(3):
-        model = ChatOpenAI(model=f"m{number}", api_key="k")  # type: ignore[arg-type]
-        copy = weakref.ref(without(model))
-        assert without(model).model_name == f"m{number}"
-        reference = weakref.ref(model)
-        del model
-        gc.collect()
-        assert reference() is None
-        assert copy() is None, "the copy would keep the model's connections"
+def test_models_are_not_kept():
+    model = client()
+    copy, reference = weakref.ref(without_client_retries(model)), weakref.ref(model)
+    del model
+    gc.collect()
+    assert reference() is None
+    assert copy() is None, "the copy would keep the model's connections"
 
 
-# ---- remembered
+# ---- in a role's model calls, which use the last copy again
+
+
+def of_a_role() -> Callable[[Any], Any]:
+    return ModelCalls("synthesis")._without_client_retries
 
 
 def test_a_model_is_copied_once():
-    without, model = RetriesOff(), client()
+    without, model = of_a_role(), client()
     assert without(model) is without(model)
     assert without(model).max_retries == 0
     assert without(saying("x").bind(a=1)).bound is not without(model)
 
 
 def test_a_model_that_was_changed_is_copied_again():
-    without, model = RetriesOff(), client(temperature=0.5)
+    without, model = of_a_role(), client(temperature=0.5)
     before = without(model)
     model.temperature = 1.0
     assert without(model).temperature == 1.0
@@ -74,12 +72,12 @@ def test_a_model_that_was_changed_is_copied_again():
 
 
 def test_bindings_of_one_model_share_its_copy():
-    without, model = RetriesOff(), client()
+    without, model = of_a_role(), client()
     one, other = without(model.bind(stop="x")), without(model.bind(stop="y"))
     assert one.bound is other.bound is without(model)
     assert (one.kwargs, other.kwargs) == ({"stop": "x"}, {"stop": "y"})
 
 
 def test_models_in_turn_get_each_their_own_copy():
-    without, models = RetriesOff(), [ChatOpenAI(model=name, api_key="k") for name in "ab"]  # type: ignore[arg-type]
+    without, models = of_a_role(), [ChatOpenAI(model=name, api_key="k") for name in "ab"]  # type: ignore[arg-type]
     assert [without(model).model_name for model in models * 2] == ["a", "b", "a", "b"]

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from graph_fakes import FakeModel, agent, asked, asking, check_whole, in_turn, saying
+from graph_fakes import FakeModel, agent, asked, asking, check_whole
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
@@ -14,7 +14,7 @@ from langchain_core.tools import tool
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.docmind.graphs.history import CallMetrics, TrimHistory, kept_messages, whole_messages
+from docmind_lab.docmind.graphs.history import TrimHistory, kept_messages, whole_messages
 
 # A history is a row of turns: 0 a user's message, -1 an agent's text, n > 0 a message with n tool calls and results.
 TURNS = st.lists(st.integers(-1, 4), min_size=1, max_size=25).map(lambda turns: [0, *turns])
@@ -126,19 +126,3 @@ def test_an_agent_that_trims_sends_short_whole_requests(how: str):
         check_whole(request)
         assert len(request) <= 7
         assert request[0].text == "q"
-
-
-@pytest.mark.parametrize("how", ["invoke", "ainvoke"])
-def test_metrics_count_messages_tool_calls_and_tokens(how: str):
-    usage = {"input_tokens": 3, "output_tokens": 5, "total_tokens": 8}
-    last = AIMessage("end", usage_metadata=usage)  # type: ignore[arg-type]
-    metrics = CallMetrics("a")
-    counted = agent("a", in_turn(asking(("look", {}), ("look", {})), last), tools=[look], middleware=[metrics])
-    _ = counted.invoke(asked("q")) if how == "invoke" else asyncio.run(counted.ainvoke(asked("q")))
-    assert metrics.counts == {"messages": 2, "tool_calls": 2, "output_tokens": 5}
-
-
-def test_two_roles_are_counted_apart():
-    first, second = CallMetrics("a"), CallMetrics("b")
-    agent("a", saying("x"), middleware=[first]).invoke(asked("q"))
-    assert (first.counts["messages"], second.counts["messages"]) == (1, 0)

@@ -16,7 +16,7 @@ from library_folders import A_WHILE_AGO_S, contents, write
 
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.docmind.documents import index_folder, indexing, open_library, readers
-from docmind_lab.docmind.documents.lock import locked
+from docmind_lab.docmind.documents.store import locked
 
 FILES = {
     "a.md": "# A\n\nOf pumps. See [b](sub/b.txt).\n",
@@ -301,7 +301,7 @@ def test_a_second_process_is_refused_with_the_number_of_the_first(source: Path):
     index_folder(source)
     index = source / ".docmind"
     code = (
-        "import sys; from pathlib import Path; from docmind_lab.docmind.documents.lock import locked\n"
+        "import sys; from pathlib import Path; from docmind_lab.docmind.documents.store import locked\n"
         "with locked(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(

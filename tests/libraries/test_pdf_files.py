@@ -9,8 +9,7 @@ import pytest
 from fpdf import FPDF
 from pypdf import PdfReader, PdfWriter
 
-from docmind_lab.docmind.documents.documents import UnreadableDocument
-from docmind_lab.docmind.documents.readers import read_document
+from docmind_lab.docmind.documents.readers import UnreadableDocument, read_document
 
 
 def pdf(*pages: str) -> bytes:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docmind_lab.docmind.documents.topics import linked_topics, resolved, topic_of
+from docmind_lab.docmind.documents.folder import linked_topics, resolve_link, topic_of
 from docmind_lab.docmind.retrieval import Question, RetrievedDocument, answer_score, clean_metadata
 
 # What POSIX allows in a name, undecodable bytes included, which Python shows as lone surrogates.
@@ -70,6 +70,6 @@ def test_only_relative_links_inside_the_folder_lead_somewhere(link: str, topics:
 
 
 def test_a_link_without_a_suffix_means_the_document_with_one():
-    assert resolved("guide/b", {"guide/b.md"}) == "guide/b.md"
-    assert resolved("guide/b.md", {"guide/b.md", "guide/b.md.txt"}) == "guide/b.md"
-    assert resolved("guide/c", {"guide/b.md"}) is None
+    assert resolve_link("guide/b", {"guide/b.md"}) == "guide/b.md"
+    assert resolve_link("guide/b.md", {"guide/b.md", "guide/b.md.txt"}) == "guide/b.md"
+    assert resolve_link("guide/c", {"guide/b.md"}) is None

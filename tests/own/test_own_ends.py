@@ -16,10 +16,9 @@ from docmind_lab.core.addresses import displayed
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.core.errors import NotSimulated, RunCut
 from docmind_lab.network.recorder import Recorder
-from docmind_lab.workloads.own.destinations import Own, SimulatedDestinations, kind_of
+from docmind_lab.workloads.own.calls import NOWHERE, RunTree
 from docmind_lab.workloads.own.doorway import RunDoorway, free_state
-from docmind_lab.workloads.own.nodes import NOWHERE, RunTree
-from docmind_lab.workloads.own.watch import RunWatch
+from docmind_lab.workloads.own.watch import Own, RunWatch, SimulatedDestinations, kind_of
 
 
 class Frozen:

@@ -11,7 +11,7 @@ import pytest
 
 from docmind_lab.core.errors import ServiceError
 from docmind_lab.docmind.retrieval import RetrievedDocument
-from docmind_lab.docmind.retrieval.source_nodes import read_source_nodes
+from docmind_lab.docmind.retrieval.results import read_source_nodes
 
 
 def node(name: Any = "a#1", text: Any = "Some text.", **more: Any) -> SimpleNamespace:

@@ -11,7 +11,7 @@ from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.services.peers import DEFAULT_HABITS, PeerBehaviour, PeerHabits
-from docmind_lab.services.peers.reading import read
+from docmind_lab.services.peers.executor import read
 from docmind_lab.services.server import ServiceOptions
 
 PROFILE = LatencyProfile.named("typical")

@@ -15,6 +15,7 @@ import psutil
 import pytest
 from loky.process_executor import ShutdownExecutorError
 
+from benchmarks import load
 from docmind_lab.core.budgets import Budget, Price
 from docmind_lab.core.errors import ConfigurationError, SimulationError, SimulationStalled
 from docmind_lab.core.settings import Settings
@@ -304,9 +305,6 @@ def test_a_load_study_says_what_a_second_budget_ended_and_who_went_past_it(small
 
 
 def test_the_benchmark_tells_goodput_abandoned_work_and_waits_of_each_load_and_arm(small):
-    sys.path.insert(0, str(Path(__file__).parents[2]))  # benchmarks are run from the root and are not installed
-    from benchmarks import load
-
     study = small[0]
     assert load.slot_seconds_per_query(study) == pytest.approx(
         (study.servings["left_at_s"] - study.servings["served_from_s"]).sum() / 12
@@ -319,9 +317,6 @@ def test_the_benchmark_tells_goodput_abandoned_work_and_waits_of_each_load_and_a
 
 @pytest.mark.full
 def test_the_benchmark_runs_at_a_small_scale():
-    sys.path.insert(0, str(Path(__file__).parents[2]))
-    from benchmarks import load
-
     found = {figure.what: figure.value for figure in load.run(load.QUICK, workers=1)}
     assert found["queries"] == 3 * load.QUICK.queries
     assert found["CPU time of a query"] > 0

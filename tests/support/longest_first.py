@@ -42,7 +42,7 @@ LONGEST: Final = (
     "test_answer_stream.py",
     "test_own_wall.py",
     "test_latency.py",
-    "test_node_colours.py",
+    "test_node_modes.py",
     "test_load_study.py",
     "test_coverage.py",
     "test_lint_graphs.py",

@@ -15,22 +15,20 @@ from typing import Any
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.runtime import RunControl
 
-from docmind_lab.docmind.graphs.sync_async import Waiting
 from docmind_lab.docmind.retrieval.encoders import SparseEncoder
+from docmind_lab.docmind.sync_async import Operation
 from docmind_lab.virtual_time import VirtualClock
-from docmind_lab.workloads.research.config import ResearchLimits
 from docmind_lab.workloads.research.graph import ResearchGraph, config_of
-from docmind_lab.workloads.research.items import Item
 from docmind_lab.workloads.research.ledger import ResearchLedger
 from docmind_lab.workloads.research.loop import SourceLoop
-from docmind_lab.workloads.research.sources import Source, SourceSpec
-from docmind_lab.workloads.research.tasks import Hypothesis, ResearchTask
+from docmind_lab.workloads.research.sources import Item, Source, SourceSpec
+from docmind_lab.workloads.research.tasks import Hypothesis, ResearchLimits, ResearchTask
 
 CONTINUE = json.dumps({"decision": "CONTINUE", "reasoning": "more may come"})
 SATURATED = json.dumps({"decision": "SATURATED", "reasoning": "nothing new"})
 
 
-def waiting(seconds: Callable[[], float], result: Callable[[], Any]) -> Waiting:
+def waiting(seconds: Callable[[], float], result: Callable[[], Any]) -> Operation:
     def blocking() -> Any:
         time.sleep(seconds())
         return result()
@@ -39,7 +37,7 @@ def waiting(seconds: Callable[[], float], result: Callable[[], Any]) -> Waiting:
         await asyncio.sleep(seconds())
         return result()
 
-    return Waiting(blocking, awaited)
+    return Operation(blocking, awaited)
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ class FakeAsking:
     model: FakeModel
     calls: Role
 
-    def ask(self, messages: Sequence[HumanMessage], state: Any, *, system: str = "") -> Waiting:
+    def ask(self, messages: Sequence[HumanMessage], state: Any, *, system: str = "") -> Operation:
         given = json.loads(messages[-1].text)
         role = self.calls.role
         return waiting(lambda: self.model.seconds.get(role, 1.0), lambda: AIMessage(self.model.reply(role, given)))
@@ -86,7 +84,7 @@ class FakeSearching:
     seconds: float = 1.0
     asked: list[tuple[str, str]] = field(default_factory=list)
 
-    def search(self, source: Source, query: str, hypothesis: str, state: Any) -> Waiting:
+    def search(self, source: Source, query: str, hypothesis: str, state: Any) -> Operation:
         self.asked.append((source.spec.name, query))
         return waiting(lambda: self.seconds, lambda: tuple(self.find(source.spec.name, query)))
 

@@ -12,9 +12,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import Field
 
-from docmind_lab.workloads.staged.graph import build_staged_graph
+from docmind_lab.workloads.staged.graph import ChunkResult, build_staged_graph, process_chunk
 from docmind_lab.workloads.staged.graph_store import GraphStore, Written
-from docmind_lab.workloads.staged.processing import ChunkResult, process_chunk
 from docmind_lab.workloads.staged.state import StagedOptions
 
 TEXT = "The railway joins Oslo and Bergen. A checkpoint is the state of a graph."

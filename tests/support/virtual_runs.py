@@ -8,7 +8,7 @@ from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.graphs.colours import Colour
+from docmind_lab.docmind.graphs.node_modes import NodeMode
 from docmind_lab.docmind.system import named_corpus
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
@@ -49,7 +49,7 @@ class VirtualRuns:
         return order, options
 
     def measure(
-        self, alternative: str, *faults: str, colour: Colour = "own", timeout_s: float = TIMEOUT_S
+        self, alternative: str, *faults: str, colour: NodeMode = "own", timeout_s: float = TIMEOUT_S
     ) -> MeasuredRun:
         """One run under an alternative by its name, such as "B:propagate"."""
         (made,) = parse_alternatives(alternative)

@@ -8,8 +8,7 @@ import pytest
 
 import docmind_lab as dl
 from docmind_lab.alternatives import Cooperative, HardTimeout
-from docmind_lab.workloads.kinds import workload_kind
-from docmind_lab.workloads.retries import of_alternative
+from docmind_lab.workloads.kinds import retries_of_alternative, workload_kind
 
 
 @pytest.mark.parametrize(
@@ -26,7 +25,7 @@ def test_each_workload_says_who_retries_under_an_alternative(workload: str, alon
 
 
 def test_retries_that_were_asked_for_are_those_of_whoever_retries() -> None:
-    assert of_alternative(HardTimeout(), 0) == "sdk:0"
+    assert retries_of_alternative(HardTimeout(), 0) == "sdk:0"
     assert workload_kind("research").retries(HardTimeout(), 5) == "workload:5"
     # Under a deadline of its own the client of the ladder makes none, whatever was asked of it.
     assert workload_kind("staged").retries(HardTimeout(), 5) == "budgeted:1"

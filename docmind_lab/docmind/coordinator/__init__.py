@@ -1,18 +1,15 @@
 """DocMind's coordinator: one question in, one response out, within its budget (ADR-011, ADR-056).
 
 coordinator.py    MultiAgentCoordinator: process_query, stream, checkpoints
-response.py       AgentResponse, and how an outcome becomes one
-fallback.py       what is said when the agents failed and there is budget left
+response.py       AgentResponse: from an outcome, or from documents when the agents failed
 answer_stream.py  text as it is written
 threads.py        one query at a time on a thread; a fence against the ones before
-delivery.py       handing over off the critical path, best-effort
-analytics.py      what is handed to analytics
-queries.py        what is handed to telemetry
+delivery.py       analytics and telemetry of queries, best-effort
 """
 
-from docmind_lab.docmind.coordinator.analytics import AnalyticsEvent
 from docmind_lab.docmind.coordinator.answer_stream import AnswerStream
 from docmind_lab.docmind.coordinator.coordinator import MultiAgentCoordinator
+from docmind_lab.docmind.coordinator.delivery import AnalyticsEvent
 from docmind_lab.docmind.coordinator.response import AgentResponse
 
 __all__ = ["AgentResponse", "AnalyticsEvent", "AnswerStream", "MultiAgentCoordinator"]

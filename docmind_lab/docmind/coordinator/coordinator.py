@@ -27,16 +27,22 @@ from docmind_lab.core.clock import WALL
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.coordinator.analytics import Analytics, AnalyticsEvent, Sink
 from docmind_lab.docmind.coordinator.answer_stream import AnswerStream, Write, WrittenTokens
-from docmind_lab.docmind.coordinator.delivery import Delivery
-from docmind_lab.docmind.coordinator.fallback import Fallback, extractive_fallback
-from docmind_lab.docmind.coordinator.queries import Closing, EndedQuery, QueryTelemetry
+from docmind_lab.docmind.coordinator.delivery import (
+    AnalyticsEvent,
+    CloseTime,
+    Delivery,
+    EndedQuery,
+    QueryTelemetry,
+    Sink,
+)
 from docmind_lab.docmind.coordinator.response import (
     THREAD_BUSY,
     AgentResponse,
+    Fallback,
     content_of,
     decisions_of,
+    extractive_fallback,
     fallback_content,
     metrics_of,
     stop_metadata,
@@ -56,18 +62,25 @@ class MultiAgentCoordinator:
         with MultiAgentCoordinator() as coordinator:
             response = coordinator.process_query("What does a with statement do?")
 
-    settings: endpoints of a model and a vector store; for what they do not name, simulated services are started
-        (`services`, latencies "fast" when left out) and stopped again by `close`.
-    alternative: how the deadline is enforced, as an instance or a name ("A", "hard_timeout"); left out, A with
-        deadline propagation on, and a look between steps (D) with it off, as DocMind did before ADR-056.
-    checkpointer, store: LangGraph's; conversations are kept in memory when left out.
-    corpus: what is searched; the running Python's language reference when left out.
-    analytics: called with an `AnalyticsEvent` after each query, in a thread of its own; its failures are counted.
-    telemetry: where spans and metrics of queries go, in a thread of its own too; None for nowhere. `close` waits for it
-        for its `patience_s`.
+    Methods take a conversation's `thread_id` and the `user_id` that it belongs to; equal thread ids of two users are
+    two conversations.
 
-    Raises: ConfigurationError for settings and alternatives that contradict each other, and for telemetry that cannot
-    be sent; ServiceError if the services do not start.
+    Args:
+        settings: Endpoints of a model and a vector store; for what they do not name, simulated services are started,
+            and stopped again by `close`.
+        alternative: How the deadline is enforced, as an instance or a name ("A", "hard_timeout"). Left out, it is A
+            with deadline propagation on, and D, which looks between steps, with it off.
+        checkpointer: LangGraph's. Left out, conversations are kept in memory.
+        store: LangGraph's.
+        corpus: What is searched; the running Python's language reference when left out.
+        services: Options of the simulated services, with latencies "fast" when left out.
+        analytics: Called with an `AnalyticsEvent` after each query, in a thread of its own; its failures are counted.
+        telemetry: Where spans and metrics of queries go, in a thread of its own too; None for nowhere. `close` waits
+            for it for its `patience_s`.
+
+    Raises:
+        ConfigurationError: Settings and alternative contradict each other, or telemetry cannot be sent.
+        ServiceError: The services do not start.
     """
 
     def __init__(
@@ -86,12 +99,12 @@ class MultiAgentCoordinator:
         if telemetry is not None:
             telemetry.check(self.settings)
         self.alternative = chosen_alternative(alternative, self.settings)
-        self.analytics = Analytics(analytics)
+        self.analytics = Delivery[AnalyticsEvent](analytics, "docmind-analytics")
         searched = corpus or language_reference()
-        told = None if telemetry is None else telemetry.query_sink(self.settings, searched.collection)
-        self._telling = Delivery[EndedQuery](told, "docmind-telemetry")
-        self._closing = Closing()
-        self._telling_patience_s = 0.0 if telemetry is None else telemetry.patience_s
+        sink = None if telemetry is None else telemetry.query_sink(self.settings, searched.collection)
+        self._telemetry = Delivery[EndedQuery](sink, "docmind-telemetry")
+        self._closing = CloseTime()
+        self._telemetry_patience_s = 0.0 if telemetry is None else telemetry.patience_s
         self._threads = ConversationThreads()
         self._numbers = itertools.count(1)
         self._open = contextlib.ExitStack()
@@ -130,41 +143,61 @@ class MultiAgentCoordinator:
     def process_query(
         self, query: str, *, thread_id: str = "default", user_id: str = "local", context: Any = None
     ) -> AgentResponse:
-        """The response to a question; back by the deadline as far as the alternative keeps it.
+        """The response to a question; back by the deadline if the alternative keeps it.
 
         The budget starts here, before any set-up. Questions on one thread follow each other; waiting for the one
         before is part of the budget. Whatever an earlier question left running cannot write into the thread.
-        context: runtime context of the graph, such as {"router_engine": engine}.
-        Raises: ConfigurationError for an empty question, or after `close`; never for a timeout.
+
+        Args:
+            query: The question.
+            thread_id: Conversation that it continues.
+            user_id: Whose conversation that is.
+            context: Runtime context of the graph, such as {"router_engine": engine}.
+
+        Raises:
+            ConfigurationError: The question is empty, or the coordinator is closed. A timeout raises nothing.
         """
         self._require_open()
-        return self._answered(query, thread_id, user_id, context)
+        return self._answer(query, thread_id, user_id, context)
 
     def stream(
         self, query: str, *, thread_id: str = "default", user_id: str = "local", context: Any = None
     ) -> AnswerStream:
         """The answer in chunks of text as the synthesis model writes it; `.response` is the whole of it at the end.
 
-        Raises: ConfigurationError for an empty question, or after `close`.
+        Args:
+            query: The question.
+            thread_id: Conversation that it continues.
+            user_id: Whose conversation that is.
+            context: Runtime context of the graph.
+
+        Raises:
+            ConfigurationError: The question is empty, or the coordinator is closed.
         """
         self._require_open()
         _checked(query)
         _ = self._streaming_graph  # made before any budget starts
-        return AnswerStream(lambda write: self._answered(query, thread_id, user_id, context, write))
+        return AnswerStream(lambda write: self._answer(query, thread_id, user_id, context, write))
 
     def resume(self, *, thread_id: str = "default", user_id: str = "local", context: Any = None) -> AgentResponse:
         """Go on from the thread's latest checkpoint, with a fresh deadline: an old one means nothing any more.
 
-        Raises: ConfigurationError when nothing is left to do on the thread, or after `close`.
+        Args:
+            thread_id: Conversation to go on with.
+            user_id: Whose conversation that is.
+            context: Runtime context of the graph.
+
+        Raises:
+            ConfigurationError: Nothing is left to do on the thread, or the coordinator is closed.
         """
         self._require_open()
         state = self._graph.get_state(_config(thread_id, user_id))
         if not state.next:
             raise ConfigurationError(f"thread {thread_id!r} has nothing to go on with; ask it a question")
-        asked = [message.text for message in state.values.get("messages", ()) if isinstance(message, HumanMessage)]
-        return self._answered(None, thread_id, user_id, context, question=asked[-1] if asked else "")
+        questions = [message.text for message in state.values.get("messages", ()) if isinstance(message, HumanMessage)]
+        return self._answer(None, thread_id, user_id, context, question=questions[-1] if questions else "")
 
-    def _answered(
+    def _answer(
         self,
         query: str | None,
         thread_id: str,
@@ -196,7 +229,7 @@ class MultiAgentCoordinator:
             outcome = dataclasses.replace(outcome, outcome="partial", answer=tokens.text)
         response = self._response(outcome, fallback, thread_id, recorder)
         self._report(response, outcome, thread_id)
-        self._telling.report(EndedQuery(recorder, self.alternative, outcome, self._closing))
+        self._telemetry.report(EndedQuery(recorder, self.alternative, outcome, self._closing))
         return response
 
     def _fallback(self, question: str, outcome: Outcome, deadline: Deadline, recorder: Recorder) -> Fallback | None:
@@ -271,7 +304,14 @@ class MultiAgentCoordinator:
         """Make a checkpoint the latest of its thread again, as a copy, and return the copy's id.
 
         What follows starts there, with a deadline of its own: `resume`, or the next question.
-        Raises: ConfigurationError when the thread has no such checkpoint.
+
+        Args:
+            checkpoint_id: As `list_checkpoints` names it.
+            thread_id: Conversation that it is of.
+            user_id: Whose conversation that is.
+
+        Raises:
+            ConfigurationError: The thread has no such checkpoint.
         """
         config = _config(thread_id, user_id)
         known = {str(entry["checkpoint_id"]) for entry in self.list_checkpoints(thread_id=thread_id, user_id=user_id)}
@@ -298,10 +338,10 @@ class MultiAgentCoordinator:
         self._open.close()
         self.analytics.close()
         # What abandoned queries have left running has failed by now, so that all can be told of.
-        if not self._telling.close(self._telling_patience_s):
-            _log.warning("telemetry: not told of every query within %g s; left behind", self._telling_patience_s)
-        if self._telling.failures:
-            _log.warning("telemetry: queries that were dropped or could not be told of: %d", self._telling.failures)
+        if not self._telemetry.close(self._telemetry_patience_s):
+            _log.warning("telemetry: not told of every query within %g s; left behind", self._telemetry_patience_s)
+        if self._telemetry.failures:
+            _log.warning("telemetry: queries that were dropped or could not be told of: %d", self._telemetry.failures)
 
     def __enter__(self) -> Self:
         return self
@@ -319,10 +359,10 @@ def chosen_alternative(alternative: Alternative | str | None, settings: Settings
     if alternative is None:
         alternative = "cooperative" if agents.enable_deadline_propagation else StopFlag()
     if isinstance(alternative, str):
-        named = parse_alternatives(alternative, budgeted_retries=agents.max_retries)
-        if len(named) != 1:
+        alternatives = parse_alternatives(alternative, budgeted_retries=agents.max_retries)
+        if len(alternatives) != 1:
             raise ConfigurationError(f"alternative must name one, not {alternative!r}; such as 'A'")
-        alternative = named[0]
+        alternative = alternatives[0]
     if alternative.propagates and not agents.enable_deadline_propagation:
         raise ConfigurationError(
             f"agents.enable_deadline_propagation=false would make {alternative.name} another alternative; leave it on, "

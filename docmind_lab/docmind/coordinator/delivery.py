@@ -1,12 +1,21 @@
-"""Handing things over off the critical path: whoever takes them may fail or lag, and nothing changes for the user."""
+"""Queries handed to analytics and telemetry in threads of their own, off the critical path.
+
+A sink may fail or lag, and nothing changes for the user.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import queue
 import threading
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+from docmind_lab.alternatives.base import Alternative, Outcome
+from docmind_lab.core.settings import Settings
+from docmind_lab.network.recorder import Recorder
 
 # A sink that is this far behind will not catch up; what comes on top is dropped and counted.
 _MOST_WAITING = 1_000
@@ -55,3 +64,61 @@ class Delivery(Generic[Item]):
                 sink(item)
             except Exception:  # noqa: BLE001 - whatever a sink does wrong, it is counted and concerns nobody else
                 self.failures += 1
+
+
+@dataclass
+class CloseTime:
+    """When a coordinator began to close, an instant of the system's monotonic clock; inf while it is open."""
+
+    at: float = math.inf
+
+
+@dataclass(frozen=True)
+class EndedQuery:
+    """One query. recorder: of its run, in which what the query has left behind may still be at work.
+
+    outcome: as the caller had it, which has the answer too; nobody tells of that. closing: of its coordinator, which
+    ends what is still at work.
+    """
+
+    recorder: Recorder
+    alternative: Alternative
+    outcome: Outcome
+    closing: CloseTime = field(default_factory=CloseTime)
+
+
+class QueryTelemetry(Protocol):
+    """Sends spans and metrics of queries: `docmind_lab.telemetry.Telemetry`."""
+
+    @property
+    def patience_s(self) -> float:
+        """Seconds that `close` waits for it."""
+        ...
+
+    def check(self, settings: Settings) -> None:
+        """Return if queries can be sent under these settings. Raises: ConfigurationError."""
+
+    def query_sink(self, settings: Settings, corpus: str) -> Callable[[EndedQuery], object]:
+        """A function that takes one query after the other, in a thread of its own."""
+        ...
+
+
+@dataclass(frozen=True)
+class AnalyticsEvent:
+    """One query, in names and numbers: no question, no answer, no document.
+
+    outcome, stop_reason: as in the tables. processing_time_s: from the call to the response.
+    """
+
+    thread_id: str
+    alternative: str
+    outcome: str
+    stop_reason: str
+    processing_time_s: float
+    decision_timeout_s: float
+    documents: int
+    llm_calls: int
+    fallback_used: bool
+
+
+Sink = Callable[[AnalyticsEvent], object]

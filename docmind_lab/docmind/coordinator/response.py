@@ -1,4 +1,4 @@
-"""What a caller gets for a question, and how an outcome becomes it."""
+"""The response to a question: made of an outcome, or of what retrieval finds when the agents failed (FR-3)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,18 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
+import httpx
+from qdrant_client.http.exceptions import ApiException
+
 from docmind_lab.alternatives.base import Outcome
+from docmind_lab.core.deadlines import Deadline, deadline_scope
+from docmind_lab.core.errors import DocmindLabError
 from docmind_lab.core.levels import TIMEOUT_REASONS
-from docmind_lab.network.recorder import Recorder, time_outside
+from docmind_lab.docmind.retrieval import search
+from docmind_lab.docmind.retrieval.tool import RetrievalResources, optimised_query
+from docmind_lab.network.recorder import Recorder, recording, time_outside
+from docmind_lab.services.scripted_model.conversation import Document
+from docmind_lab.services.scripted_model.extraction import NOT_FOUND, extract_answer
 
 THREAD_BUSY = "thread_busy"
 """Stop reason of a question whose turn on its thread did not come in time."""
@@ -105,7 +114,7 @@ def fallback_content(failure: str, sentences: str) -> str:
 
 
 def decisions_of(state: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """What router, planner and validation decided, as far as they came."""
+    """Decisions of router, planner and validation, of those that ran."""
     decided = (("router", state.get("route")), ("planner", state.get("plan")), ("validation", state.get("validation")))
     return tuple({"agent": f"{role}_agent", "decision": decision} for role, decision in decided if decision)
 
@@ -132,3 +141,55 @@ def metrics_of(recorder: Recorder, returned_at: float) -> dict[str, float]:
 def _known_sum(counts: Sequence[int | None]) -> float:
     known = [count for count in counts if count is not None]
     return float(sum(known)) if known else math.nan
+
+
+ROLE = "fallback"
+# Hybrid needs no route, which only an agent could have chosen.
+_STRATEGY = "hybrid"
+# Less than a search takes anywhere: with so little left it would only be cut.
+LEAST_BUDGET_S = 0.02
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """An answer extracted from documents. documents: mappings with id, content, metadata, score."""
+
+    content: str
+    documents: tuple[Mapping[str, Any], ...]
+
+
+def extractive_fallback(
+    question: str,
+    found: Sequence[Mapping[str, Any]],
+    resources: RetrievalResources,
+    deadline: Deadline,
+    recorder: Recorder,
+) -> Fallback | None:
+    """Sentences of the documents that answer the question, each cited; None if there is no budget or nothing found.
+
+    found: documents that the agents had retrieved before they failed; without any, one search is made. It is cut at
+    the deadline, in total, and nothing of it goes on afterwards.
+    """
+    if deadline.remaining() <= LEAST_BUDGET_S:
+        return None
+    documents = tuple(found) or _search_documents(question, resources, deadline, recorder)
+    content = extract_answer(question, [Document(str(d["id"]), str(d["content"])) for d in documents])
+    if content == NOT_FOUND or deadline.passed():
+        return None
+    return Fallback(content, documents)
+
+
+def _search_documents(
+    question: str, resources: RetrievalResources, deadline: Deadline, recorder: Recorder
+) -> tuple[Mapping[str, Any], ...]:
+    try:
+        with (
+            recording(recorder),
+            recorder.call("retrieval", ROLE, "0.0", cap_from_deadline=True),
+            deadline_scope(deadline),
+        ):
+            documents = search(resources.client, resources.index, _STRATEGY, optimised_query(question))
+    except (ApiException, httpx.HTTPError, TimeoutError, DocmindLabError, ValueError):
+        # The agents have failed already; that the last resort fails too adds nothing that a caller could use.
+        return ()
+    return tuple(document.to_payload() for document in documents)

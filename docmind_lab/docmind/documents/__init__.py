@@ -4,25 +4,19 @@
     library = open_library("papers")            # chunks, references, fingerprint
     read_questions("questions.jsonl", topics=library.topics)
 
-documents.py       what reading a file gives: sections, links, passages
+readers.py         a file as a document: sections, links, passages; the reader for each suffix
 text_files.py      .txt and .rst; bytes to text
 markdown_files.py  .md
 html_files.py      .html
 pdf_files.py       .pdf
-readers.py         which reader reads which file
-topics.py          names that can be cited; where links lead
-folder.py          the documents of a folder, and what is left out
-store.py           the index folder: passages and manifest, each there whole or not at all
-lock.py            one writer at a time
+folder.py          the documents of a folder, what is left out, and topics: names that can be cited
+store.py           the index folder: passages and manifest, each there whole or not at all; one writer at a time
 indexing.py        index_folder
-opening.py         open_library
-places.py          where a library is and which, for other processes
+library.py         open_library, load_project_docs; LibraryPlace names a library for other processes
 own_questions.py   the user's questions, with the documents that answers rest on
-handbook.py        load_project_docs
 """
 
 from docmind_lab.docmind.documents.folder import Problem
-from docmind_lab.docmind.documents.handbook import load_project_docs
 from docmind_lab.docmind.documents.indexing import (
     INDEX_FOLDER,
     MAX_FILE_BYTES,
@@ -30,9 +24,8 @@ from docmind_lab.docmind.documents.indexing import (
     LibraryReport,
     index_folder,
 )
-from docmind_lab.docmind.documents.opening import Library, open_library
+from docmind_lab.docmind.documents.library import Library, LibraryPlace, load_project_docs, open_library
 from docmind_lab.docmind.documents.own_questions import read_questions
-from docmind_lab.docmind.documents.places import LibraryPlace
 from docmind_lab.docmind.documents.readers import SUFFIXES
 
 __all__ = [

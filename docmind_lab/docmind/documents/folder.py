@@ -1,15 +1,62 @@
-"""The documents of a folder: which files are read, in which order, and which are left out with a reason."""
+"""The documents of a folder: which files are read, in which order, which are left out with a reason, and their names.
+
+A document's name is its topic: its path in the folder, made fit for a citation.
+"""
 
 from __future__ import annotations
 
 import os
+import posixpath
+import re
 import stat
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.docmind.documents.readers import SUFFIXES, suffix_of
-from docmind_lab.docmind.documents.topics import topic_of
+from docmind_lab.docmind.documents.readers import SUFFIXES, clean_text, suffix_of
+
+# What a citation such as [guide/setup.md#3] cannot hold, or what would make the name look like a path of the machine
+# and be dropped from a result's metadata (see retrieval.results.clean_metadata).
+_UNCITABLE = re.compile(r"[\s\[\],;#%:~\\\x00-\x1f\x7f-\x9f\udc80-\udcff]|[^\w.](?=/)")
+
+
+def topic_of(path: str) -> str:
+    """The topic of a file: its path relative to the folder, with forward slashes.
+
+    Spaces, brackets and other characters that a citation cannot hold are percent-encoded, so that two files never
+    share a topic: "my notes/a.md" is "my%20notes/a.md".
+    """
+    return _UNCITABLE.sub(lambda match: _quoted(match[0]), path.replace(os.sep, "/"))
+
+
+def _quoted(character: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogateescape"))
+
+
+def linked_topics(path: str, links: Iterable[str]) -> tuple[str, ...]:
+    """Topics that a file's links may mean, in order, each once, without itself; whether they exist is not asked.
+
+    Only relative addresses count. One that leaves the folder leads nowhere.
+    """
+    found: dict[str, None] = {}
+    for link in links:
+        try:
+            address = urlsplit(clean_text(link).strip())
+        except ValueError:  # an address that is none, such as http://[
+            continue
+        if address.scheme or address.netloc or not address.path or address.path.startswith("/"):
+            continue
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(path), unquote(address.path)))
+        if not target.startswith("../") and target not in ("..", ".", path):
+            found[topic_of(target)] = None
+    return tuple(found)
+
+
+def resolve_link(target: str, known: Container[str]) -> str | None:
+    """The known topic that a link means: itself, or with a suffix, as wikis write links; None for no document."""
+    return next((topic for topic in (target, *(target + suffix for suffix in SUFFIXES)) if topic in known), None)
 
 
 @dataclass(frozen=True)
@@ -81,7 +128,7 @@ def find_documents(source: Path, *, excluded: Path, max_file_bytes: int) -> Foun
     for error in unlisted:
         if os.fspath(error.filename) == os.fspath(source):
             raise ConfigurationError(f"{source} cannot be read ({error.strerror}); check its permissions") from error
-        problems.append(_refused(_relative(Path(error.filename), source), error))
+        problems.append(_unreadable(_relative(Path(error.filename), source), error))
     if not files and not problems:
         raise ConfigurationError(f"{source} holds no document; the kinds that are read are {', '.join(SUFFIXES)}")
     return FoundFiles(
@@ -97,7 +144,7 @@ def _look_at(location: Path, source: Path, root: Path, max_file_bytes: int) -> F
             return _leaves(path)
         status = location.stat()
     except (OSError, RuntimeError) as error:  # RuntimeError: a link to itself, in Python up to 3.12
-        return _refused(path, error)
+        return _unreadable(path, error)
     if not stat.S_ISREG(status.st_mode):
         return Problem(path, "is not a file", "move it out of the folder")
     if status.st_size > max_file_bytes:
@@ -114,6 +161,6 @@ def _leaves(path: str) -> Problem:
     return Problem(path, "is a link that leaves the folder", "copy what it points to into the folder")
 
 
-def _refused(path: str, error: OSError | RuntimeError) -> Problem:
+def _unreadable(path: str, error: OSError | RuntimeError) -> Problem:
     reason = getattr(error, "strerror", None) or "it is a link to itself"
     return Problem(path, f"cannot be read ({reason})", "check that it is there and its permissions")

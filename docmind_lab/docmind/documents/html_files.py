@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup, XMLParsedAsHTMLWarning
 from bs4.dammit import EncodingDetector
 from bs4.element import PageElement, PreformattedString, Tag
 
-from docmind_lab.docmind.documents.documents import Document, Outline
+from docmind_lab.docmind.documents.readers import Document, Outline
 from docmind_lab.docmind.documents.text_files import decode
 
 _UNSEEN = frozenset({"script", "style", "nav", "noscript", "template", "svg", "head", "title"})
@@ -57,12 +57,12 @@ def read_html(data: bytes) -> Document:
         elif node.name == "a" and enters and node.has_attr("href"):
             links.append(str(node["href"]))
         elif node.name in _HEADINGS and enters:
-            sections.append((outline.headings, _folded(body)))
+            sections.append((outline.headings, _fold(body)))
             outline.enter(_HEADINGS[node.name], _MARKS.sub(" ", node.get_text()))
             body = []
         elif node.name in _HEADINGS:
             body = []  # the heading's own text
-    sections.append((outline.headings, _folded(body)))
+    sections.append((outline.headings, _fold(body)))
     return Document(sections=tuple(sections), links=tuple(links))
 
 
@@ -93,7 +93,7 @@ def _mark(name: str, enters: bool) -> str:
     return " " if name in ("td", "th") else ""
 
 
-def _folded(pieces: list[str]) -> str:
+def _fold(pieces: list[str]) -> str:
     """The text as it is shown: white space folded, a line for each line end, a blank line for each block end."""
     text = re.sub(r"[ \t\n\r\f]+", " ", "".join(pieces))
     text = re.sub(r"\n{3,}", "\n\n", re.sub(rf" ?{_LINE_END} ?", "\n", text))

@@ -17,12 +17,9 @@ from typing import Protocol
 
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.docmind.documents import store
-from docmind_lab.docmind.documents.documents import UnreadableDocument
-from docmind_lab.docmind.documents.folder import FoundFile, Problem, find_documents
-from docmind_lab.docmind.documents.lock import locked
-from docmind_lab.docmind.documents.readers import read_document, reader_name, suffix_of
-from docmind_lab.docmind.documents.store import Manifest, Passages, StoreEntry
-from docmind_lab.docmind.documents.topics import linked_topics
+from docmind_lab.docmind.documents.folder import FoundFile, Problem, find_documents, linked_topics
+from docmind_lab.docmind.documents.readers import UnreadableDocument, read_document, reader_name, suffix_of
+from docmind_lab.docmind.documents.store import Manifest, Passages, StoreEntry, locked
 
 INDEX_FOLDER = ".docmind"
 """Where the index of a folder is if nothing else is said: inside it, hidden."""
@@ -35,7 +32,7 @@ _TICK_NS = 2_000_000_000
 
 
 class IndexProgress(Protocol):
-    """Who is told how far indexing is."""
+    """A function that is called with the progress of indexing."""
 
     def __call__(self, done: int, total: int, name: str, /) -> None:
         """`done` of `total` documents are finished, `name` is next (its path in the folder); empty at the end."""
@@ -159,14 +156,14 @@ def _up_to_date(folder: Path, file: FoundFile, known: StoreEntry | None) -> Stor
     )
     if known is not None and known.digest == entry.digest:
         return replace(entry, passages=known.passages, problem=known.problem)
-    return _parsed(folder, file, entry, data)
+    return _parse(folder, file, entry, data)
 
 
 def _is_stored(folder: Path, topic: str, entry: StoreEntry) -> bool:
     return entry.problem is not None or store.passage_path(folder, entry.key(topic)).exists()
 
 
-def _parsed(folder: Path, file: FoundFile, entry: StoreEntry, data: bytes) -> StoreEntry:
+def _parse(folder: Path, file: FoundFile, entry: StoreEntry, data: bytes) -> StoreEntry:
     key = entry.key(file.topic)
     try:
         # A run that was killed may have come this far.

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Any
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.docmind.documents.topics import topic_of
+from docmind_lab.docmind.documents.folder import topic_of
 from docmind_lab.docmind.retrieval.questions import Question, parsed_questions
 
 Row = tuple[str, Any]
@@ -119,12 +119,12 @@ def _columns(cells: list[str], place: str) -> list[str]:
 
 def _fields(cells: Mapping[str, str], place: str) -> dict[str, Any]:
     """What the cells of a row say; an empty one says nothing."""
-    said: dict[str, Any] = {name: cell.strip() for name, cell in cells.items() if cell.strip()}
-    for name in said.keys() & {"gold_documents", "gold_topics", "gold_facts"}:
-        said[name] = [item.strip() for item in said[name].split(_BETWEEN_ITEMS) if item.strip()]
-    if "complex" in said:
-        said["complex"] = _TRUTHS.get(said["complex"].lower(), said["complex"])
-    return said
+    row: dict[str, Any] = {name: cell.strip() for name, cell in cells.items() if cell.strip()}
+    for name in row.keys() & {"gold_documents", "gold_topics", "gold_facts"}:
+        row[name] = [item.strip() for item in row[name].split(_BETWEEN_ITEMS) if item.strip()]
+    if "complex" in row:
+        row["complex"] = _TRUTHS.get(row["complex"].lower(), row["complex"])
+    return row
 
 
 _READERS: Mapping[str, Callable[[str, str], Iterator[Row]]] = MappingProxyType(

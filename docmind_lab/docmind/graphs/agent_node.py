@@ -1,4 +1,4 @@
-"""One agent inside the supervisor graph: what it is handed, what it brings back, and what becomes of one that is cut.
+"""One agent as a node of the supervisor graph: its input, its result, and what happens when its time ends.
 
 An agent may have a part of the budget to itself (an allocation, or all but a reserve). When that part is over and the
 run's own deadline is not, the agent is cut and the supervisor goes on without it; it is told so by a breadcrumb, which
@@ -13,7 +13,7 @@ from typing import Any, cast
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import patch_config
 from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
@@ -25,55 +25,42 @@ from docmind_lab.docmind.graphs.build_params import NOT_GIVEN, SupervisorBuildPa
 from docmind_lab.docmind.graphs.handoff import HANDBACK_PREFIX, TASK_PREFIX, normalised_name
 from docmind_lab.docmind.graphs.history import whole_messages
 from docmind_lab.docmind.graphs.state import HANDED_DOWN
+from docmind_lab.docmind.sync_async import Operation, Steps, StepsNode
 from docmind_lab.network.recorder import current_recorder
 
 
-# A runnable, not a function for LangChain to wrap, and `input` is the name that it gives the parameter: supervisor.py
-# says why.
-class AgentNode(Runnable[Any, Command[Any]]):
+class AgentNode(StepsNode):
     """Runs one agent inside the parent graph and turns its result into a delta of the parent's state."""
-
-    name: str
 
     def __init__(
         self, agent: CompiledStateGraph[Any, Any, Any, Any], name: str, options: SupervisorBuildParams
     ) -> None:
-        self.agent, self.name, self.options = agent, name, options
+        super().__init__(name, self._run)
+        self.agent, self.options = agent, options
 
-    def invoke(
-        self,
-        input: dict[str, Any],  # noqa: A002 - LangChain's name for it
-        config: RunnableConfig | None = None,
-        **kwargs: Any,
-    ) -> Command[Any]:
+    def _run(self, handed_down: dict[str, Any], config: RunnableConfig) -> Steps[Command[Any]]:
         """What the agent brings back, and where the graph goes on."""
-        state = _with_deadline_of_run(input, config)
+        state = _with_deadline_of_run(handed_down, config)
         part = self._part(state)
+        arguments = _held_to(part, state, config)
         last: Mapping[str, Any] = state
-        try:
-            # Streamed, so that what the agent had is kept when its budget ends in the middle.
-            for values in self.agent.stream(*_held_to(part, state, config), stream_mode="values"):
-                last = values
-        except BudgetError as error:
-            return self._cut(state, last, error, part)
-        return self._returned(state, last, part)
 
-    async def ainvoke(
-        self,
-        input: dict[str, Any],  # noqa: A002 - LangChain's name for it
-        config: RunnableConfig | None = None,
-        **kwargs: Any,
-    ) -> Command[Any]:
-        """`invoke`, async."""
-        state = _with_deadline_of_run(input, config)
-        part = self._part(state)
-        last: Mapping[str, Any] = state
-        try:
-            async for values in self.agent.astream(*_held_to(part, state, config), stream_mode="values"):
+        # Streamed, so that what the agent had is kept when its budget ends in the middle.
+        def run() -> None:
+            nonlocal last
+            for values in self.agent.stream(*arguments, stream_mode="values"):
                 last = values
+
+        async def run_async() -> None:
+            nonlocal last
+            async for values in self.agent.astream(*arguments, stream_mode="values"):
+                last = values
+
+        try:
+            yield Operation(run, run_async)
         except BudgetError as error:
             return self._cut(state, last, error, part)
-        return self._returned(state, last, part)
+        return self._return(state, last, part)
 
     @property
     def role(self) -> str:
@@ -86,7 +73,7 @@ class AgentNode(Runnable[Any, Command[Any]]):
         part = None if deadline is None else allotted(deadline, self.role)
         return None if part is deadline else part
 
-    def _returned(self, state: Mapping[str, Any], final: Mapping[str, Any], part: Deadline | None) -> Command[Any]:
+    def _return(self, state: Mapping[str, Any], final: Mapping[str, Any], part: Deadline | None) -> Command[Any]:
         # A tool that is cut says so to its model and does not raise.
         if self._is_spent(part) and not self._is_spent(Deadline.from_state(state)):
             self._note_spent(part)
@@ -124,40 +111,40 @@ class AgentNode(Runnable[Any, Command[Any]]):
         delta = {
             key: value for key, value in final.items() if key not in HANDED_DOWN and value != state.get(key, NOT_GIVEN)
         }
-        return {**delta, "messages": self._reported(new)}
+        return {**delta, "messages": self._new_messages(new)}
 
-    def _reported(self, new: Sequence[AnyMessage]) -> list[AnyMessage]:
+    def _new_messages(self, new: Sequence[AnyMessage]) -> list[AnyMessage]:
         # An agent that was cut may have asked for tools whose results never came.
-        messages = whole_messages([_named(message, self.name) for message in new if message.type != "human"])
+        messages = whole_messages([_with_name(message, self.name) for message in new if message.type != "human"])
         if self.options.output_mode == "last_message":
             messages = messages[_start_of_last(messages) :]
         if self.options.adds_back_messages:
             messages += self._handed_back(f"Successfully handed back to {self.options.supervisor_name}.")
         return messages
 
-    def _handed_back(self, said: str) -> list[AnyMessage]:
+    def _handed_back(self, text: str) -> list[AnyMessage]:
         """The breadcrumb of a return: a call without text, so that nobody takes it for what the agent says."""
         supervisor = self.options.supervisor_name
         call = ToolCall(name=HANDBACK_PREFIX + normalised_name(supervisor), args={}, id=f"back-{uuid4().hex}")
         return [
             AIMessage("", name=self.name, tool_calls=[call]),
-            ToolMessage(said, tool_call_id=call["id"], name=call["name"]),
+            ToolMessage(text, tool_call_id=call["id"], name=call["name"]),
         ]
 
 
-def _with_deadline_of_run(state: dict[str, Any], config: RunnableConfig | None) -> dict[str, Any]:
+def _with_deadline_of_run(state: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
     """The agent's state with the deadline of the run under way.
 
     What it was handed may come from a checkpoint, with the deadline of the run that was interrupted.
     """
-    of_run = (config or {}).get("configurable", {}).get(DEADLINE_KEY)
+    of_run = config.get("configurable", {}).get(DEADLINE_KEY)
     return state if of_run is None else {**state, DEADLINE_KEY: of_run}
 
 
 def _held_to(
-    part: Deadline | None, state: dict[str, Any], config: RunnableConfig | None
-) -> tuple[dict[str, Any], RunnableConfig | None]:
-    """State and configuration with the deadline of the agent's own part, for it and for whatever is inside it."""
+    part: Deadline | None, state: dict[str, Any], config: RunnableConfig
+) -> tuple[dict[str, Any], RunnableConfig]:
+    """State and configuration with the deadline of the agent's own part, for the agent and all that is inside it."""
     if part is None:
         return state, config
     return {**state, DEADLINE_KEY: part.at_s}, patch_config(config, configurable={DEADLINE_KEY: part.at_s})
@@ -181,7 +168,7 @@ def _start_of_last(messages: Sequence[AnyMessage]) -> int:
     return start
 
 
-def _named(message: AnyMessage, name: str) -> AnyMessage:
+def _with_name(message: AnyMessage, name: str) -> AnyMessage:
     if isinstance(message, AIMessage) and not message.name:
         return cast("AnyMessage", message.model_copy(update={"name": name}))
     return message

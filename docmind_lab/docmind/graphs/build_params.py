@@ -16,13 +16,16 @@ NOT_GIVEN: Final = object()
 class SupervisorBuildParams:
     """Options of the supervisor graph.
 
-    output_mode: what an agent adds to the conversation: its "last_message" (the last two when the last is a tool's
-        result) or its "full_history". add_handoff_messages: leave breadcrumbs of each handoff in the conversation.
-    add_handoff_back_messages: deprecated; adds a breadcrumb when an agent returns.
-    max_concurrent_agents: agents that run side by side after one message; None for the machine's own limit.
-    max_visits: handoffs to the same agent in one run; more are refused with an error the model can see.
-    answering_agent: who writes the answer. If its part of the time ends before it has said anything, the run ends with
-        what there is, since nothing could be validated or passed on; of any other agent the run goes on without it.
+    Args:
+        supervisor_name: Name of the supervisor's node.
+        output_mode: What an agent adds to the conversation: its "last_message" (the last two when the last is a tool's
+            result) or its "full_history".
+        add_handoff_messages: Leave breadcrumbs of each handoff in the conversation.
+        add_handoff_back_messages: Deprecated; adds a breadcrumb when an agent returns.
+        max_concurrent_agents: Agents that run side by side after one message; None for the machine's own limit.
+        max_visits: Handoffs to the same agent in one run; more are refused with an error the model can see.
+        answering_agent: Who writes the answer. If its part of the time ends before it has said anything, the run ends
+            with what there is. Without any other agent the run goes on.
     """
 
     supervisor_name: str = "supervisor"

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import GraphError
-from docmind_lab.docmind.graphs.history import asking_only
+from docmind_lab.docmind.graphs.history import with_calls_only
 from docmind_lab.docmind.graphs.state import HANDED_DOWN
 from docmind_lab.docmind.runtime_tools import runtime_tool
 from docmind_lab.network.recorder import current_recorder
@@ -51,7 +51,13 @@ def create_handoff_tool(
 
     The agent gets the conversation so far, and a task of its own if the model gives one. Several handoffs in one
     model message become parallel `Send`s.
-    max_visits: handing over to the same agent more often is refused with an error that the model can see.
+
+    Args:
+        agent_name: Node of the agent.
+        name: Of the tool; "transfer_to_" and the agent's name when left out.
+        description: For the model.
+        add_handoff_messages: Leave a breadcrumb in the conversation.
+        max_visits: Handing over to the same agent more often is refused with an error that the model can see.
     """
     tool_name = name or HANDOFF_PREFIX + normalised_name(agent_name)
 
@@ -61,15 +67,8 @@ def create_handoff_tool(
     ) -> Command[Any] | ToolMessage:
         return _hand_over(runtime, tool_name, add_handoff_messages)
 
-    async def hand_over_async(
-        runtime: ToolRuntime[Any, Any],
-        task: Annotated[str, Field(description="A part of the question for the agent; empty for all of it.")] = "",
-    ) -> Command[Any] | ToolMessage:
-        return _hand_over(runtime, tool_name, add_handoff_messages)
-
     return runtime_tool(
         hand_over,
-        hand_over_async,
         name=tool_name,
         description=description or f"Hand over to {agent_name}.",
         metadata={_AGENT: agent_name, _LIMIT: max_visits},
@@ -100,7 +99,7 @@ def _hand_over(runtime: ToolRuntime[Any, Any], tool_name: str, add_messages: boo
     if own is not next(iter(admitted), None):
         return own.answer()
     # The results of other tools in the same message are lost with a parent command; so are their requests.
-    breadcrumbs: list[AnyMessage] = [asking_only(request, {handoff.call["id"] for handoff in handoffs})]
+    breadcrumbs: list[AnyMessage] = [with_calls_only(request, {handoff.call["id"] for handoff in handoffs})]
     breadcrumbs += [handoff.answer() for handoff in handoffs]
     added = [*_before(request, state), *(breadcrumbs if add_messages else ())]
     ordinal = state.get("handoff_ordinal", 0) + 1
@@ -144,7 +143,7 @@ class _Handoff:
         return str(self.call["args"].get("task", ""))
 
     def answer(self) -> ToolMessage:
-        """What the model is told of it."""
+        """The result of the tool call, for the model."""
         name, call_id = self.call["name"], self.call["id"] or ""
         if self.is_admitted:
             return ToolMessage(f"Successfully handed over to {self.agent}.", tool_call_id=call_id, name=name)
@@ -182,7 +181,7 @@ def _requesting_message(messages: Sequence[AnyMessage], tool_call_id: str | None
 
 
 def create_forward_message_tool(supervisor_name: str = "supervisor") -> BaseTool:
-    """A tool that ends the run with an agent's latest message, unchanged and under the supervisor's name.
+    """A tool that ends the run with an agent's latest message, unchanged and under `supervisor_name`.
 
     An agent that has not said anything is an error the model can see.
     """
@@ -193,15 +192,8 @@ def create_forward_message_tool(supervisor_name: str = "supervisor") -> BaseTool
     ) -> Command[Any] | ToolMessage:
         return _forward(from_agent, runtime, supervisor_name)
 
-    async def forward_message_async(
-        from_agent: Annotated[str, Field(description="Name of the agent whose message is the answer.")],
-        runtime: ToolRuntime[Any, Any],
-    ) -> Command[Any] | ToolMessage:
-        return _forward(from_agent, runtime, supervisor_name)
-
     return runtime_tool(
         forward_message,
-        forward_message_async,
         name=FORWARD_TOOL,
         description="Give an agent's latest message to the user unchanged, as the final answer.",
     )
@@ -210,16 +202,16 @@ def create_forward_message_tool(supervisor_name: str = "supervisor") -> BaseTool
 def _forward(from_agent: str, runtime: ToolRuntime[Any, Any], supervisor_name: str) -> Command[Any] | ToolMessage:
     messages: Sequence[AnyMessage] = runtime.state["messages"]
     request = _requesting_message(messages, runtime.tool_call_id)
-    said = [m for m in messages if isinstance(m, AIMessage) and m.name == from_agent and m.text]
+    spoken = [m for m in messages if isinstance(m, AIMessage) and m.name == from_agent and m.text]
     if len(request.tool_calls) > 1:
         # A message that also hands over would otherwise both end the run and go on, by chance one or the other.
         return _forward_error(runtime, "call forward_message alone, when nothing else is to be done")
-    if not said:
+    if not spoken:
         speakers = sorted({str(m.name) for m in messages if isinstance(m, AIMessage) and m.name and m.text})
         return _forward_error(
             runtime, f"no message from {from_agent!r}; messages came from {', '.join(speakers) or 'nobody'}"
         )
-    forwarded = AIMessage(said[-1].content, name=supervisor_name, id=f"{request.id}-forwarded")
+    forwarded = AIMessage(spoken[-1].content, name=supervisor_name, id=f"{request.id}-forwarded")
     update = {"messages": [*_before(request, runtime.state), forwarded]}
     return _to_parent(END, update)
 

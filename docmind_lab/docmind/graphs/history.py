@@ -1,16 +1,13 @@
-"""The conversation as a model may see it: tool calls with their results, short enough, and counted.
+"""The conversation as a model may see it: tool calls with their results, and short enough.
 
     whole_messages     leaves out tool calls without results and results without calls
     TrimHistory        middleware that keeps the conversation short
-    CallMetrics        middleware that counts messages and tokens per role
 
 The middleware works alike in sync and async agents.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
@@ -26,7 +23,7 @@ from docmind_lab.docmind.graphs.state import MultiAgentGraphState
 _CALL_BLOCKS = frozenset({"tool_use", "tool_call", "function_call"})
 
 
-def asking_only(message: AIMessage, call_ids: Collection[str | None]) -> AIMessage:
+def with_calls_only(message: AIMessage, call_ids: Collection[str | None]) -> AIMessage:
     """The message with those of its tool calls alone, wherever the provider has put the others."""
     content = message.content
     if not isinstance(content, str):
@@ -48,7 +45,7 @@ def _is_other_call(block: str | Mapping[Any, Any], call_ids: Collection[str | No
 
 
 def whole_messages(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """The messages without tool calls that have no result after them, and without results that nobody asked for.
+    """The messages without tool calls that have no result, and without results that have no call.
 
     A message that says nothing but such calls is left out.
     """
@@ -63,7 +60,7 @@ def whole_messages(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
         after = takewhile(lambda m: isinstance(m, ToolMessage), messages[position + 1 :])
         results = {m.tool_call_id: m for m in after if isinstance(m, ToolMessage) and m.tool_call_id in asked}
         if len(results) < len(asked):
-            message = asking_only(message, results)
+            message = with_calls_only(message, results)
         if results or message.text:
             whole += [message, *results.values()]
     return whole
@@ -103,26 +100,3 @@ class TrimHistory(AgentMiddleware[MultiAgentGraphState, Any, Any]):
     async def abefore_model(self, state: MultiAgentGraphState, runtime: Any) -> dict[str, Any] | None:
         """`before_model`, async."""
         return self.before_model(state, runtime)
-
-
-class CallMetrics(AgentMiddleware[MultiAgentGraphState, Any, Any]):
-    """After each model call, counts messages, tool calls and output tokens of a role in `counts`."""
-
-    def __init__(self, role: str) -> None:
-        super().__init__()
-        self.role = role
-        self.counts: Counter[str] = Counter()
-        self._lock = threading.Lock()
-
-    def after_model(self, state: MultiAgentGraphState, runtime: Any) -> None:
-        """Count the newest message."""
-        message = state["messages"][-1]
-        usage: Mapping[str, Any] = getattr(message, "usage_metadata", None) or {}
-        tool_calls, tokens = len(getattr(message, "tool_calls", ())), usage.get("output_tokens", 0)
-        # A role that was handed several tasks at once counts from several threads.
-        with self._lock:
-            self.counts.update(messages=1, tool_calls=tool_calls, output_tokens=tokens)
-
-    async def aafter_model(self, state: MultiAgentGraphState, runtime: Any) -> None:
-        """`after_model`, async."""
-        self.after_model(state, runtime)

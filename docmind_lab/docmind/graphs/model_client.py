@@ -1,7 +1,7 @@
-"""A model asked from a plain node, on the path that agents' calls take: recorded, held to the deadline, retried in it.
+"""A model that a plain node calls on the path of agents' calls: recorded, held to the deadline, retried within it.
 
-asking = Asking(model, ModelCalls("judge", request_timeout_s=180))
-message = yield asking.ask([HumanMessage("…")], state, system="You judge …")
+model_client = ModelClient(model, ModelCalls("judge", request_timeout_s=180))
+message = yield model_client.ask([HumanMessage("…")], state, system="You judge …")
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
 
 from docmind_lab.docmind.graphs.model_calls import ModelCalls
-from docmind_lab.docmind.graphs.sync_async import Waiting
+from docmind_lab.docmind.sync_async import Operation
 
 
 @dataclass(frozen=True)
-class Asking:
+class ModelClient:
     """A model, and the path that its calls take. calls: of the role that asks."""
 
     model: BaseChatModel
@@ -32,7 +32,7 @@ class Asking:
         *,
         system: str = "",
         tools: Sequence[Any] = (),
-    ) -> Waiting:
+    ) -> Operation:
         """The model's `AIMessage`.
 
         state: of the graph that asks: its deadline, and its place in the run as `handoff_ordinal` and
@@ -50,10 +50,10 @@ class Asking:
             )
 
         async def awaited() -> AIMessage:
-            return _said(await self.calls.awrap_model_call(request(), lambda made: _sent_async(made, tools)))
+            return _ai_message(await self.calls.awrap_model_call(request(), lambda made: _sent_async(made, tools)))
 
-        return Waiting(
-            lambda: _said(self.calls.wrap_model_call(request(), lambda made: _sent(made, tools))),
+        return Operation(
+            lambda: _ai_message(self.calls.wrap_model_call(request(), lambda made: _sent(made, tools))),
             awaited,
         )
 
@@ -76,5 +76,5 @@ def _messages(request: ModelRequest[Any]) -> list[Any]:
     return [*system, *request.messages]
 
 
-def _said(response: ModelResponse[Any]) -> AIMessage:
+def _ai_message(response: ModelResponse[Any]) -> AIMessage:
     return next(message for message in response.result if isinstance(message, AIMessage))

@@ -1,6 +1,4 @@
-"""Seeing a graph at work without touching it: callbacks for its nodes, what its nodes hand to threads, and a
-checkpointer that notes each put.
-"""
+"""Callbacks, a checkpointer and a helper for threads that record what a graph does, without a change to the graph."""
 
 from __future__ import annotations
 
@@ -39,7 +37,7 @@ def role_of(node: str) -> str:
 
 
 def as_thread_work(function: Callable[..., Result], *arguments: Any, **options: Any) -> Result:
-    """The function's result, called in a thread that has the context of whoever waits: work of its node until it ends.
+    """The function's result, recorded as work of its node until it ends; for a thread with the caller's context.
 
     Where no run is recorded, it is only called.
     """

@@ -17,9 +17,9 @@ from langgraph.types import Command
 from pydantic import Field
 
 from docmind_lab.core.levels import ROLES
-from docmind_lab.docmind.graphs.colours import Colour, coloured_tool
 from docmind_lab.docmind.graphs.history import TrimHistory
 from docmind_lab.docmind.graphs.model_calls import ModelCalls
+from docmind_lab.docmind.graphs.node_modes import NodeMode, tool_in_mode
 from docmind_lab.docmind.graphs.state import MultiAgentGraphState
 from docmind_lab.docmind.retrieval.tool import RetrievalResources, Strategy, create_retrieve_documents
 from docmind_lab.docmind.runtime_tools import runtime_tool
@@ -47,17 +47,14 @@ by the document it cites, and report with report_validation: verdict "accept", o
 }
 
 
-def _reported(runtime: ToolRuntime[Any, Any], name: str, key: str, value: Any, message: Any) -> Command[Any]:
-    """Put a decision into the state and tell it to the model."""
+def _decision(runtime: ToolRuntime[Any, Any], name: str, key: str, value: Any, message: Any) -> Command[Any]:
+    """A command that puts a decision into the state, and its tool message for the model."""
     result = ToolMessage(json.dumps(message), tool_call_id=runtime.tool_call_id or "", name=name)
     return Command(update={key: value, "messages": [result]})
 
 
 def _decision_tool(function: Callable[..., Command[Any]], name: str, description: str) -> BaseTool:
-    async def decide(**arguments: Any) -> Command[Any]:
-        return function(**arguments)
-
-    return runtime_tool(function, decide, name=name, description=description, return_direct=True)
+    return runtime_tool(function, name=name, description=description, return_direct=True)
 
 
 def _choose_route(
@@ -66,14 +63,14 @@ def _choose_route(
     runtime: ToolRuntime[Any, Any],
 ) -> Command[Any]:
     route = {"strategy": strategy, "complexity": complexity}
-    return _reported(runtime, "choose_route", "route", route, route)
+    return _decision(runtime, "choose_route", "route", route, route)
 
 
 def _make_plan(
     tasks: Annotated[list[str], Field(description="What to look up, each on its own.", min_length=1, max_length=3)],
     runtime: ToolRuntime[Any, Any],
 ) -> Command[Any]:
-    return _reported(runtime, "make_plan", "plan", tasks, {"tasks": tasks})
+    return _decision(runtime, "make_plan", "plan", tasks, {"tasks": tasks})
 
 
 def _report_validation(
@@ -84,12 +81,12 @@ def _report_validation(
     unsupported: Annotated[int, Field(ge=0, description="How many statements are not supported.")] = 0,
 ) -> Command[Any]:
     report = {"verdict": verdict, "score": score, "target": target, "unsupported": unsupported}
-    return _reported(runtime, "report_validation", "validation", report, report)
+    return _decision(runtime, "report_validation", "validation", report, report)
 
 
-def role_tools(role: str, resources: RetrievalResources | None = None, colour: Colour = "own") -> list[BaseTool]:
-    """The tools of a role, in a fixed order. colour: of their async side, see `colours.py`."""
-    return [coloured_tool(tool, colour) for tool in _tools(role, resources)]
+def role_tools(role: str, resources: RetrievalResources | None = None, mode: NodeMode = "own") -> list[BaseTool]:
+    """The tools of a role, in a fixed order. mode: of their async side, see `node_modes.py`."""
+    return [tool_in_mode(tool, mode) for tool in _tools(role, resources)]
 
 
 def _tools(role: str, resources: RetrievalResources | None) -> list[BaseTool]:
@@ -110,19 +107,23 @@ def build_role_agents(
     resources: RetrievalResources | None = None,
     request_timeout_s: float | None = None,
     middleware: Callable[[str], Sequence[AgentMiddleware[Any, Any, Any]]] = lambda role: (),
-    colour: Colour = "own",
+    mode: NodeMode = "own",
 ) -> list[CompiledStateGraph[Any, Any, Any, Any]]:
     """The five agents in the order of their roles, named "router_agent" and so on.
 
-    resources: what retrieval searches; None when the graph's runtime context brings it. request_timeout_s: cap of
-    one model request under propagation. middleware: more of it for a role, put outside of ours. colour: of the async
-    side of the tools; that of the model is the model's own.
     Every agent carries `MultiAgentGraphState`, and with it the deadline.
+
+    Args:
+        model: Of all five.
+        resources: What retrieval searches; None when the graph's runtime context brings it.
+        request_timeout_s: Cap of one model request under propagation.
+        middleware: More of it for a role, put outside of ours.
+        mode: Of the async side of the tools; that of the model is the model's own.
     """
     return [
         create_agent(
             model,
-            tools=role_tools(role, resources, colour),
+            tools=role_tools(role, resources, mode),
             system_prompt=ROLE_PROMPTS[role],
             middleware=role_middleware(role, request_timeout_s, middleware(role)),
             state_schema=MultiAgentGraphState,

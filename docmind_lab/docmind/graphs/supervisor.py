@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, get_type_hints
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.channels import BinaryOperatorAggregate
 from langgraph.graph import END, START, StateGraph
@@ -20,6 +20,7 @@ from docmind_lab.docmind.graphs.agent_node import AgentNode
 from docmind_lab.docmind.graphs.build_params import SupervisorBuildParams
 from docmind_lab.docmind.graphs.handoff import create_handoff_tool, normalised_name
 from docmind_lab.docmind.graphs.state import OF_ONE_QUESTION, MultiAgentGraphState
+from docmind_lab.docmind.sync_async import Steps, StepsNode
 
 NEW_QUESTION = "new_question"
 
@@ -50,10 +51,20 @@ def build_multi_agent_supervisor_graph(
 ) -> StateGraph[Any, Any, Any, Any]:
     """The uncompiled graph of a supervisor over `agents` (ADR-011).
 
-    Each agent is a compiled graph with a name; the supervisor gets a handoff tool for each, in the order given.
     Agents add only what is new to the conversation, and write back only what they changed.
 
-    Raises: GraphError for no agents, agents without a name, or two whose names are the same in a tool's name.
+    Args:
+        agents: Compiled graphs, each with a name; the supervisor gets a handoff tool for each, in this order.
+        model: The supervisor's.
+        prompt: The supervisor's system prompt.
+        state_schema: Of the graph; `MultiAgentGraphState` when left out.
+        context_schema: Of the runtime context.
+        middleware: Around the supervisor's model calls.
+        extra_tools: Of the supervisor, besides the handoffs.
+        params: Other options; the defaults when left out.
+
+    Raises:
+        GraphError: There is no agent, one has no name, or two have the same name in a tool's name.
     """
     options = params or SupervisorBuildParams()
     schema = state_schema or MultiAgentGraphState
@@ -102,14 +113,16 @@ def _add_entry(graph: StateGraph[Any, Any, Any, Any], supervisor_name: str) -> N
         if key in graph.channels
     }
 
-    def entry(state: Mapping[str, Any]) -> str:
+    def entry(state: Mapping[str, Any], config: RunnableConfig) -> Steps[str]:
+        yield from ()  # steps, though there is nothing to wait for
         return NEW_QUESTION if state.get("visits") or state.get("stop_reason") else supervisor_name
 
-    def forget(state: Mapping[str, Any]) -> dict[str, Any]:
+    def forget(state: Mapping[str, Any], config: RunnableConfig) -> Steps[dict[str, Any]]:
+        yield from ()
         return empty
 
-    graph.add_node(NEW_QUESTION, _OfBothColours(forget, NEW_QUESTION))
-    graph.add_conditional_edges(START, _OfBothColours(entry, "entry"), [NEW_QUESTION, supervisor_name])
+    graph.add_node(NEW_QUESTION, StepsNode(NEW_QUESTION, forget))
+    graph.add_conditional_edges(START, StepsNode("entry", entry), [NEW_QUESTION, supervisor_name])
     graph.add_edge(NEW_QUESTION, supervisor_name)
 
 
@@ -128,26 +141,3 @@ def _checked_names(agents: Sequence[CompiledStateGraph[Any, Any, Any, Any]], sup
         seen[normal] = name
         names.append(name)
     return names
-
-
-# These are runnables, not functions for LangChain to wrap: a wrapped one would be a run of its own inside the run of
-# its node, and LangGraph would run a function of one colour in a thread of a run of the other. `input` is the name
-# that LangChain gives the parameter.
-
-
-class _OfBothColours(Runnable[Any, Any]):
-    """A function that never waits, alike in sync and async runs."""
-
-    def __init__(self, function: Callable[[Mapping[str, Any]], Any], name: str) -> None:
-        self.function, self.name = function, name
-
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - see above
-        return self.function(input)
-
-    async def ainvoke(
-        self,
-        input: Any,  # noqa: A002 - see above
-        config: RunnableConfig | None = None,
-        **kwargs: Any,
-    ) -> Any:
-        return self.function(input)

@@ -3,13 +3,12 @@
 corpus.py      Chunk; the language reference as chunks, and its cross references
 encoders.py    BM25 and LSA, fitted on the chunks
 index.py       SearchIndex: a Qdrant collection with its encoders
-results.py     documents made of points, without paths and blobs
+results.py     documents from points and from a router's sources, without paths and blobs
 strategies.py  sparse, dense, hybrid, hierarchical and graph search, sync and async
 tool.py        the retrieve_documents tool: its payload, its budget
-injection.py   asking an injected router engine first, within its share of the budget
-source_nodes.py  documents made of what a router answers
+injection.py   an injected router engine, asked first, within its share of the budget
 router.py      a router engine over the strategies, which chooses by words or by a model
-llamaindex.py  our index as a LlamaIndex retriever (optional extra)
+llamaindex.py  the index as a LlamaIndex retriever (optional extra)
 questions.py   forty questions with gold topics and facts, and their scores
 """
 

@@ -59,7 +59,7 @@ class Chunk:
 
 
 def split_text(text: str, limit: int = CHUNK_CHARACTERS) -> tuple[str, ...]:
-    """The text in pieces of at most `limit` characters, in order, as few as greedy packing gives.
+    """The `text` in pieces of at most `limit` characters, in order, as few as greedy packing gives.
 
     Cuts fall between paragraphs; inside one only where it alone is longer than the limit, at a line end or, failing
     that, between words. A single word longer than the limit stays whole. Blank text has no pieces.

@@ -32,10 +32,13 @@ CORPUS_FIELD = "corpus"
 class SearchIndex:
     """What a search needs besides a client.
 
-    collection: its name in Qdrant. sparse, dense: the encoders of its two vectors, named after them: "bm25" and "lsa",
-    unless it was given another dense encoder. size: chunks in it. fingerprint: of the chunks and of how they are
-    encoded. references: topic → topics that it refers to; what the graph strategy follows, empty for a corpus
-    without any.
+    Attributes:
+        collection: Its name in Qdrant.
+        sparse: Encoder of the vector "bm25".
+        dense: Encoder of the vector that is named after it, "lsa" unless it was given another.
+        size: Chunks in it.
+        fingerprint: Of the chunks and of how they are encoded.
+        references: Topic → topics that it refers to, which the graph strategy follows; empty for a corpus without any.
     """
 
     collection: str

@@ -37,8 +37,7 @@ from typing import Any
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, current_policy, deadline_scope
 from docmind_lab.core.errors import EndpointRefused, ServiceError
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.retrieval.results import RetrievedDocument
-from docmind_lab.docmind.retrieval.source_nodes import read_source_nodes
+from docmind_lab.docmind.retrieval.results import RetrievedDocument, read_source_nodes
 from docmind_lab.network.exchange import Admission
 from docmind_lab.network.recorder import current_recorder, position_of
 
@@ -51,7 +50,7 @@ _ENDPOINT_NAMES = ("endpoint", "endpoints", "url", "base_url")
 
 
 @dataclass(frozen=True)
-class Routed:
+class RouterResult:
     """What came of asking a router.
 
     strategy: what it says it followed, empty if it does not say. Without documents, reason: refused (its endpoint),
@@ -64,8 +63,8 @@ class Routed:
     error_type: str = ""
 
 
-def find_router(context: Any, state: Mapping[str, Any], held: Any = None) -> Any:
-    """The injected engine, None without one: of the runtime context, then of the state, then `held`.
+def find_router(context: Any, state: Mapping[str, Any], default: Any = None) -> Any:
+    """The injected engine, None without one: of the runtime context, then of the state, then `default`.
 
     Context and state are looked at for `router_engine` and for `tools_data["router_engine"]`.
     """
@@ -73,7 +72,7 @@ def find_router(context: Any, state: Mapping[str, Any], held: Any = None) -> Any
         engine = _entry(place, ENGINE_KEY)
         if engine is not None:
             return engine
-    return held
+    return default
 
 
 def _entry(holder: Any, key: str) -> Any:
@@ -114,7 +113,7 @@ _calling: ContextVar[Mapping[str, Any] | None] = ContextVar("docmind_lab_calling
 
 
 def calling_state() -> Mapping[str, Any]:
-    """Place in the run and deadline of whoever asks an engine, as a graph's state has them: for its model calls."""
+    """Place in the run and deadline of the agent that asks an engine, as a graph's state has them."""
     return _calling.get() or {}
 
 
@@ -134,58 +133,58 @@ class RouterCall:
     share: float
     admit: Admission | None = None
 
-    def ask(self) -> Routed:
+    def ask(self) -> RouterResult:
         """Documents, or why there are none; sync. Raises nothing that an engine raises."""
-        return _noted(self._refused() or self._asked())
+        return _record_fallback(self._refusal() or self._ask())
 
-    async def ask_async(self) -> Routed:
+    async def ask_async(self) -> RouterResult:
         """As `ask`, for async code; a cancellation of the asking task goes on through it."""
-        return _noted(self._refused() or await self._asked_async())
+        return _record_fallback(self._refusal() or await self._ask_async())
 
-    def _refused(self) -> Routed | None:
+    def _refusal(self) -> RouterResult | None:
         """Why the engine is not asked at all; None when it may be."""
         try:
             check_endpoints(self.engine, self.admit)
         except Exception as error:  # noqa: BLE001 - an attribute of an injected engine may raise anything
             _event("router_refused", error_type=type(error).__name__)
             return _nothing("refused", error)
-        if self.deadline is not None and self._given().remaining() <= current_policy().floor_s:
-            return Routed(reason="budget", error_type="BudgetRefused")
+        if self.deadline is not None and self._share_deadline().remaining() <= current_policy().floor_s:
+            return RouterResult(reason="budget", error_type="BudgetRefused")
         return None
 
-    def _asked(self) -> Routed:
-        with self._in_force() as given:
-            if given is None:
-                return self._settled(given)
-            future = _in_thread(lambda: self._settled(given))
+    def _ask(self) -> RouterResult:
+        with self._in_force() as until:
+            if until is None:
+                return self._query_engine(until)
+            future = _in_thread(lambda: self._query_engine(until))
             try:
-                return future.result(timeout=max(0.0, given.remaining()))
+                return future.result(timeout=max(0.0, until.remaining()))
             except TimeoutError as error:
-                return self._abandoned(error)
+                return self._abandon(error)
 
-    async def _asked_async(self) -> Routed:
+    async def _ask_async(self) -> RouterResult:
         in_task = callable(getattr(self.engine, "aquery", None))
-        with self._in_force() as given:
+        with self._in_force() as until:
             try:
-                async with asyncio.timeout(None if given is None else max(0.0, given.remaining())):
+                async with asyncio.timeout(None if until is None else max(0.0, until.remaining())):
                     if in_task:
-                        return await self._awaited(given)
-                    return await asyncio.wrap_future(_in_thread(lambda: self._settled(given)))
+                        return await self._aquery_engine(until)
+                    return await asyncio.wrap_future(_in_thread(lambda: self._query_engine(until)))
             except TimeoutError as error:
-                return _nothing("timeout", error) if in_task else self._abandoned(error)
+                return _nothing("timeout", error) if in_task else self._abandon(error)
             except asyncio.CancelledError as error:
                 if not in_task:
-                    self._abandoned(error)
+                    self._abandon(error)
                 raise
 
-    def _given(self) -> Deadline:
+    def _share_deadline(self) -> Deadline:
         assert self.deadline is not None
         return self.deadline.child(max(0.0, self.deadline.remaining()) * (1 - self.share))
 
     @contextlib.contextmanager
     def _in_force(self) -> Iterator[Deadline | None]:
         """Observe the engine's requests as one retrieval call, and hold them to its share; the share's deadline."""
-        given = None if self.deadline is None else self._given()
+        until = None if self.deadline is None else self._share_deadline()
         total = current_policy().cap == "total"
         place = {key: self.state[key] for key in ("handoff_ordinal", "fan_out_index") if key in self.state}
         recorder = current_recorder()
@@ -193,26 +192,26 @@ class RouterCall:
             if recorder is not None:
                 call = stack.enter_context(
                     recorder.call(
-                        "retrieval", ROUTER_ROLE, position_of(self.state), cap_from_deadline=given is not None
+                        "retrieval", ROUTER_ROLE, position_of(self.state), cap_from_deadline=until is not None
                     )
                 )
-                if given is not None and not total:
-                    call.read_timeout_s = given.cap(None)
-            stack.enter_context(deadline_scope(given if total else None))
-            token = _calling.set(place if given is None else {**place, DEADLINE_KEY: given.at_s})
+                if until is not None and not total:
+                    call.read_timeout_s = until.cap(None)
+            stack.enter_context(deadline_scope(until if total else None))
+            token = _calling.set(place if until is None else {**place, DEADLINE_KEY: until.at_s})
             stack.callback(_calling.reset, token)
-            yield given
+            yield until
 
-    def _settled(self, given: Deadline | None) -> Routed:
+    def _query_engine(self, until: Deadline | None) -> RouterResult:
         try:
             return self._read(self.engine.query(self.query))
         except asyncio.CancelledError as error:
             # Of a loop inside the engine: nobody can cancel a thread.
-            return _failed(error, given)
+            return _failed(error, until)
         except Exception as error:  # noqa: BLE001 - an injected engine is anybody's code; explicit retrieval follows
-            return _failed(error, given)
+            return _failed(error, until)
 
-    async def _awaited(self, given: Deadline | None) -> Routed:
+    async def _aquery_engine(self, until: Deadline | None) -> RouterResult:
         try:
             answer = self.engine.aquery(self.query)
             if not inspect.isawaitable(answer):
@@ -223,34 +222,34 @@ class RouterCall:
             if task is None or task.cancelling():
                 raise
             # Nobody cancelled us: something inside the engine was, which is a failure of the engine.
-            return _failed(error, given)
-        except Exception as error:  # noqa: BLE001 - as in _settled
-            return _failed(error, given)
+            return _failed(error, until)
+        except Exception as error:  # noqa: BLE001 - as in _query_engine
+            return _failed(error, until)
 
-    def _read(self, answer: Any) -> Routed:
+    def _read(self, answer: Any) -> RouterResult:
         documents = read_source_nodes(answer, self.limit)
         metadata = getattr(answer, "metadata", None)
         strategy = metadata.get("strategy") if isinstance(metadata, Mapping) else None
         if not documents:
-            return Routed(reason="empty", error_type="empty")
-        return Routed(documents, strategy if isinstance(strategy, str) else "")
+            return RouterResult(reason="empty", error_type="empty")
+        return RouterResult(documents, strategy if isinstance(strategy, str) else "")
 
-    def _abandoned(self, error: BaseException) -> Routed:
+    def _abandon(self, error: BaseException) -> RouterResult:
         """What is left of a thread that is waited for no longer; it keeps running."""
         _event("router_abandoned", share=self.share)
         return _nothing("timeout", error)
 
 
-def _nothing(reason: str, error: BaseException) -> Routed:
-    return Routed(reason=reason, error_type=type(error).__name__)
+def _nothing(reason: str, error: BaseException) -> RouterResult:
+    return RouterResult(reason=reason, error_type=type(error).__name__)
 
 
-def _failed(error: BaseException, given: Deadline | None) -> Routed:
-    late = isinstance(error, TimeoutError) or (given is not None and given.passed())
+def _failed(error: BaseException, until: Deadline | None) -> RouterResult:
+    late = isinstance(error, TimeoutError) or (until is not None and until.passed())
     return _nothing("timeout" if late else "error", error)
 
 
-def _noted(routed: Routed) -> Routed:
+def _record_fallback(routed: RouterResult) -> RouterResult:
     # By who asked, not in the engine's thread, which may end when nobody waits for it any more.
     if routed.reason:
         _event("router_fallback", reason=routed.reason, error_type=routed.error_type)
@@ -263,9 +262,9 @@ def _event(name: str, **detail: Any) -> None:
         recorder.event(name, ROUTER_ROLE, **detail)
 
 
-def _in_thread(work: Callable[[], Routed]) -> Future[Routed]:
+def _in_thread(work: Callable[[], RouterResult]) -> Future[RouterResult]:
     """The work's future, done in a daemon thread with the caller's context and recorded as work until it ends."""
-    future: Future[Routed] = Future()
+    future: Future[RouterResult] = Future()
     context, recorder = contextvars.copy_context(), current_recorder()
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""Our index as a LlamaIndex retriever, for a `RouterQueryEngine` of one's own.
+"""The search index as a LlamaIndex retriever, for a `RouterQueryEngine` of your own.
 
     retriever = llamaindex_retriever(index, client, "graph")
     engine = RetrieverQueryEngine(retriever, NoText(llm=MockLLM()))
@@ -37,9 +37,17 @@ def llamaindex_retriever(
     """A LlamaIndex retriever that searches our index by one strategy; its nodes have our documents' ids.
 
     It has no time hooks of its own: through clients of ours (`HttpClients`), its requests are held to the deadline in
-    force around it. async_client: for `aretrieve`, which without one is refused rather than left to block the loop.
+    force around it.
 
-    Raises: ConfigurationError without llama-index-core, for an unknown strategy or a limit below 1.
+    Args:
+        index: What is searched.
+        client: Of the vector store.
+        strategy: One of `STRATEGIES`.
+        async_client: For `aretrieve`, which without one is refused rather than left to block the loop.
+        limit: Documents at most.
+
+    Raises:
+        ConfigurationError: llama-index-core is not installed, the strategy is unknown, or the limit is below 1.
     """
     build_query(index, strategy, "", limit)
     try:

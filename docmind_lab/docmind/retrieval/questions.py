@@ -4,10 +4,9 @@
     source_recall(question, ["function", "calls"])                            # 1.0
     answer_score(question, "It is evaluated once, when … [function#4]", docs)  # share of the facts, each with proof
 
-The questions are in docmind_lab/data/questions.json, those of the handbook in handbook_questions.json beside it. They
-were written by reading the documents and were not tuned to what the search finds. Each gold fact is a short phrase
-that a gold topic's text has, the reference's in every supported Python. A user's own have the same shape
-(libraries/own_questions.py).
+The questions are in docmind_lab/core/data, as questions.json and handbook_questions.json. They were written by reading
+the documents and were not tuned to what the search finds. Each gold fact is a short phrase that a gold topic's text
+has, the reference's in every supported Python. A user's own have the same shape (documents/own_questions.py).
 """
 
 from __future__ import annotations
@@ -41,8 +40,12 @@ _SENTENCE_END = re.compile(
 class Question:
     """One question with what a good answer rests on.
 
-    gold_topics: topics of the corpus that hold the answer. gold_facts: phrases that the answer should state.
-    complex: it joins two parts, so that a planner has something to plan.
+    Args:
+        id: Of the question, different from all others asked.
+        text: The question.
+        gold_topics: Topics of the corpus that hold the answer.
+        gold_facts: Phrases that the answer should state.
+        complex: It joins two parts, so that a planner has something to plan.
     """
 
     id: str
@@ -144,7 +147,7 @@ def _is_list_of_texts(value: Any) -> bool:
 
 
 def source_recall(question: Question, topics: Iterable[str]) -> float:
-    """Share of the question's gold topics among `topics`, in [0, 1]; NaN for a question without gold topics.
+    """Share of `question`'s gold topics among `topics`, in [0, 1]; NaN for a question without gold topics.
 
     Given the topics of the sources that reached the caller it is `source_recall` of the runs table, given those of
     everything retrieved by the deadline it is `recall_at_deadline`.
@@ -156,10 +159,10 @@ def source_recall(question: Question, topics: Iterable[str]) -> float:
 
 
 def answer_score(question: Question, answer: str, documents: Iterable[CitableDocument]) -> float:
-    """Share of the question's gold facts that the answer states with proof, in [0, 1]; NaN without gold facts.
+    """Share of `question`'s gold facts that `answer` states with proof, in [0, 1]; NaN without gold facts.
 
     A fact counts when one sentence both states it and cites, as `[id]` or `[id, id]` in the sentence or right
-    after it, a document that states it too. Right facts without a citation, or with one to a document that does
+    after it, one of `documents` that states it too. Right facts without a citation, or with one to a document that does
     not say so, count nothing.
     """
     if not question.gold_facts:

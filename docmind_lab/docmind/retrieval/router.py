@@ -1,4 +1,4 @@
-"""A router engine of our own: chooses one of the explicit strategies for a query, and searches by it.
+"""DocMind's own router engine: chooses one of the explicit strategies for a query, and searches by it.
 
     engine = RouterEngine(index, client, async_client)                                    # chooses by words
     engine = RouterEngine(index, client, async_client, ModelSelector(model, ModelCalls("router_engine")))
@@ -81,10 +81,13 @@ class ModelPath(Protocol):
 class ModelSelector:
     """Chooses with one call of a model.
 
-    path: what the call goes through, so that it is observed, capped and refused as a role's own calls are; pass
-    `ModelCalls("router_engine")`. Place in the run and deadline are those of the agent that asks the engine.
+    Place in the run and deadline are those of the agent that asks the engine. It raises what the call raises, and
+    ServiceError for a choice that was not offered.
 
-    Raises what the call raises, and ServiceError for a choice that was not offered.
+    Args:
+        model: That chooses.
+        path: What the call goes through, so that it is observed, capped and refused as a role's own calls are; pass
+            `ModelCalls("router_engine")`.
     """
 
     model: BaseChatModel
@@ -93,12 +96,12 @@ class ModelSelector:
     def select(self, query: str, strategies: Sequence[str]) -> str:
         """One of the strategies."""
         response = self.path.wrap_model_call(self._request(query, strategies), _Inside(strategies).answer)
-        return _selected(response, strategies)
+        return _choice(response, strategies)
 
     async def aselect(self, query: str, strategies: Sequence[str]) -> str:
         """`select`, async."""
         response = await self.path.awrap_model_call(self._request(query, strategies), _Inside(strategies).answer_async)
-        return _selected(response, strategies)
+        return _choice(response, strategies)
 
     def _request(self, query: str, strategies: Sequence[str]) -> ModelRequest[Any]:
         state: Any = {"messages": [], **calling_state()}
@@ -143,7 +146,7 @@ def _select_engine(strategies: Sequence[str]) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _selected(response: ModelResponse[Any], strategies: Sequence[str]) -> str:
+def _choice(response: ModelResponse[Any], strategies: Sequence[str]) -> str:
     message = next((message for message in response.result if isinstance(message, AIMessage)), AIMessage(""))
     chosen = [call["args"].get("engine") for call in message.tool_calls if call["name"] == _TOOL]
     # A model without tools says it in words; the first name it says counts.
@@ -159,30 +162,14 @@ class SourceNode:
     """A document in the shape of LlamaIndex's NodeWithScore."""
 
     node: RetrievedDocument
-
-    @property
-    def node_id(self) -> str:
-        """The document's id."""
-        return self.node.id
-
-    @property
-    def text(self) -> str:
-        """The document's text."""
-        return self.node.content
-
-    @property
-    def metadata(self) -> Mapping[str, Any]:
-        """The document's metadata."""
-        return self.node.metadata
-
-    @property
-    def score(self) -> float:
-        """The document's score."""
-        return self.node.score
+    node_id: str
+    text: str
+    metadata: Mapping[str, Any]
+    score: float
 
     def get_content(self) -> str:
         """The document's text."""
-        return self.node.content
+        return self.text
 
 
 @dataclass(frozen=True)
@@ -198,8 +185,16 @@ class RouterAnswer:
 class RouterEngine:
     """A router over the explicit strategies of one index; every request goes through the clients it is given.
 
-    async_client: for `aquery`. limit: documents of an answer. strategies: what the selector chooses from, in order.
-    Raises: ConfigurationError for strategies that are none, or no limit.
+    Args:
+        index: What is searched.
+        client: For `query`.
+        async_client: For `aquery`.
+        selector: Chooses a strategy for each query.
+        strategies: What it chooses from, in order.
+        limit: Documents of an answer.
+
+    Raises:
+        ConfigurationError: A strategy does not exist, there is none, or the limit is below 1.
     """
 
     index: SearchIndex
@@ -230,4 +225,5 @@ class RouterEngine:
 
 
 def _answer(strategy: str, documents: Sequence[RetrievedDocument]) -> RouterAnswer:
-    return RouterAnswer(tuple(SourceNode(document) for document in documents), {"strategy": strategy})
+    nodes = (SourceNode(found, found.id, found.content, found.metadata, found.score) for found in documents)
+    return RouterAnswer(tuple(nodes), {"strategy": strategy})

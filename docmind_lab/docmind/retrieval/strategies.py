@@ -17,6 +17,7 @@ abandoned request is the server's choice.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -26,6 +27,7 @@ from qdrant_client import AsyncQdrantClient, QdrantClient, models
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.docmind.retrieval.index import SearchIndex
 from docmind_lab.docmind.retrieval.results import Points, RetrievedDocument, best_first, read_documents
+from docmind_lab.docmind.sync_async import Operation, Steps, afinish, finish
 
 LIMIT = 5
 """Documents returned by default: what a small model reads at once."""
@@ -49,7 +51,7 @@ class Request:
     arguments: Mapping[str, Any]
 
 
-Steps = Generator[Request, Points, tuple[RetrievedDocument, ...]]
+Requests = Generator[Request, Points, tuple[RetrievedDocument, ...]]
 
 
 def _sparse(index: SearchIndex, query: str, limit: int) -> dict[str, Any]:
@@ -84,7 +86,15 @@ def build_query(index: SearchIndex, strategy: str, query: str, limit: int = LIMI
 
     Empty when the query has no word to search for. A hybrid query whose words are all unknown to the dense encoder is
     fused from its sparse half alone.
-    Raises ConfigurationError for an unknown strategy or a limit below 1.
+
+    Args:
+        index: What is searched.
+        strategy: One of `STRATEGIES`.
+        query: In words.
+        limit: Documents at most.
+
+    Raises:
+        ConfigurationError: The strategy is unknown, or the limit is below 1.
     """
     if strategy not in STRATEGIES:
         raise ConfigurationError(f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}")
@@ -99,11 +109,11 @@ def strategy_in_effect(index: SearchIndex, strategy: str) -> str:
     return "hybrid" if strategy == "graph" and not index.references else strategy
 
 
-def _plain(index: SearchIndex, arguments: dict[str, Any], limit: int) -> Steps:
+def _plain(index: SearchIndex, arguments: dict[str, Any], limit: int) -> Requests:
     return read_documents((yield Request("query_points", arguments)))
 
 
-def _hierarchical(index: SearchIndex, arguments: dict[str, Any], limit: int) -> Steps:
+def _hierarchical(index: SearchIndex, arguments: dict[str, Any], limit: int) -> Requests:
     """The best passages, each followed by its neighbours: of its section, or of its page where the section is short.
 
     A neighbour has the score of the passage that it stands around, which `context_of` in its metadata names.
@@ -151,7 +161,7 @@ def _nearest(
     return [replace(one, metadata={**one.metadata, "context_of": document.id}) for one in read]
 
 
-def _graph(index: SearchIndex, arguments: dict[str, Any], limit: int) -> Steps:
+def _graph(index: SearchIndex, arguments: dict[str, Any], limit: int) -> Requests:
     """The best passages, and in the last places the best ones of the topics that theirs refer to.
 
     At most two places in five go to referred topics, none where nothing is referred to; their scores are halved.
@@ -177,15 +187,15 @@ def _graph(index: SearchIndex, arguments: dict[str, Any], limit: int) -> Steps:
     return best_first([*found[: limit - len(referred)], *referred])
 
 
-_STEPS: Mapping[str, Callable[[SearchIndex, dict[str, Any], int], Steps]] = {
+_REQUESTS: Mapping[str, Callable[[SearchIndex, dict[str, Any], int], Requests]] = {
     "hierarchical": _hierarchical,
     "graph": _graph,
 }
 
 
-def _steps(index: SearchIndex, strategy: str, query: str, limit: int) -> Steps | None:
+def _requests(index: SearchIndex, strategy: str, query: str, limit: int) -> Requests | None:
     arguments = build_query(index, strategy, query, limit)
-    return _STEPS.get(strategy_in_effect(index, strategy), _plain)(index, arguments, limit) if arguments else None
+    return _REQUESTS.get(strategy_in_effect(index, strategy), _plain)(index, arguments, limit) if arguments else None
 
 
 def search(
@@ -193,42 +203,44 @@ def search(
 ) -> tuple[RetrievedDocument, ...]:
     """The best documents, best first, ties by id; none, and no request, for a query without a word.
 
-    Raises what `build_query` and the client raise, and ServiceError for points that are not chunks.
+    Args:
+        client: Of the vector store.
+        index: What is searched.
+        strategy: One of `STRATEGIES`.
+        query: In words.
+        limit: Documents at most.
+
+    Raises:
+        ServiceError: The points found are not chunks. Raises also what `build_query` and the client raise.
     """
-    steps = _steps(index, strategy, query, limit)
-    if steps is None:
-        return ()
-    request = next(steps)
-    while True:
-        points = _points_of(getattr(client, request.method)(**request.arguments))
-        try:
-            request = steps.send(points)
-        except StopIteration as end:
-            return _found(end)
+    return finish(_search_steps(client, index, strategy, query, limit))
 
 
 async def search_async(
     client: AsyncQdrantClient, index: SearchIndex, strategy: str, query: str, *, limit: int = LIMIT
 ) -> tuple[RetrievedDocument, ...]:
     """As `search`, for the async client."""
-    steps = _steps(index, strategy, query, limit)
-    if steps is None:
+    return await afinish(_search_steps(client, index, strategy, query, limit))
+
+
+def _search_steps(
+    client: QdrantClient | AsyncQdrantClient, index: SearchIndex, strategy: str, query: str, limit: int
+) -> Steps[tuple[RetrievedDocument, ...]]:
+    requests = _requests(index, strategy, query, limit)
+    if requests is None:
         return ()
-    request = next(steps)
+    request = next(requests)
     while True:
-        points = _points_of(await getattr(client, request.method)(**request.arguments))
+        call = functools.partial(getattr(client, request.method), **request.arguments)
+        points = _points_of((yield Operation(call, call)))
         try:
-            request = steps.send(points)
+            request = requests.send(points)
         except StopIteration as end:
-            return _found(end)
+            documents: tuple[RetrievedDocument, ...] = end.value
+            return documents
 
 
 def _points_of(response: Any) -> Points:
     # A scroll gives its points and where to go on; a query an object that has them.
     points: Points = response[0] if isinstance(response, tuple) else response.points
     return points
-
-
-def _found(end: StopIteration) -> tuple[RetrievedDocument, ...]:
-    documents: tuple[RetrievedDocument, ...] = end.value
-    return documents

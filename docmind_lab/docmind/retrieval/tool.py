@@ -30,10 +30,11 @@ from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline, current_policy, deadline_scope
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
 from docmind_lab.docmind.retrieval.index import SearchIndex
-from docmind_lab.docmind.retrieval.injection import Routed, RouterCall, check_endpoints, find_router
-from docmind_lab.docmind.retrieval.results import RetrievedDocument
+from docmind_lab.docmind.retrieval.injection import RouterCall, RouterResult, check_endpoints, find_router
+from docmind_lab.docmind.retrieval.results import RetrievedDocument, record_retrieved
 from docmind_lab.docmind.retrieval.strategies import LIMIT, STRATEGIES, search, search_async, strategy_in_effect
 from docmind_lab.docmind.runtime_tools import runtime_tool
+from docmind_lab.docmind.sync_async import Operation, Steps, afinish, finish
 from docmind_lab.network.exchange import Admission
 from docmind_lab.network.recorder import current_recorder, position_of
 
@@ -47,15 +48,20 @@ ROUTER_SHARE = 0.5
 class RetrievalResources:
     """What a search needs: the index, and the clients that reach its collection.
 
-    async_client belongs to the event loop it is first used on. clock: what deadlines are read on.
-    router_injection: whether an injected router engine is used; off, one is never touched. router_engine: the engine
-    when neither runtime context nor state brings one. router_share: of what is left of a propagated budget, in (0, 1),
-    how much a router gets. admit: raises for an endpoint that may not be reached, as `Settings.admit`; None for that
-    of the settings in the environment. An engine that is injected later, by context or state, is held to it by the
-    tool, which does not use one that is refused.
+    Args:
+        index: What is searched.
+        client: Of the vector store, for sync runs.
+        async_client: For async runs; it belongs to the event loop it is first used on.
+        clock: What deadlines are read on.
+        router_injection: Whether an injected router engine is used; off, one is never touched.
+        router_engine: The engine when neither runtime context nor state brings one.
+        router_share: Share of what is left of a propagated budget, in (0, 1), that a router gets.
+        admit: Raises for an endpoint that may not be reached, as `Settings.admit`; None for that of the settings in the
+            environment. The tool does not use an engine that is injected later, by context or state, and is refused.
 
-    Raises: ConfigurationError for a share out of range or an engine without `query`; EndpointRefused for an engine
-    that declares an endpoint which is not admitted.
+    Raises:
+        ConfigurationError: The share is out of range, or the engine has no `query`.
+        EndpointRefused: The engine declares an endpoint that is not admitted.
     """
 
     index: SearchIndex
@@ -82,7 +88,7 @@ def optimised_query(query: str) -> str:
     return " ".join(query.split()).rstrip("?!. ").strip()
 
 
-def _found(runtime: ToolRuntime[Any, Any], resources: RetrievalResources | None) -> RetrievalResources:
+def _resources_of(runtime: ToolRuntime[Any, Any], resources: RetrievalResources | None) -> RetrievalResources:
     if resources is not None:
         return resources
     context = runtime.context
@@ -95,6 +101,47 @@ def _found(runtime: ToolRuntime[Any, Any], resources: RetrievalResources | None)
     return found
 
 
+SEARCH_FAILURES = (ApiException, httpx.HTTPError, TimeoutError)
+"""What a search may fail with; a spent deadline is a TimeoutError too."""
+
+
+def _deadline(state: Mapping[str, Any], clock: Clock) -> Deadline | None:
+    """The deadline in the state, less the reserve; None if there is none."""
+    deadline = Deadline.from_state(state, clock)
+    return None if deadline is None else deadline.child(current_policy().reserve_s)
+
+
+@contextlib.contextmanager
+def bounded_search(state: Mapping[str, Any], clock: Clock = WALL) -> Iterator[None]:
+    """Observe a search as one retrieval call, however many requests it makes, and hold it to the state's deadline.
+
+    Without a deadline the client's own timeout is the only limit of a search.
+    Raises: BudgetRefused with nothing left, DeadlineExceeded in place of the client's error when the deadline is over.
+    """
+    recorder, policy, position = current_recorder(), current_policy(), position_of(state)
+    deadline = _deadline(state, clock)
+    if deadline is not None and deadline.remaining() <= policy.floor_s:
+        if recorder is not None:
+            recorder.refuse("retrieval", ROLE, position)
+        raise deadline.refused(ROLE, "retrieval")
+    total = deadline if policy.cap == "total" else None
+    with contextlib.ExitStack() as stack:
+        if recorder is not None:
+            capped = deadline is not None
+            call = stack.enter_context(recorder.call("retrieval", ROLE, position, cap_from_deadline=capped))
+            if deadline is not None and total is None:
+                call.read_timeout_s = deadline.cap(None)
+        stack.enter_context(deadline_scope(total))
+        try:
+            yield
+        except SEARCH_FAILURES as error:
+            if deadline is None or deadline.remaining() > policy.floor_s:
+                raise
+            if recorder is not None:
+                recorder.event("deadline_cut", ROLE, kind="retrieval", source="network")
+            raise deadline.exceeded(ROLE, "network") from error
+
+
 @dataclass
 class _Search:
     """One search under way: its budget, its clock, and the payload it ends in."""
@@ -104,16 +151,11 @@ class _Search:
     query: str
     strategy: str
     limit: int
-    routed: Routed = field(default_factory=Routed)
+    routed: RouterResult = field(default_factory=RouterResult)
     started_at: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.started_at = self.resources.clock.now()
-
-    def deadline(self) -> Deadline | None:
-        """The deadline in the state, less the reserve; None if there is none."""
-        deadline = Deadline.from_state(self.runtime.state, self.resources.clock)
-        return None if deadline is None else deadline.child(current_policy().reserve_s)
 
     def router_call(self) -> RouterCall | None:
         """The question to the injected router; None where injection is off or nothing is injected."""
@@ -124,35 +166,8 @@ class _Search:
         engine = find_router(self.runtime.context, state, resources.router_engine)
         if engine is None:
             return None
-        query, deadline = optimised_query(self.query), self.deadline()
+        query, deadline = optimised_query(self.query), _deadline(state, resources.clock)
         return RouterCall(engine, query, self.limit, state, deadline, resources.router_share, resources.admit)
-
-    @contextlib.contextmanager
-    def bounded(self) -> Iterator[None]:
-        """Observe the search as one retrieval call, however many requests it makes, and hold it to the deadline."""
-        state: Mapping[str, Any] = self.runtime.state
-        recorder, policy, position = current_recorder(), current_policy(), position_of(state)
-        deadline = self.deadline()
-        if deadline is not None and deadline.remaining() <= policy.floor_s:
-            if recorder is not None:
-                recorder.refuse("retrieval", ROLE, position)
-            raise deadline.refused(ROLE, "retrieval")
-        total = deadline if policy.cap == "total" else None
-        with contextlib.ExitStack() as stack:
-            if recorder is not None:
-                capped = deadline is not None
-                call = stack.enter_context(recorder.call("retrieval", ROLE, position, cap_from_deadline=capped))
-                if deadline is not None and total is None:
-                    call.read_timeout_s = deadline.cap(None)
-            stack.enter_context(deadline_scope(total))
-            try:
-                yield
-            except (ApiException, httpx.HTTPError, TimeoutError) as error:
-                if deadline is None or deadline.remaining() > policy.floor_s:
-                    raise
-                if recorder is not None:
-                    recorder.event("deadline_cut", ROLE, kind="retrieval", source="network")
-                raise deadline.exceeded(ROLE, "network") from error
 
     @property
     def strategy_used(self) -> str:
@@ -180,17 +195,9 @@ class _Search:
 
     def command(self, documents: Sequence[RetrievedDocument], error: BaseException | None = None) -> Command[Any]:
         """The payload for the model, and the documents for the state."""
-        recorder = current_recorder()
-        if recorder is not None and error is None:
-            topics = sorted({document.topic for document in documents})
-            recorder.event(
-                "retrieved",
-                ROLE,
-                ids=[document.id for document in documents],
-                topics=topics,
-                strategy=self.strategy_used,
-                router_used=bool(self.routed.documents),
-            )
+        if error is None:
+            ids, topics = [one.id for one in documents], [one.topic for one in documents]
+            record_retrieved(ROLE, ids, topics, self.strategy_used, router_used=bool(self.routed.documents))
         payload = self.payload(documents, error)
         message = ToolMessage(
             json.dumps(payload, ensure_ascii=False),
@@ -203,7 +210,7 @@ class _Search:
 
 # What a search may fail with and the agents can go on without; anything else is a defect and is raised.
 # ValueError is what a local Qdrant says of a collection it does not have.
-_SURVIVABLE = (ApiException, httpx.HTTPError, TimeoutError, DocmindLabError, ValueError)
+_SURVIVABLE = (*SEARCH_FAILURES, DocmindLabError, ValueError)
 
 
 def _safe_message(error: BaseException) -> str:
@@ -218,7 +225,7 @@ _STRATEGY_HELP = (
 
 
 def create_retrieve_documents(resources: RetrievalResources | None = None) -> BaseTool:
-    """A `retrieve_documents` tool for these resources, or for those of the runtime context.
+    """A `retrieve_documents` tool for these `resources`, or for those of the runtime context (None).
 
     A search that fails or is cut returns the payload with `error` and `error_type`; it does not raise. Under a
     deadline its requests end with it, and nothing is left running on this side but what an injected router leaves.
@@ -230,39 +237,15 @@ def create_retrieve_documents(resources: RetrievalResources | None = None) -> Ba
         strategy: Annotated[Strategy, Field(description=_STRATEGY_HELP)] = "hybrid",
         limit: Annotated[int, Field(ge=1, le=50, description="How many documents.")] = LIMIT,
     ) -> Command[Any]:
-        under_way = _Search(runtime, _found(runtime, resources), query, strategy, limit)
-        client, index = under_way.resources.client, under_way.resources.index
-        try:
-            if (router := under_way.router_call()) is not None:
-                under_way.routed = router.ask()
-            if under_way.routed.documents:
-                return under_way.command(under_way.routed.documents)
-            with under_way.bounded():
-                found = search(client, index, strategy, optimised_query(query), limit=limit)
-        except _SURVIVABLE as error:
-            return under_way.command((), error)
-        return under_way.command(found)
+        return finish(_search_steps(_Search(runtime, _resources_of(runtime, resources), query, strategy, limit)))
 
     async def retrieve_async(
-        query: Annotated[str, Field(description="What to look for, in words.")],
-        runtime: ToolRuntime[Any, Any],
-        strategy: Annotated[Strategy, Field(description=_STRATEGY_HELP)] = "hybrid",
-        limit: Annotated[int, Field(ge=1, le=50, description="How many documents.")] = LIMIT,
+        query: str, runtime: ToolRuntime[Any, Any], strategy: Strategy = "hybrid", limit: int = LIMIT
     ) -> Command[Any]:
-        under_way = _Search(runtime, _found(runtime, resources), query, strategy, limit)
-        client, index = under_way.resources.async_client, under_way.resources.index
-        if client is None:
+        under_way = _Search(runtime, _resources_of(runtime, resources), query, strategy, limit)
+        if under_way.resources.async_client is None:
             raise ConfigurationError("RetrievalResources has no async_client: give it one to run the graph async")
-        try:
-            if (router := under_way.router_call()) is not None:
-                under_way.routed = await router.ask_async()
-            if under_way.routed.documents:
-                return under_way.command(under_way.routed.documents)
-            with under_way.bounded():
-                found = await search_async(client, index, strategy, optimised_query(query), limit=limit)
-        except _SURVIVABLE as error:
-            return under_way.command((), error)
-        return under_way.command(found)
+        return await afinish(_search_steps(under_way))
 
     return runtime_tool(
         retrieve,
@@ -271,6 +254,26 @@ def create_retrieve_documents(resources: RetrievalResources | None = None) -> Ba
         description="Search the documents; returns passages with their ids.",
         return_direct=True,
     )
+
+
+def _search_steps(under_way: _Search) -> Steps[Command[Any]]:
+    """The documents of the router, or else of the strategy."""
+    resources, query = under_way.resources, optimised_query(under_way.query)
+    arguments: Any = (resources.index, under_way.strategy, query)
+    async_client: Any = resources.async_client
+    try:
+        if (router := under_way.router_call()) is not None:
+            under_way.routed = yield Operation(router.ask, router.ask_async)
+        if under_way.routed.documents:
+            return under_way.command(under_way.routed.documents)
+        with bounded_search(under_way.runtime.state, resources.clock):
+            found = yield Operation(
+                lambda: search(resources.client, *arguments, limit=under_way.limit),
+                lambda: search_async(async_client, *arguments, limit=under_way.limit),
+            )
+    except _SURVIVABLE as error:
+        return under_way.command((), error)
+    return under_way.command(found)
 
 
 retrieve_documents = create_retrieve_documents()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.documents import LibraryPlace
-from docmind_lab.docmind.graphs.colours import Colour
+from docmind_lab.docmind.graphs.node_modes import NodeMode
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.services.server import ServiceOptions
 
@@ -22,14 +22,14 @@ class Simulated:
 
     client_retries: of the openai client, for alternatives that leave retries to it; None for its default. corpus: the
     name of one that comes with questions, or the place of the user's. node_colour: of model calls and tools, see
-    `graphs/colours.py`. workload: its kind, as `workload_kind` takes it.
+    `graphs/node_modes.py`. workload: its kind, as `workload_kind` takes it.
     """
 
     settings: Settings
     options: ServiceOptions
     client_retries: int | None = None
     corpus: str | LibraryPlace = "language_reference"
-    node_colour: Colour = "own"
+    node_colour: NodeMode = "own"
     workload: str = "supervisor"
 
     @property

@@ -18,7 +18,7 @@ from docmind_lab.core.clock import CLOCKS, ClockName, CpuCharge, checked_charge
 from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_uniform, run_seed
-from docmind_lab.docmind.graphs.colours import Colour, checked_colour, colour_that_runs
+from docmind_lab.docmind.graphs.node_modes import NodeMode, checked_node_mode, effective_node_mode
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, RunFacts, horizon_of
@@ -28,9 +28,9 @@ from docmind_lab.services.scripted_model.variation import VARYING_ROLES, checked
 from docmind_lab.workloads.kinds import WorkloadKind, workload_kind
 
 
-def node_colour_of(alternative: Alternative, node_colour: Colour = "own") -> str:
+def node_colour_of(alternative: Alternative, node_colour: NodeMode = "own") -> str:
     """The level of the `node_colour` factor for an alternative over nodes of this colour."""
-    return colour_that_runs(alternative.node_colour, checked_colour(node_colour))
+    return effective_node_mode(alternative.node_colour, checked_node_mode(node_colour))
 
 
 # Runs wait for servers nearly all the time; four side by side use about a third of one core, and a deadline still
@@ -85,7 +85,7 @@ class Comparison:
     router_injection: bool = False
     clock: ClockName = "virtual"
     documents: Documents = field(default_factory=Documents)
-    node_colour: Colour = "own"
+    node_colour: NodeMode = "own"
     workload: str = "supervisor"
     replay: str = ""
     budget: Budget = field(default_factory=Budget)
@@ -102,7 +102,7 @@ class Comparison:
             raise ConfigurationError(f"horizon_factor must be above 1, not {self.horizon_factor}")
         if self.clock not in CLOCKS:
             raise ConfigurationError(f"unknown clock {self.clock!r}; the clocks are {', '.join(CLOCKS)}")
-        checked_colour(self.node_colour)
+        checked_node_mode(self.node_colour)
         self.documents.cases(self.kind)
         if self.side_by_side < 1:
             raise ConfigurationError(f"side_by_side must be 1 or more runs, not {self.side_by_side}")

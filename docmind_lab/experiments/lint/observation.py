@@ -19,7 +19,7 @@ from docmind_lab.alternatives.base import Alternative, Inputs, Outcome, Runnable
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.network.recorder import Recorder
-from docmind_lab.workloads.own.nodes import Place, RunTree
+from docmind_lab.workloads.own.calls import Place, RunTree
 
 # What is late by less is the sum of floating point numbers.
 _ON_TIME_S = 1e-6

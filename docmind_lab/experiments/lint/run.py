@@ -18,7 +18,7 @@ from docmind_lab.experiments.lint.report import LintReport, Verdict, verdict_of
 from docmind_lab.experiments.lint.trials import Trial, TrialBench
 from docmind_lab.workloads.own import Inputs
 from docmind_lab.workloads.own.inputs import input_keys
-from docmind_lab.workloads.own.reference import compiled, load_graph
+from docmind_lab.workloads.own.kind import compile_graph, load_graph
 
 
 def lint_graph(
@@ -46,7 +46,9 @@ def lint_graph(
     require_seconds("decision timeout", decision_timeout_s)
     if not (math.isfinite(slack_s) and slack_s >= 0):
         raise ConfigurationError(f"slack_s must be 0 or more finite seconds, not {slack_s!r}")
-    made = load_graph(graph) if isinstance(graph, str) else compiled(graph, getattr(graph, "__name__", "") or "graph")
+    made = (
+        load_graph(graph) if isinstance(graph, str) else compile_graph(graph, getattr(graph, "__name__", "") or "graph")
+    )
     shown = graph if isinstance(graph, str) else made.get_name()
     alternatives = _all_that_enforce() if alternatives is None else alternatives
     names = [name.strip() for name in alternatives.split(",") if name.strip()]

@@ -22,7 +22,7 @@ from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.workloads.own import Inputs, own_graph
-from docmind_lab.workloads.own.destinations import REMEDY
+from docmind_lab.workloads.own.watch import REMEDY
 
 _CANNOT_BE_JUDGED = "cannot be judged in virtual time"
 _VIRTUAL_ONLY = (

@@ -22,7 +22,7 @@ from docmind_lab.experiments.load.arrivals import Arrivals, as_json
 from docmind_lab.experiments.load.crowd import Query
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, RunFacts, horizon_of
 from docmind_lab.experiments.measurement.run import RunOrder
-from docmind_lab.workloads.retries import of_alternative
+from docmind_lab.workloads.kinds import retries_of_alternative
 
 # Each query under way is some threads of this process, and a crowd's rows are in memory until it ends.
 _MOST_QUERIES = 2_000
@@ -175,7 +175,7 @@ class LoadDesign:
             seed=keyed_random(seed, "query", number).getrandbits(48),
             question_id=question.id,
             router_injection=self.router_injection,
-            retries=of_alternative(alternative, self.client_retries),
+            retries=retries_of_alternative(alternative, self.client_retries),
             latency_profile=self.profile.name,
             fault="none",
             stops_on_disconnect=self.stops_on_disconnect,

@@ -22,7 +22,7 @@ from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.documents import LibraryPlace
-from docmind_lab.docmind.graphs.colours import Colour
+from docmind_lab.docmind.graphs.node_modes import NodeMode
 from docmind_lab.docmind.system import Corpus
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
 from docmind_lab.experiments.recordings.replay import ReplayOptions
@@ -112,8 +112,8 @@ class SimulatedSystem:
         self._store = VectorService(LatencyProfile.named("typical"))
         clock = VirtualClock(on_entry=[self.door(ServiceOptions()).open], stall_after_s=_BUILD_STALL_AFTER_S)
         self.workload = clock.run(self._build())
-        # One graph for each colour, made at its first use, over the one system.
-        self._coloured = functools.cache(self.workload.coloured)
+        # One graph for each node mode, made at its first use, over the one system.
+        self._in_node_mode = functools.cache(self.workload.in_node_mode)
 
     def __repr__(self) -> str:
         retries = "its default" if self.client_retries is None else self.client_retries
@@ -152,13 +152,13 @@ class SimulatedSystem:
         options: ServiceOptions,
         *,
         schedule: int | None = None,
-        node_colour: Colour = "own",
+        node_colour: NodeMode = "own",
     ) -> MeasuredRun:
-        """The order measured under these options over nodes of this colour; see `simulate`."""
+        """The order measured under these options over nodes of this mode; see `simulate`."""
         door = self.door(options)
         if isinstance(options, ReplayOptions):
             door = options.replaying(door, order.facts)
-        return simulate(order, self._coloured(node_colour), door, schedule=schedule)
+        return simulate(order, self._in_node_mode(node_colour), door, schedule=schedule)
 
     def close(self) -> None:
         """Close the clients and the store."""

@@ -14,7 +14,7 @@ from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.graphs.colours import Colour, checked_colour
+from docmind_lab.docmind.graphs.node_modes import NodeMode, checked_node_mode
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.request import DEFAULT_WORKLOAD, CompareRequest
 from docmind_lab.experiments.measurement.run import RunOrder
@@ -67,13 +67,13 @@ def with_propagation(alternative: Alternative, level: bool | Literal["own"]) -> 
     return changed
 
 
-def with_colour(alternative: Alternative, level: str) -> Colour | Impossible:
+def with_node_mode(alternative: Alternative, level: str) -> NodeMode | Impossible:
     """The nodes that the system must have for the alternative to run over nodes of this colour."""
     if level in ("own", alternative.node_colour):
         return "own"
     if alternative.node_colour == "sync":
         return Impossible(f"{alternative.name} with node_colour={level}: it runs sync nodes")
-    return checked_colour(level)
+    return checked_node_mode(level)
 
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
         alternatives_of(factors),
     ):
         chosen = with_propagation(alternative, propagation)
-        node_colour = with_colour(alternative, colour)
+        node_colour = with_node_mode(alternative, colour)
         if isinstance(chosen, Impossible):
             yield chosen
             continue

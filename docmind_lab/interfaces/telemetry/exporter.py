@@ -29,7 +29,7 @@ from docmind_lab.interfaces.telemetry.tracing import otlp_exporter, require_open
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
 
-    from docmind_lab.docmind.coordinator.queries import EndedQuery
+    from docmind_lab.docmind.coordinator.delivery import EndedQuery
 
 _log = logging.getLogger("docmind_lab.telemetry")
 

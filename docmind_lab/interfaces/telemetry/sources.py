@@ -28,7 +28,7 @@ from docmind_lab.experiments.measurement.derive import (
 from docmind_lab.experiments.measurement.run import MeasuredRun
 
 if TYPE_CHECKING:
-    from docmind_lab.docmind.coordinator.queries import EndedQuery
+    from docmind_lab.docmind.coordinator.delivery import EndedQuery
 
 
 def measured_query(query: EndedQuery, settings: Settings, study_id: str) -> MeasuredRun:

@@ -35,7 +35,7 @@ class PeerExchange:
     _outcome: RowOutcome | None = None
 
     def client_left(self) -> None:
-        """Nobody listens any more; the work goes on."""
+        """The client has left; the work goes on."""
         if self.row.outcome == "open" and not self.is_replied:
             self.row.client_gone_at = self.clock.now()
         self.gone.set()

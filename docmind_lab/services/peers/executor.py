@@ -1,14 +1,17 @@
 """One task of a peer, as the A2A SDK runs it: work for as long as its course says, then an answer.
 
-A cancelled task ends where it is, unless its course ignores cancels: it then works on to its end and answers, late, and
-the request that asked for the cancel gets no reply before that.
+The answer is made of the passages that the peer is sent; nothing is looked up elsewhere. A cancelled task ends where it
+is, unless its course ignores cancels: it then works on to its end and answers, late, and the request that asked for the
+cancel gets no reply before that.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from a2a.helpers.proto_helpers import get_data_parts, new_data_part
 from a2a.server.agent_execution import AgentExecutor, RequestContext
@@ -19,7 +22,8 @@ from a2a.types import Task, TaskState, TaskStatus
 from docmind_lab.services.log import RowOutcome
 from docmind_lab.services.peers.behaviour import PeerBehaviour, PeerCourse
 from docmind_lab.services.peers.exchange import CURRENT_EXCHANGE, PeerExchange
-from docmind_lab.services.peers.reading import read
+from docmind_lab.services.scripted_model.conversation import Document
+from docmind_lab.services.scripted_model.extraction import NOT_FOUND, extract_answer
 
 ANSWER = "answer"
 """Name and id of the artifact that holds a peer's answer."""
@@ -103,5 +107,26 @@ async def _work(seconds: float, course: PeerCourse, exchange: PeerExchange) -> N
 
 
 def _calendar(skew_s: float) -> str:
-    """What the peer takes for the time of day; whoever measures by it measures its clock."""
+    """The time of day on the peer's clock, which may be wrong."""
     return (datetime.now(UTC) + timedelta(seconds=skew_s)).isoformat()
+
+
+def read(task: Mapping[str, Any]) -> dict[str, Any]:
+    """{"statement": sentences with citations, "ids": the cited passages in the order given}; empty when nothing fits.
+
+    task: {"question": text, "passages": [{"id", "content"}, …]}; whatever else stands there, or is missing, is as if
+    nothing had been sent.
+    """
+    passages = [
+        Document(str(passage["id"]), str(passage["content"]))
+        for passage in _as_list(task.get("passages"))
+        if isinstance(passage, Mapping) and passage.get("id") and passage.get("content")
+    ]
+    statement = extract_answer(str(task.get("question", "")), passages)
+    if statement == NOT_FOUND:
+        return {"statement": "", "ids": []}
+    return {"statement": statement, "ids": [p.id for p in passages if f"[{p.id}]" in statement]}
+
+
+def _as_list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, Sequence) and not isinstance(value, str) else ()

@@ -33,7 +33,7 @@ _ROW = Plan((), "peer")
 
 
 def agent_card(peer: str, url: str) -> AgentCard:
-    """The card of a peer: who it is and where it is reached."""
+    """The card of a peer: its name and address."""
     skill = AgentSkill(id="read", name="Read passages", description="Says what answers a question.", tags=["reading"])
     return AgentCard(
         name=peer,
@@ -90,13 +90,13 @@ class PeerHost:
             await exchange.gone.wait()
             return {"type": "http.disconnect"}
 
-        async def noted(message: Message) -> None:
+        async def record_and_send(message: Message) -> None:
             if exchange.gone.is_set():
                 return
             exchange.sent(message.get("status"), body=bool(message.get("body")))
             await send(message)
 
-        app = asyncio.ensure_future(self._app(_peer_of(request.path))(_scope(request), receive, noted))
+        app = asyncio.ensure_future(self._app(_peer_of(request.path))(_scope(request), receive, record_and_send))
         gone = asyncio.ensure_future(exchange.gone.wait())
         try:
             await asyncio.wait((app, gone), return_when=asyncio.FIRST_COMPLETED)
@@ -119,7 +119,7 @@ class PeerHost:
             await self._store.delete(task_id, ServerCallContext())
 
     async def aclose(self) -> None:
-        """Stop whatever the peers still do, for whomever."""
+        """Stop all work of the peers, of every run."""
         for exchange in list(self._open):
             exchange.end_with_its_run()
         for handler in self._handlers:
@@ -133,10 +133,10 @@ class PeerHost:
 
     def _app(self, peer: str) -> Starlette:
         if peer not in self._apps:
-            self._apps[peer] = self._made(peer)
+            self._apps[peer] = self._build_app(peer)
         return self._apps[peer]
 
-    def _made(self, peer: str) -> Starlette:
+    def _build_app(self, peer: str) -> Starlette:
         # Clients keep to the address that they were given, whatever is said here of where this is.
         card = agent_card(peer, f"{PEERS_PATH}{peer}")
         handler = DefaultRequestHandler(

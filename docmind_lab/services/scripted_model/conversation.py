@@ -1,4 +1,4 @@
-"""What a chat request holds."""
+"""A chat request, parsed: the question, documents, tools on offer, and what agents have reported."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def message_text(message: Mapping[str, Any]) -> str:
     return ""
 
 
-def _parsed(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -103,7 +103,7 @@ class Conversation:
         for message in self.current_turn():
             for call in message.get("tool_calls") or ():
                 function = call.get("function", {})
-                arguments = _parsed(function.get("arguments") or "{}")
+                arguments = _parse_json(function.get("arguments") or "{}")
                 yield ToolCall(str(function.get("name", "")), arguments if isinstance(arguments, dict) else {})
 
     def handoff_rounds(self) -> list[list[str]]:
@@ -118,7 +118,7 @@ class Conversation:
 
     def reports(self) -> list[dict[str, Any]]:
         """JSON objects that tools have returned since the question, oldest first."""
-        found = [_parsed(message_text(m)) for m in self.current_turn() if m.get("role") == "tool"]
+        found = [_parse_json(message_text(m)) for m in self.current_turn() if m.get("role") == "tool"]
         return [report for report in found if isinstance(report, dict)]
 
     def latest_report(self, key: str) -> dict[str, Any] | None:
@@ -143,7 +143,7 @@ class Conversation:
             if message.get("role") != "tool":
                 continue
             text = message_text(message)
-            payload = _parsed(text)
+            payload = _parse_json(text)
             if isinstance(payload, dict):
                 items = payload.get("documents")
                 # Another's tool may report how many documents there are under the same name.

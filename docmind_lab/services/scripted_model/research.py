@@ -38,13 +38,13 @@ _LEAST_SHARED, _SHARE_OF_WORDS = 2, 0.3
 _LITTLE = 0.2
 
 
-def _given(conversation: Conversation) -> dict[str, Any]:
+def _user_json(conversation: Conversation) -> dict[str, Any]:
     """The JSON object in the user's message; empty for anything else."""
     try:
-        given = json.loads(conversation.question)
+        request = json.loads(conversation.question)
     except (ValueError, RecursionError):
         return {}
-    return given if isinstance(given, dict) else {}
+    return request if isinstance(request, dict) else {}
 
 
 def _words(text: str) -> list[str]:
@@ -53,12 +53,12 @@ def _words(text: str) -> list[str]:
 
 
 def _query(conversation: Conversation) -> Reply:
-    given = _given(conversation)
-    words, history = _words(str(given.get("hypothesis", ""))), given.get("history") or []
+    request = _user_json(conversation)
+    words, history = _words(str(request.get("hypothesis", ""))), request.get("history") or []
     if not history:
         return _json(query=" ".join(words[:_LONGEST_QUERY]), reasoning="The words of the hypothesis come first.")
     asked = {stem for attempt in history for stem in content_words(str(attempt.get("query", "")))}
-    counts = Counter(word for text in given.get("excerpts") or [] for word in _words(str(text)))
+    counts = Counter(word for text in request.get("excerpts") or [] for word in _words(str(text)))
     # Words that several excerpts share say more of the subject than those of one; ties by the alphabet.
     fresh = sorted(
         (word for word in counts if not asked.intersection(content_words(word))), key=lambda word: (-counts[word], word)
@@ -73,10 +73,10 @@ def _query(conversation: Conversation) -> Reply:
 
 
 def _filter(conversation: Conversation) -> Reply:
-    given = _given(conversation)
-    wanted = set(content_words(str(given.get("hypothesis", ""))))
+    request = _user_json(conversation)
+    wanted = set(content_words(str(request.get("hypothesis", ""))))
     needed = max(_LEAST_SHARED, round(_SHARE_OF_WORDS * len(wanted)))
-    results = given.get("results") or []
+    results = request.get("results") or []
     accepted = [int(result["number"]) for result in results if _bears_on(result, wanted, needed)]
     reasoning = f"{len(accepted)} of {len(results)} have a sentence with {needed} words of the hypothesis."
     return _json(accepted=accepted, reasoning=reasoning)
@@ -90,8 +90,8 @@ def _bears_on(result: Mapping[str, Any], wanted: set[str], needed: int) -> bool:
 
 
 def _judge(conversation: Conversation) -> Reply:
-    given = _given(conversation)
-    history, kept = given.get("history") or [{}], int(given.get("kept") or 0)
+    request = _user_json(conversation)
+    history, kept = request.get("history") or [{}], int(request.get("kept") or 0)
     if history[-1].get("error"):
         return _json(decision="CONTINUE", reasoning="The last query failed, which says nothing of the source.")
     # One dry query may have been a bad one; two in a row are a dry source.
@@ -102,11 +102,11 @@ def _judge(conversation: Conversation) -> Reply:
 
 
 def _findings(conversation: Conversation) -> Reply:
-    given = _given(conversation)
-    documents = [Document(str(one["id"]), str(one["content"])) for one in given.get("documents") or []]
-    found = [extract_answer(str(hypothesis), documents) for hypothesis in given.get("hypotheses") or []]
-    said = [text for text in dict.fromkeys(found) if text != NOT_FOUND]
-    return Reply("\n\n".join(said) or NOT_FOUND)
+    request = _user_json(conversation)
+    documents = [Document(str(one["id"]), str(one["content"])) for one in request.get("documents") or []]
+    found = [extract_answer(str(hypothesis), documents) for hypothesis in request.get("hypotheses") or []]
+    answers = [text for text in dict.fromkeys(found) if text != NOT_FOUND]
+    return Reply("\n\n".join(answers) or NOT_FOUND)
 
 
 def _json(**fields: Any) -> Reply:

@@ -1,4 +1,4 @@
-"""What each role does, decided from the request alone.
+"""The scripted model's replies in each role, decided from the request alone.
 
 Which role a request is for is read off the tools on offer and the system prompt; a request for none of the five
 (a user's own agent) is played by searching once, if a search tool is on offer, and answering from what was found.
@@ -10,12 +10,20 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from docmind_lab.services.scripted_model import peers, research, staged
+from docmind_lab.services.scripted_model import research, staged
 from docmind_lab.services.scripted_model.conversation import HANDOFF_PREFIX, Conversation, Reply, ToolCall
 from docmind_lab.services.scripted_model.extraction import NOT_FOUND, extract_answer, unsupported_statements
 
+PEER_TOOL_PREFIX = "ask_"
+"""Of a tool that asks a peer agent."""
+
 # Those of other systems are told by a phrase of their prompts.
-_ROLE_OF_PHRASE: Mapping[str, str] = {**research.ROLES, **staged.ROLES, **peers.ROLES}
+_ROLE_OF_PHRASE: Mapping[str, str] = {
+    **research.ROLES,
+    **staged.ROLES,
+    "You delegate to peer agents": "delegate",
+    "You conclude from what peer agents found": "conclude",
+}
 ROLES = ("router", "planner", "retrieval", "synthesis", "validation")
 _TOOL_OF_ROLE = {
     "router": "choose_route",
@@ -211,8 +219,8 @@ def _finish(conversation: Conversation) -> Reply:
     if verdict is not None and verdict["verdict"] != "accept":
         return Reply(f"{answer} (Validation could not confirm every statement.)")
     # Only what an agent said: a hand-over's own result may be named after the agent too.
-    said = (m for m in conversation.current_turn() if m.get("role") == "assistant")
-    synthesis = next((str(m["name"]) for m in said if "synthesis" in str(m.get("name"))), "")
+    messages = (m for m in conversation.current_turn() if m.get("role") == "assistant")
+    synthesis = next((str(m["name"]) for m in messages if "synthesis" in str(m.get("name"))), "")
     if synthesis and any(name == "forward_message" for name in conversation.tools):
         return Reply(tool_calls=(ToolCall("forward_message", {"from_agent": synthesis}),))
     return Reply(answer or NOT_FOUND)
@@ -228,6 +236,21 @@ def _assistant(conversation: Conversation) -> Reply:
     return Reply(extract_answer(conversation.question, documents))
 
 
+def _delegate(conversation: Conversation) -> Reply:
+    """Ask every peer on offer, each once; then answer from the passages that the peers gave back."""
+    asked = {call.name for call in conversation.called_tools()}
+    calls = tuple(
+        ToolCall(name, {_parameter_of(schema): conversation.task})
+        for name, schema in conversation.tools.items()
+        if name.startswith(PEER_TOOL_PREFIX) and name not in asked
+    )
+    return Reply(tool_calls=calls) if calls else _synthesis(conversation)
+
+
+def _parameter_of(schema: Mapping[str, Any]) -> str:
+    return next(iter(schema.get("properties", {})), "question")
+
+
 _PLAYED: dict[str, Callable[[Conversation], Reply]] = {
     "supervisor": _supervisor,
     "router": _router,
@@ -239,5 +262,6 @@ _PLAYED: dict[str, Callable[[Conversation], Reply]] = {
     "assistant": _assistant,
     **research.PLAYED,
     **staged.PLAYED,
-    **peers.PLAYED,
+    "delegate": _delegate,
+    "conclude": _synthesis,
 }

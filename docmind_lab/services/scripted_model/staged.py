@@ -101,9 +101,9 @@ def _type_of(name: str) -> str:
 
 def _observations(passage: str) -> list[ToolCall]:
     made = []
-    said = sentences(passage)
+    all_sentences = sentences(passage)
     for name in entities_in(passage):
-        sentence = next((one for one in said if name.casefold() in one.casefold()), "")
+        sentence = next((one for one in all_sentences if name.casefold() in one.casefold()), "")
         if sentence:
             made.append(ToolCall("add_observation", {"entity": name, "text": sentence}))
     return made
@@ -135,7 +135,7 @@ def _primary(conversation: Conversation) -> Reply:
             if tool in conversation.tools and tool not in called and (calls := _PHASES[tool](passage)):
                 return Reply(tool_calls=tuple(calls))
         return Reply("All that the passage says is written." if called else "The passage names nothing to write.")
-    return Reply(_SAID[manner](passage))
+    return Reply(_REPLIES[manner](passage))
 
 
 def _as_objects(calls: Sequence[ToolCall]) -> list[dict[str, object]]:
@@ -164,7 +164,7 @@ def _prose(passage: str) -> str:
     return f"The passage is about {', '.join(names)}." if names else "The passage is about nothing in particular."
 
 
-_SAID: Mapping[str, Callable[[str], str]] = {
+_REPLIES: Mapping[str, Callable[[str], str]] = {
     "text": _text,
     "damaged": _damaged,
     "wordy": _wordy,

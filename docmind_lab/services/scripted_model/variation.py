@@ -29,7 +29,7 @@ def checked_variation(share: object) -> float:
     raise ConfigurationError(f"model_variation must be a share of the decisions from 0 to 1, not {share!r}")
 
 
-def varied(reply: Reply, conversation: Conversation, role: str, key: DrawKey, share: float) -> Reply:
+def vary_reply(reply: Reply, conversation: Conversation, role: str, key: DrawKey, share: float) -> Reply:
     """The reply, or in a share of the cases another one that this role might give.
 
     Args:

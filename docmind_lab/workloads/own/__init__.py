@@ -1,25 +1,19 @@
 """The workload `own`: a graph that was not made for the lab, run unchanged under every alternative.
 
-reference.py     "my_app:graph", or a live object, as a compiled graph
 inputs.py        what it is asked, checked against its schema
-kind.py          both under names that comparisons and worker processes find
+kind.py          "my_app:graph", or a live object, as a graph with a name that worker processes find
 workload.py      one graph, many runs
 doorway.py       the deadline on its way in, states on their way out
-nodes.py         which node something belongs to
-calls.py         calls under way: whose they are, when they are over
+calls.py         calls under way: their node, their call above, when they are over
 callbacks.py     models, tools and retrievers, as LangChain tells of them
-watch.py         requests, as the hooks below HTTP clients tell of them
-destinations.py  where requests go: simulated services, or the graph's own
-saver.py         checkpoints, noted
+watch.py         requests, as the hooks below HTTP clients tell of them, and where they go
 """
 
 from docmind_lab.workloads.own.callbacks import GraphCallbacks
-from docmind_lab.workloads.own.calls import RunCalls
-from docmind_lab.workloads.own.destinations import Services
+from docmind_lab.workloads.own.calls import Place, RunCalls, RunTree
 from docmind_lab.workloads.own.inputs import GraphInput, Inputs, read_inputs
-from docmind_lab.workloads.own.kind import OwnGraph, own_graph, own_kind
-from docmind_lab.workloads.own.nodes import Place, RunTree
-from docmind_lab.workloads.own.reference import load_graph
+from docmind_lab.workloads.own.kind import OwnGraph, load_graph, own_graph, own_kind
+from docmind_lab.workloads.own.watch import Services
 from docmind_lab.workloads.own.workload import OwnWorkload
 
 __all__ = [

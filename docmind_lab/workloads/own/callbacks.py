@@ -1,5 +1,4 @@
-"""What LangChain tells of a graph at work: its nodes, and its models, tools and retrievers, each with the node it
-belongs to.
+"""LangChain callbacks that record a graph's nodes, models, tools and retrievers, each with the node it belongs to.
 
 calls = RunCalls(recorder)
 graph.with_config({"callbacks": [GraphCallbacks(calls)]})
@@ -35,37 +34,39 @@ class GraphCallbacks(RunCallbacks):
         super().__init__(calls.recorder)
         self.calls = calls
 
-    def on_chain_start(self, serialized: Any, inputs: Any, **said: Any) -> None:
+    def on_chain_start(self, serialized: Any, inputs: Any, **details: Any) -> None:
         """A node, or anything else that has runs below it."""
-        super().on_chain_start(serialized, inputs, **said)
-        self.calls.tree.begun(said["run_id"], said.get("parent_run_id"), said.get("tags"), said.get("metadata"))
+        super().on_chain_start(serialized, inputs, **details)
+        self.calls.tree.begun(
+            details["run_id"], details.get("parent_run_id"), details.get("tags"), details.get("metadata")
+        )
 
-    def on_chain_error(self, error: BaseException, **said: Any) -> None:
+    def on_chain_error(self, error: BaseException, **details: Any) -> None:
         """With it ends what it left under way: LangChain tells of no tool's end by cancellation."""
-        super().on_chain_error(error, **said)
-        self.calls.ended_above(said["run_id"], error)
+        super().on_chain_error(error, **details)
+        self.calls.ended_above(details["run_id"], error)
 
-    def on_llm_start(self, serialized: Any, prompts: Any, **said: Any) -> None:
+    def on_llm_start(self, serialized: Any, prompts: Any, **details: Any) -> None:
         """A model is asked."""
-        self._started("llm", said)
+        self._started("llm", details)
 
-    def on_chat_model_start(self, serialized: Any, messages: Any, **said: Any) -> None:
+    def on_chat_model_start(self, serialized: Any, messages: Any, **details: Any) -> None:
         """A chat model is asked."""
-        self._started("llm", said)
+        self._started("llm", details)
 
-    def on_tool_start(self, serialized: Any, input_str: Any, **said: Any) -> None:
+    def on_tool_start(self, serialized: Any, input_str: Any, **details: Any) -> None:
         """A tool is called."""
-        self._started("tool", said)
+        self._started("tool", details)
 
-    def on_retriever_start(self, serialized: Any, query: Any, **said: Any) -> None:
+    def on_retriever_start(self, serialized: Any, query: Any, **details: Any) -> None:
         """A retriever is asked."""
-        self._started("retrieval", said)
+        self._started("retrieval", details)
 
-    def _started(self, kind: CallKind, said: Mapping[str, Any]) -> None:
-        self.calls.started(kind, said["run_id"], said.get("parent_run_id"))
+    def _started(self, kind: CallKind, details: Mapping[str, Any]) -> None:
+        self.calls.started(kind, details["run_id"], details.get("parent_run_id"))
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
-        """The model has answered: its tokens, as far as it counts them."""
+        """The model has answered; notes its tokens if it counts them."""
         opened = self.calls.ended(run_id)
         usage = _usage(response)
         if opened is not None and usage is not None:

@@ -1,4 +1,4 @@
-"""What stands between an alternative and a graph that was not made for the lab.
+"""The adapter between an alternative and a graph that was not made for the lab.
 
 In: the deadline, which an alternative puts into input and configuration, is taken out of the input, where a foreign
 schema knows nothing of it, and put in force as context; a key of the graph's own that asks for it gets it. Out: states
@@ -97,7 +97,7 @@ def _as_it_is(state: Any) -> Any:
 
 
 def free_state(state: Any) -> FreeState:
-    """A graph's state as alternatives read it: what was said, and what was found."""
+    """A graph's state as alternatives read it: messages and documents."""
     values = state if isinstance(state, Mapping) else getattr(state, "__dict__", {})
     found = values.get("documents", ())
     documents = found if isinstance(found, list | tuple) else ()
@@ -109,11 +109,11 @@ def free_state(state: Any) -> FreeState:
     )
 
 
-def _messages(said: Any) -> list[Any]:
-    if not isinstance(said, list | tuple):
+def _messages(values: Any) -> list[Any]:
+    if not isinstance(values, list | tuple):
         return []
     try:
-        return convert_to_messages(said)
+        return convert_to_messages(values)
     except (ValueError, TypeError, NotImplementedError):
         return []  # somebody's own kind of message
 

@@ -1,4 +1,4 @@
-"""What a user's graph is asked: one input for each line of a JSON-lines file, or for each item of a list.
+"""The inputs of a user's graph: one input for each line of a JSON-lines file, or for each item of a list.
 
     {"messages": [{"role": "user", "content": "…"}]}      the graph's input
     "What does a with statement do?"                       a text, where the input has `messages`
@@ -66,8 +66,8 @@ def read_inputs(graph: Pregel[Any, Any, Any, Any], inputs: Inputs) -> tuple[Grap
 
 def fingerprint(inputs: Sequence[GraphInput]) -> str:
     """A short name that inputs which are equal share."""
-    said = json.dumps([[one.id, one.given, one.gold_facts] for one in inputs], sort_keys=True, default=repr)
-    return hashlib.blake2b(said.encode(), digest_size=4).hexdigest()
+    content = json.dumps([[one.id, one.given, one.gold_facts] for one in inputs], sort_keys=True, default=repr)
+    return hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
 
 
 def input_keys(graph: Pregel[Any, Any, Any, Any]) -> Mapping[str, Mapping[str, Any]]:

@@ -1,32 +1,122 @@
-"""The kind of a user's graph: by reference, so that worker processes find it, or a live object of this process.
+"""A user's graph by reference, and its kind: found by worker processes, or a live object of this process.
 
     kind, corpus = own_kind("my_app:graph", "inputs.jsonl")        # kind.name is how comparisons name it
     workload_kind("own:my_app:graph")                              # the same, in any process
 
-Inputs are kept under a name derived from them, which stands where other workloads have a corpus.
+A reference "my_app:graph" names a compiled graph or a factory without arguments. Inputs are kept under a name derived
+from them, which stands where other workloads have a corpus.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
+import inspect
+import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 from urllib.parse import parse_qs, urlencode
 
-from langgraph.graph import START
+from langgraph.graph import START, StateGraph
 from langgraph.pregel import Pregel
 
+from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.deadlines import DEADLINE_KEY
-from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.errors import ConfigurationError, DocmindLabError
 from docmind_lab.docmind.graphs.observer import role_of
-from docmind_lab.workloads.kinds import OWN_PREFIX, Defaults, Surroundings, WorkloadKind
-from docmind_lab.workloads.own.destinations import Own, Services, SimulatedDestinations
+from docmind_lab.workloads.kinds import OWN_PREFIX, Defaults, Surroundings, WorkloadKind, own_retries
 from docmind_lab.workloads.own.inputs import GraphInput, Inputs, fingerprint, read_inputs
-from docmind_lab.workloads.own.reference import compiled, load_graph
+from docmind_lab.workloads.own.watch import Own, Services, SimulatedDestinations
 from docmind_lab.workloads.own.workload import OwnWorkload
-from docmind_lab.workloads.retries import of_the_graph
+
+
+def load_graph(reference: str) -> Pregel[Any, Any, Any, Any]:
+    """The compiled graph of a reference "module:attribute". The working directory counts as a place of modules.
+
+    Raises: ConfigurationError in one line: for a reference that is none, a module that does not import, an attribute
+    that is not there or is no graph, a factory that fails.
+    """
+    module_name, _, attribute = reference.partition(":")
+    if not module_name or not attribute:
+        raise ConfigurationError(f"graph {reference!r}: write it as module:attribute, such as my_app:graph")
+    found = _import(reference, module_name)
+    for name in attribute.split("."):
+        if not hasattr(found, name):
+            raise ConfigurationError(f"graph {reference!r}: module {module_name} has no attribute {attribute}")
+        found = getattr(found, name)
+    return compile_graph(found, reference)
+
+
+def compile_graph(found: Any, reference: str) -> Pregel[Any, Any, Any, Any]:
+    """The compiled graph that an object is or makes. Raises: ConfigurationError as `load_graph` does."""
+    if isinstance(found, StateGraph):
+        raise ConfigurationError(
+            f"graph {reference!r} is a {type(found).__name__} that is not compiled; call .compile()"
+        )
+    if isinstance(found, Pregel):
+        return found
+    if not callable(found) or inspect.isclass(found):
+        raise ConfigurationError(
+            f"graph {reference!r} is a {_kind(found)}, not a compiled LangGraph graph or a function that makes one"
+        )
+    made = _call_factory(found, reference)
+    if isinstance(made, StateGraph):
+        raise ConfigurationError(
+            f"graph {reference!r} makes a {type(made).__name__} that is not compiled; call .compile()"
+        )
+    if not isinstance(made, Pregel):
+        raise ConfigurationError(f"graph {reference!r} makes a {_kind(made)}, not a compiled LangGraph graph")
+    return made
+
+
+def _import(reference: str, module: str) -> Any:
+    if (here := os.getcwd()) not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(module)
+    except DocmindLabError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(
+            f"graph {reference!r}: module {module} does not import: {_in_a_line(error)}"
+        ) from error
+
+
+def _call_factory(factory: Any, reference: str) -> Any:
+    needed = [
+        name
+        for name, parameter in inspect.signature(factory).parameters.items()
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+    if needed:
+        raise ConfigurationError(
+            f"graph {reference!r} is a function of {', '.join(needed)}; one without arguments is needed"
+        )
+    try:
+        made = factory()
+        return shared_loop().run(_await(made)) if inspect.isawaitable(made) else made
+    except DocmindLabError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(f"graph {reference!r} could not be made: {_in_a_line(error)}") from error
+
+
+async def _await(made: Any) -> Any:
+    return await made
+
+
+def _kind(value: Any) -> str:
+    return f"class ({value.__name__})" if inspect.isclass(value) else type(value).__name__
+
+
+def _in_a_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
 
 # Nobody knows how long somebody's graph takes; these are those of DocMind itself.
 DEFAULTS: Mapping[ClockName, Defaults] = {
@@ -40,7 +130,7 @@ _inputs: dict[str, tuple[GraphInput, ...]] = {}
 
 @dataclass(frozen=True)
 class OwnGraph:
-    """What `compare` is told of a user's graph.
+    """A user's graph and its inputs, by the names that `compare` finds them by.
 
     workload: its name as `workload_kind` takes it. corpus: the name of its inputs. questions: how many there are.
     """
@@ -67,22 +157,22 @@ def own_graph(
     options = {"deadline_key": deadline_key} if deadline_key != DEADLINE_KEY else {}
     if services != "simulated":
         options["services"] = services
-    said = f"?{urlencode(options)}" if options else ""
+    query = f"?{urlencode(options)}" if options else ""
     if isinstance(graph, str):
         name, found = graph, _loaded(graph)
     else:
-        found = compiled(graph, getattr(graph, "__name__", "") or "graph")
-        name = _registered(found)
+        found = compile_graph(graph, getattr(graph, "__name__", "") or "graph")
+        name = _register(found)
     asked = read_inputs(found, inputs)
     corpus = f"inputs-{fingerprint(asked)}"
     _inputs[corpus] = asked
-    return OwnGraph(f"{OWN_PREFIX}{name}{said}", corpus, len(asked))
+    return OwnGraph(f"{OWN_PREFIX}{name}{query}", corpus, len(asked))
 
 
 def own_kind(workload: str) -> WorkloadKind:
     """The kind of a name that `own_graph` gave, here or in another process. Raises: ConfigurationError."""
-    reference, _, said = workload.removeprefix(OWN_PREFIX).partition("?")
-    options = {name: values[-1] for name, values in parse_qs(said).items()}
+    reference, _, query = workload.removeprefix(OWN_PREFIX).partition("?")
+    options = {name: values[-1] for name, values in parse_qs(query).items()}
     graph = _live[reference] if reference in _live else _loaded(reference)
     services, key = options.get("services", "simulated"), options.get("deadline_key", DEADLINE_KEY)
 
@@ -90,7 +180,7 @@ def own_kind(workload: str) -> WorkloadKind:
         addresses = around.addresses
         simulated = SimulatedDestinations(addresses.openai_base_url, addresses.qdrant_url)
         made = OwnWorkload(reference, graph, Own() if services == "own" else simulated, key)
-        return made.coloured(around.node_colour)
+        return made.in_node_mode(around.node_colour)
 
     return WorkloadKind(
         name=reference,
@@ -102,7 +192,7 @@ def own_kind(workload: str) -> WorkloadKind:
         roles=_roles(graph),
         in_this_process=reference in _live,
         has_server_log=services != "own",
-        retries=of_the_graph,
+        retries=own_retries,
     )
 
 
@@ -110,7 +200,7 @@ def own_kind(workload: str) -> WorkloadKind:
 _loaded = functools.cache(load_graph)
 
 
-def _registered(graph: Pregel[Any, Any, Any, Any]) -> str:
+def _register(graph: Pregel[Any, Any, Any, Any]) -> str:
     """The name of a live graph: its own, with a number where another one has it already."""
     own = str(graph.get_name()).replace("?", "_").replace(":", "_")
     number = 1

@@ -13,11 +13,14 @@ import subprocess
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from langchain_core.runnables.config import var_child_runnable_config
 
 from docmind_lab.alternatives.event_loop import shared_loop
+from docmind_lab.core.addresses import displayed
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import NotSimulated, RunCut
 from docmind_lab.network.attempts import Attempt, CallKind
@@ -25,15 +28,65 @@ from docmind_lab.network.guests import GuestCall, GuestHooks
 from docmind_lab.network.recorder import Recorder, current_recorder
 from docmind_lab.services.openai_service import ANY_MODEL_HEADER
 from docmind_lab.virtual_time import VirtualClock, current_clock
-from docmind_lab.workloads.own.calls import OpenCall, RunCalls, innermost_call
-from docmind_lab.workloads.own.destinations import REMEDY, Destinations, kind_of
-from docmind_lab.workloads.own.nodes import NOWHERE, Place
+from docmind_lab.workloads.own.calls import NOWHERE, OpenCall, Place, RunCalls, innermost_call
+
+Services = Literal["simulated", "own"]
+
+_MODEL_PATHS = ("/chat/completions", "/completions", "/responses", "/messages")
+_STORE_PATHS = ("/collections", "/points", "/embeddings")
+_QDRANT_PORT = 6333
+
+REMEDY = 'use the wall clock with the graph\'s own services: clock="wall", services="own" (--clock wall --services own)'
+
+
+def kind_of(url: str) -> CallKind:
+    """What a request is for, by its path."""
+    path = urlsplit(url).path.rstrip("/")
+    if path.endswith(_MODEL_PATHS):
+        return "llm"
+    return "retrieval" if any(part in path for part in _STORE_PATHS) else "tool"
+
+
+@dataclass(frozen=True)
+class SimulatedDestinations:
+    """Requests go to simulated services, whichever host they name: models to the one, vector stores to the other."""
+
+    openai_base_url: str
+    qdrant_url: str
+
+    def of(self, method: str, url: str) -> str:
+        """The URL that takes the place of a request's own. Raises: NotSimulated for what neither service knows."""
+        parts = urlsplit(url)
+        path = parts.path.rstrip("/")
+        if path.endswith("/chat/completions"):
+            return f"{self.openai_base_url.rstrip('/')}/chat/completions"
+        if path.endswith("/models"):
+            return f"{self.openai_base_url.rstrip('/')}/models"
+        before, found, rest = path.partition("/collections")
+        query = f"?{parts.query}" if parts.query else ""
+        if found and not before:
+            return f"{self.qdrant_url.rstrip('/')}/collections{rest}{query}"
+        if not path and parts.port == _QDRANT_PORT:
+            return f"{self.qdrant_url.rstrip('/')}/"
+        raise NotSimulated(f"{method} {displayed(url)}: no simulated service answers this")
+
+
+@dataclass(frozen=True)
+class Own:
+    """Requests go where the graph's code sends them."""
+
+    def of(self, method: str, url: str) -> None:
+        """None: the request's own URL."""
+
+
+Destinations = SimulatedDestinations | Own
+
 
 _latest: ContextVar[OpenCall | None] = ContextVar("docmind_lab_own_request", default=None)
 
 
 class RunWatch:
-    """What is seen of one run, and what it may do. missing: the first thing it asked for that nobody simulates."""
+    """Observes the requests of one run, and bounds them. missing: the first request that nothing simulates."""
 
     def __init__(self, recorder: Recorder, destinations: Destinations) -> None:
         self.recorder, self.destinations = recorder, destinations
@@ -83,7 +136,7 @@ class RunWatch:
         return made
 
     def as_work(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, as work of the run until its end, whoever still waits for it."""
+        """The function, recorded as work of the run until its end."""
 
         opened, place = innermost_call(), self.place()
 
@@ -106,7 +159,7 @@ class RunWatch:
         return self.calls.tree.place_of(getattr(config.get("callbacks"), "parent_run_id", None))
 
     def without(self, what: str, place: Place | None = None) -> RunCut:
-        """What is raised in code that asks for something that is not there; kept, for whoever hears of it no more."""
+        """The error to raise for something that is not simulated; kept in `missing`."""
         at = self.place() if place is None else place
         error = NotSimulated(f"{what} ({_in_words(at)}); {REMEDY}")
         self.missing = self.missing or error

@@ -6,25 +6,41 @@ import contextlib
 import threading
 from typing import Any, Self
 
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, CheckpointMetadata
 from langgraph.pregel import Pregel
 
 from docmind_lab.alternatives.base import Outcome, Runnable
 from docmind_lab.alternatives.bound import bound
 from docmind_lab.alternatives.event_loop import shared_loop
+from docmind_lab.alternatives.passing_saver import PassingSaver
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import NAN
-from docmind_lab.docmind.graphs.colours import Colour
+from docmind_lab.docmind.graphs.node_modes import NodeMode
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.virtual_time import current_clock
 from docmind_lab.workloads.own.callbacks import GraphCallbacks
-from docmind_lab.workloads.own.destinations import Destinations
 from docmind_lab.workloads.own.doorway import RunDoorway
 from docmind_lab.workloads.own.inputs import GraphInput, input_keys
-from docmind_lab.workloads.own.saver import NotingSaver
-from docmind_lab.workloads.own.watch import RunWatch, begin_watching, end_watching, hold, release
+from docmind_lab.workloads.own.watch import Destinations, RunWatch, begin_watching, end_watching, hold, release
+
+
+class NotingSaver(PassingSaver):
+    """Reads and writes through; every put is an event of the run (`checkpoint_put`)."""
+
+    def __init__(self, inner: BaseCheckpointSaver[Any], recorder: Recorder) -> None:
+        super().__init__(inner)
+        self._recorder = recorder
+
+    def instead_of_put(
+        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata
+    ) -> RunnableConfig | None:
+        """None, after noting the put."""
+        self._recorder.event("checkpoint_put", step=metadata.get("step", 0))
+        return None
+
 
 # A thread that sleeps longer than this in somebody's node may ask for whatever it likes when it wakes up.
 _ORPHAN_PATIENCE_S = 3600.0
@@ -85,8 +101,8 @@ class OwnWorkload:
         gold = [fact for fact in question.gold_facts if fact]
         return NAN, sum(fact.casefold() in stated for fact in gold) / len(gold) if gold else NAN
 
-    def coloured(self, node_colour: Colour) -> Self:
-        """The same. Raises: ConfigurationError for any colour but the nodes' own, which nobody can change."""
+    def in_node_mode(self, node_colour: NodeMode) -> Self:
+        """Itself. Raises: ConfigurationError for any mode but the nodes' own, which cannot be changed."""
         if node_colour != "own":
             raise ConfigurationError(f"node_colour {node_colour!r}: the nodes of a graph of your own stay as they are")
         return self

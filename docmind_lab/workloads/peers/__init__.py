@@ -1,18 +1,14 @@
 """The workload `peers`: a parent that delegates to peer agents over A2A, and what becomes of calls that take too long.
 
-correlation.py   a pending call, and the four ways in which it can be decided
+correlation.py   a pending call, the limits of its time, and the four ways in which it can be decided
 stores.py        where pending calls are kept; the one atomic claim that decides each
 correlator.py    who decides: an answer, a timeout, a cancel, a failure, whoever claims first
-timeouts.py      which of several limits ends a call
 client.py        A2A clients through the network seam
 caller.py        calls side by side, their timers, signs of life, cancels
-event_log.py     what the recorder is told
+events.py        events of a call, and the table `peer_tasks`
 shelves.py       the corpus in parts, one for each peer
 graph.py         the parent agent
 workload.py      the parent as a system under a deadline
-tables.py        the table `peer_tasks`
-races.py         every order of what can happen to one call
-chaos.py         peers that misbehave, and what each way of it costs
 
 The peers themselves are in docmind_lab/services/peers. The package needs a2a-sdk (extra "peers").
 """
@@ -21,8 +17,7 @@ import logging
 
 from docmind_lab.docmind.retrieval import load_questions
 from docmind_lab.workloads.kinds import Defaults, WorkloadKind
-from docmind_lab.workloads.peers.event_log import EVENTS
-from docmind_lab.workloads.peers.tables import PEER_TASKS
+from docmind_lab.workloads.peers.events import EVENTS, PEER_TASKS
 from docmind_lab.workloads.peers.workload import PEERS, PeersWorkload
 
 # Late answers and failed cancels are what is studied here: they are logged, and printed where somebody asks for it.

@@ -24,10 +24,9 @@ from docmind_lab.core.errors import StoreError
 from docmind_lab.network.recorder import current_recorder
 from docmind_lab.virtual_time import current_clock
 from docmind_lab.workloads.peers.client import FAILURES, PeerClients, PeerNews
-from docmind_lab.workloads.peers.correlation import CorrelationEntry, PeerResult
+from docmind_lab.workloads.peers.correlation import CorrelationEntry, Limit, PeerResult, PeerTimeouts, words_of
 from docmind_lab.workloads.peers.correlator import Correlator
-from docmind_lab.workloads.peers.event_log import Noting
-from docmind_lab.workloads.peers.timeouts import Limit, PeerTimeouts, words_of
+from docmind_lab.workloads.peers.events import CallNotes
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +54,7 @@ class _Child:
 
     entry: CorrelationEntry
     call: PeerCall
-    noting: Noting
+    notes: CallNotes
     left_s: float
     started_at: float = 0.0
     due_s: float = math.inf
@@ -101,7 +100,7 @@ class PeerCaller:
         ]
 
         def go_on(results: tuple[PeerResult, ...]) -> None:
-            children[0].noting.retriggered(results)
+            children[0].notes.retriggered(results)
             if not decided.done():
                 decided.set_result(results)
 
@@ -141,7 +140,7 @@ class PeerCaller:
             invocation_id=invocation_id,
             timeout_s=self.timeouts.due(0.0, left_s)[0],
         )
-        return _Child(entry, call, Noting(call.peer, position, current_recorder()), left_s)
+        return _Child(entry, call, CallNotes(call.peer, position, current_recorder()), left_s)
 
     # ---- one call
 
@@ -158,24 +157,24 @@ class PeerCaller:
         child.timer = loop.call_at(child.started_at + due_s, lambda: self._soon(self._timed_out(child)))
 
     async def _listen(self, child: _Child) -> None:
-        """Send the call and hear what comes of it, to the end of its stream."""
+        """Send the call and handle the events of its stream, to its end."""
         why_not = "no answer"
         try:
-            with child.noting.sent(child.entry.timeout_s):
+            with child.notes.sent(child.entry.timeout_s):
                 async for news in self.clients.send(child.call.peer, child.call.task, child.entry.timeout_s):
                     if news.kind == "ended":
                         why_not = f"the peer's task was {news.state}"
-                    await self._heard(child, news)
+                    await self._handle_news(child, news)
         except FAILURES as error:
             why_not = type(error).__name__
         # After a stream that gave its answer this finds the call decided.
         if await self._decide(self.correlator.send_failed, child.entry, why_not):
-            self._decided(child, "send_failed")
+            self._note_decision(child, "send_failed")
 
-    async def _heard(self, child: _Child, news: PeerNews) -> None:
+    async def _handle_news(self, child: _Child, news: PeerNews) -> None:
         if news.kind == "known":
             child.task_id = news.task_id
-            child.noting.task_known()
+            child.notes.event("peer_task_known")
             if child.wants_cancel:
                 self._later(self._cancel(child))
         elif news.kind == "working":
@@ -184,10 +183,10 @@ class PeerCaller:
             payload = dict(news.payload or {})
             too_late = await self._decide(self.correlator.answered, child.entry, payload)
             if too_late is None:
-                self._decided(child, "completed")
-                child.noting.found(payload.get("ids", ()), child.call.topics)
+                self._note_decision(child, "completed")
+                child.notes.passages_found(payload.get("ids", ()), child.call.topics)
             else:
-                child.noting.too_late(too_late)
+                child.notes.event("peer_too_late", kind=too_late.kind, late_by_s=too_late.late_by_s)
 
     async def _sign_of_life(self, child: _Child) -> None:
         if not child.is_working:
@@ -199,14 +198,14 @@ class PeerCaller:
             return
         if await self._decide(self.correlator.sign_of_life, child.entry, child.extensions):
             child.extensions += 1
-            child.noting.extended(child.extensions, due_s)
+            child.notes.event("peer_extended", extensions=child.extensions, due_s=due_s)
             self._set_timer(child, due_s, limit)
 
     async def _timed_out(self, child: _Child) -> None:
         claimed = await self._decide(self.correlator.timed_out, child.entry)
         if claimed is None:
             return
-        self._decided(child, "timed_out", child.limit)
+        self._note_decision(child, "timed_out", child.limit)
         self._want_cancel(child, self.timeouts.listen_s)
         error = words_of(child.limit, child.due_s)
         result = PeerResult(claimed.function_call_id, claimed.peer_agent_name, "timed_out", error=error)
@@ -217,15 +216,16 @@ class PeerCaller:
         claimed = {entry.sub_task_id for entry in entries}
         for child in children:
             if child.entry.sub_task_id in claimed:
-                self._decided(child, "cancelled")
+                self._note_decision(child, "cancelled")
                 # As long as a cancel needs: nobody is left who would count a late answer.
                 self._want_cancel(child, self.timeouts.cancel_s)
 
-    def _decided(self, child: _Child, outcome: str, limit: str = "") -> None:
+    def _note_decision(self, child: _Child, outcome: str, limit: str = "") -> None:
         child.is_decided = True
         if child.timer is not None:
             child.timer.cancel()
-        child.noting.decided(outcome, limit, asyncio.get_running_loop().time() - child.started_at)
+        after_s = asyncio.get_running_loop().time() - child.started_at
+        child.notes.event("peer_decided", outcome=outcome, limit=limit, after_s=after_s)
 
     # ---- off the critical path
 
@@ -238,9 +238,9 @@ class PeerCaller:
             self._later(self._cancel(child))
 
     async def _cancel(self, child: _Child) -> None:
-        """Ask the peer to stop, within `cancel_s`; whatever comes of it changes nothing here."""
+        """Ask the peer to stop, within `cancel_s`. The result changes no decision."""
         peer, name = child.entry.peer_agent_name, child.entry.sub_task_id
-        with child.noting.cancelling() as ended:
+        with child.notes.cancelling() as ended:
             try:
                 async with asyncio.timeout(self.timeouts.cancel_s):
                     ended.append(await self.clients.cancel(peer, child.task_id))

@@ -70,8 +70,8 @@ class PeerClients:
         """
         request = SendMessageRequest(message=new_data_message(dict(task), role=Role.ROLE_USER))
         request.metadata.update({"timeout_s": timeout_s})
-        async for said in self._client(peer).send_message(request):
-            news = _news(said)
+        async for event in self._client(peer).send_message(request):
+            news = _news(event)
             if news is not None:
                 yield news
 
@@ -100,14 +100,14 @@ class PeerClients:
         return self._clients[peer]
 
 
-def _news(said: StreamResponse) -> PeerNews | None:
-    if said.HasField("task"):
-        return PeerNews("known", task_id=said.task.id)
-    if said.HasField("artifact_update"):
-        found = get_data_parts(said.artifact_update.artifact.parts)
+def _news(event: StreamResponse) -> PeerNews | None:
+    if event.HasField("task"):
+        return PeerNews("known", task_id=event.task.id)
+    if event.HasField("artifact_update"):
+        found = get_data_parts(event.artifact_update.artifact.parts)
         return PeerNews("answer", payload=found[0] if found and isinstance(found[0], Mapping) else {})
-    if said.HasField("status_update"):
-        state = said.status_update.status.state
+    if event.HasField("status_update"):
+        state = event.status_update.status.state
         if state == TaskState.TASK_STATE_WORKING:
             return PeerNews("working")
         if state in _ENDED_WITHOUT_ANSWER:

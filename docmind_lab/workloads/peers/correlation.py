@@ -1,4 +1,4 @@
-"""What is known of a call to a peer while it is pending, and what can become of it.
+"""A pending call to a peer: what is known of it, which of several limits ends it, and what can become of it.
 
     PENDING ──► COMPLETED    the peer answered first
             ├─► TIMED_OUT    its time ran out first
@@ -12,9 +12,12 @@ step, decides what becomes of the call; everyone who comes later finds nothing, 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, get_args
+
+from docmind_lab.core.errors import ConfigurationError
 
 PeerOutcome = Literal["completed", "timed_out", "cancelled", "send_failed"]
 PEER_OUTCOMES: tuple[PeerOutcome, ...] = get_args(PeerOutcome)
@@ -62,3 +65,56 @@ class PeerResult:
     outcome: PeerOutcome
     payload: Mapping[str, Any] = field(default_factory=dict)
     error: str = ""
+
+
+Limit = Literal["peer_timeout", "hard_cap", "deadline"]
+LIMITS: tuple[Limit, ...] = ("peer_timeout", "hard_cap", "deadline")
+
+
+@dataclass(frozen=True)
+class PeerTimeouts:
+    """Durations, in seconds.
+
+    timeout_s: without an answer or a sign of life, a call has timed out. hard_cap_s: with signs of life, at the latest.
+    cancel_s: how long a cancel request may take. listen_s: how long after its timeout a call's stream is kept open, so
+    that a late answer is heard, acknowledged and counted.
+    Raises: ConfigurationError naming the field.
+    """
+
+    timeout_s: float = 8.0
+    hard_cap_s: float = 14.0
+    cancel_s: float = 0.25
+    listen_s: float = 15.0
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if not 0 < value < math.inf:
+                raise ConfigurationError(f"{each.name} must be a finite number of seconds above 0, not {value!r}")
+        if self.hard_cap_s < self.timeout_s:
+            raise ConfigurationError(
+                f"hard_cap_s {self.hard_cap_s:g} must not be below timeout_s {self.timeout_s:g}; raise it"
+            )
+
+    def due(self, since_s: float, left_s: float) -> tuple[float, Limit]:
+        """Seconds after the start of a call at which it times out, and which limit that is.
+
+        since_s: when it last gave a sign of life, seconds after its start. left_s: what the run's deadline leaves to
+        it, counted from its start; inf for all the time there is. Of equal limits the deadline is it, then the cap.
+        """
+        limits: list[tuple[float, Limit]] = [
+            (left_s, "deadline"),
+            (self.hard_cap_s, "hard_cap"),
+            (since_s + self.timeout_s, "peer_timeout"),
+        ]
+        return min(limits, key=lambda limit: limit[0])
+
+
+def words_of(limit: Limit, after_s: float) -> str:
+    """The limit that fired, in words."""
+    named = {
+        "peer_timeout": "its own timeout",
+        "hard_cap": "the cap on extended timeouts",
+        "deadline": "what the run's deadline left to it",
+    }
+    return f"no answer within {after_s:.3f} s: {named[limit]} was over"

@@ -1,4 +1,4 @@
-"""Who decides what becomes of a call to a peer, whoever comes first: an answer, a timeout, a cancel, a failure.
+"""Decides what becomes of each call to a peer: the first of an answer, a timeout, a cancel or a failure counts.
 
 No network and no timers here: whatever brings news calls one of these methods, from any thread. Each of them claims the
 call first; who finds it claimed already says so in the log and does nothing. When the last call of an invocation is
@@ -86,7 +86,7 @@ class Correlator:
         claimed = self._claim(entry)
         if claimed is None:
             return self._too_late(entry)
-        self._decided(claimed, "completed")
+        self._note_decision(claimed, "completed")
         self.deliver(PeerResult(claimed.function_call_id, claimed.peer_agent_name, "completed", payload), claimed)
         return None
 
@@ -100,7 +100,7 @@ class Correlator:
         if claimed is None:
             log.info("The timeout of call %s found it decided; nothing to do.", entry.sub_task_id)
             return None
-        self._decided(claimed, "timed_out")
+        self._note_decision(claimed, "timed_out")
         if not claimed.peer_agent_name:
             log.warning("Call %s timed out and names no peer: no cancel can be sent.", entry.sub_task_id)
         return claimed
@@ -110,14 +110,14 @@ class Correlator:
         claimed = self._claim(entry)
         if claimed is None:
             return False
-        self._decided(claimed, "send_failed")
+        self._note_decision(claimed, "send_failed")
         log.warning("Call %s to peer %s failed: %s", entry.sub_task_id, claimed.peer_agent_name, error_type)
         error = f"the call to {claimed.peer_agent_name} failed: {error_type}"
         self.deliver(PeerResult(claimed.function_call_id, claimed.peer_agent_name, "send_failed", error=error), claimed)
         return True
 
     def parent_cancelled(self, entries: Sequence[CorrelationEntry]) -> list[CorrelationEntry]:
-        """Nobody wants the answers any more: the calls that this decided, to be cancelled. No retrigger follows."""
+        """Decide the pending calls of a cancelled parent, and return those to be cancelled. No retrigger follows."""
         if not entries:
             return []
         with self._lock:
@@ -126,7 +126,7 @@ class Correlator:
                 invocation.is_wanted = False
         claimed = [entry for entry in (self._claim(entry) for entry in entries) if entry is not None]
         for entry in claimed:
-            self._decided(entry, "cancelled")
+            self._note_decision(entry, "cancelled")
         return claimed
 
     def sign_of_life(self, entry: CorrelationEntry, seen: int) -> bool:
@@ -159,7 +159,7 @@ class Correlator:
             self._invocations.pop(invocation_id, None)
 
     def drop(self, logical_task_id: str) -> None:
-        """A task is over, whatever is pending of it: nobody is left to tell."""
+        """Drop all that is pending of a task that is over."""
         with self._lock:
             over = {id_: known for id_, known in self._invocations.items() if known.logical_task_id == logical_task_id}
             for invocation_id in over:
@@ -199,7 +199,7 @@ class Correlator:
                 invocation.claimed.add(name)
         return claimed
 
-    def _decided(self, entry: CorrelationEntry, outcome: PeerOutcome) -> None:
+    def _note_decision(self, entry: CorrelationEntry, outcome: PeerOutcome) -> None:
         with self._lock:
             invocation = self._invocations.get(entry.invocation_id)
             if invocation is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import json
 import math
 import threading
@@ -28,21 +29,19 @@ from langgraph.graph import END, START, StateGraph
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline, current_policy, deadline_scope
-from docmind_lab.docmind.graphs.colours import Colour
-from docmind_lab.docmind.graphs.model_client import Asking
-from docmind_lab.docmind.graphs.observer import as_thread_work
+from docmind_lab.docmind.graphs.model_client import ModelClient
+from docmind_lab.docmind.graphs.node_modes import NodeMode, in_thread
 from docmind_lab.docmind.graphs.state import Merged, merge_documents
-from docmind_lab.docmind.graphs.sync_async import Steps, StepsNode, Waiting
+from docmind_lab.docmind.sync_async import Operation, Steps, StepsNode
 from docmind_lab.docmind.system import Runnable
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import current_recorder
-from docmind_lab.services.scripted_model.peers import PEER_TOOL_PREFIX
+from docmind_lab.services.scripted_model.roles import PEER_TOOL_PREFIX
 from docmind_lab.workloads.peers.caller import PeerCall, PeerCaller
 from docmind_lab.workloads.peers.client import PeerClients
-from docmind_lab.workloads.peers.correlation import PeerResult
+from docmind_lab.workloads.peers.correlation import PeerResult, PeerTimeouts
 from docmind_lab.workloads.peers.correlator import Correlator
 from docmind_lab.workloads.peers.shelves import Shelf, task_for
-from docmind_lab.workloads.peers.timeouts import PeerTimeouts
 
 DELEGATE_PROMPT = (
     "You delegate to peer agents. Each of them has read a part of the documents. Ask every peer that may know "
@@ -67,18 +66,18 @@ class Parent:
     """What the parent's nodes work with.
 
     timeouts: of each call. concluding_share: of what is left of a propagated deadline, kept for the conclusion, in
-    [0, 1). colour: of the async side, see `graphs/colours.py`.
+    [0, 1). mode: of the async side, see `graphs/node_modes.py`.
     """
 
-    delegating: Asking
-    concluding: Asking
+    delegating: ModelClient
+    concluding: ModelClient
     shelves: tuple[Shelf, ...]
     url: str
     http: HttpClients
     caller: PeerCaller
     timeouts: PeerTimeouts
     concluding_share: float = 0.25
-    colour: Colour = "own"
+    mode: NodeMode = "own"
     clock: Clock = WALL
 
     def graph(self, checkpointer: BaseCheckpointSaver[Any]) -> Runnable:
@@ -97,26 +96,25 @@ class Parent:
 
     def _delegate(self, state: Mapping[str, Any], config: RunnableConfig) -> Steps[dict[str, Any]]:
         tools = [_tool_of(shelf) for shelf in self.shelves]
-        said = yield self.delegating.ask(state["messages"], state, system=DELEGATE_PROMPT, tools=tools)
-        return {"messages": [said]}
+        message = yield self.delegating.ask(state["messages"], state, system=DELEGATE_PROMPT, tools=tools)
+        return {"messages": [message]}
 
     def _peers(self, state: Mapping[str, Any], config: RunnableConfig) -> Steps[dict[str, Any]]:
         by_tool = {_tool_name(shelf.peer): shelf for shelf in self.shelves}
-        asked = [call for call in _tool_calls(state) if call["name"] in by_tool]
-        calls = [_peer_call(call, by_tool[call["name"]]) for call in asked]
+        tool_calls = [call for call in _tool_calls(state) if call["name"] in by_tool]
+        calls = [_peer_call(call, by_tool[call["name"]]) for call in tool_calls]
         results: Sequence[PeerResult] = yield self._calling(calls, state, config)
-        documents = [document for result in results for document in self._found(result)]
-        return {"messages": [self._told(result, call) for result, call in zip(results, asked, strict=True)]} | {
-            "documents": documents
-        }
+        documents = [document for result in results for document in self._documents_of(result)]
+        messages = [self._tool_message(result, call) for result, call in zip(results, tool_calls, strict=True)]
+        return {"messages": messages, "documents": documents}
 
     def _conclude(self, state: Mapping[str, Any], config: RunnableConfig) -> Steps[dict[str, Any]]:
-        said = yield self.concluding.ask(state["messages"], state, system=CONCLUDE_PROMPT)
-        return {"messages": [said]}
+        message = yield self.concluding.ask(state["messages"], state, system=CONCLUDE_PROMPT)
+        return {"messages": [message]}
 
     # ---- calling
 
-    def _calling(self, calls: Sequence[PeerCall], state: Mapping[str, Any], config: RunnableConfig) -> Waiting:
+    def _calling(self, calls: Sequence[PeerCall], state: Mapping[str, Any], config: RunnableConfig) -> Operation:
         task = str(config.get("configurable", {}).get("thread_id", "task"))
 
         async def call(caller: PeerCaller) -> Sequence[PeerResult]:
@@ -136,14 +134,12 @@ class Parent:
         async def own() -> Sequence[PeerResult]:
             return await call(self.caller)
 
-        async def in_thread() -> Sequence[PeerResult]:
-            return await asyncio.to_thread(as_thread_work, on_shared_loop)
-
         async def blocking() -> Sequence[PeerResult]:
             return self._elsewhere(call)
 
-        awaited: dict[Colour, Any] = {"own": own, "sync": in_thread, "blocking_async": blocking}
-        return Waiting(blocking=on_shared_loop, awaited=awaited[self.colour])
+        in_a_thread = functools.partial(in_thread, on_shared_loop)
+        awaited: dict[NodeMode, Any] = {"own": own, "sync": in_a_thread, "blocking_async": blocking}
+        return Operation(blocking=on_shared_loop, awaited=awaited[self.mode])
 
     def _elsewhere(self, call: Any) -> Sequence[PeerResult]:
         """What `call` gives on a loop of its own, while the calling thread waits: a loop cannot wait for itself."""
@@ -171,7 +167,7 @@ class Parent:
 
     # ---- results
 
-    def _found(self, result: PeerResult) -> list[dict[str, Any]]:
+    def _documents_of(self, result: PeerResult) -> list[dict[str, Any]]:
         """The passages that a peer cites, as documents that are kept."""
         shelf = next(shelf for shelf in self.shelves if shelf.peer == result.peer)
         by_id = {chunk.id: chunk for chunk in shelf.chunks}
@@ -186,14 +182,14 @@ class Parent:
             for rank, chunk in enumerate(cited, start=1)
         ]
 
-    def _told(self, result: PeerResult, call: ToolCall) -> ToolMessage:
+    def _tool_message(self, result: PeerResult, call: ToolCall) -> ToolMessage:
         """The result as the model reads it, under the id of its call."""
-        documents = [{"id": found["id"], "content": found["content"]} for found in self._found(result)]
-        told = {"peer": result.peer, "outcome": result.outcome, "documents": documents}
+        documents = [{"id": found["id"], "content": found["content"]} for found in self._documents_of(result)]
+        content = {"peer": result.peer, "outcome": result.outcome, "documents": documents}
         if result.error:
-            told["error"] = result.error
+            content["error"] = result.error
         return ToolMessage(
-            json.dumps(told, ensure_ascii=False),
+            json.dumps(content, ensure_ascii=False),
             tool_call_id=result.function_call_id,
             name=call["name"],
             status="success" if result.outcome == "completed" else "error",

@@ -1,4 +1,4 @@
-"""The corpus in parts, one for each peer, and what of its part a peer is given to read.
+"""The corpus in parts, one for each peer, and the passages that a peer is sent with a question.
 
 The parent knows where every passage stands, and a peer knows nothing but what it is sent: so a task carries those
 passages of the peer's shelf that share most words with the question. Computed on the spot, without a search service.
@@ -38,7 +38,7 @@ class Shelf:
 
     @cached_property
     def _weight(self) -> Mapping[str, float]:
-        """Of each word: rare ones count more."""
+        """Word → weight; rare words count more."""
         frequency = Counter(word for words in self._words for word in words)
         return {word: math.log(1 + len(self.chunks) / count) for word, count in frequency.items()}
 

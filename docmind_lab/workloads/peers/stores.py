@@ -239,7 +239,7 @@ class RedisStore:
             is_ours = [None if text is None else _text(text) for text in there] == list(values.values())
             return bool(made) or (is_repeated and is_ours)
 
-        if not self._tried(added):
+        if not self._retry_once(added):
             raise _known_already(", ".join(names))
 
     def claim(self, sub_task_id: str) -> CorrelationEntry | None:
@@ -261,7 +261,7 @@ class RedisStore:
                     raise reply
             return value, claimant
 
-        value, claimant = self._tried(owned)
+        value, claimant = self._retry_once(owned)
         if value is None:
             raise StoreError(f"the Redis server has no entry of call {sub_task_id!r}, claimed or not; it was lost")
         return CorrelationEntry.from_json(_text(value)) if _text(claimant) == token else None
@@ -290,7 +290,7 @@ class RedisStore:
                     return False
                 return True
 
-        return self._tried(extended)
+        return self._retry_once(extended)
 
     def pending(self) -> tuple[str, ...]:
         """Names of the calls that nobody has claimed, in order."""
@@ -300,8 +300,8 @@ class RedisStore:
         """Close the connections."""
         self._redis.close()
 
-    def _tried(self, command: Callable[[bool], _Reply]) -> _Reply:
-        """What the command returns, which is told whether this is its second try. Raises: StoreError."""
+    def _retry_once(self, command: Callable[[bool], _Reply]) -> _Reply:
+        """The result of the command, called with False, and with True for a second try. Raises: StoreError."""
         try:
             return command(False)
         except self._errors:

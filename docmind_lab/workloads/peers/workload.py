@@ -7,39 +7,36 @@ those passages. A call that timed out has none: what a peer costs when it is lat
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 from langchain_core.messages import HumanMessage
 
-from docmind_lab.alternatives.base import Outcome
 from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.docmind.graphs.colours import MODELS, Colour, checked_colour
 from docmind_lab.docmind.graphs.model_calls import ModelCalls
-from docmind_lab.docmind.graphs.model_client import Asking
+from docmind_lab.docmind.graphs.model_client import ModelClient
+from docmind_lab.docmind.graphs.node_modes import NodeMode, chat_model
 from docmind_lab.docmind.graphs.observer import ObservedSaver, RunCallbacks
-from docmind_lab.docmind.retrieval import Question, RetrievedDocument, answer_score
-from docmind_lab.docmind.retrieval import source_recall as share_of_gold_topics
+from docmind_lab.docmind.retrieval import Question
 from docmind_lab.docmind.system import Runnable
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder
+from docmind_lab.workloads.base import GraphWorkload
 from docmind_lab.workloads.kinds import Surroundings
 from docmind_lab.workloads.peers.caller import PeerCaller
 from docmind_lab.workloads.peers.client import PeerClients
+from docmind_lab.workloads.peers.correlation import PeerTimeouts
 from docmind_lab.workloads.peers.correlator import Correlator
 from docmind_lab.workloads.peers.graph import Parent
 from docmind_lab.workloads.peers.shelves import shelves
 from docmind_lab.workloads.peers.stores import CorrelationStore
-from docmind_lab.workloads.peers.timeouts import PeerTimeouts
 
 PEERS = ("reader_1", "reader_2", "reader_3", "reader_4")
 """The peers that a parent has, each with its part of the corpus."""
 
 
 @dataclass
-class PeersWorkload:
+class PeersWorkload(GraphWorkload):
     """The parent and its clients, built once and run many times.
 
     surroundings: see `kinds.py`. timeouts: of each call to a peer. store: of pending calls; in this process when left
@@ -56,45 +53,34 @@ class PeersWorkload:
     def __post_init__(self) -> None:
         settings = self.surroundings.settings
         self.http = HttpClients(admit=settings.admit, max_connections=self.surroundings.max_connections)
-        self.shelves = shelves(self.surroundings.searched().chunks, PEERS)
+        self.shelves = shelves(self.surroundings.resolve_corpus().chunks, PEERS)
         self.saver = ObservedSaver()
         self.correlator = Correlator(self.store)
         self.clients = PeerClients(self.surroundings.addresses.peers_url, self.http)
         self.caller = PeerCaller(self.clients, self.correlator, self.timeouts)
-        self.graph = self._graph(self.surroundings.node_colour)
+        self.node_colour = self.surroundings.node_colour
+        self.graph = self._graph(self.node_colour)
 
-    def _graph(self, colour: Colour) -> Runnable:
-        llm = self.surroundings.settings.llm
-        model = MODELS[checked_colour(colour)](
-            model=llm.model,
-            base_url=self.surroundings.addresses.openai_base_url,
-            api_key=llm.api_key,
-            max_retries=self.surroundings.client_retries,
-            http_client=self.http.openai,
-            http_async_client=self.http.openai_async,
-        )
+    def _graph(self, mode: NodeMode) -> Runnable:
+        surroundings = self.surroundings
+        llm, base_url = surroundings.settings.llm, surroundings.addresses.openai_base_url
+        model = chat_model(mode, llm, base_url, self.http, max_retries=surroundings.client_retries)
 
-        def asking(role: str) -> Asking:
-            return Asking(model, ModelCalls(role, request_timeout_s=llm.request_timeout_seconds))
+        def model_client(role: str) -> ModelClient:
+            return ModelClient(model, ModelCalls(role, request_timeout_s=llm.request_timeout_seconds))
 
         parent = Parent(
-            delegating=asking("delegate"),
-            concluding=asking("conclude"),
+            delegating=model_client("delegate"),
+            concluding=model_client("conclude"),
             shelves=self.shelves,
             url=self.surroundings.addresses.peers_url,
             http=self.http,
             caller=self.caller,
             timeouts=self.timeouts,
             concluding_share=self.concluding_share,
-            colour=colour,
+            mode=mode,
         )
         return parent.graph(self.saver)
-
-    def coloured(self, node_colour: Colour) -> Self:
-        """The same clients and peers under a graph whose nodes have this colour."""
-        made = copy.copy(self)
-        made.graph = self._graph(node_colour)
-        return made
 
     def runnable(self, recorder: Recorder) -> Runnable:
         """The graph, observed by the run's recorder and with a thread of its own in the checkpointer."""
@@ -111,12 +97,6 @@ class PeersWorkload:
         """The graph's input for a question."""
         return {"messages": [HumanMessage(question.text, id="question")]}
 
-    def scores(self, question: Question, outcome: Outcome) -> tuple[float, float]:
-        """Source recall and answer score of what the caller got."""
-        documents = [_document(payload) for payload in outcome.documents]
-        recall = share_of_gold_topics(question, [document.topic for document in documents])
-        return recall, answer_score(question, outcome.answer, documents)
-
     def forget(self, run_id: str) -> None:
         """Drop a run's checkpoints, and what is still pending of it."""
         self.saver.delete_thread(run_id)
@@ -130,8 +110,3 @@ class PeersWorkload:
     async def _close_async(self) -> None:
         await self.clients.aclose()
         await self.http.aclose()
-
-
-def _document(payload: Mapping[str, Any]) -> RetrievedDocument:
-    known: Sequence[str] = ("id", "content", "metadata", "score")
-    return RetrievedDocument(**{name: payload[name] for name in known if name in payload})

@@ -15,14 +15,14 @@ from typing import Any
 import pandas as pd
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.docmind.graphs.sync_async import Steps, finish
+from docmind_lab.docmind.sync_async import Steps, finish
 from docmind_lab.network.recorder import recording
 from docmind_lab.workloads.research.exits import Completion, ExitReason
 from docmind_lab.workloads.research.graph import Compiled, config_of, worked_through
 from docmind_lab.workloads.research.ledger import ResearchLedger
+from docmind_lab.workloads.research.loop import SourceRun
 from docmind_lab.workloads.research.model_calls import CallPlace
 from docmind_lab.workloads.research.report import ResearchReport
-from docmind_lab.workloads.research.source_run import SourceRun
 from docmind_lab.workloads.research.system import ResearchSystem, recorder_of
 
 COLUMNS = (
@@ -57,25 +57,25 @@ def past_the_stop(
     loop = system.loop().graph()
     with recording(recorder_of(report.task, seed)):
         rows = [
-            finish(_gone_on(report, completion, system, loop, further_queries))
+            finish(_go_on(report, completion, system, loop, further_queries))
             for completion in report.completions
             if completion.exit_reason not in _NOWHERE
         ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _gone_on(
+def _go_on(
     report: ResearchReport, stopped: Completion, system: ResearchSystem, loop: Compiled, further: int
 ) -> Steps[dict[str, Any]]:
     ledger = ResearchLedger(system.limits)
     ledger.begin(report.task)
     for attempt in report.attempts:
         ledger.asked.add(attempt.source, attempt.query)
-    run = _resumed(report, stopped, system, ledger, further)
+    run = _resume(report, stopped, system, ledger, further)
     before = len(run.history)
     yield from worked_through(run, loop, config_of(ledger))
     kept_before = {item.key for item in report.items}
-    missed = [item for item in ledger.kept() if item.key not in kept_before and item.filtered]
+    missed = [item for item in ledger.items() if item.key not in kept_before and item.filtered]
     return {
         "hypothesis": stopped.hypothesis,
         "source": stopped.source,
@@ -88,10 +88,10 @@ def _gone_on(
     }
 
 
-def _resumed(
+def _resume(
     report: ResearchReport, stopped: Completion, system: ResearchSystem, ledger: ResearchLedger, further: int
 ) -> SourceRun:
-    """The source as it was left, with so many queries more and nobody to judge."""
+    """The source as it was left, with `further` more queries and without the saturation judge."""
     names = [hypothesis.id for hypothesis in report.task.hypotheses]
     number = names.index(stopped.hypothesis)
     # Places of their own, after those of all hypotheses: further calls draw latencies that were not drawn before.

@@ -26,15 +26,14 @@ from langgraph.types import Send
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.core.errors import BudgetError, GraphError
 from docmind_lab.docmind.graphs.state import Merged, keep_reason
-from docmind_lab.docmind.graphs.sync_async import Steps, StepsNode, Waiting
+from docmind_lab.docmind.sync_async import Operation, Steps, StepsNode
 from docmind_lab.network.recorder import current_recorder
 from docmind_lab.workloads.research import prompts
 from docmind_lab.workloads.research.exits import Completion
 from docmind_lab.workloads.research.ledger import ResearchLedger
-from docmind_lab.workloads.research.loop import SourceLoop
+from docmind_lab.workloads.research.loop import SourceLoop, SourceRun
 from docmind_lab.workloads.research.model_calls import CallPlace, reply_of
 from docmind_lab.workloads.research.report import digest
-from docmind_lab.workloads.research.source_run import SourceRun
 from docmind_lab.workloads.research.sources import Source
 from docmind_lab.workloads.research.tasks import ResearchTask
 
@@ -100,20 +99,20 @@ class ResearchGraph:
         return {"documents": place.ledger.documents, **_next_jobs(state["following"], place)}
 
     def report(self, state: ResearchState, config: RunnableConfig) -> Steps[dict[str, Any]]:
-        """The findings; without budget or anything kept, what can be said without asking a model."""
+        """The findings; without budget or kept results, a digest without a model."""
         place = _place(state, config)
         ledger = place.ledger
-        task, kept = _task(ledger), ledger.kept()
+        task, kept = _task(ledger), ledger.items()
         if place.budget_over():
             deadline = Deadline.from_state(place.state)
             by_deadline = deadline is not None and deadline.remaining() <= ledger.budget_left_s()
             return _ended(digest(ledger), stop_reason="deadline" if by_deadline else "budget_refused")
         if not kept:
             return _ended(digest(ledger))
-        asking = self.loop.askings[prompts.SYNTHESIS]
+        model_client = self.loop.model_clients[prompts.SYNTHESIS]
         try:
             given = prompts.for_synthesis(task, kept)
-            findings = yield from reply_of(asking, given, place, ledger.limits.llm_retries)
+            findings = yield from reply_of(model_client, given, place, ledger.limits.llm_retries)
         except BudgetError as error:
             return _ended(digest(ledger), stop_reason=error.stop_reason)
         return _ended(findings)
@@ -121,7 +120,7 @@ class ResearchGraph:
 
 @dataclass(frozen=True)
 class SourceNode:
-    """Works on one source, and says how it ended, whatever ends it."""
+    """Works on one source, and records how it ended in every case."""
 
     sources: Mapping[str, Source]
     loop: Compiled
@@ -153,7 +152,7 @@ def worked_through(run: SourceRun, loop: Compiled, config: RunnableConfig) -> St
     An error of the source ends here. A drain and a cancellation go on to whoever asked for them.
     """
     try:
-        yield Waiting(lambda: loop.invoke({"run": run}, config), lambda: loop.ainvoke({"run": run}, config))
+        yield Operation(lambda: loop.invoke({"run": run}, config), lambda: loop.ainvoke({"run": run}, config))
     except GraphBubbleUp:
         run.leave("cancelled", "The run was stopped between two steps")
         raise

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,11 +20,44 @@ from typing import Any, overload
 
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.network.recorder import current_recorder
-from docmind_lab.workloads.research.config import ResearchLimits
 from docmind_lab.workloads.research.exits import COMPLETE, Completion
-from docmind_lab.workloads.research.items import Item
-from docmind_lab.workloads.research.queries import AskedQueries
-from docmind_lab.workloads.research.tasks import ResearchTask
+from docmind_lab.workloads.research.sources import Item
+from docmind_lab.workloads.research.tasks import ResearchLimits, ResearchTask
+
+SAME_FROM = 0.8
+"""Word Jaccard from which on two queries are one."""
+
+_WORD = re.compile(r"\w+")
+
+
+def words_of(query: str) -> frozenset[str]:
+    """The different words of a query, in lower case."""
+    return frozenset(_WORD.findall(query.casefold()))
+
+
+def word_jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    """Shared words over all words of two queries, in [0, 1]; 1 for two without any."""
+    everything = one | other
+    return len(one & other) / len(everything) if everything else 1.0
+
+
+class AskedQueries:
+    """The queries of one task. Hypotheses that run side by side share it."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, list[frozenset[str]]] = {}
+        self._lock = threading.Lock()
+
+    def add(self, source: str, query: str) -> bool:
+        """Whether the query is new to the source; if so it is from now on asked, in one step with the look."""
+        words = words_of(query)
+        with self._lock:
+            asked = self._asked.setdefault(source, [])
+            if any(word_jaccard(words, other) >= SAME_FROM for other in asked):
+                return False
+            asked.append(words)
+            return True
+
 
 RESULTS, EVENTS = "results.json", "events.jsonl"
 
@@ -59,7 +93,7 @@ class KeptDocuments(Sequence[Mapping[str, Any]]):
         self._ledger = ledger
 
     def _now(self) -> tuple[Mapping[str, Any], ...]:
-        return tuple(item.as_document() for item in self._ledger.kept())
+        return tuple(item.as_document() for item in self._ledger.items())
 
     @overload
     def __getitem__(self, index: int) -> Mapping[str, Any]: ...
@@ -74,7 +108,7 @@ class KeptDocuments(Sequence[Mapping[str, Any]]):
         return iter(self._now())
 
     def __len__(self) -> int:
-        return len(self._ledger.kept())
+        return len(self._ledger.items())
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A ledger belongs to its process; what leaves it is what there is now.
@@ -152,7 +186,7 @@ class ResearchLedger:
         if recorder is not None:
             recorder.event(COMPLETE, "source", **completion.without_texts())
 
-    def kept(self) -> tuple[Item, ...]:
+    def items(self) -> tuple[Item, ...]:
         """Items kept so far, each once, in the order of keeping."""
         with self._lock:
             return tuple(self._kept.values())

@@ -1,17 +1,17 @@
-"""The loop of one source as a graph of its own: each phase of a query is a step, so there is something between them.
+"""The loop of one source as a graph of its own: each phase of a query is a step.
 
     write → search → filter → record → check ─┐
       ▲                                       │  until a reason to leave is found
       └───────────────────────────────────────┘
 
-What stops a run between steps (a stop flag, a drain) is inherited by this graph. The run of a source is no checkpoint's
-business: what it has kept is in the ledger after each query.
+A stop flag or a drain takes effect between steps. The state of the loop, a `SourceRun`, is in no checkpoint: what it
+has kept is in the ledger after each query.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, TypedDict
 
 from langchain_core.runnables import RunnableConfig
@@ -20,13 +20,139 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from docmind_lab.core.errors import BudgetError
-from docmind_lab.docmind.graphs.model_client import Asking
-from docmind_lab.docmind.graphs.sync_async import Steps, StepsNode
+from docmind_lab.docmind.graphs.model_calls import FAILURES
+from docmind_lab.docmind.graphs.model_client import ModelClient
+from docmind_lab.docmind.retrieval.tool import SEARCH_FAILURES
+from docmind_lab.docmind.sync_async import Steps, StepsNode
 from docmind_lab.workloads.research import prompts
-from docmind_lab.workloads.research.decisions import MalformedDecision, accepted, next_query, saturation
-from docmind_lab.workloads.research.model_calls import MODEL_FAILURES, decided
-from docmind_lab.workloads.research.searching import SEARCH_FAILURES, Searching
-from docmind_lab.workloads.research.source_run import SourceRun
+from docmind_lab.workloads.research.exits import Completion, ExitReason, exit_after_attempt
+from docmind_lab.workloads.research.ledger import ResearchLedger, SearchAttempt
+from docmind_lab.workloads.research.model_calls import (
+    CallPlace,
+    MalformedDecision,
+    Saturation,
+    accepted,
+    decide,
+    next_query,
+    saturation,
+)
+from docmind_lab.workloads.research.searching import SourceSearch
+from docmind_lab.workloads.research.sources import Item, Source, unseen
+from docmind_lab.workloads.research.tasks import Hypothesis
+
+
+@dataclass
+class SourceRun:
+    """One source under way. Its loop is the only one that changes it.
+
+    history, kept: attempts that are over, and what they brought, each item once. query, found, current: of the attempt
+    under way. decision: the model's last one. judged: whether the model is asked for decisions at all; a replay past
+    the stop does without.
+    """
+
+    hypothesis: Hypothesis
+    source: Source
+    ledger: ResearchLedger
+    place: CallPlace
+    max_queries: int
+    judged: bool = True
+    history: list[SearchAttempt] = field(default_factory=list)
+    kept: list[Item] = field(default_factory=list)
+    query: str = ""
+    found: tuple[Item, ...] = ()
+    chosen: tuple[Item, ...] = ()
+    error: str = ""
+    decision: Saturation | None = None
+    exit_reason: ExitReason | None = None
+    note: str = ""
+    started_at_s: float = 0.0
+    attempt_at_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.started_at_s = self.ledger.elapsed_s()
+
+    @property
+    def name(self) -> str:
+        """The source's."""
+        return self.source.spec.name
+
+    def leave(self, reason: ExitReason, note: str = "") -> None:
+        """The loop is over for this reason; the first one given counts."""
+        if self.exit_reason is None:
+            self.exit_reason, self.note = reason, note
+
+    def begin_attempt(self, query: str) -> None:
+        """The query is put to the source now."""
+        self.query, self.found, self.chosen, self.error = query, (), (), ""
+        self.attempt_at_s = self.ledger.elapsed_s()
+
+    def end_attempt(self) -> None:
+        """What the attempt found and the filter chose is deduplicated, recorded and kept."""
+        new = unseen(self.chosen, (item.key for item in self.kept))
+        attempt = SearchAttempt(
+            hypothesis=self.hypothesis.id,
+            source=self.name,
+            query=self.query,
+            found=len(self.found),
+            accepted=sum(item.filtered for item in self.chosen),
+            unfiltered=sum(not item.filtered for item in self.chosen),
+            new=tuple(item.key for item in new),
+            error=self.error,
+            started_at_s=self.attempt_at_s,
+            ended_at_s=self.ledger.elapsed_s(),
+        )
+        self.history.append(attempt)
+        self.kept += new
+        self.ledger.record(attempt, new)
+
+    def keep_unfiltered(self) -> None:
+        """Nothing new may start, a filter included: what the source gave is kept as it is."""
+        self.chosen = tuple(replace(item, filtered=False) for item in self.found)
+
+    def wants_decision(self) -> bool:
+        """Whether the model is to be asked for a decision now: not after the first query, nor past the budget."""
+        enough = len(self.history) > 1 or self.ledger.limits.check_after_first_query
+        return self.judged and enough and not self.place.budget_over()
+
+    def check(self) -> None:
+        """Leave if one of the limits, or the model's decision, says so."""
+        limits = self.ledger.limits
+        reason = exit_after_attempt(
+            saturated=self.decision is not None and self.decision.decision == "SATURATED",
+            attempts=len(self.history),
+            max_queries=self.max_queries,
+            source_time_over=self.ledger.elapsed_s() - self.started_at_s >= limits.max_time_per_source_seconds,
+            budget_over=self.place.budget_over(),
+        )
+        notes = {
+            "max_queries_reached": f"Reached max_queries_per_source ({self.max_queries}) before saturation",
+            "time_limit_reached": (
+                f"Reached max_time_per_source_seconds ({limits.max_time_per_source_seconds:g}) before saturation"
+            ),
+            "research_budget_exhausted": "The research budget, or a propagated deadline, ended before saturation",
+        }
+        if reason is not None:
+            self.leave(reason, notes.get(reason, ""))
+
+    def completion(self) -> Completion:
+        """How the source ended, as it stands."""
+        kept = self.kept
+        return Completion(
+            hypothesis=self.hypothesis.id,
+            source=self.name,
+            exit_reason=self.exit_reason or "source_error",
+            queries_executed=len(self.history),
+            queries_failed=sum(bool(attempt.error) for attempt in self.history),
+            results_found=sum(attempt.found for attempt in self.history),
+            results_accepted=sum(item.filtered for item in kept),
+            results_unfiltered=sum(not item.filtered for item in kept),
+            saturation_decision=None if self.decision is None else self.decision.decision,
+            reasoning="" if self.decision is None else self.decision.reasoning,
+            note=self.note,
+            started_at_s=self.started_at_s,
+            ended_at_s=self.ledger.elapsed_s(),
+        )
+
 
 _CUT = "The deadline cut the call under way"
 
@@ -39,10 +165,10 @@ class LoopState(TypedDict):
 
 @dataclass(frozen=True)
 class SourceLoop:
-    """What a loop needs besides its source. askings: by role, of the query writer, the filter and the judge."""
+    """What a loop needs besides its source. model_clients: by role, of the query writer, the filter and the judge."""
 
-    askings: Mapping[str, Asking]
-    searching: Searching
+    model_clients: Mapping[str, ModelClient]
+    search_source: SourceSearch
 
     def graph(self) -> CompiledStateGraph[Any, Any, Any, Any]:
         """The compiled loop; its input is {"run": SourceRun}."""
@@ -74,12 +200,12 @@ class SourceLoop:
             return {}
         given = prompts.for_writer(run.hypothesis, run.source.spec, run.history, run.kept)
         try:
-            suggestion = yield from decided(
-                self.askings[prompts.WRITER], given, next_query, run.place, run.ledger.limits.llm_retries
+            suggestion = yield from decide(
+                self.model_clients[prompts.WRITER], given, next_query, run.place, run.ledger.limits.llm_retries
             )
         except BudgetError:
             run.leave("research_budget_exhausted", _CUT)
-        except (MalformedDecision, *MODEL_FAILURES) as error:
+        except (MalformedDecision, *FAILURES) as error:
             run.leave("query_generation_error", f"The query writer failed: {type(error).__name__}")
         else:
             self._take_up(run, suggestion.query)
@@ -99,7 +225,7 @@ class SourceLoop:
         """What the source has for the query."""
         run = state["run"]
         try:
-            run.found = yield self.searching.search(run.source, run.query, run.hypothesis.id, run.place.state)
+            run.found = yield self.search_source.search(run.source, run.query, run.hypothesis.id, run.place.state)
         except BudgetError as error:
             run.error = type(error).__name__
             run.leave("research_budget_exhausted", _CUT)
@@ -114,8 +240,8 @@ class SourceLoop:
         run = state["run"]
         given, most = prompts.for_filter(run.hypothesis, run.found), len(run.found)
         try:
-            places = yield from decided(
-                self.askings[prompts.FILTER],
+            places = yield from decide(
+                self.model_clients[prompts.FILTER],
                 given,
                 lambda reply: accepted(reply, of=most),
                 run.place,
@@ -123,7 +249,7 @@ class SourceLoop:
             )
         except BudgetError:
             run.keep_unfiltered()
-        except (MalformedDecision, *MODEL_FAILURES) as error:
+        except (MalformedDecision, *FAILURES) as error:
             # Without a filter's word nothing is accepted; if that is for want of budget, it is kept all the same.
             run.error = type(error).__name__
             if run.place.budget_over():
@@ -144,12 +270,12 @@ class SourceLoop:
         if run.wants_decision():
             given = prompts.for_judge(run.hypothesis, run.source.spec, run.history, run.kept)
             try:
-                run.decision = yield from decided(
-                    self.askings[prompts.JUDGE], given, saturation, run.place, run.ledger.limits.llm_retries
+                run.decision = yield from decide(
+                    self.model_clients[prompts.JUDGE], given, saturation, run.place, run.ledger.limits.llm_retries
                 )
             except BudgetError:
                 run.leave("research_budget_exhausted", _CUT)
-            except (MalformedDecision, *MODEL_FAILURES) as error:
+            except (MalformedDecision, *FAILURES) as error:
                 run.leave("query_generation_error", f"The saturation judge failed: {type(error).__name__}")
         run.check()
         return {}

@@ -1,42 +1,106 @@
-"""A model call of the loop: tried again when it times out, asked once more when it decides nothing.
+"""A model call of the loop, tried again when it times out, and the decision read from its reply.
 
-Attempts after the first are ours and never past the budget; the client makes none of its own. With a propagated
+    next_query('{"query": "generator return value", "reasoning": "…"}')
+    saturation('{"decision": "SATURATED", "reasoning": "the last query brought nothing new"}')
+    accepted('{"accepted": [1, 3], "reasoning": "…"}', of=5)
+
+A reply of any other shape is malformed and decides nothing: above all it is not SATURATED. The model is then asked once
+more. Attempts after the first are ours and never past the budget; the client makes none of its own. With a propagated
 deadline the call path already retries what is not a timeout within it, so only timeouts are left to this.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
-import httpx2
-import openai
 from langchain_core.messages import HumanMessage
 
 from docmind_lab.core.deadlines import Deadline, current_policy
-from docmind_lab.docmind.graphs.model_client import Asking
-from docmind_lab.docmind.graphs.sync_async import Steps, pause
+from docmind_lab.core.errors import DocmindLabError
+from docmind_lab.docmind.graphs.model_calls import FIRST_BACKOFF_S, RETRYABLE, TIMEOUTS, retry_after_s
+from docmind_lab.docmind.graphs.model_client import ModelClient
+from docmind_lab.docmind.sync_async import Steps, pause
 from docmind_lab.network.recorder import current_recorder
-from docmind_lab.workloads.research.decisions import MalformedDecision
 from docmind_lab.workloads.research.ledger import ResearchLedger
 from docmind_lab.workloads.research.prompts import PROMPTS
 
+_FENCED = re.compile(r"^\s*```(?:json)?\s*\n(?P<inside>.*?)\n?```\s*$", re.DOTALL)
+_DECISIONS = ("SATURATED", "CONTINUE")
+
+
+class MalformedDecision(DocmindLabError):
+    """A reply of the model that decides nothing; the message says what is wrong with its shape, not what it says."""
+
+
+@dataclass(frozen=True)
+class NextQuery:
+    """The query to ask next; empty when the model has none."""
+
+    query: str
+    reasoning: str
+
+
+@dataclass(frozen=True)
+class Saturation:
+    """Whether a source has nothing more to give, and why."""
+
+    decision: Literal["SATURATED", "CONTINUE"]
+    reasoning: str
+
+
+def next_query(reply: str) -> NextQuery:
+    """The query in the reply. Raises: MalformedDecision."""
+    fields = _fields(reply)
+    query = fields.get("query")
+    if not isinstance(query, str):
+        raise MalformedDecision("the reply has no text under 'query'")
+    return NextQuery(" ".join(query.split()), _reasoning(fields))
+
+
+def saturation(reply: str) -> Saturation:
+    """The decision in the reply. Raises: MalformedDecision."""
+    fields = _fields(reply)
+    decision = fields.get("decision")
+    if decision not in _DECISIONS:
+        raise MalformedDecision(f"'decision' must be one of {', '.join(_DECISIONS)}")
+    return Saturation(cast("Literal['SATURATED', 'CONTINUE']", decision), _reasoning(fields))
+
+
+def accepted(reply: str, of: int) -> tuple[int, ...]:
+    """Places of the accepted results, from 0, in order. of: how many results there were. Raises: MalformedDecision."""
+    fields = _fields(reply)
+    numbers = fields.get("accepted")
+    if not isinstance(numbers, list) or not all(isinstance(n, int) and not isinstance(n, bool) for n in numbers):
+        raise MalformedDecision("the reply has no list of numbers under 'accepted'")
+    if not all(1 <= number <= of for number in numbers):
+        raise MalformedDecision(f"'accepted' must hold numbers from 1 to {of}")
+    _reasoning(fields)
+    return tuple(sorted({number - 1 for number in numbers}))
+
+
+def _fields(reply: str) -> dict[str, Any]:
+    fenced = _FENCED.match(reply)
+    try:
+        fields = json.loads(fenced["inside"] if fenced else reply)
+    except ValueError as error:
+        raise MalformedDecision("the reply is not JSON") from error
+    if not isinstance(fields, dict):
+        raise MalformedDecision("the reply is not a JSON object")
+    return fields
+
+
+def _reasoning(fields: dict[str, Any]) -> str:
+    reasoning = fields.get("reasoning")
+    if not isinstance(reasoning, str) or not reasoning.strip():
+        raise MalformedDecision("the reply gives no reasoning")
+    return " ".join(reasoning.split())
+
+
 Decided = TypeVar("Decided")
-
-_TIMEOUTS = (openai.APITimeoutError, httpx2.TimeoutException)
-_TRANSIENT = (
-    openai.RateLimitError,
-    openai.InternalServerError,
-    openai.APIConnectionError,
-    json.JSONDecodeError,
-    httpx2.TransportError,
-)
-MODEL_FAILURES = (openai.OpenAIError, json.JSONDecodeError, httpx2.HTTPError)
-"""What a model call may fail with; a budget that is used up is raised as `BudgetError` instead."""
-
-_FIRST_BACKOFF_S = 0.5  # as the openai client's own first wait
 
 
 @dataclass(frozen=True)
@@ -60,20 +124,20 @@ class CallPlace:
         return self.budget_left_s() <= 0
 
 
-def reply_of(asking: Asking, given: str, place: CallPlace, retries: int) -> Steps[str]:
-    """The text of the model's reply to `given` in the role of `asking`.
+def reply_of(model_client: ModelClient, given: str, place: CallPlace, retries: int) -> Steps[str]:
+    """The text of the model's reply to `given` in the role of `model_client`.
 
-    retries: attempts after the first. Raises one of `MODEL_FAILURES` when they are used up or would come after the
-    budget, and what a propagated deadline raises.
+    retries: attempts after the first. Raises one of the `FAILURES` of a model call when they are used up or would come
+    after the budget, and what a propagated deadline raises.
     """
-    role = asking.calls.role
+    role = model_client.calls.role
     propagated = Deadline.from_state(place.state) is not None
-    retried = _TIMEOUTS if propagated else (*_TIMEOUTS, *_TRANSIENT)
+    retried = TIMEOUTS if propagated else (*TIMEOUTS, *RETRYABLE)
     attempt = 0
     while True:
         attempt += 1
         try:
-            message = yield asking.ask([HumanMessage(given)], place.state, system=PROMPTS[role])
+            message = yield model_client.ask([HumanMessage(given)], place.state, system=PROMPTS[role])
         except retried as error:
             wait_s = _wait_s(error, attempt)
             if attempt > retries or wait_s >= place.budget_left_s():
@@ -88,22 +152,18 @@ def reply_of(asking: Asking, given: str, place: CallPlace, retries: int) -> Step
 
 def _wait_s(error: Exception, attempt: int) -> float:
     """Seconds until the next attempt: what the server asks for, else twice as long each time."""
-    response = getattr(error, "response", None)
-    asked = response.headers.get("retry-after", "") if response is not None else ""
-    try:
-        return max(0.0, float(asked))
-    except ValueError:
-        return float(_FIRST_BACKOFF_S * 2 ** (attempt - 1))
+    asked_s = retry_after_s(error)
+    return float(FIRST_BACKOFF_S * 2 ** (attempt - 1)) if asked_s is None else asked_s
 
 
-def decided(
-    asking: Asking, given: str, read: Callable[[str], Decided], place: CallPlace, retries: int
+def decide(
+    model_client: ModelClient, given: str, read: Callable[[str], Decided], place: CallPlace, retries: int
 ) -> Steps[Decided]:
     """What `read` makes of the model's reply, which gets one more chance after a malformed one.
 
     Raises: MalformedDecision for the second, or for the first if the budget is over by then; else as `reply_of`.
     """
-    reply = yield from reply_of(asking, given, place, retries)
+    reply = yield from reply_of(model_client, given, place, retries)
     try:
         return read(reply)
     except MalformedDecision:
@@ -111,6 +171,6 @@ def decided(
             raise
     recorder = current_recorder()
     if recorder is not None:
-        recorder.event("malformed_decision", asking.calls.role)
-    reply = yield from reply_of(asking, given, place, retries)
+        recorder.event("malformed_decision", model_client.calls.role)
+    reply = yield from reply_of(model_client, given, place, retries)
     return read(reply)

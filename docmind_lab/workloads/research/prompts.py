@@ -1,4 +1,4 @@
-"""What the model is told in each of its four roles, and what it is given: one JSON object as the user's message.
+"""The prompts of the model's four roles, and the JSON object that each is given as the user's message.
 
 query writer   hypothesis, source, what was asked and found, excerpts of what was kept → the next query
 filter         hypothesis, results → which of them bear on it
@@ -12,9 +12,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from docmind_lab.workloads.research.items import Item
 from docmind_lab.workloads.research.ledger import SearchAttempt
-from docmind_lab.workloads.research.sources import SourceSpec
+from docmind_lab.workloads.research.sources import Item, SourceSpec
 from docmind_lab.workloads.research.tasks import Hypothesis, ResearchTask
 
 WRITER, FILTER, JUDGE, SYNTHESIS = "query_writer", "filter", "judge", "synthesis"

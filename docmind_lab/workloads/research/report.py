@@ -1,4 +1,4 @@
-"""What a research says of itself when it is over: how each source ended, what is partial, what was kept."""
+"""The report of a research: how each source ended, what is partial, what was kept."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from html import escape
 
 from docmind_lab.workloads.research.exits import Completion
-from docmind_lab.workloads.research.items import Item
 from docmind_lab.workloads.research.ledger import ResearchLedger, SearchAttempt
+from docmind_lab.workloads.research.sources import Item
 from docmind_lab.workloads.research.tasks import ResearchTask
 
 
@@ -42,13 +42,6 @@ class ResearchReport:
         """The sources that were started and not searched to their end."""
         return tuple(completion for completion in self.completions if completion.is_partial)
 
-    def exit_reasons(self) -> dict[str, dict[str, str]]:
-        """Hypothesis → source → why it ended."""
-        reasons: dict[str, dict[str, str]] = {}
-        for completion in self.completions:
-            reasons.setdefault(completion.hypothesis, {})[completion.source] = completion.exit_reason
-        return reasons
-
     def completion(self, hypothesis: str, source: str) -> Completion | None:
         """How a source ended; None if it was not started."""
         return next((c for c in self.completions if (c.hypothesis, c.source) == (hypothesis, source)), None)
@@ -70,10 +63,10 @@ class ResearchReport:
 def _line(completion: Completion) -> str:
     counts = f"{completion.queries_executed} queries, {completion.results_accepted} of {completion.results_found} kept"
     unfiltered = f", {completion.results_unfiltered} unfiltered" if completion.results_unfiltered else ""
-    said = completion.reasoning if completion.exit_reason == "llm_saturated" else completion.note
+    reason = completion.reasoning if completion.exit_reason == "llm_saturated" else completion.note
     return (
         f"  {completion.hypothesis} {completion.source}: {completion.exit_reason} ({counts}{unfiltered})"
-        f"{'. ' + said if said else ''}"
+        f"{'. ' + reason if reason else ''}"
     )
 
 
@@ -86,8 +79,8 @@ def _partial_in_words(report: ResearchReport) -> str:
 
 
 def digest(ledger: ResearchLedger) -> str:
-    """What can be said of a research without asking a model."""
-    completions, kept = ledger.completions(), ledger.kept()
+    """A summary of a research without a model."""
+    completions, kept = ledger.completions(), ledger.items()
     if not completions:
         return "Nothing was searched: there was no budget to begin with."
     reasons = Counter(completion.exit_reason for completion in completions)
@@ -108,7 +101,7 @@ def report_of(
         completions=tuple(started[key] for key in planned if key in started),
         not_started=tuple(key for key in planned if key not in started),
         attempts=ledger.attempts(),
-        items=ledger.kept(),
+        items=ledger.items(),
         duration_s=ledger.elapsed_s(),
         error=error,
     )

@@ -1,4 +1,4 @@
-"""A research without any alternative: asked for as a function, ended by nothing but its own limits.
+"""A research as a function, without an alternative: only its own limits end it.
 
 report = research(task, system, folder="results")            # system: ResearchSystem, on either clock
 report = await research_async(task, system)
@@ -20,8 +20,8 @@ from langchain_core.messages import HumanMessage
 
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.graphs.sync_async import Steps, Waiting, afinish, finish
 from docmind_lab.docmind.retrieval import Question
+from docmind_lab.docmind.sync_async import Operation, Steps, afinish, finish
 from docmind_lab.docmind.system import Corpus
 from docmind_lab.network.recorder import recording
 from docmind_lab.services.faults import Fault
@@ -30,12 +30,11 @@ from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
 from docmind_lab.virtual_time import VirtualClock
-from docmind_lab.workloads.research.config import ResearchLimits
 from docmind_lab.workloads.research.counterfactual import past_the_stop
 from docmind_lab.workloads.research.report import ResearchReport, report_of
 from docmind_lab.workloads.research.sources import SourceSpec, load_sources
 from docmind_lab.workloads.research.system import ResearchSystem, recorder_of
-from docmind_lab.workloads.research.tasks import ResearchTask, as_task
+from docmind_lab.workloads.research.tasks import ResearchLimits, ResearchTask, as_task
 
 Result = TypeVar("Result")
 Folder = str | os.PathLike[str] | None
@@ -61,7 +60,7 @@ def research(
     A model that cannot be had for the findings leaves them out: the report names the error. Raises: ConfigurationError
     for limits that name no source.
     """
-    return finish(_researched(as_task(question), system, folder, limits, seed))
+    return finish(_research_steps(as_task(question), system, folder, limits, seed))
 
 
 async def research_async(
@@ -73,20 +72,20 @@ async def research_async(
     seed: int = 0,
 ) -> ResearchReport:
     """`research`, async. Cancelled, it leaves a completion of each source that was under way in the folder."""
-    return await afinish(_researched(as_task(question), system, folder, limits, seed))
+    return await afinish(_research_steps(as_task(question), system, folder, limits, seed))
 
 
-def _researched(
+def _research_steps(
     task: ResearchTask, system: ResearchSystem, folder: Folder, limits: ResearchLimits | None, seed: int
 ) -> Steps[ResearchReport]:
     ledger = system.ledger(None if folder is None else Path(folder), limits)
-    graph = system.configured(system.graph(), ledger, f"research-{task.id}")
+    graph = system.configure(system.graph(), ledger, f"research-{task.id}")
     inputs = {"messages": [HumanMessage(task.text, id="question")], "task": task}
     with recording(recorder_of(task, seed)):
         try:
-            state = yield Waiting(lambda: graph.invoke(inputs), lambda: graph.ainvoke(inputs))
+            state = yield Operation(lambda: graph.invoke(inputs), lambda: graph.ainvoke(inputs))
         except Exception as error:
-            if ledger.task is None or ledger.kept() == ():
+            if ledger.task is None or ledger.items() == ():
                 raise
             # What was kept is not thrown away with the findings.
             return report_of(ledger, "", error=type(error).__name__, task=task)

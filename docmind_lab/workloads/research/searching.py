@@ -1,44 +1,30 @@
-"""A search of one source: one recorded retrieval call, held to the deadline that the state carries.
-
-Without a deadline the client's own timeout is the only limit of a search.
-"""
+"""A search of one source: one recorded retrieval call, held to the deadline that the state carries."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
-from langchain_core.runnables.config import run_in_executor
 from qdrant_client import AsyncQdrantClient, QdrantClient
-from qdrant_client.http.exceptions import ApiException
 
-from docmind_lab.core.deadlines import Deadline, current_policy, deadline_scope
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.docmind.graphs.colours import Colour
-from docmind_lab.docmind.graphs.observer import as_thread_work
-from docmind_lab.docmind.graphs.sync_async import Waiting
-from docmind_lab.network.recorder import current_recorder, position_of
-from docmind_lab.workloads.research.items import Item, items_of
-from docmind_lab.workloads.research.sources import Source
-
-ROLE = "retrieval"
-
-SEARCH_FAILURES = (ApiException, httpx.HTTPError, TimeoutError)
-"""What a search may fail with and the loop goes on after; a spent deadline is a TimeoutError too, caught before it."""
+from docmind_lab.docmind.graphs.node_modes import CALL_SYNC, NodeMode
+from docmind_lab.docmind.retrieval.results import record_retrieved
+from docmind_lab.docmind.retrieval.tool import ROLE, bounded_search
+from docmind_lab.docmind.sync_async import Operation
+from docmind_lab.workloads.research.sources import Item, Source, items_of
 
 
 @dataclass(frozen=True)
-class Searching:
-    """Both clients. colour: what an async run finds in place of the async client, see `graphs/colours.py`."""
+class SourceSearch:
+    """Both clients. mode: what an async run finds in place of the async client, see `graphs/node_modes.py`."""
 
     client: QdrantClient
     async_client: AsyncQdrantClient | None
-    colour: Colour = "own"
+    mode: NodeMode = "own"
 
-    def search(self, source: Source, query: str, hypothesis: str, state: Mapping[str, Any]) -> Waiting:
+    def search(self, source: Source, query: str, hypothesis: str, state: Mapping[str, Any]) -> Operation:
         """The source's items for a query; none, and no request, for a query without a word.
 
         state: its deadline, and its place in the run. Waited for, it raises BudgetRefused, DeadlineExceeded, and one
@@ -50,76 +36,23 @@ class Searching:
         def blocking() -> tuple[Item, ...]:
             if arguments is None:
                 return ()
-            with bounded(state):
+            with bounded_search(state):
                 response = self.client.query_points(**arguments)
-            return _noted(items_of(response.points, name, hypothesis), name)
+            return _record(items_of(response.points, name, hypothesis), name)
 
         async def awaited() -> tuple[Item, ...]:
             if arguments is None:
                 return ()
             if self.async_client is None:
                 raise ConfigurationError("an async run needs an async client: leave database.qdrant_path out")
-            with bounded(state):
+            with bounded_search(state):
                 response = await self.async_client.query_points(**arguments)
-            return _noted(items_of(response.points, name, hypothesis), name)
+            return _record(items_of(response.points, name, hypothesis), name)
 
-        return Waiting(blocking, awaited if self.colour == "own" else _in_name_only(blocking, self.colour))
-
-
-def _in_name_only(
-    blocking: Callable[[], tuple[Item, ...]], colour: Colour
-) -> Callable[[], Awaitable[tuple[Item, ...]]]:
-    """The search as an async run has it when its client is a sync one."""
-
-    async def in_thread() -> tuple[Item, ...]:
-        return await run_in_executor(None, as_thread_work, blocking)
-
-    async def on_the_loop() -> tuple[Item, ...]:
-        return blocking()
-
-    return in_thread if colour == "sync" else on_the_loop
+        in_name_only = CALL_SYNC.get(self.mode)
+        return Operation(blocking, awaited if in_name_only is None else lambda: in_name_only(blocking))
 
 
-@contextlib.contextmanager
-def bounded(state: Mapping[str, Any]) -> Iterator[None]:
-    """One retrieval call, recorded, under the deadline in the state if there is one."""
-    recorder, policy, position = current_recorder(), current_policy(), position_of(state)
-    deadline = Deadline.from_state(state)
-    if deadline is not None:
-        deadline = deadline.child(policy.reserve_s)
-        if deadline.remaining() <= policy.floor_s:
-            if recorder is not None:
-                recorder.refuse("retrieval", ROLE, position)
-            raise deadline.refused(ROLE, "retrieval")
-    total = deadline if policy.cap == "total" else None
-    with contextlib.ExitStack() as stack:
-        if recorder is not None:
-            call = stack.enter_context(
-                recorder.call("retrieval", ROLE, position, cap_from_deadline=deadline is not None)
-            )
-            if deadline is not None and total is None:
-                call.read_timeout_s = deadline.cap(None)
-        stack.enter_context(deadline_scope(total))
-        try:
-            yield
-        except SEARCH_FAILURES as error:
-            if deadline is None or deadline.remaining() > policy.floor_s:
-                raise
-            if recorder is not None:
-                recorder.event("deadline_cut", ROLE, kind="retrieval", source="network")
-            raise deadline.exceeded(ROLE, "network") from error
-
-
-def _noted(items: tuple[Item, ...], source: str) -> tuple[Item, ...]:
-    recorder = current_recorder()
-    if recorder is not None:
-        topics = sorted({item.topic for item in items if item.topic})
-        recorder.event(
-            "retrieved",
-            ROLE,
-            ids=[item.key for item in items],
-            topics=topics,
-            strategy=source,
-            router_used=False,
-        )
+def _record(items: tuple[Item, ...], source: str) -> tuple[Item, ...]:
+    record_retrieved(ROLE, [item.key for item in items], [item.topic for item in items if item.topic], source)
     return items

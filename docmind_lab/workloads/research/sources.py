@@ -5,8 +5,8 @@
     forum      remarks of some sentences, half of them noise, with neither id nor address; quick
 
 What a source holds is drawn from a corpus by key, so every process and Python fills it alike. Noise is made of the
-corpus's own sentences, each from another page: it has the words of the subject and no subject. docmind_lab/data/
-research_sources.json describes the three; `SourceSpec` takes any others.
+corpus's own sentences, each from another page: it has the words of the subject and no subject. docmind_lab/core/data/
+research_sources.json describes the three; `SourceSpec` takes any others. A result of a source is an `Item`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import functools
 import hashlib
 import importlib.resources
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -26,7 +26,74 @@ from docmind_lab.core.randomness import keyed_random, keyed_uniform
 from docmind_lab.docmind.retrieval.corpus import Chunk
 from docmind_lab.docmind.retrieval.encoders import SparseEncoder
 from docmind_lab.docmind.retrieval.index import BATCH_SIZE
-from docmind_lab.docmind.retrieval.questions import split_sentences
+from docmind_lab.docmind.retrieval.questions import normalise, split_sentences
+from docmind_lab.docmind.retrieval.results import clean_metadata
+
+# A score carries seven digits of a 32-bit float, the last of which depend on where arrays lie in memory.
+_SCORE_DIGITS = 4
+
+
+@dataclass(frozen=True)
+class Item:
+    """One result. url, id: as the source gave them, empty if it gave none. topic: for scoring only.
+
+    filtered: whether the filter has accepted it; an item that is kept without is one that the budget ended before.
+    """
+
+    text: str
+    title: str = ""
+    url: str = ""
+    id: str = ""
+    topic: str = ""
+    source: str = ""
+    hypothesis: str = ""
+    score: float = 0.0
+    filtered: bool = True
+
+    @property
+    def key(self) -> str:
+        """What tells it from others: its web address, else its id within the source, else a hash of its content.
+
+        The hash does not see case, markup and white space, in which copies of one remark differ.
+        """
+        if self.url:
+            return self.url
+        if self.id:
+            return f"{self.source}:{self.id}"
+        return "content:" + hashlib.blake2b(normalise(self.text).encode(), digest_size=12).hexdigest()
+
+    def as_document(self) -> dict[str, Any]:
+        """The item as graphs carry documents: id, content, metadata, score."""
+        metadata = {
+            "topic": self.topic,
+            "title": self.title,
+            "source": self.source,
+            "hypothesis": self.hypothesis,
+            "filtered": self.filtered,
+        }
+        return {"id": self.key, "content": self.text, "metadata": clean_metadata(metadata), "score": self.score}
+
+
+def items_of(points: Iterable[Any], source: str, hypothesis: str) -> tuple[Item, ...]:
+    """The points of a response as items, best first, ties by key. A point without any text is left out."""
+    made = [_item(point.payload or {}, point.score, source, hypothesis) for point in points]
+    return tuple(sorted((item for item in made if item.text), key=lambda item: (-item.score, item.key)))
+
+
+def _item(payload: Mapping[str, Any], score: float, source: str, hypothesis: str) -> Item:
+    text, title, url, name, topic = (str(payload.get(key) or "") for key in ("text", "title", "url", "id", "topic"))
+    return Item(text, title, url, name, topic, source, hypothesis, round(float(score), _SCORE_DIGITS))
+
+
+def unseen(items: Iterable[Item], seen: Iterable[str]) -> tuple[Item, ...]:
+    """Those whose key is not among `seen`, each once, in order."""
+    keys = set(seen)
+    fresh: dict[str, Item] = {}
+    for item in items:
+        if item.key not in keys:
+            fresh.setdefault(item.key, item)
+    return tuple(fresh.values())
+
 
 _NOISE_SENTENCES = 3
 
@@ -182,11 +249,11 @@ def build_sources(client: QdrantClient, specs: Sequence[SourceSpec], chunks: Seq
     """
     if len({spec.name for spec in specs}) < len(specs):
         raise ConfigurationError("sources must have different names: limits and tables name them")
-    return {spec.name: _built(client, spec, tuple(chunks)) for spec in specs}
+    return {spec.name: _build(client, spec, tuple(chunks)) for spec in specs}
 
 
-def _built(client: QdrantClient, spec: SourceSpec, chunks: tuple[Chunk, ...]) -> Source:
-    passages, encoder, fingerprint = _encoded(spec, chunks)
+def _build(client: QdrantClient, spec: SourceSpec, chunks: tuple[Chunk, ...]) -> Source:
+    passages, encoder, fingerprint = _encode(spec, chunks)
     # Named by what is in it: another corpus or another spec has a collection of its own.
     source = Source(spec, f"research-{spec.name}-{fingerprint}", encoder, len(passages))
     if client.collection_exists(source.collection):
@@ -212,7 +279,7 @@ def _built(client: QdrantClient, spec: SourceSpec, chunks: tuple[Chunk, ...]) ->
 
 # Drawing and fitting take a while, and a process that compares and replays builds the same sources again and again.
 @functools.lru_cache(maxsize=16)
-def _encoded(spec: SourceSpec, chunks: tuple[Chunk, ...]) -> tuple[tuple[Passage, ...], SparseEncoder, str]:
+def _encode(spec: SourceSpec, chunks: tuple[Chunk, ...]) -> tuple[tuple[Passage, ...], SparseEncoder, str]:
     passages = passages_of(spec, chunks)
     digest = hashlib.blake2b(repr((spec, passages)).encode(), digest_size=6).hexdigest()
     return passages, SparseEncoder.fit([passage.searchable for passage in passages]), digest

@@ -21,22 +21,21 @@ from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.graphs.colours import MODELS, Colour
 from docmind_lab.docmind.graphs.model_calls import ModelCalls
-from docmind_lab.docmind.graphs.model_client import Asking
+from docmind_lab.docmind.graphs.model_client import ModelClient
+from docmind_lab.docmind.graphs.node_modes import NodeMode, chat_model
 from docmind_lab.docmind.system import Corpus, language_reference
 from docmind_lab.network import HttpClients
 from docmind_lab.network.endpoints import reason_of
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.workloads.research import prompts
-from docmind_lab.workloads.research.config import ResearchLimits
 from docmind_lab.workloads.research.graph import Compiled, ResearchGraph, config_of
 from docmind_lab.workloads.research.ledger import ResearchLedger
 from docmind_lab.workloads.research.loop import SourceLoop
-from docmind_lab.workloads.research.searching import Searching
+from docmind_lab.workloads.research.searching import SourceSearch
 from docmind_lab.workloads.research.sources import SourceSpec, build_sources, load_sources
-from docmind_lab.workloads.research.tasks import ResearchTask
+from docmind_lab.workloads.research.tasks import ResearchLimits, ResearchTask
 
 _ROLES = (prompts.WRITER, prompts.FILTER, prompts.JUDGE, prompts.SYNTHESIS)
 
@@ -46,7 +45,7 @@ _NO_DEADLINE_S = 1e9
 
 
 def recorder_of(task: ResearchTask, seed: int) -> Recorder:
-    """A recorder for a research that nobody measures: its calls have roles, places and a seed to draw by."""
+    """A recorder for a research that is not measured: its calls have roles, places and a seed to draw by."""
     return Recorder(f"research-{task.id}", seed, Deadline.after(_NO_DEADLINE_S))
 
 
@@ -89,20 +88,20 @@ class ResearchSystem:
                 raise ServiceError(f"vector store at {url} cannot be used ({reason}); {remedy}") from error
             unless_built.pop_all()
 
-    def loop(self, colour: Colour = "own") -> SourceLoop:
-        """What a source is worked on by, over nodes of this colour."""
-        model = self._model(colour)
+    def loop(self, mode: NodeMode = "own") -> SourceLoop:
+        """What a source is worked on by, over nodes of this mode."""
+        model = self._model(mode)
         calls = {role: ModelCalls(role, request_timeout_s=self.limits.llm_timeout_seconds) for role in _ROLES}
         return SourceLoop(
-            askings={role: Asking(model, calls[role]) for role in _ROLES},
-            searching=Searching(self.qdrant, self.qdrant_async, colour),
+            model_clients={role: ModelClient(model, calls[role]) for role in _ROLES},
+            search_source=SourceSearch(self.qdrant, self.qdrant_async, mode),
         )
 
-    def graph(self, checkpointer: BaseCheckpointSaver[Any] | None = None, colour: Colour = "own") -> Compiled:
-        """The compiled graph; `configured` binds it to a ledger."""
-        return ResearchGraph(self.loop(colour), self.sources).compile(checkpointer)
+    def graph(self, checkpointer: BaseCheckpointSaver[Any] | None = None, mode: NodeMode = "own") -> Compiled:
+        """The compiled graph; `configure` binds it to a ledger."""
+        return ResearchGraph(self.loop(mode), self.sources).compile(checkpointer)
 
-    def configured(self, graph: Compiled, ledger: ResearchLedger, thread_id: str) -> Compiled:
+    def configure(self, graph: Compiled, ledger: ResearchLedger, thread_id: str) -> Compiled:
         """The graph as one research uses it."""
         return graph.with_config(merge_configs(config_of(ledger), {"configurable": {"thread_id": thread_id}}))
 
@@ -115,17 +114,15 @@ class ResearchSystem:
             limits.check_sources(self.sources)
         return ResearchLedger(limits or self.limits, folder)
 
-    def _model(self, colour: Colour) -> ChatOpenAI:
-        llm = self.settings.llm
-        return MODELS[colour](
-            model=llm.model,
-            base_url=self.addresses.openai_base_url,
-            api_key=llm.api_key,
+    def _model(self, mode: NodeMode) -> ChatOpenAI:
+        return chat_model(
+            mode,
+            self.settings.llm,
+            self.addresses.openai_base_url,
+            self.http,
             timeout=self.limits.llm_timeout_seconds,
             # The loop tries again by itself, and never past its budget, which a client knows nothing of.
             max_retries=0,
-            http_client=self.http.openai,
-            http_async_client=self.http.openai_async,
         )
 
     def close(self) -> None:

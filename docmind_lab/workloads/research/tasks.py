@@ -1,11 +1,16 @@
-"""What is researched: tasks of a few hypotheses, each to be looked into at several sources.
+"""What is researched, and within which limits: tasks of a few hypotheses, each to be looked into at several sources.
 
     task = load_tasks()[0]
     task.hypotheses[0].text
     as_task(question)                  # any question is a task of one hypothesis
+    ResearchLimits(max_queries_per_source={"manual": 5, "forum": 3}, max_time_minutes=30)
 
-The tasks of docmind_lab/data/research_tasks.json gather questions that come with a corpus. Their gold is that of the
-questions: topics that hold the answers, and facts that a good report states.
+The tasks of docmind_lab/core/data/research_tasks.json gather questions that come with a corpus. Their gold is that of
+the questions: topics that hold the answers, and facts that a good report states.
+
+Limits have three layers, and on purpose no more: one model call, one source, the whole research. Within them the model
+decides when a source has nothing more to give. A task that needs an hour has it. Source: the "simplified timeout
+architecture" of a deep-research engine.
 """
 
 from __future__ import annotations
@@ -13,6 +18,8 @@ from __future__ import annotations
 import functools
 import importlib.resources
 import json
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from docmind_lab.core.errors import ConfigurationError
@@ -77,3 +84,83 @@ def _task(entry: dict[str, object], questions: dict[str, Question]) -> ResearchT
         complex=True,
         hypotheses=tuple(Hypothesis(f"h{number}", question.text) for number, question in enumerate(chosen, 1)),
     )
+
+
+DEFAULT_MAX_QUERIES = 5
+"""Of a source that a mapping of `max_queries_per_source` does not name: what the architecture gives a web search."""
+
+
+@dataclass(frozen=True)
+class ResearchLimits:
+    """What ends a research besides the model's own judgement.
+
+    max_queries_per_source: attempts at each source, failed ones included; one number, or source → number.
+    max_time_per_source_seconds: looked at after every attempt. max_time_minutes: the research budget, looked at before
+    everything that would start. Both are soft: what is under way when they end is finished, and kept.
+    llm_timeout_seconds: of one model call. llm_retries: attempts of a model call after the first, within the budget.
+    max_concurrent_sources: sources under way at once. hypotheses_at_once: hypotheses whose sources run side by side.
+    check_after_first_query: ask for a saturation decision after the first query too; one query shows no trend, so the
+    first one goes without.
+
+    Raises: ConfigurationError naming the field and the remedy.
+    """
+
+    max_queries_per_source: int | Mapping[str, int] = DEFAULT_MAX_QUERIES
+    max_time_per_source_seconds: float = 300.0
+    max_time_minutes: float = 120.0
+    llm_timeout_seconds: float = 180.0
+    llm_retries: int = 2
+    max_concurrent_sources: int = 4
+    hypotheses_at_once: int = 1
+    check_after_first_query: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.max_queries_per_source, Mapping):
+            # A copy of its own: the caller's may change later.
+            object.__setattr__(self, "max_queries_per_source", dict(self.max_queries_per_source))
+            for source, number in self.max_queries_per_source.items():
+                _require_whole(f"max_queries_per_source[{source!r}]", number, least=0)
+        else:
+            _require_whole("max_queries_per_source", self.max_queries_per_source, least=0)
+        _require_time("max_time_per_source_seconds", self.max_time_per_source_seconds, "seconds", zero=True)
+        _require_time("max_time_minutes", self.max_time_minutes, "minutes", zero=True)
+        _require_time("llm_timeout_seconds", self.llm_timeout_seconds, "seconds", zero=False)
+        _require_whole("llm_retries", self.llm_retries, least=0)
+        _require_whole("max_concurrent_sources", self.max_concurrent_sources, least=1)
+        _require_whole("hypotheses_at_once", self.hypotheses_at_once, least=1)
+
+    def max_queries(self, source: str) -> int:
+        """Attempts that a source gets."""
+        if isinstance(self.max_queries_per_source, Mapping):
+            return self.max_queries_per_source.get(source, DEFAULT_MAX_QUERIES)
+        return self.max_queries_per_source
+
+    def check_sources(self, known: Iterable[str]) -> None:
+        """Return if every source that is given a number of queries exists.
+
+        Raises: ConfigurationError naming the one that does not: a misspelt limit would silently not hold.
+        """
+        names = list(known)
+        limited = self.max_queries_per_source if isinstance(self.max_queries_per_source, Mapping) else {}
+        for source in limited:
+            if source not in names:
+                raise ConfigurationError(
+                    f"max_queries_per_source names {source!r}, which is no source; the sources are {', '.join(names)}"
+                )
+
+    @property
+    def budget_s(self) -> float:
+        """The research budget, seconds."""
+        return self.max_time_minutes * 60.0
+
+
+def _require_whole(name: str, value: object, *, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ConfigurationError(f"{name} must be a whole number from {least} up, not {value!r}; try {least + 2}")
+
+
+def _require_time(name: str, value: object, unit: str, *, zero: bool) -> None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not is_number or value < 0 or (value == 0 and not zero):  # type: ignore[operator]
+        least = "0 or more" if zero else "above 0"
+        raise ConfigurationError(f"{name} must be a finite number of {unit}, {least}, not {value!r}; try 60")

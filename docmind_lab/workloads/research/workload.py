@@ -19,19 +19,17 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 
 from docmind_lab.alternatives.base import Runnable
-from docmind_lab.docmind.graphs.colours import Colour
+from docmind_lab.docmind.graphs.node_modes import NodeMode
 from docmind_lab.docmind.graphs.observer import ObservedSaver, RunCallbacks
 from docmind_lab.docmind.retrieval import Question
+from docmind_lab.docmind.retrieval.tool import ROLE as RETRIEVAL_ROLE
 from docmind_lab.network.recorder import Recorder
-from docmind_lab.workloads.kinds import Defaults, WorkloadKind
-from docmind_lab.workloads.over_corpus import CorpusWorkload
-from docmind_lab.workloads.research import prompts, searching
-from docmind_lab.workloads.research.config import ResearchLimits
-from docmind_lab.workloads.research.exits import COMPLETE
-from docmind_lab.workloads.research.source_table import SOURCES
+from docmind_lab.workloads.base import CorpusWorkload
+from docmind_lab.workloads.kinds import Defaults, WorkloadKind, retries_of_own_loop
+from docmind_lab.workloads.research import prompts
+from docmind_lab.workloads.research.exits import COMPLETE, SOURCES
 from docmind_lab.workloads.research.system import ResearchSystem
-from docmind_lab.workloads.research.tasks import as_task, load_tasks
-from docmind_lab.workloads.retries import by_own_loop
+from docmind_lab.workloads.research.tasks import ResearchLimits, as_task, load_tasks
 
 LIMITS: Mapping[str, int] = MappingProxyType({"manual": 5, "archive": 4, "forum": 3})
 """Queries that a measured run may put to each source: more where a source is rich, fewer where it is noisy."""
@@ -61,13 +59,13 @@ class ResearchWorkload(CorpusWorkload):
         # For a process that ends without closing what it has built, as the workers of a batch do.
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
 
-    def _graph(self, colour: Colour) -> Runnable:
-        return self.system.graph(self.saver, colour)
+    def _graph(self, mode: NodeMode) -> Runnable:
+        return self.system.graph(self.saver, mode)
 
     def runnable(self, recorder: Recorder) -> Runnable:
         """The graph with a ledger of its own, observed by the run's recorder."""
         ledger = self.system.ledger(self.results(recorder.run_id))
-        configured = self.system.configured(self.graph, ledger, recorder.run_id)
+        configured = self.system.configure(self.graph, ledger, recorder.run_id)
         return configured.with_config({"callbacks": [RunCallbacks(recorder)]})
 
     def results(self, run_id: str) -> Path:
@@ -97,7 +95,7 @@ KIND = WorkloadKind(
     build=ResearchWorkload.on,
     # The budget falls among the run times of the tasks, which have two or three hypotheses.
     defaults={"virtual": Defaults(35.0, 8, "typical"), "wall": Defaults(3.5, 4, "typical/10")},
-    roles=(prompts.WRITER, searching.ROLE, prompts.FILTER, prompts.JUDGE, prompts.SYNTHESIS),
+    roles=(prompts.WRITER, RETRIEVAL_ROLE, prompts.FILTER, prompts.JUDGE, prompts.SYNTHESIS),
     events={
         "source_started": "Work on a source began. detail: hypothesis, source.",
         "query_recorded": (
@@ -113,7 +111,7 @@ KIND = WorkloadKind(
     },
     tables=(SOURCES,),
     takes_questions=True,
-    retries=by_own_loop(ResearchLimits().llm_retries),
+    retries=retries_of_own_loop(ResearchLimits().llm_retries),
     reads_settings=True,
 )
 """Research of tasks at several sources until they are saturated.

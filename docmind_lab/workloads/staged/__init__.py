@@ -2,25 +2,23 @@
 
     primary → suggested → generated → forced → finalize
 
-parsing.py, brackets.py     tool calls out of what a model says, whole or damaged
-calls.py                    the tools, what their calls write, and in which order they are run
-graph_store.py              the store, and what confirms a write
-ledger.py                   what a run has written; the desk where calls are run
-text_mining.py              entities without a model
-timeouts.py                 how long the agent may take, fixed or adaptive
-state.py, stages/, graph.py the ladder as a LangGraph graph
-processing.py               one chunk, as a function
-events.py, metrics.py      events and Prometheus metrics
-chunks.py, stage_table.py, workload.py   the workload `staged`: what runs are asked, its own table, its kind
+parsing.py             tool calls out of what a model says, whole or damaged
+calls.py               the tools, what their calls write, and in which order they are run
+graph_store.py         the store, and what confirms a write
+ledger.py              what a run has written; the desk where calls are run
+timeouts.py            how long the agent may take, fixed or adaptive
+state.py, graph.py     the ladder as a LangGraph graph; one chunk through it
+primary.py, rungs.py   its rungs: the agent, and those below it, which ask no model
+events.py              events, the table `stages` that is made of them, and Prometheus metrics
+chunks.py, workload.py the workload `staged`: its inputs, its kind
 """
 
 from docmind_lab.workloads.staged.calls import ordered
 from docmind_lab.workloads.staged.chunks import StagedChunk, staged_chunks
-from docmind_lab.workloads.staged.graph import build_staged_graph
+from docmind_lab.workloads.staged.events import LadderMetrics
+from docmind_lab.workloads.staged.graph import ChunkResult, aprocess_chunk, build_staged_graph, process_chunk
 from docmind_lab.workloads.staged.graph_store import GraphStore, GraphWriter, Written, is_confirmed
-from docmind_lab.workloads.staged.metrics import LadderMetrics
 from docmind_lab.workloads.staged.parsing import Parsed, ToolCall, parse_message, parse_text, parse_tool_calls
-from docmind_lab.workloads.staged.processing import ChunkResult, aprocess_chunk, process_chunk
 from docmind_lab.workloads.staged.state import LadderFailed, StagedOptions
 from docmind_lab.workloads.staged.timeouts import AdaptiveTimeout, FixedTimeout, PrimaryTimeout
 from docmind_lab.workloads.staged.workload import KIND, StagedWorkload

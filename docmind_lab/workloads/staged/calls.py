@@ -1,4 +1,4 @@
-"""What may be written, as tools: their schemas, how a call becomes a write, and the order in which calls are run.
+"""The tools that write to the graph: their schemas, how a call becomes a write, and the order in which calls are run.
 
 ordered([relation, entity, observation])             # [observation, entity, relation]
 write_of(ToolCall("create_relation", {"from": {"name": "Oslo"}, "to": "Bergen", "type": "near"}))
@@ -7,8 +7,7 @@ write_of(ToolCall("create_relation", {"from": {"name": "Oslo"}, "to": "Bergen", 
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
@@ -27,25 +26,41 @@ def _name(value: Any) -> Any:
     return value
 
 
-_TRIMMED = StringConstraints(strip_whitespace=True, min_length=1)
 Name = Annotated[
     str,
     BeforeValidator(_name),
     StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_CHARACTERS_OF_A_NAME),
 ]
-Words = Annotated[str, _TRIMMED]
+Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+def gold_entity(name: str) -> str:
+    """What a name counts as in a gold list, written as an entity or with an observation."""
+    return f"entity:{key_of(name)}"
+
+
+def gold_relation(subject: str, target: str) -> str:
+    """What two related names count as in a gold list, in this direction, with any predicate."""
+    return f"relation:{key_of(subject)}|{key_of(target)}"
 
 
 class Write(BaseModel):
-    """A write that a call asks for; its kind, and how it is made."""
+    """A write that a call asks for. Its fields are the arguments of the method of the store that makes it.
+
+    kind: level in the tables. method: of `GraphWriter`. about: the fields that are names. gold: what those names count
+    as in a gold list; None for what no list has.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     kind: ClassVar[str]
+    method: ClassVar[str]
+    about: ClassVar[tuple[str, ...]] = ()
+    gold: ClassVar[Callable[..., str] | None] = None
 
-    @abstractmethod
     def apply(self, store: GraphWriter, written: Written) -> object:
         """Make the write; what the store says of it."""
+        return getattr(store, self.method)(*(getattr(self, field) for field in type(self).model_fields), written)
 
     @property
     def key(self) -> str:
@@ -54,129 +69,72 @@ class Write(BaseModel):
         return ":".join([self.kind, "|".join(key_of(str(getattr(self, field))) for field in fields)])
 
     @property
-    @abstractmethod
     def names(self) -> tuple[str, ...]:
         """The names that the write is about."""
+        return tuple(getattr(self, field) for field in self.about)
 
     @property
     def counts_as(self) -> tuple[str, ...]:
-        """What of a gold list the write is, if it is there; nothing for what no list has."""
-        return ()
-
-
-def gold_entity(name: str) -> str:
-    """What a name counts as: whoever writes the entity, or an observation of it, has found it."""
-    return f"entity:{key_of(name)}"
-
-
-def gold_relation(subject: str, target: str) -> str:
-    """What two related names count as, in this direction, by whatever predicate."""
-    return f"relation:{key_of(subject)}|{key_of(target)}"
+        """What of a gold list the write is, if it is there."""
+        gold = type(self).gold
+        return () if gold is None else (gold(*self.names),)
 
 
 class Entity(Write):
     """An entity."""
 
-    kind: ClassVar[str] = "entity"
+    kind: ClassVar = "entity"
+    method: ClassVar = "add_entity"
+    about: ClassVar = ("name",)
+    gold: ClassVar = staticmethod(gold_entity)
     name: Name = Field(validation_alias=AliasChoices("name", "entity"))
     type: str = Field("", validation_alias=AliasChoices("type", "entity_type"))
-
-    def apply(self, store: GraphWriter, written: Written) -> object:
-        """Make the write."""
-        return store.add_entity(self.name, self.type, written)
 
     @property
     def key(self) -> str:
         """An entity is its name, whatever its type."""
         return f"{self.kind}:{key_of(self.name)}"
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Its name."""
-        return (self.name,)
-
-    @property
-    def counts_as(self) -> tuple[str, ...]:
-        """The entity."""
-        return (gold_entity(self.name),)
-
 
 class Observation(Write):
     """What the text says of an entity."""
 
-    kind: ClassVar[str] = "observation"
+    kind: ClassVar = "observation"
+    method: ClassVar = "add_observation"
+    about: ClassVar = ("entity",)
+    gold: ClassVar = staticmethod(gold_entity)
     entity: Name = Field(validation_alias=AliasChoices("entity", "name", "subject"))
     text: Words = Field(validation_alias=AliasChoices("text", "observation", "content"))
-
-    def apply(self, store: GraphWriter, written: Written) -> object:
-        """Make the write."""
-        return store.add_observation(self.entity, self.text, written)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Its entity."""
-        return (self.entity,)
-
-    @property
-    def counts_as(self) -> tuple[str, ...]:
-        """Its entity."""
-        return (gold_entity(self.entity),)
 
 
 class TypeOfEntity(Write):
     """A type for an entity that is there."""
 
-    kind: ClassVar[str] = "type"
+    kind: ClassVar = "type"
+    method: ClassVar = "set_type"
+    about: ClassVar = ("name",)
     name: Name = Field(validation_alias=AliasChoices("name", "entity"))
     type: Words = Field(validation_alias=AliasChoices("type", "entity_type"))
-
-    def apply(self, store: GraphWriter, written: Written) -> object:
-        """Make the write."""
-        return store.set_type(self.name, self.type, written)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Its entity."""
-        return (self.name,)
 
 
 class Relation(Write):
     """A relation of two entities."""
 
-    kind: ClassVar[str] = "relation"
+    kind: ClassVar = "relation"
+    method: ClassVar = "relate"
+    about: ClassVar = ("subject", "object")
+    gold: ClassVar = staticmethod(gold_relation)
     subject: Name = Field(validation_alias=AliasChoices("subject", "source", "from"))
     predicate: Words = Field(validation_alias=AliasChoices("predicate", "relation", "type", "label"))
     object: Name = Field(validation_alias=AliasChoices("object", "target", "to"))
 
-    def apply(self, store: GraphWriter, written: Written) -> Any:
-        """Make the write."""
-        return store.relate(self.subject, self.predicate, self.object, written)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Its two ends."""
-        return (self.subject, self.object)
-
-    @property
-    def counts_as(self) -> tuple[str, ...]:
-        """The pair of names."""
-        return (gold_relation(self.subject, self.object),)
-
 
 class ChunkEvidence(Write):
-    """The node that stands for a chunk; no tool of a model writes it."""
+    """The node that stands for a chunk; no tool of a model writes it, and it is never linked to itself."""
 
-    kind: ClassVar[str] = "evidence"
+    kind: ClassVar = "evidence"
+    method: ClassVar = "add_evidence"
     name: Words
-
-    def apply(self, store: GraphWriter, written: Written) -> Any:
-        """Make the write."""
-        return store.add_evidence(self.name, written)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """None: it is linked to what the others are about, and never to itself."""
-        return ()
 
 
 KINDS: Mapping[str, type[Write]] = {

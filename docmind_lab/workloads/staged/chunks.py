@@ -1,4 +1,4 @@
-"""What runs are asked: passages of the handbook, with the entities and relations that a reader finds in them.
+"""The inputs of the workload `staged`: passages of the handbook, with the entities and relations that they hold.
 
 The list was written by reading the passages, before anything that extracts was run on them, and was not tuned since.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import importlib.resources
 import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -85,6 +84,4 @@ def recall_and_f1(gold: Iterable[str], found: Iterable[str]) -> tuple[float, flo
     if not hits:
         return 0.0, 0.0
     recall, precision = hits / len(wanted), hits / len(had)
-    f1 = 2 * recall * precision / (recall + precision)
-    assert math.isfinite(f1)
-    return recall, f1
+    return recall, 2 * recall * precision / (recall + precision)

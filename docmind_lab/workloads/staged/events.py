@@ -1,19 +1,68 @@
-"""Telling what a ladder does: events for the recorder of a run, if there is one, and metrics, if any were given.
+"""Events and Prometheus metrics of a ladder, and the table `stages` that is made of the events.
 
-Events carry names and numbers. What was written is named by a digest of its key, since an entity's name is text of a
-document.
+    metrics = LadderMetrics(CollectorRegistry())
+    graph = build_staged_graph(model, options, metrics=metrics)
+    generate_latest(metrics.registry)                     # what a scrape would get
+
+Events go to the recorder of a run, if there is one; there are no metrics unless a ladder is given some, and they are
+never put into the process's default registry. Events carry names and numbers. A write is named by a digest of its key,
+since an entity's name is text of a document.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+import json
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+import pandas as pd
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from docmind_lab.analysis.tables.frames import ExtraTable, typed_rows
+from docmind_lab.analysis.tables.records import ALTERNATIVE, RUN_ID, STUDY_ID, Column
 from docmind_lab.core.clock import WALL, Clock
+from docmind_lab.core.levels import NAN
 from docmind_lab.network.recorder import current_recorder
 from docmind_lab.workloads.staged.calls import Write
-from docmind_lab.workloads.staged.metrics import LadderMetrics
+from docmind_lab.workloads.staged.graph_store import ORIGINS
+
+# From a local rung, which takes milliseconds, to an agent that is cut after minutes.
+_SECONDS = (0.001, 0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0)
+
+
+@dataclass
+class LadderMetrics:
+    """Metrics of every ladder that is given them.
+
+    docmind_staged_stage_seconds{stage,outcome}          how long a rung took, by how it ended
+    docmind_staged_fallbacks_total{from_stage,to_stage}  how often one rung had to stand in for another
+    docmind_staged_relation_retries_total{outcome}       relations written again at the end: confirmed, unconfirmed
+    docmind_staged_writes_total{origin,kind,outcome}     confirmed, unconfirmed
+    docmind_staged_chunks_total{outcome}                 chunks by the rung that wrote first, skipped_empty, failed
+    """
+
+    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+
+    def __post_init__(self) -> None:
+        def counter(name: str, meaning: str, labels: tuple[str, ...]) -> Counter:
+            return Counter(f"docmind_staged_{name}", meaning, labels, registry=self.registry)
+
+        self.stage_seconds = Histogram(
+            "docmind_staged_stage_seconds",
+            "Duration of a rung of the ladder.",
+            ("stage", "outcome"),
+            registry=self.registry,
+            buckets=_SECONDS,
+        )
+        self.fallbacks = counter("fallbacks", "One rung stood in for another.", ("from_stage", "to_stage"))
+        self.relation_retries = counter("relation_retries", "Relations written again at the end.", ("outcome",))
+        self.writes = counter("writes", "Writes that were tried.", ("origin", "kind", "outcome"))
+        self.chunks = counter("chunks", "Chunks that were worked on.", ("outcome",))
+
 
 STAGES = ("primary", "suggested", "generated", "forced", "finalize")
 """The rungs, from the best to the last, and what is done after any of them."""
@@ -36,8 +85,8 @@ def digest(key: str) -> str:
 
 
 @dataclass(frozen=True)
-class Telling:
-    """Tells of stages. metrics: None for none."""
+class StageReporter:
+    """Records the events and metrics of stages. metrics: None for none."""
 
     metrics: LadderMetrics | None = None
     clock: Clock = WALL
@@ -54,7 +103,7 @@ class Telling:
         return self.clock.now()
 
     def ended(self, stage: str, begun_at: float, outcome: str, counts: dict[str, Any]) -> None:
-        """A stage is over. counts: what is told of its work."""
+        """A stage is over. counts: of its work."""
         self.event("stage_ended", stage, stage=stage, outcome=outcome, **counts)
         if self.metrics is not None:
             self.metrics.stage_seconds.labels(stage, outcome).observe(self.clock.now() - begun_at)
@@ -89,3 +138,113 @@ class Telling:
         """A chunk is done with."""
         if self.metrics is not None:
             self.metrics.chunks.labels(outcome).inc()
+
+
+OUTCOMES = (
+    "done",
+    "rounds",
+    "timeout",
+    "error",
+    "confirmed",
+    "unconfirmed",
+    "nothing",
+    *ORIGINS,
+    "skipped_empty",
+    "failed",
+    "cut",
+)
+COLUMNS = (
+    STUDY_ID,
+    RUN_ID,
+    ALTERNATIVE,
+    Column("question_id", "level", "The chunk."),
+    Column("stage", "level", "The rung; finalize is done after any of them.", STAGES),
+    Column("began_at_s", "float", "When it began."),
+    Column("ended_at_s", "float", "When it ended; NaN if it was cut, or had not by the horizon."),
+    Column("duration_s", "float", "ended_at_s − began_at_s."),
+    Column(
+        "outcome",
+        "level",
+        "primary: done, rounds (too many), timeout, error. A lower rung: confirmed, unconfirmed, nothing (to write). "
+        "finalize: the rung that wrote first, skipped_empty, failed. Any: cut, if it has no end.",
+        OUTCOMES,
+    ),
+    Column("timeout_s", "float", "primary: how long it was given; NaN for the others."),
+    Column("writes_confirmed", "int", "Writes that the store has confirmed."),
+    Column("writes_unconfirmed", "int", "Writes that it has not."),
+    Column("writes_after_return", "int", "Of the confirmed ones, those after the caller had left."),
+    Column("writes_after_deadline", "int", "Of the confirmed ones, those after the deadline."),
+    Column("calls_skipped", "int", "Calls that asked for nothing that can be done."),
+    Column("calls_dropped", "int", "Calls beyond what is run at once."),
+    Column("fell_back", "bool", "Whether the next rung had to take over."),
+)
+
+
+def stages_table(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame) -> pd.DataFrame:
+    """One row per run and rung that began, in the order of the runs and of the ladder; made of events and runs."""
+    by_run: dict[tuple[str, str], dict[str, dict[str, Any]]] = defaultdict(dict)
+    of_run = {(run["study_id"], run["run_id"]): run for run in _rows(runs[runs["workload"] == "staged"])}
+    ours = _rows(events[events["event"].isin(["stage_started", "stage_ended", "graph_write", "fallback"])])
+    # Events of one instant stand in the order of their names: what a rung did is added to it once all have begun.
+    for event in sorted(ours, key=lambda event: event["event"] != "stage_started"):
+        run = of_run.get((event["study_id"], event["run_id"]))
+        if run is None:
+            continue
+        detail = json.loads(event["detail"])
+        stage = detail.get("stage") or detail["from_stage"]
+        rungs = by_run[run["study_id"], run["run_id"]]
+        _note(rungs.setdefault(stage, _row(run, stage)), event["event"], event["at_s"], detail, run)
+    rows = [by_run[key][stage] for key in of_run for stage in STAGES if stage in by_run.get(key, {})]
+    return typed_rows(COLUMNS, rows)
+
+
+def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    made: Any = frame.to_dict("records")
+    return list(made)
+
+
+def _row(run: Mapping[str, Any], stage: str) -> dict[str, Any]:
+    return {
+        "study_id": run["study_id"],
+        "run_id": run["run_id"],
+        "alternative": run["alternative"],
+        "question_id": run["question_id"],
+        "stage": stage,
+        "began_at_s": NAN,
+        "ended_at_s": NAN,
+        "duration_s": NAN,
+        "outcome": "cut",
+        "timeout_s": NAN,
+        "writes_confirmed": 0,
+        "writes_unconfirmed": 0,
+        "writes_after_return": 0,
+        "writes_after_deadline": 0,
+        "calls_skipped": 0,
+        "calls_dropped": 0,
+        "fell_back": False,
+    }
+
+
+def _note(row: dict[str, Any], name: str, at_s: float, detail: Mapping[str, Any], run: Mapping[str, Any]) -> None:
+    if name == "stage_started":
+        row["began_at_s"] = at_s
+    elif name == "stage_ended":
+        row |= {"ended_at_s": at_s, "duration_s": at_s - row["began_at_s"], "outcome": detail["outcome"]}
+        row["timeout_s"] = detail.get("timeout_s", NAN)
+        row |= {"calls_skipped": detail["skipped"], "calls_dropped": detail["dropped"]}
+    elif name == "fallback":
+        row["fell_back"] = True
+    elif not detail["confirmed"]:
+        row["writes_unconfirmed"] += 1
+    else:
+        row["writes_confirmed"] += 1
+        row["writes_after_return"] += not math.isnan(run["returned_at_s"]) and at_s > run["returned_at_s"]
+        row["writes_after_deadline"] += at_s > run["decision_timeout_s"]
+
+
+STAGES_TABLE = ExtraTable(
+    name="stages",
+    meaning="One rung of the ladder in one run: only those that began.",
+    columns=COLUMNS,
+    derive=stages_table,
+)

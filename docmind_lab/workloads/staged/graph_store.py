@@ -1,4 +1,4 @@
-"""An embedded store of a graph: entities, observations, relations, evidence, and what could not be written at all.
+"""A graph in SQLite: entities, observations, relations, evidence, and chunks that could not be written at all.
 
     store = GraphStore()                                         # in memory; a path for a file
     store.add_entity("Oslo", "city", Written("agent", "notes", "3"))
@@ -62,7 +62,7 @@ class GraphWriter(Protocol):
         """Write an entity."""
 
     def add_observation(self, entity: str, text: str, written: Written) -> object:
-        """Write what is said of an entity."""
+        """Write an observation of an entity."""
 
     def set_type(self, name: str, kind: str, written: Written) -> object:
         """Change the type of an entity that is there."""
@@ -86,7 +86,7 @@ def key_of(name: str) -> str:
 
 
 def is_confirmed(result: object) -> bool:
-    """Whether a write's result confirms it: an object that says "ok", names what it is about, and tells of no error.
+    """Whether a write's result confirms it: an object with status "ok", an id, and no error.
 
     Text confirms nothing, whatever it says; nor does an exception, or nothing at all.
     """

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from docmind_lab.workloads.staged.calls import CallOrder, Relation, Write, ordered, write_of
-from docmind_lab.workloads.staged.events import Telling
+from docmind_lab.workloads.staged.events import StageReporter
 from docmind_lab.workloads.staged.graph_store import GraphWriter, Origin, Written, is_confirmed, key_of
 from docmind_lab.workloads.staged.parsing import ToolCall
 
@@ -76,14 +76,14 @@ class Desk:
     store: GraphWriter
     source: str
     chunk: str
-    telling: Telling
+    reporter: StageReporter
     most: int = 10
     order: CallOrder = "observations_first"
 
     def run(
         self, stage: str, origin: Origin, calls: Sequence[ToolCall], ledger: StageLedger
     ) -> dict[str, dict[str, Any]]:
-        """Run the calls, in order, and note them in the ledger: id of a native call → what its caller is told."""
+        """Run the calls, in order, and note them in the ledger: id of a native call → its result."""
         in_order = ordered(calls, self.order)
         results: dict[str, dict[str, Any]] = {}
         for call in in_order[: self.most]:
@@ -91,7 +91,7 @@ class Desk:
         dropped = in_order[self.most :]
         if dropped:
             ledger.dropped += len(dropped)
-            self.telling.event("calls_dropped", stage, stage=stage, dropped=len(dropped))
+            self.reporter.event("calls_dropped", stage, stage=stage, dropped=len(dropped))
         results |= {call.id: {"status": "error", "error_type": "too_many_calls"} for call in dropped}
         return results
 
@@ -112,7 +112,7 @@ class Desk:
 
     def write(self, stage: str, origin: Origin, write: Write, ledger: StageLedger, *, repaired: bool = False) -> bool:
         """Make one write; whether it is confirmed."""
-        result = tried(lambda: write.apply(self.store, Written(origin, self.source, self.chunk)))
+        result = attempt(lambda: write.apply(self.store, Written(origin, self.source, self.chunk)))
         confirmed = is_confirmed(result)
         if confirmed:
             names = list(dict.fromkeys([*write.names, *(_names_in(result) if write.names else ())]))
@@ -120,12 +120,12 @@ class Desk:
             ledger.confirmed[write.key] = what
             ledger.first_origin = ledger.first_origin or origin
         created = confirmed and isinstance(result, Mapping) and bool(result.get("created"))
-        self.telling.wrote(stage, origin, write, confirmed=confirmed, created=created, repaired=repaired)
+        self.reporter.wrote(stage, origin, write, confirmed=confirmed, created=created, repaired=repaired)
         return confirmed
 
 
-def tried(write: Any) -> object:
-    """What a write returns; whatever it raises is a result that confirms nothing."""
+def attempt(write: Any) -> object:
+    """The result of a write; an error it raises becomes a result that confirms nothing."""
     try:
         return write()
     except Exception as error:  # noqa: BLE001 - a store is another's code; its failure is not that of its siblings

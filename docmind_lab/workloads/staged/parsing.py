@@ -6,6 +6,10 @@
 Strict JSON first; what is damaged is repaired (json_repair) only if its brackets close. A repair at the end of a text
 invents what is missing there: it has turned a city that was cut off after two letters into "Os". So a call whose end is
 not whole is dropped, and with it the last call of whatever encloses it.
+
+Where a bracket closes has to be known before a text is repaired. A quote ends a string only where something of JSON
+follows it, and begins one only where a value or a key may stand, so that quotes inside a text, apostrophes and missing
+commas do not turn the rest inside out.
 """
 
 from __future__ import annotations
@@ -19,8 +23,6 @@ from typing import Any
 from json_repair import repair_json
 from langchain_core.messages import AIMessage
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
-
-from docmind_lab.workloads.staged.brackets import closing_of, looks_like_json
 
 _FENCE = re.compile(r"^[ \t]*```[\w+-]*[ \t]*$", re.MULTILINE)
 _BRACKET = re.compile(r"[{\[]")
@@ -74,7 +76,7 @@ def parse_text(text: str, finish_reason: str = "stop") -> Parsed:
             reading.read(segment)
     if finish_reason == _CUT and not reading.ends_open:
         reading.drop_last()
-    return reading.parsed()
+    return reading.result()
 
 
 def parse_message(message: AIMessage) -> Parsed:
@@ -95,7 +97,7 @@ def parse_message(message: AIMessage) -> Parsed:
         ]
     if cut:
         reading.drop_last()
-    return reading.parsed()
+    return reading.result()
 
 
 class _Reading:
@@ -140,7 +142,7 @@ class _Reading:
             else:
                 self.calls.append((begin, ToolCall(call.name, call.arguments, context["repaired"])))
 
-    def parsed(self) -> Parsed:
+    def result(self) -> Parsed:
         """What has been read."""
         return Parsed(tuple(call for _, call in self.calls), self.dropped_last, self.invalid)
 
@@ -169,10 +171,10 @@ def _value_at(text: str, begin: int) -> tuple[Any, int, bool] | None:
     closed = closing_of(text, begin)
     if closed is None or not looks_like_json(text, begin):
         return None
-    return _repaired(text[begin:closed]), closed, True
+    return _repair(text[begin:closed]), closed, True
 
 
-def _repaired(text: str) -> Any:
+def _repair(text: str) -> Any:
     try:
         return repair_json(text, return_objects=True, skip_json_loads=True)
     except (ValueError, RecursionError):
@@ -216,4 +218,66 @@ class _Call(BaseModel):
             raise ValueError("the text of the arguments does not end where it should")
         if info.context is not None:
             info.context["repaired"] = True
-        return _repaired(text)
+        return _repair(text)
+
+
+_CLOSERS = {"{": "}", "[": "]"}
+_QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’"}
+_AFTER_STRING = frozenset(",:}]\"'“/#")
+_BEFORE_STRING = frozenset("{[,:}]")
+_PLAUSIBLE = re.compile(
+    r"\{\s*(?:[\"'“][^\"'”:{}]*(?:[\"'”]\s*(?::|$)|$)|[A-Za-z_]\w*\s*(?::|$)|//|$)|\[\s*(?:[{\[]|$)"
+)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+def looks_like_json(text: str, begin: int) -> bool:
+    """Whether what begins at a bracket could be an object with keys, or an array of brackets, as far as it goes."""
+    return _PLAUSIBLE.match(text, begin) is not None
+
+
+def closing_of(text: str, begin: int) -> int | None:
+    """The position after the bracket that closes the one at `begin`; None if it never closes."""
+    open_brackets: list[str] = []
+    position, before = begin, ""
+    while position < len(text):
+        character = text[position]
+        if character in _QUOTES and (before in _BEFORE_STRING or before == "quote"):
+            end = _end_of_string(text, position)
+            if end is None:
+                return None
+            position, before = end, "quote"
+            continue
+        if character == "/" and (comment := _COMMENT.match(text, position)) is not None:
+            position = comment.end()
+            continue
+        if character in _CLOSERS:
+            open_brackets.append(_CLOSERS[character])
+        elif character in "}]" and character in open_brackets:
+            # A closer that fits further out closes what is inside it too.
+            while open_brackets.pop() != character:
+                pass
+            if not open_brackets:
+                return position + 1
+        elif not open_brackets:
+            return None
+        if not character.isspace():
+            before = character
+        position += 1
+    return None
+
+
+def _end_of_string(text: str, begin: int) -> int | None:
+    """The position after the quote that ends the string which begins here; None if none does."""
+    closer, position = _QUOTES[text[begin]], begin + 1
+    while position < len(text):
+        character = text[position]
+        if character == "\\":
+            position += 2
+            continue
+        if character == closer:
+            rest = text[position + 1 : position + 200].lstrip()
+            if not rest or rest[0] in _AFTER_STRING:
+                return position + 1
+        position += 1
+    return None

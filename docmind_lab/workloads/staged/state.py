@@ -14,7 +14,7 @@ from langgraph.graph.message import add_messages
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
 from docmind_lab.docmind.graphs.state import Merged, keep_reason, merge_documents, newest
 from docmind_lab.workloads.staged.calls import CallOrder
-from docmind_lab.workloads.staged.events import Telling
+from docmind_lab.workloads.staged.events import StageReporter
 from docmind_lab.workloads.staged.graph_store import GraphWriter
 from docmind_lab.workloads.staged.ledger import Desk
 from docmind_lab.workloads.staged.timeouts import FixedTimeout, PrimaryTimeout
@@ -72,7 +72,7 @@ class Ladder:
     """What the rungs of one graph share."""
 
     options: StagedOptions
-    telling: Telling
+    reporter: StageReporter
 
     def desk(self, state: Mapping[str, Any], config: RunnableConfig) -> Desk:
         """Where this run writes. Raises: ConfigurationError when the configuration names no store."""
@@ -82,7 +82,7 @@ class Ladder:
                 f"the ladder has nothing to write to: run it with config={{'configurable': {{'{STORE_KEY}': store}}}}"
             )
         source, chunk = str(state.get("source", "text")), str(state.get("chunk", "1"))
-        return Desk(store, source, chunk, self.telling, self.options.max_calls, self.options.order)
+        return Desk(store, source, chunk, self.reporter, self.options.max_calls, self.options.order)
 
 
 class LadderFailed(DocmindLabError):
@@ -104,5 +104,5 @@ def last_said(messages: Sequence[AnyMessage]) -> AIMessage | None:
 
 
 def is_blank(text: str) -> bool:
-    """Whether there is nothing to be seen in a text: white space and invisible characters do not count."""
+    """Whether a text has no visible character."""
     return not any(character.isprintable() and not character.isspace() for character in text)

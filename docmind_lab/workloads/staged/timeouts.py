@@ -26,7 +26,7 @@ class PrimaryTimeout(Protocol):
     name: ClassVar[str]
 
     def timeout_s(self, characters: int) -> float:
-        """Seconds for a chunk of so many characters."""
+        """Seconds for a chunk with this number of characters."""
 
     def observe(self, characters: int, seconds: float, *, ended: bool) -> None:
         """The agent took so long; ended: by itself, not by its timeout."""
@@ -90,7 +90,7 @@ class AdaptiveTimeout:
         self._seen = deque(maxlen=self.window)
 
     def timeout_s(self, characters: int) -> float:
-        """The timeout for the next chunk of so many characters."""
+        """Seconds for the next chunk, with this number of characters."""
         with self._lock:
             seen = sorted(self._seen)
         if len(seen) < self.warm_up:

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 from langchain_core.messages import HumanMessage
 
 from docmind_lab.alternatives.base import Outcome, Runnable
 from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.analysis.tables.frames import ExtraTable
-from docmind_lab.docmind.graphs.colours import MODELS, Colour, checked_colour
+from docmind_lab.docmind.graphs.node_modes import NodeMode, chat_model
 from docmind_lab.docmind.graphs.observer import ObservedSaver, RunCallbacks
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder
-from docmind_lab.workloads.kinds import Defaults, Surroundings, WorkloadKind
-from docmind_lab.workloads.retries import within_own_limits
-from docmind_lab.workloads.staged import stage_table
+from docmind_lab.workloads.base import GraphWorkload
+from docmind_lab.workloads.kinds import Defaults, Surroundings, WorkloadKind, retries_within_own_limits
 from docmind_lab.workloads.staged.chunks import StagedChunk, found_in, recall_and_f1, staged_chunks
-from docmind_lab.workloads.staged.events import EVENTS, STAGES
+from docmind_lab.workloads.staged.events import EVENTS, STAGES, STAGES_TABLE, LadderMetrics
 from docmind_lab.workloads.staged.graph import Compiled, build_staged_graph
 from docmind_lab.workloads.staged.graph_store import GraphStore
-from docmind_lab.workloads.staged.metrics import LadderMetrics
 from docmind_lab.workloads.staged.state import STORE_KEY, StagedOptions
 
 # The agent's replies are cut there, as servers do: a reply that is longer ends in the middle of a call.
@@ -33,7 +29,7 @@ _MOST_STEPS = 100
 
 
 @dataclass
-class StagedWorkload:
+class StagedWorkload(GraphWorkload):
     """The ladder on one model, built once and run many times; each run has a store of its own, in memory.
 
     The store is the run's and not the caller's: whoever goes on after the caller has left goes on writing to it.
@@ -48,39 +44,30 @@ class StagedWorkload:
     name = "staged"
 
     def __post_init__(self) -> None:
-        self.node_colour = checked_colour(self.surroundings.node_colour)
+        self.node_colour = self.surroundings.node_colour
         settings = self.surroundings.settings
         self.http = HttpClients(admit=settings.admit, max_connections=self.surroundings.max_connections)
         self.saver = ObservedSaver()
         self.graph = self._graph(self.node_colour)
         self._stores: dict[str, GraphStore] = {}
 
-    def _graph(self, colour: Colour) -> Compiled:
-        llm = self.surroundings.settings.llm
-        model = MODELS[colour](
-            model=llm.model,
-            base_url=self.surroundings.addresses.openai_base_url,
-            api_key=llm.api_key,
-            max_retries=self.surroundings.client_retries,
+    def _graph(self, mode: NodeMode) -> Compiled:
+        surroundings = self.surroundings
+        model = chat_model(
+            mode,
+            surroundings.settings.llm,
+            surroundings.addresses.openai_base_url,
+            self.http,
+            max_retries=surroundings.client_retries,
             max_completion_tokens=MAX_REPLY_TOKENS,
-            http_client=self.http.openai,
-            http_async_client=self.http.openai_async,
         )
         return build_staged_graph(
             model,
             self.options,
             metrics=self.metrics,
-            request_timeout_s=llm.request_timeout_seconds,
+            request_timeout_s=surroundings.settings.llm.request_timeout_seconds,
             checkpointer=self.saver,
         )
-
-    def coloured(self, node_colour: Colour) -> Self:
-        """The same clients and checkpointer under a graph whose model has this colour."""
-        if checked_colour(node_colour) == self.node_colour:
-            return self
-        made = copy.copy(self)
-        made.node_colour, made.graph = node_colour, self._graph(node_colour)
-        return made
 
     def runnable(self, recorder: Recorder) -> Runnable:
         """The graph, observed by the run's recorder, with a thread and a store of its own."""
@@ -93,10 +80,6 @@ class StagedWorkload:
             }
         )
 
-    def store_of(self, run_id: str) -> GraphStore:
-        """The store of a run that has not been forgotten. Raises: KeyError for another."""
-        return self._stores[run_id]
-
     def inputs(self, question: Question) -> dict[str, Any]:
         """The graph's input for a chunk."""
         named: Mapping[str, str] = (
@@ -105,7 +88,7 @@ class StagedWorkload:
         return {"messages": [HumanMessage(question.text, id="question")], "source": "text", "chunk": "1", **named}
 
     def scores(self, question: Question, outcome: Outcome) -> tuple[float, float]:
-        """Recall and F1 of what the caller was told is written; see `KIND`."""
+        """Recall and F1 of the confirmed writes that the caller was told of; see `KIND`."""
         gold = question.gold if isinstance(question, StagedChunk) else ()
         return recall_and_f1(gold, found_in(outcome.documents))
 
@@ -132,10 +115,9 @@ KIND = WorkloadKind(
     },
     roles=("primary", "tools", *STAGES[1:]),
     events=EVENTS,
-    tables=(ExtraTable(stage_table.NAME, stage_table.MEANING, stage_table.COLUMNS, stage_table.stages_table),),
+    tables=(STAGES_TABLE,),
     # The agent's timeout is a deadline of its model calls, whoever enforces that of the run.
-    retries=within_own_limits,
-    reads_settings=True,
+    retries=retries_within_own_limits,
 )
 """Chunks of text into a graph.
 

@@ -22,8 +22,7 @@ from docmind_lab.services.virtual_door import PORT, VirtualDoor
 from docmind_lab.virtual_time import VirtualClock
 from docmind_lab.workloads.peers.caller import PeerCall, PeerCaller
 from docmind_lab.workloads.peers.client import PeerClients
-from docmind_lab.workloads.peers.correlation import PeerResult
-from docmind_lab.workloads.peers.timeouts import PeerTimeouts
+from docmind_lab.workloads.peers.correlation import PeerResult, PeerTimeouts
 
 
 def always(seconds: float) -> QuantileTable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from docmind_lab.workloads.peers.chaos import CASES, chaos_table
+from benchmarks.peer_chaos import CASES, chaos_table
 
 STEPS = 3
 DECIDED = ["completed", "timed_out", "send_failed", "retriggers"]

@@ -21,10 +21,9 @@ import redis
 from docmind_lab.core.errors import ConfigurationError, StoreError
 from docmind_lab.workloads.peers.caller import PeerCall, PeerCaller
 from docmind_lab.workloads.peers.client import PeerNews
-from docmind_lab.workloads.peers.correlation import CorrelationEntry, PeerResult
+from docmind_lab.workloads.peers.correlation import CorrelationEntry, PeerResult, PeerTimeouts
 from docmind_lab.workloads.peers.correlator import Correlator
 from docmind_lab.workloads.peers.stores import RedisStore
-from docmind_lab.workloads.peers.timeouts import PeerTimeouts
 
 pytestmark = [
     pytest.mark.wall,

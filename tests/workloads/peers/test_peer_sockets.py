@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import statistics
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
-sys.path.insert(0, str(ROOT))  # benchmarks are run from the root of the repository and are not installed
-
-from benchmarks.peers import DELIVERED_MS, Storm, deliveries, storm  # noqa: E402
+from benchmarks.peers import DELIVERED_MS, Storm, deliveries, storm
 
 
 def assert_weathered(found: Storm, calls: int) -> None:

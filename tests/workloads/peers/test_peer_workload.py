@@ -24,7 +24,7 @@ from docmind_lab.services.peers import PeerHabits
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.workloads import workload_kind
 from docmind_lab.workloads.peers import KIND
-from docmind_lab.workloads.peers.tables import PEER_TASKS
+from docmind_lab.workloads.peers.events import PEER_TASKS
 
 # With this profile and seed the model has delegated at 3.2 s, and the peers are at work until 5.6 to 6.0 s.
 PROFILE = LatencyProfile.named("typical")
@@ -52,7 +52,7 @@ def measured(
     )
     (order,) = comparison.orders()
     door = replace(system.door(options), peers=options.peer_behaviour())
-    return simulate(order, system.workload.coloured(colour), door)
+    return simulate(order, system.workload.in_node_mode(colour), door)
 
 
 def told(run: MeasuredRun, event: str) -> list[dict[str, Any]]:

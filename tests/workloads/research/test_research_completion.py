@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from research_fakes import CONTINUE, FakeSearching, fake_model, run, source, task, two_items
 
-from docmind_lab.docmind.graphs.sync_async import finish
+from docmind_lab.docmind.sync_async import finish
 from docmind_lab.workloads.research import ledger as ledger_module
-from docmind_lab.workloads.research.config import ResearchLimits
 from docmind_lab.workloads.research.exits import COMPLETE, EXIT_REASONS
 from docmind_lab.workloads.research.graph import worked_through
 from docmind_lab.workloads.research.ledger import ResearchLedger
+from docmind_lab.workloads.research.loop import SourceRun
 from docmind_lab.workloads.research.model_calls import CallPlace
-from docmind_lab.workloads.research.source_run import SourceRun
+from docmind_lab.workloads.research.tasks import ResearchLimits
 
 BOTH = ("one", "two")
 
@@ -67,8 +67,8 @@ def test_a_cancelled_run_completes_each_source_that_was_under_way_once(cancel_af
     assert [event["exit_reason"] for event in logged(tmp_path)] == ["cancelled", "cancelled"]
     assert done.ended_at_s == cancel_after_s
     # What was kept until then is what the run has shown.
-    assert tuple(done.state["documents"]) == tuple(item.as_document() for item in done.ledger.kept())
-    assert len(done.ledger.kept()) == 4 * len([a for a in done.ledger.attempts() if a.source == "one"])
+    assert tuple(done.state["documents"]) == tuple(item.as_document() for item in done.ledger.items())
+    assert len(done.ledger.items()) == 4 * len([a for a in done.ledger.attempts() if a.source == "one"])
 
 
 @pytest.mark.parametrize("colour", ["sync", "async"])
@@ -135,7 +135,7 @@ class Gate(FakeSearching):
                 print("under way", flush=True)
                 signal.pause()
             return tuple(two_items(source.spec.name, query))
-        return Waiting(blocking, None)
+        return Operation(blocking, None)
 
 model = fake_model(seconds=dict.fromkeys(("query_writer", "filter", "judge"), 0.0))
 ledger = ResearchLedger(ResearchLimits(max_queries_per_source=9), Path(sys.argv[1]))

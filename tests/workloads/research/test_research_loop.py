@@ -17,10 +17,10 @@ from research_fakes import (
     two_items,
 )
 
-from docmind_lab.workloads.research.config import ResearchLimits
-from docmind_lab.workloads.research.items import Item
+from docmind_lab.workloads.research.sources import Item
+from docmind_lab.workloads.research.tasks import ResearchLimits
 
-COLOURS = pytest.mark.parametrize("colour", ["sync", "async"])
+NODE_MODES = pytest.mark.parametrize("colour", ["sync", "async"])
 
 
 def failing(source: str, query: str) -> list[Item]:
@@ -51,14 +51,14 @@ def test_the_first_query_is_not_judged_and_every_later_one_is():
     assert (only(done).exit_reason, only(done).queries_executed) == ("llm_saturated", 1)
 
 
-@COLOURS
+@NODE_MODES
 def test_both_colours_do_the_same(colour):
     done = run(limits=ResearchLimits(max_queries_per_source=3), asked=task(2, ("one", "two")), colour=colour)
     assert done.reasons() == dict.fromkeys(["h1 one", "h1 two", "h2 one", "h2 two"], "max_queries_reached")
     assert done.state["messages"][-1].text == "Findings."
     # Of each hypothesis 3 queries of write, search and filter, of which two are judged; then the findings.
     assert done.ended_at_s == 2 * (3 * 3 + 2) + 1
-    assert len(done.state["documents"]) == len(done.ledger.kept()) == 2 * 2 * 3 * 2
+    assert len(done.state["documents"]) == len(done.ledger.items()) == 2 * 2 * 3 * 2
 
 
 # ---- 2 and 3: exits, and failed attempts
@@ -92,7 +92,7 @@ def test_the_model_may_call_a_source_saturated_after_a_failed_attempt_too():
         (ResearchLimits(max_queries_per_source=999, max_time_minutes=0.5), "research_budget_exhausted"),
     ],
 )
-@COLOURS
+@NODE_MODES
 def test_every_limit_ends_a_loop_whose_model_never_says_saturated(limits, reason, find, colour):
     done = run(fake_model(), FakeSearching(find), limits=limits, colour=colour)
     assert only(done).exit_reason == reason
@@ -109,7 +109,7 @@ def test_the_time_of_a_source_cuts_nothing():
 
 
 @pytest.mark.parametrize("role", ["write", "judge"])
-@COLOURS
+@NODE_MODES
 def test_a_malformed_decision_has_one_more_chance_and_then_ends_the_source(role, colour):
     model = fake_model(**{role: lambda given: '{"decision": "SATURATED"}'})
     done = run(model, colour=colour)
@@ -128,7 +128,7 @@ def test_a_decision_that_is_well_formed_at_the_second_attempt_counts():
 def test_without_a_usable_word_of_the_filter_an_attempt_fails_and_nothing_is_accepted():
     model = fake_model(filter=lambda given: "all of them")
     done = run(model, limits=ResearchLimits(max_queries_per_source=2))
-    assert (only(done).queries_failed, only(done).results_found, done.ledger.kept()) == (2, 4, ())
+    assert (only(done).queries_failed, only(done).results_found, done.ledger.items()) == (2, 4, ())
 
 
 # ---- 4: the other reasons
@@ -173,7 +173,7 @@ def test_an_unknown_source_is_said_to_be_one_and_the_others_go_on():
         ("judge", 8, 6 + 10.0, 4, 0),
     ],
 )
-@COLOURS
+@NODE_MODES
 def test_a_budget_that_ends_mid_query_lets_the_call_under_way_end_keeps_its_results_and_starts_nothing(
     slow, budget_s, ended_at_s, kept, unfiltered, colour
 ):
@@ -185,7 +185,7 @@ def test_a_budget_that_ends_mid_query_lets_the_call_under_way_end_keeps_its_resu
     assert completion.exit_reason == "research_budget_exhausted"
     assert done.ended_at_s == ended_at_s
     assert done.ended_at_s - budget_s <= 10.0, "no later than the longest call in flight"
-    assert (len(done.ledger.kept()), completion.results_unfiltered) == (kept, unfiltered)
+    assert (len(done.ledger.items()), completion.results_unfiltered) == (kept, unfiltered)
     assert (model.asked["synthesis"], done.state["stop_reason"]) == (0, "budget_refused")
 
 
@@ -219,7 +219,7 @@ def test_a_deadline_in_the_state_is_a_budget_too_and_the_earlier_one_counts():
 # ---- 9: sources beside each other
 
 
-@COLOURS
+@NODE_MODES
 def test_sources_of_a_hypothesis_run_side_by_side_and_queries_within_one_in_sequence(colour):
     done = run(asked=task(1, ("one", "two")), limits=ResearchLimits(max_queries_per_source=2), colour=colour)
     for name in ("one", "two"):
@@ -227,7 +227,7 @@ def test_sources_of_a_hypothesis_run_side_by_side_and_queries_within_one_in_sequ
         assert spans == [(1, 3), (4, 6)], name
 
 
-@COLOURS
+@NODE_MODES
 def test_no_more_sources_run_at_once_than_allowed(colour):
     for at_once, ended_at_s in ((2, 3 + 1), (1, 2 * 3 + 1)):
         limits = ResearchLimits(max_queries_per_source=1, max_concurrent_sources=at_once)
@@ -235,7 +235,7 @@ def test_no_more_sources_run_at_once_than_allowed(colour):
         assert (len(done.ledger.completions()), done.ended_at_s) == (2, ended_at_s)
 
 
-@COLOURS
+@NODE_MODES
 def test_an_error_or_exit_of_one_source_never_stops_another(colour):
     def find(source, query):
         if source == "one":
@@ -250,7 +250,7 @@ def test_an_error_or_exit_of_one_source_never_stops_another(colour):
         colour=colour,
     )
     assert done.reasons() == {"h1 one": "source_error", "h1 two": "max_queries_reached"}
-    assert (done.error, len(done.ledger.kept())) == (None, 6)
+    assert (done.error, len(done.ledger.items())) == (None, 6)
 
 
 # ---- 11: items
@@ -261,7 +261,7 @@ def test_items_without_address_and_id_are_kept_and_found_again_by_their_content(
         return [Item("A remark that comes back", source=source), Item(f"A remark on {query}", source=source)]
 
     done = run(searching=FakeSearching(find), limits=ResearchLimits(max_queries_per_source=3))
-    assert len(done.ledger.kept()) == 4
+    assert len(done.ledger.items()) == 4
     assert [len(attempt.new) for attempt in done.ledger.attempts()] == [2, 1, 1]
     assert only(done).results_accepted == 4
 

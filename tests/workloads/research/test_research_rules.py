@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.workloads.research.config import DEFAULT_MAX_QUERIES, ResearchLimits
-from docmind_lab.workloads.research.decisions import MalformedDecision, accepted, next_query, saturation
 from docmind_lab.workloads.research.exits import CUT_SHORT, EXIT_REASONS, exit_after_attempt
-from docmind_lab.workloads.research.items import Item, unseen
-from docmind_lab.workloads.research.queries import AskedQueries, word_jaccard, words_of
+from docmind_lab.workloads.research.ledger import AskedQueries, word_jaccard, words_of
+from docmind_lab.workloads.research.model_calls import MalformedDecision, accepted, next_query, saturation
+from docmind_lab.workloads.research.sources import Item, unseen
+from docmind_lab.workloads.research.tasks import DEFAULT_MAX_QUERIES, ResearchLimits
 
 # ---- limits
 

@@ -41,7 +41,9 @@ def check(number: int) -> str:
     context = (number, operator, text, damaged.text)
 
     # Never a silent no-op: something confirmed is in the store, or the text was blank and it says so.
-    assert first.succeeded == (first.outcome != "skipped_empty") == bool(rows["entities"] or rows["evidence"]), context
+    assert (first.confirmed > 0) == (first.outcome != "skipped_empty") == bool(rows["entities"] or rows["evidence"]), (
+        context
+    )
     assert (first.outcome == "skipped_empty") == (not text.strip().strip("\u200b\ufeff\x00\x01\x07")), context
     # Never a duplicate, within a chunk or over two.
     assert again.outcome == first.outcome, context

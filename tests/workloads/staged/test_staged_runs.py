@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 import pytest
 
+from benchmarks.stage_timeouts import compare_timeouts, timeouts_summary
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.analysis.tables.frames import to_frame
@@ -19,14 +20,13 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
-from docmind_lab.experiments.stage_timeouts import compare_timeouts, timeouts_summary
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.scripted_model.staged import MANNERS, manner_of
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.workloads.kinds import workload_kind
 from docmind_lab.workloads.staged import AdaptiveTimeout, FixedTimeout, staged_chunks
 from docmind_lab.workloads.staged.chunks import recall_and_f1
-from docmind_lab.workloads.staged.stage_table import COLUMNS, stages_table
+from docmind_lab.workloads.staged.events import COLUMNS, stages_table
 
 EVERYONE = "control,A,B,C,D,E,F"
 

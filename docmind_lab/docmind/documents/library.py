@@ -1,22 +1,30 @@
-"""A library: documents as chunks with the links between them, from an index folder or from pages at hand.
+"""A library: documents as chunks with the links between them, from an index folder or from the handbook.
 
-library = open_library("papers")                     # as index_folder("papers") left it
-SearchIndex.build(client, library.chunks, collection="papers")
+    library = open_library("papers")                     # as index_folder("papers") left it
+    SearchIndex.build(client, library.chunks, collection="papers")
+    place = LibraryPlace.of("papers")                    # for other processes: `place.open()` is equal or an error
+    library = load_project_docs()                        # the handbook: the same text in every Python
+
+The language reference differs between Python versions; what has to be equal across them uses the handbook instead.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import importlib.resources
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 from docmind_lab.core.errors import NoSuchRecord, RecordError
 from docmind_lab.docmind.documents import store
+from docmind_lab.docmind.documents.folder import linked_topics, resolve_link
 from docmind_lab.docmind.documents.indexing import INDEX_FOLDER
+from docmind_lab.docmind.documents.readers import read_document
 from docmind_lab.docmind.documents.store import Manifest, Passages
-from docmind_lab.docmind.documents.topics import resolved
 from docmind_lab.docmind.retrieval.corpus import Chunk
 
 _TRIES = 3
@@ -53,7 +61,7 @@ def library_of(documents: Iterable[Passages], *, complete: bool = True) -> Libra
     )
     references = {}
     for document in ordered:
-        targets = dict.fromkeys(resolved(link, known) for link in document.links)
+        targets = dict.fromkeys(resolve_link(link, known) for link in document.links)
         if found := tuple(target for target in targets if target is not None and target != document.topic):
             references[document.topic] = found
     return Library(chunks, references, _fingerprint(chunks, references), complete)
@@ -97,3 +105,69 @@ def _fingerprint(chunks: Iterable[Chunk], references: Mapping[str, tuple[str, ..
     for topic in sorted(references):
         digest.update("\x1e".join(("", topic, *references[topic])).encode())
     return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class LibraryPlace:
+    """A library by its place. Equal places are equal libraries.
+
+    fingerprint: as `Library.fingerprint`. documents, passages: how many. folder: absolute.
+    """
+
+    fingerprint: str
+    documents: int
+    passages: int
+    folder: str = field(compare=False)
+
+    @classmethod
+    def of(cls, folder: str | os.PathLike[str]) -> Self:
+        """The place of the library of a folder that has been indexed.
+
+        Raises: RecordError when there is no index, it is damaged, not finished or without a document; with the remedy.
+        """
+        library = open_library(folder)
+        if not library.complete:
+            raise RecordError(
+                f"the index of {folder} was interrupted and lacks documents; finish it: `docmind-lab index {folder}`"
+            )
+        if not library.chunks:
+            raise RecordError(
+                f"the index of {folder} holds no document; `docmind-lab index {folder}` says why of each file"
+            )
+        return cls(library.fingerprint, len(library.topics), len(library.chunks), str(Path(folder).resolve()))
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def name(self) -> str:
+        """Of the library, by what is in it: two libraries never take each other's place in one store."""
+        return self.name_for(self.fingerprint)
+
+    @staticmethod
+    def name_for(fingerprint: str) -> str:
+        """The name of a library with this fingerprint."""
+        return f"library-{fingerprint[:12]}"
+
+    def open(self) -> Library:
+        """The library. Raises: RecordError when another one is there now, or none."""
+        library = open_library(self.folder)
+        if library.fingerprint != self.fingerprint:
+            raise RecordError(
+                f"the index of {self.folder} was brought up to date meanwhile, and its documents are no longer those "
+                "that were asked; begin again"
+            )
+        return library
+
+
+@functools.cache
+def load_project_docs() -> Library:
+    """The handbook's chunks and the links between its pages; topics such as "budget.md". The same object every time."""
+    folder = importlib.resources.files("docmind_lab.core.data").joinpath("handbook")
+    pages = []
+    for page in folder.iterdir():
+        if page.name.endswith(".md"):
+            document = read_document(page.name, page.read_bytes())
+            links = linked_topics(page.name, document.links)
+            pages.append(Passages(page.name, links, document.passages(page.name.removesuffix(".md"))))
+    return library_of(pages)

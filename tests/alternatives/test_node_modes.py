@@ -19,7 +19,7 @@ from docmind_lab.alternatives import ALTERNATIVES, AsyncCancellation
 from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.graphs.colours import COLOURS, MODELS, Colour, coloured_tool
+from docmind_lab.docmind.graphs.node_modes import MODEL_CLASSES, NODE_MODES, NodeMode, tool_in_mode
 from docmind_lab.experiments.batch import Simulated
 from docmind_lab.experiments.batch.cells import Cell
 from docmind_lab.experiments.batch.worker import run_cell
@@ -35,7 +35,7 @@ def at(instant_s: float) -> object:
 
 def test_only_async_alternatives_have_a_choice_of_nodes() -> None:
     for kind in ALTERNATIVES.values():
-        ran = [node_colour_of(kind(), colour) for colour in COLOURS]
+        ran = [node_colour_of(kind(), colour) for colour in NODE_MODES]
         assert ran == (["async", "sync", "blocking_async"] if letter_of(kind.name) in "CEF" else ["sync"] * 3), (
             letter_of(kind.name)
         )
@@ -43,24 +43,24 @@ def test_only_async_alternatives_have_a_choice_of_nodes() -> None:
 
 def test_a_colour_that_does_not_exist_is_refused_by_name(virtual_runs: VirtualRuns) -> None:
     with pytest.raises(ConfigurationError, match="node_colour must be one of own, sync, blocking_async, not 'green'"):
-        virtual_runs.system.workload.coloured("green")  # type: ignore[arg-type]
+        virtual_runs.system.workload.in_node_mode("green")  # type: ignore[arg-type]
 
 
 def test_streamed_replies_have_no_other_colour(virtual_runs: VirtualRuns) -> None:
     workload = virtual_runs.system.workload
     with pytest.raises(ConfigurationError, match="leave streaming off"):
-        workload.system.graph(workload.saver, streaming=True, colour="sync")
+        workload.system.graph(workload.saver, streaming=True, mode="sync")
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_the_async_side_of_a_tool_runs_where_its_colour_says(colour: Colour) -> None:
+@pytest.mark.parametrize("colour", NODE_MODES)
+def test_the_async_side_of_a_tool_runs_where_its_colour_says(colour: NodeMode) -> None:
     def where() -> str:
         return threading.current_thread().name
 
     async def where_async() -> str:
         return "own"
 
-    tool = coloured_tool(StructuredTool.from_function(where, where_async, name="where", description="Where?"), colour)
+    tool = tool_in_mode(StructuredTool.from_function(where, where_async, name="where", description="Where?"), colour)
     here = threading.current_thread().name
     found = asyncio.run(tool.ainvoke({}))
     assert found == "own" if colour == "own" else (found == here) == (colour == "blocking_async")
@@ -68,8 +68,8 @@ def test_the_async_side_of_a_tool_runs_where_its_colour_says(colour: Colour) -> 
 
 
 @pytest.mark.parametrize("colour", ["sync", "blocking_async"])
-def test_the_async_side_of_a_model_runs_where_its_colour_says(colour: Colour) -> None:
-    model = MODELS[colour](model="m", api_key="k", base_url="http://127.0.0.1:1")
+def test_the_async_side_of_a_model_runs_where_its_colour_says(colour: NodeMode) -> None:
+    model = MODEL_CLASSES[colour](model="m", api_key="k", base_url="http://127.0.0.1:1")
 
     def where(messages: object, **options: object) -> object:
 
@@ -105,7 +105,7 @@ def test_the_async_side_of_a_model_runs_where_its_colour_says(colour: Colour) ->
     ],
 )
 def test_when_the_caller_is_back_and_when_the_work_is_over(
-    virtual_runs: VirtualRuns, name: str, colour: Colour, returned_at_s: float, quiescent_at_s: float
+    virtual_runs: VirtualRuns, name: str, colour: NodeMode, returned_at_s: float, quiescent_at_s: float
 ) -> None:
     run = virtual_runs.measure(name, colour=colour).run
     assert run.returned_at_s == at(returned_at_s)
@@ -136,7 +136,7 @@ def test_the_end_of_a_thread_is_told_of_when_it_comes_and_of_which_node(virtual_
     ],
 )
 def test_a_hang_is_left_to_its_thread_or_takes_the_loop_with_it(
-    virtual_runs: VirtualRuns, name: str, colour: Colour, outcome: str, stop_reason: str
+    virtual_runs: VirtualRuns, name: str, colour: NodeMode, outcome: str, stop_reason: str
 ) -> None:
     run = virtual_runs.measure(name, "hang", colour=colour).run
     assert (run.outcome, run.stop_reason, run.work_censored) == (outcome, stop_reason, True)
@@ -145,14 +145,14 @@ def test_a_hang_is_left_to_its_thread_or_takes_the_loop_with_it(
 
 
 def test_a_sync_alternative_gives_the_same_tables_over_nodes_of_every_colour(virtual_runs: VirtualRuns) -> None:
-    runs = [virtual_runs.measure("A", colour=colour) for colour in COLOURS]
+    runs = [virtual_runs.measure("A", colour=colour) for colour in NODE_MODES]
     tables = {repr((made.run, made.calls, made.events)) for made in runs}
     assert len(tables) == 1
 
 
 @pytest.mark.parametrize("colour", ["sync", "blocking_async"])
 def test_runs_over_other_nodes_give_the_same_tables_again_and_leave_no_thread(
-    virtual_runs: VirtualRuns, colour: Colour
+    virtual_runs: VirtualRuns, colour: NodeMode
 ) -> None:
     before = set(threading.enumerate())
     first, again = (virtual_runs.measure("C", "hang:*:0.2", colour=colour) for _ in range(2))
@@ -171,7 +171,7 @@ def test_a_cells_runs_are_over_nodes_of_its_colour(virtual_runs: VirtualRuns) ->
 @pytest.mark.wall
 def test_over_real_sockets_too_c_returns_and_its_threads_go_on(hanging: Laboratory) -> None:
     """Synthesis hangs from about 0.5 s on; a thread that is left in it is still there at the horizon."""
-    over_sync = replace(hanging, workload=hanging.workload.coloured("sync"))
+    over_sync = replace(hanging, workload=hanging.workload.in_node_mode("sync"))
     begun_at = time.monotonic()
     (measured,) = over_sync.measure([AsyncCancellation()], decision_timeout_s=2.0, horizon_factor=1.5).values()
     run = measured[0].run

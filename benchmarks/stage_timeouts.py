@@ -28,8 +28,7 @@ from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
-from docmind_lab.workloads.kinds import Surroundings
-from docmind_lab.workloads.retries import within_own_limits
+from docmind_lab.workloads.kinds import Surroundings, retries_within_own_limits
 from docmind_lab.workloads.staged.chunks import StagedChunk, staged_chunks
 from docmind_lab.workloads.staged.state import StagedOptions
 from docmind_lab.workloads.staged.timeouts import AdaptiveTimeout, PrimaryTimeout
@@ -106,7 +105,7 @@ def _order(chunk: StagedChunk, number: int, seed: int, profile: str) -> RunOrder
         seed=seed + number,
         question_id=chunk.id,
         router_injection=False,
-        retries=within_own_limits(alternative),
+        retries=retries_within_own_limits(alternative),
         latency_profile=profile,
         fault="none",
         stops_on_disconnect=True,

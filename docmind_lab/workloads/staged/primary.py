@@ -19,8 +19,8 @@ from langgraph.types import Command
 
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, current_policy
 from docmind_lab.core.errors import BudgetError
-from docmind_lab.docmind.graphs.model_client import Asking
-from docmind_lab.docmind.graphs.sync_async import Steps, StepsNode, Waiting
+from docmind_lab.docmind.graphs.model_client import ModelClient
+from docmind_lab.docmind.sync_async import Operation, Steps, StepsNode
 from docmind_lab.workloads.staged.calls import TOOLS
 from docmind_lab.workloads.staged.ledger import StageLedger
 from docmind_lab.workloads.staged.parsing import parse_message
@@ -41,20 +41,20 @@ class Primary:
     """The two nodes of the agent: `ask` asks its model, `tools` runs what it called."""
 
     ladder: Ladder
-    asking: Asking
+    model_client: ModelClient
 
     def ask(self) -> StepsNode:
         """The node that asks the model."""
 
         def ask(state: Mapping[str, Any], config: RunnableConfig) -> Steps[Command[Any]]:
             under_way = state.get("primary") or self._begun(state)
-            said = [message for message in state["messages"] if isinstance(message, AIMessage)]
-            if len(said) >= self.ladder.options.max_rounds:
+            replies = [message for message in state["messages"] if isinstance(message, AIMessage)]
+            if len(replies) >= self.ladder.options.max_rounds:
                 return self._over(state, under_way, "rounds")
             until: dict[str, Any] = {**state, DEADLINE_KEY: under_way["until_at"]}
             try:
-                asked = self.asking.ask(state["messages"], until, system=PROMPT, tools=TOOLS)
-                message = yield _bounded(asked, under_way["until_at"], self.ladder)
+                operation = self.model_client.ask(state["messages"], until, system=PROMPT, tools=TOOLS)
+                message = yield _with_backstop(operation, under_way["until_at"], self.ladder)
             except GraphBubbleUp:
                 raise
             except (TimeoutError, BudgetError) as error:
@@ -79,20 +79,20 @@ class Primary:
             parsed = parse_message(message)
             ledger.skipped += parsed.invalid
             results = self.ladder.desk(state, config).run(STAGE, "agent", parsed.calls, ledger)
-            asked = [call["id"] or "" for call in (*message.tool_calls, *message.invalid_tool_calls)]
+            call_ids = [call["id"] or "" for call in (*message.tool_calls, *message.invalid_tool_calls)]
             left_out = {"status": "error", "error_type": "invalid_call"}
-            told = [_told(name, results.get(name, left_out)) for name in asked]
-            return Command(goto=STAGE, update={"messages": told, **ledger.update()})
+            messages = [_tool_message(name, results.get(name, left_out)) for name in call_ids]
+            return Command(goto=STAGE, update={"messages": messages, **ledger.update()})
 
         return StepsNode("tools", run)
 
     def _begun(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """When the agent began, and until when it may go on."""
         options = self.ladder.options
-        begun_at = self.ladder.telling.started(STAGE)
+        begun_at = self.ladder.reporter.started(STAGE)
         timeout_s = options.primary_timeout.timeout_s(len(text_of(state)))
         until_at, by_deadline = begun_at + timeout_s, False
-        deadline = Deadline.from_state(state, self.ladder.telling.clock)
+        deadline = Deadline.from_state(state, self.ladder.reporter.clock)
         if deadline is not None:
             reserved = deadline.child(max(options.reserve_s, current_policy().reserve_s))
             if reserved.at_s < until_at:
@@ -110,35 +110,35 @@ class Primary:
         error_type: str = "",
     ) -> Command[Any]:
         """The agent is done, or cut: on to the end if it has written, else to the next rung."""
-        telling, ledger, begun_at = self.ladder.telling, StageLedger.of(state), under_way["begun_at"]
-        took_s = telling.clock.now() - begun_at
+        reporter, ledger, begun_at = self.ladder.reporter, StageLedger.of(state), under_way["begun_at"]
+        took_s = reporter.clock.now() - begun_at
         limit_s = max(0.0, under_way["until_at"] - begun_at)
         if not under_way["by_deadline"]:
             # What a deadline cut says nothing of how long such a chunk takes.
             timeout = self.ladder.options.primary_timeout
             timeout.observe(len(text_of(state)), took_s, ended=outcome != "timeout")
         detail = {**ledger.counts(), "timeout_s": limit_s, "error_type": error_type, "took_s": took_s}
-        telling.ended(STAGE, begun_at, outcome, detail)
+        reporter.ended(STAGE, begun_at, outcome, detail)
         goto = "finalize" if ledger.confirmed else "suggested"
         if not ledger.confirmed:
-            telling.fell_back(STAGE, goto, outcome)
+            reporter.fell_back(STAGE, goto, outcome)
         update: dict[str, Any] = {"messages": messages or [], "primary": dict(under_way)}
         if under_way["by_deadline"] and stop_reason:
             update["stop_reason"] = stop_reason
         return Command(goto=goto, update=update)
 
 
-def _told(call_id: str, result: Mapping[str, Any]) -> ToolMessage:
+def _tool_message(call_id: str, result: Mapping[str, Any]) -> ToolMessage:
     failed = result.get("status") != "ok"
     return ToolMessage(json.dumps(result), tool_call_id=call_id, status="error" if failed else "success")
 
 
-def _bounded(asked: Waiting, until_at: float, ladder: Ladder) -> Waiting:
+def _with_backstop(operation: Operation, until_at: float, ladder: Ladder) -> Operation:
     """The wait, which an event loop ends by itself if the model's client does not."""
 
     async def awaited() -> Any:
-        remaining_s = max(0.0, until_at - ladder.telling.clock.now())
+        remaining_s = max(0.0, until_at - ladder.reporter.clock.now())
         async with asyncio.timeout(remaining_s + _BACKSTOP_S):
-            return await asked.awaited()
+            return await operation.awaited()
 
-    return Waiting(asked.blocking, awaited)
+    return Operation(operation.blocking, awaited)

@@ -1,0 +1,93 @@
+"""Base classes of workloads: one graph in several node modes, and systems that search one corpus."""
+
+from __future__ import annotations
+
+import abc
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from docmind_lab.alternatives.base import Outcome, Runnable
+from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.graphs.node_modes import NodeMode, checked_node_mode
+from docmind_lab.docmind.retrieval import Question, RetrievedDocument, answer_score
+from docmind_lab.docmind.retrieval import source_recall as share_of_gold_topics
+from docmind_lab.docmind.system import Corpus
+from docmind_lab.services.server import ServiceAddresses
+from docmind_lab.workloads.kinds import Surroundings
+
+_DOCUMENT_FIELDS = ("id", "content", "metadata", "score")
+
+
+class GraphWorkload(abc.ABC):
+    """A system that is built once and run many times, and scores answers by the documents that they rest on."""
+
+    graph: Runnable
+    node_colour: NodeMode
+
+    @abc.abstractmethod
+    def _graph(self, mode: NodeMode) -> Runnable:
+        """The compiled graph with nodes of this mode."""
+
+    def in_node_mode(self, node_colour: NodeMode) -> Self:
+        """The same clients and checkpointer under a graph whose nodes have this mode."""
+        if checked_node_mode(node_colour) == self.node_colour:
+            return self
+        changed = copy.copy(self)
+        changed.node_colour, changed.graph = node_colour, self._graph(node_colour)
+        return changed
+
+    def scores(self, question: Question, outcome: Outcome) -> tuple[float, float]:
+        """Source recall and answer score of what the caller got."""
+        documents = [_document(payload) for payload in outcome.documents]
+        recall = share_of_gold_topics(question, [document.topic for document in documents])
+        return recall, answer_score(question, outcome.answer, documents)
+
+
+@dataclass
+class CorpusWorkload(GraphWorkload):
+    """A system over a corpus.
+
+    Attributes:
+        addresses: Of the services.
+        settings: Endpoints are checked against its allowlist at every request.
+        client_retries: Each workload says of what; None for its default.
+        max_connections: Of each pool of HTTP connections.
+        corpus: The language reference when left out.
+        node_colour: "own", or what the async alternatives are to find in the nodes instead, "sync" or "blocking_async".
+            Over "blocking_async" nodes one run holds up every other that shares its event loop, so such runs follow
+            each other.
+    """
+
+    addresses: ServiceAddresses
+    settings: Settings
+    client_retries: int | None = None
+    max_connections: int = 100
+    corpus: Corpus | None = None
+    node_colour: NodeMode = "own"
+
+    def __post_init__(self) -> None:
+        checked_node_mode(self.node_colour)
+        self._build()
+        self.graph = self._graph(self.node_colour)
+
+    @abc.abstractmethod
+    def _build(self) -> None:
+        """Make what the graphs of all modes share."""
+
+    @classmethod
+    def on(cls, surroundings: Surroundings) -> Self:
+        """The workload on its surroundings. Raises: as `named_corpus`."""
+        return cls(
+            surroundings.addresses,
+            surroundings.settings,
+            client_retries=surroundings.client_retries,
+            max_connections=surroundings.max_connections,
+            corpus=surroundings.resolve_corpus(),
+            node_colour=surroundings.node_colour,
+        )
+
+
+def _document(payload: Mapping[str, Any]) -> RetrievedDocument:
+    return RetrievedDocument(**{name: payload[name] for name in _DOCUMENT_FIELDS if name in payload})
