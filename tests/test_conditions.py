@@ -32,13 +32,13 @@ def test_arms_stand_in_the_order_of_every_figure() -> None:
 
 def test_retries_and_colour_are_said_only_where_one_alternative_has_several() -> None:
     runs = runs_of(
-        {"alternative": "async_cancellation", "node_colour": "async"},
-        {"alternative": "async_cancellation", "node_colour": "blocking_async"},
+        {"alternative": "async_cancellation", "node_mode": "async"},
+        {"alternative": "async_cancellation", "node_mode": "blocking"},
         {"alternative": "cooperative", "retries": "budgeted:1"},
     )
     assert list(with_arms(runs)["arm"]) == [
         "C  async cancellation, node colour async",
-        "C  async cancellation, node colour blocking_async",
+        "C  async cancellation, node colour blocking",
         "A  cooperative",
     ]
 

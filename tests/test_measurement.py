@@ -31,7 +31,7 @@ class Scripted:
     name = "cooperative"
     letter = "A"
     propagates = True
-    node_colour = "sync"
+    node_mode = "sync"
     client_retries = False
 
     def run(self, runnable: Any, inputs: Mapping[str, Any], deadline: Deadline, recorder: Recorder) -> Outcome:

@@ -53,7 +53,7 @@ def run(alternative="cooperative", seed=7, **given):
         "latency_profile": "typical/6",
         "fault": "none",
         "stops_on_disconnect": True,
-        "node_colour": "sync",
+        "node_mode": "sync",
         "clock": "wall",
         "returned_at_s": returned_at_s,
         "quiescent_at_s": quiescent_at_s,

@@ -38,7 +38,7 @@ class AsyncCancellation(Propagation):
     policy: PropagationPolicy = field(default_factory=PropagationPolicy)
 
     name: ClassVar[str] = "async_cancellation"
-    node_colour: ClassVar[NodeColour] = "async"
+    node_mode: ClassVar[NodeColour] = "async"
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Stream the graph on the shared loop until the deadline."""

@@ -59,11 +59,11 @@ class Alternative(Protocol):
 
     An alternative that has the option `propagate` lets the graph know of its deadline, and caps its calls by `policy`.
 
-    node_colour: which methods of nodes, models and tools it calls, sync or async.
+    node_mode: which methods of nodes, models and tools it calls, sync or async.
     """
 
     name: ClassVar[str]
-    node_colour: ClassVar[NodeColour]
+    node_mode: ClassVar[NodeColour]
 
     @property
     def propagates(self) -> bool:

@@ -27,7 +27,7 @@ class Unguarded:
 
     name: ClassVar[str] = "unguarded"
     propagates: ClassVar[bool] = False
-    node_colour: ClassVar[NodeColour] = "sync"
+    node_mode: ClassVar[NodeColour] = "sync"
     client_retries: ClassVar[bool] = True
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:

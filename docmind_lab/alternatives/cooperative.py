@@ -39,7 +39,7 @@ class Cooperative(Propagation):
     propagate: bool = True
 
     name: ClassVar[str] = "cooperative"
-    node_colour: ClassVar[NodeColour] = "sync"
+    node_mode: ClassVar[NodeColour] = "sync"
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Stream the graph in the caller's thread; between steps too, an exceeded deadline ends it."""

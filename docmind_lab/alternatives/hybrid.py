@@ -51,7 +51,7 @@ class Hybrid(Propagation):
     propagate: bool = True
 
     name: ClassVar[str] = "hybrid"
-    node_colour: ClassVar[NodeColour] = "async"
+    node_mode: ClassVar[NodeColour] = "async"
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Stream the graph on the shared loop; the calling thread waits, and a little past the deadline no longer."""

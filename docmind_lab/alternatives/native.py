@@ -52,7 +52,7 @@ class Native(Propagation):
     policy: PropagationPolicy = field(default_factory=PropagationPolicy)
 
     name: ClassVar[str] = "native"
-    node_colour: ClassVar[NodeColour] = "async"
+    node_mode: ClassVar[NodeColour] = "async"
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Run the graph on the shared loop under LangGraph's limit."""

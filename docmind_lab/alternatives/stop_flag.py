@@ -49,7 +49,7 @@ class StopFlag(Propagation):
     policy: PropagationPolicy = field(default_factory=PropagationPolicy)
 
     name: ClassVar[str] = "stop_flag"
-    node_colour: ClassVar[NodeColour] = "sync"
+    node_mode: ClassVar[NodeColour] = "sync"
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Run the graph in the caller's thread until it has ended or the flag is seen.

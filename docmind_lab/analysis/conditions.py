@@ -28,7 +28,7 @@ CONDITION: Final = (
 )
 """Columns of `runs` that make up a condition."""
 
-_APART: Final = ("retries", "node_colour")
+_APART: Final = ("retries", "node_mode")
 
 
 def with_arms(runs: pd.DataFrame) -> pd.DataFrame:

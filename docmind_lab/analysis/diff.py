@@ -281,7 +281,7 @@ def _fields(before: Study, after: Study) -> pd.DataFrame:
 
 def _levels(runs: pd.DataFrame) -> dict[str, str]:
     """What the runs were made under, in words."""
-    columns = [*CONDITION, "retries", "node_colour"]
+    columns = [*CONDITION, "retries", "node_mode"]
     result = {name: joined([level(value) for value in sorted(set(runs[name].tolist()))]) for name in columns}
     result["arms"] = joined([one_line(arm) for arm in with_arms(runs)["arm"].cat.categories])
     seeds = sorted(runs["seed"].unique())

@@ -204,7 +204,7 @@ class DocmindSystem:
         Raises: ConfigurationError for both.
         """
         if streaming and mode != "own":
-            raise ConfigurationError(f"node_colour {mode!r} is for replies in one piece; leave streaming off")
+            raise ConfigurationError(f"node_mode {mode!r} is for replies in one piece; leave streaming off")
         is_other = streaming or mode != "own"
         model = self._model(streaming=streaming, mode=mode) if is_other else self.model
         timeout_s = self.settings.llm.request_timeout_seconds

@@ -24,18 +24,18 @@ class GraphWorkload(abc.ABC):
     """A system that is built once and run many times, and scores answers by the documents that they rest on."""
 
     graph: Runnable
-    node_colour: NodeMode
+    node_mode: NodeMode
 
     @abc.abstractmethod
     def _graph(self, mode: NodeMode) -> Runnable:
         """The compiled graph with nodes of this mode."""
 
-    def in_node_mode(self, node_colour: NodeMode) -> Self:
+    def in_node_mode(self, node_mode: NodeMode) -> Self:
         """The same clients and checkpointer under a graph whose nodes have this mode."""
-        if checked_node_mode(node_colour) == self.node_colour:
+        if checked_node_mode(node_mode) == self.node_mode:
             return self
         changed = copy.copy(self)
-        changed.node_colour, changed.graph = node_colour, self._graph(node_colour)
+        changed.node_mode, changed.graph = node_mode, self._graph(node_mode)
         return changed
 
     def scores(self, question: Question, outcome: Outcome) -> tuple[float, float]:
@@ -55,8 +55,8 @@ class CorpusWorkload(GraphWorkload):
         client_retries: Each workload says of what; None for its default.
         max_connections: Of each pool of HTTP connections.
         corpus: The language reference when left out.
-        node_colour: "own", or what the async alternatives are to find in the nodes instead, "sync" or "blocking_async".
-            Over "blocking_async" nodes one run holds up every other that shares its event loop, so such runs follow
+        node_mode: "own", or what the async alternatives are to find in the nodes instead, "sync" or "blocking".
+            Over "blocking" nodes one run holds up every other that shares its event loop, so such runs follow
             each other.
     """
 
@@ -65,12 +65,12 @@ class CorpusWorkload(GraphWorkload):
     client_retries: int | None = None
     max_connections: int = 100
     corpus: Corpus | None = None
-    node_colour: NodeMode = "own"
+    node_mode: NodeMode = "own"
 
     def __post_init__(self) -> None:
-        checked_node_mode(self.node_colour)
+        checked_node_mode(self.node_mode)
         self._build()
-        self.graph = self._graph(self.node_colour)
+        self.graph = self._graph(self.node_mode)
 
     @abc.abstractmethod
     def _build(self) -> None:
@@ -85,7 +85,7 @@ class CorpusWorkload(GraphWorkload):
             client_retries=surroundings.client_retries,
             max_connections=surroundings.max_connections,
             corpus=surroundings.resolve_corpus(),
-            node_colour=surroundings.node_colour,
+            node_mode=surroundings.node_mode,
         )
 
 

@@ -111,7 +111,7 @@ class Workload(Protocol):
         """Source recall and answer score."""
         ...
 
-    def in_node_mode(self, node_colour: NodeMode) -> Self:
+    def in_node_mode(self, node_mode: NodeMode) -> Self:
         """The same system with nodes of this mode; see `graphs/node_modes.py`."""
         ...
 
@@ -132,7 +132,7 @@ class Surroundings:
         client_retries: Of the openai client, for alternatives that leave retries to it; None for its default.
         max_connections: Of each pool of HTTP connections.
         corpus: What is searched, by name, by place or itself.
-        node_colour: What async alternatives find in the nodes, see `graphs/node_modes.py`.
+        node_mode: What async alternatives find in the nodes, see `graphs/node_modes.py`.
     """
 
     addresses: ServiceAddresses
@@ -140,7 +140,7 @@ class Surroundings:
     client_retries: int | None = None
     max_connections: int = 100
     corpus: str | LibraryPlace | Corpus = "language_reference"
-    node_colour: NodeMode = "own"
+    node_mode: NodeMode = "own"
 
     def resolve_corpus(self) -> Corpus:
         """The corpus itself. Raises: as `named_corpus`."""

@@ -23,7 +23,7 @@ from docmind_lab.docmind.graphs.node_modes import MODEL_CLASSES, NODE_MODES, Nod
 from docmind_lab.experiments.batch import Simulated
 from docmind_lab.experiments.batch.cells import Cell
 from docmind_lab.experiments.batch.worker import run_cell
-from docmind_lab.experiments.comparison.design import node_colour_of
+from docmind_lab.experiments.comparison.design import node_mode_of
 
 
 def at(instant_s: float) -> object:
@@ -35,14 +35,14 @@ def at(instant_s: float) -> object:
 
 def test_only_async_alternatives_have_a_choice_of_nodes() -> None:
     for kind in ALTERNATIVES.values():
-        ran = [node_colour_of(kind(), colour) for colour in NODE_MODES]
-        assert ran == (["async", "sync", "blocking_async"] if letter_of(kind.name) in "CEF" else ["sync"] * 3), (
-            letter_of(kind.name)
+        ran = [node_mode_of(kind(), colour) for colour in NODE_MODES]
+        assert ran == (["async", "sync", "blocking"] if letter_of(kind.name) in "CEF" else ["sync"] * 3), letter_of(
+            kind.name
         )
 
 
 def test_a_colour_that_does_not_exist_is_refused_by_name(virtual_runs: VirtualRuns) -> None:
-    with pytest.raises(ConfigurationError, match="node_colour must be one of own, sync, blocking_async, not 'green'"):
+    with pytest.raises(ConfigurationError, match="node_mode must be one of own, sync, blocking, not 'green'"):
         virtual_runs.system.workload.in_node_mode("green")  # type: ignore[arg-type]
 
 
@@ -63,11 +63,11 @@ def test_the_async_side_of_a_tool_runs_where_its_colour_says(colour: NodeMode) -
     tool = tool_in_mode(StructuredTool.from_function(where, where_async, name="where", description="Where?"), colour)
     here = threading.current_thread().name
     found = asyncio.run(tool.ainvoke({}))
-    assert found == "own" if colour == "own" else (found == here) == (colour == "blocking_async")
+    assert found == "own" if colour == "own" else (found == here) == (colour == "blocking")
     assert tool.invoke({}) == here
 
 
-@pytest.mark.parametrize("colour", ["sync", "blocking_async"])
+@pytest.mark.parametrize("colour", ["sync", "blocking"])
 def test_the_async_side_of_a_model_runs_where_its_colour_says(colour: NodeMode) -> None:
     model = MODEL_CLASSES[colour](model="m", api_key="k", base_url="http://127.0.0.1:1")
 
@@ -77,7 +77,7 @@ def test_the_async_side_of_a_model_runs_where_its_colour_says(colour: NodeMode) 
 
     object.__setattr__(model, "_generate", where)
     found = asyncio.run(model.ainvoke("?")).text
-    assert (found == threading.current_thread().name) == (colour == "blocking_async")
+    assert (found == threading.current_thread().name) == (colour == "blocking")
 
 
 # ---- what happens
@@ -91,17 +91,17 @@ def test_the_async_side_of_a_model_runs_where_its_colour_says(colour: NodeMode) 
         ("F", "sync", TIMEOUT_S, CALL_ENDS_S),
         ("E:unpropagated", "sync", TIMEOUT_S + 0.05, CALL_ENDS_S),
         # Over nodes that block the loop the caller is late by the rest of the call; E's leaves after 100 ms.
-        ("C", "blocking_async", CALL_ENDS_S, CALL_ENDS_S),
-        ("F", "blocking_async", CALL_ENDS_S, CALL_ENDS_S),
-        ("E:unpropagated", "blocking_async", TIMEOUT_S + 0.1, CALL_ENDS_S),
+        ("C", "blocking", CALL_ENDS_S, CALL_ENDS_S),
+        ("F", "blocking", CALL_ENDS_S, CALL_ENDS_S),
+        ("E:unpropagated", "blocking", TIMEOUT_S + 0.1, CALL_ENDS_S),
         # Of three limits of a step, none is reached: the run is late and answers.
-        ("F:per_step", "blocking_async", ALL_ENDS_S, ALL_ENDS_S),
+        ("F:per_step", "blocking", ALL_ENDS_S, ALL_ENDS_S),
         # Where each call has its cap, the colour of its node does not matter.
         ("E", "sync", TIMEOUT_S, TIMEOUT_S),
-        ("E", "blocking_async", TIMEOUT_S, TIMEOUT_S),
+        ("E", "blocking", TIMEOUT_S, TIMEOUT_S),
         ("C:propagate", "sync", TIMEOUT_S, TIMEOUT_S),
-        ("C:propagate", "blocking_async", TIMEOUT_S, TIMEOUT_S),
-        ("F:propagate", "blocking_async", TIMEOUT_S, TIMEOUT_S),
+        ("C:propagate", "blocking", TIMEOUT_S, TIMEOUT_S),
+        ("F:propagate", "blocking", TIMEOUT_S, TIMEOUT_S),
     ],
 )
 def test_when_the_caller_is_back_and_when_the_work_is_over(
@@ -130,9 +130,9 @@ def test_the_end_of_a_thread_is_told_of_when_it_comes_and_of_which_node(virtual_
         ("C", "sync", "partial", "cancelled"),
         ("F", "sync", "partial", "node_timeout"),
         ("E:unpropagated", "sync", "partial", "step_timeout"),
-        ("C", "blocking_async", "unfinished", "horizon"),
-        ("F", "blocking_async", "unfinished", "horizon"),
-        ("E:unpropagated", "blocking_async", "partial", "left_behind"),
+        ("C", "blocking", "unfinished", "horizon"),
+        ("F", "blocking", "unfinished", "horizon"),
+        ("E:unpropagated", "blocking", "partial", "left_behind"),
     ],
 )
 def test_a_hang_is_left_to_its_thread_or_takes_the_loop_with_it(
@@ -150,7 +150,7 @@ def test_a_sync_alternative_gives_the_same_tables_over_nodes_of_every_colour(vir
     assert len(tables) == 1
 
 
-@pytest.mark.parametrize("colour", ["sync", "blocking_async"])
+@pytest.mark.parametrize("colour", ["sync", "blocking"])
 def test_runs_over_other_nodes_give_the_same_tables_again_and_leave_no_thread(
     virtual_runs: VirtualRuns, colour: NodeMode
 ) -> None:
@@ -163,7 +163,7 @@ def test_runs_over_other_nodes_give_the_same_tables_again_and_leave_no_thread(
 def test_a_cells_runs_are_over_nodes_of_its_colour(virtual_runs: VirtualRuns) -> None:
     order, options = virtual_runs.order(AsyncCancellation())
     for colour, quiescent_at_s in (("own", TIMEOUT_S), ("sync", CALL_ENDS_S)):
-        system = Simulated(Settings(), options, corpus="handbook", node_colour=colour)  # type: ignore[arg-type]
+        system = Simulated(Settings(), options, corpus="handbook", node_mode=colour)  # type: ignore[arg-type]
         (measured,) = run_cell(Cell("000", (order,), system)).measured
         assert measured.run.quiescent_at_s == at(quiescent_at_s)
 

@@ -27,7 +27,7 @@ class Spinning:
     name: ClassVar[str] = "spinning"
     letter: ClassVar[str] = "?"
     propagates: ClassVar[bool] = False
-    node_colour: ClassVar[NodeColour] = "sync"
+    node_mode: ClassVar[NodeColour] = "sync"
     client_retries: ClassVar[bool] = True
 
     def run(self, runnable: Any, inputs: Any, deadline: Any, recorder: Any) -> Outcome:

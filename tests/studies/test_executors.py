@@ -98,7 +98,7 @@ class FailingOnce(Cooperative):
     """Raises in the first of all runs, wherever that is, and never again."""
 
     name: ClassVar[str] = "failing_once"
-    node_colour: ClassVar[NodeColour] = "sync"
+    node_mode: ClassVar[NodeColour] = "sync"
     mark: str = ""
 
     def run(self, runnable: Any, inputs: Any, deadline: Any, recorder: Any) -> Outcome:

@@ -82,7 +82,7 @@ def test_every_combination_of_levels_is_there() -> None:
         ({"factors": {"deadline_propagation": "maybe"}}, "factors.deadline_propagation: "),
         ({"factors": {"router_injection": "perhaps"}}, "factors.router_injection: "),
         ({"factors": {"stops_on_disconnect": 2}}, "factors.stops_on_disconnect: "),
-        ({"factors": {"node_colour": "red"}}, "factors.node_colour: "),
+        ({"factors": {"node_mode": "red"}}, "factors.node_mode: "),
         ({"factors": {"latency_profile": 4}}, "factors.latency_profile: 4 is neither a name nor a LatencyProfile"),
         ({"factors": {"workload": "chess"}}, "factors.workload: "),
         ({"factors": {"clock": "sun"}}, "factors.clock: "),
@@ -133,10 +133,10 @@ def test_a_file_that_is_not_there_or_not_toml_is_named(tmp_path: Path) -> None:
 
 
 def test_a_combination_that_cannot_be_is_left_out_with_its_reason() -> None:
-    made = design(alternative="A,D,unguarded", deadline_propagation=[True, False], node_colour=["own", "async"])
+    made = design(alternative="A,D,unguarded", deadline_propagation=[True, False], node_mode=["own", "async"])
     assert made.plan.left_out
     for reason in (
-        "cooperative with node_colour=async: it runs sync nodes",
+        "cooperative with node_mode=async: it runs sync nodes",
         "unguarded with deadline_propagation=true: it has no such option",
     ):
         assert reason in made.plan.left_out
@@ -144,8 +144,8 @@ def test_a_combination_that_cannot_be_is_left_out_with_its_reason() -> None:
 
 
 def test_a_study_of_which_nothing_can_be_is_refused_with_the_reasons() -> None:
-    with pytest.raises(ConfigurationError, match=r"factors: no combination .*: cooperative with node_colour=async"):
-        design(alternative="A", node_colour="async")
+    with pytest.raises(ConfigurationError, match=r"factors: no combination .*: cooperative with node_mode=async"):
+        design(alternative="A", node_mode="async")
 
 
 @pytest.mark.parametrize(
@@ -153,8 +153,8 @@ def test_a_study_of_which_nothing_can_be_is_refused_with_the_reasons() -> None:
     [
         ("A", "deadline_propagation", ["own", True]),
         ("unguarded", "deadline_propagation", ["own", False]),
-        ("A", "node_colour", ["own", "sync"]),
-        ("C", "node_colour", ["own", "async"]),
+        ("A", "node_mode", ["own", "sync"]),
+        ("C", "node_mode", ["own", "async"]),
         ("A", "decision_timeout_s", [5, 5.0]),
         ("A", "fault", ["none", "none"]),
     ],

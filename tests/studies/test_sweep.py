@@ -184,7 +184,7 @@ class Leaving(Cooperative):
     """Ends its process in the runs of one repeat."""
 
     name: ClassVar[str] = "leaving"
-    node_colour: ClassVar[NodeColour] = "sync"
+    node_mode: ClassVar[NodeColour] = "sync"
     repeat: int = 0
 
     def run(self, runnable: Any, inputs: Any, deadline: Any, recorder: Any) -> Outcome:

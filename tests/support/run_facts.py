@@ -27,7 +27,7 @@ def facts(**changes: Any) -> RunFacts:
         "latency_profile": "typical",
         "fault": "none",
         "stops_on_disconnect": True,
-        "node_colour": "sync",
+        "node_mode": "sync",
         "clock": "wall",
         "gold_topics": ("with", "try"),
     }

@@ -34,7 +34,7 @@ def sample_run(alternative: str, repeat: int, **changes: Any) -> RunRecord:
         "latency_profile": "typical/6",
         "fault": "none",
         "stops_on_disconnect": True,
-        "node_colour": "sync",
+        "node_mode": "sync",
         "clock": "wall",
         "returned_at_s": 1.5,
         "quiescent_at_s": 1.5,

@@ -54,4 +54,4 @@ class VirtualRuns:
         """One run under an alternative by its name, such as "B:propagate"."""
         (made,) = parse_alternatives(alternative)
         order, options = self.order(made, *faults, timeout_s=timeout_s)
-        return self.system.measure(order, options, node_colour=colour)
+        return self.system.measure(order, options, node_mode=colour)

@@ -202,7 +202,7 @@ def measures_of(runs: pd.DataFrame) -> Measures:
 def _of_control(frame: pd.DataFrame) -> Matrix:
     control = frame[frame["alternative"].astype("str") == CONTROL]
     if control["arm"].nunique() > 1:
-        raise ConfigurationError("the control was run in several ways: keep its runs with one of retries, node_colour")
+        raise ConfigurationError("the control was run in several ways: keep its runs with one of retries, node_mode")
     values = control.assign(answered=control["answered_in_time"].astype("float64"))
     by_seed = values.groupby("seed", sort=True)[["answered", "recall_at_deadline"]]
     return by_seed.agg(_sum).to_numpy(dtype=np.float64)

@@ -144,9 +144,9 @@ class RunRecord:
     ]
     fault: Annotated[str, "The faults injected; none without.", Level()]
     stops_on_disconnect: Annotated[bool, "Whether the model server stops generating when its client goes away."]
-    node_colour: Annotated[
+    node_mode: Annotated[
         str,
-        "What the alternative called in the nodes: sync, async, or blocking_async (coroutines that block the loop).",
+        "What the alternative called in the nodes: sync, async, or blocking (coroutines that block the loop).",
         Level(),
     ]
     clock: Annotated[str, "wall or virtual.", Level()]

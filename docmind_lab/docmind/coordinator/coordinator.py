@@ -116,7 +116,7 @@ class MultiAgentCoordinator:
             self.system = DocmindSystem(addresses, self.settings, searched)
             self._open.callback(self.system.close)
             self._open.push(opening.pop_all())
-        if self.alternative.node_colour == "async" and self.system.qdrant_async is None:
+        if self.alternative.node_mode == "async" and self.system.qdrant_async is None:
             self.close()
             raise ConfigurationError(
                 f"database.qdrant_path: {self.alternative.name} runs async, and a local store has no async client; "

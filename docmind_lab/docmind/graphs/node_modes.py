@@ -2,10 +2,10 @@
 
     own              each method as it is: async runs await the async client, and cancelling them cuts it
     sync             async runs hand the sync method to a worker thread, which nobody can cancel
-    blocking_async   async runs call the sync method on the event loop, which hears nothing until it returns
+    blocking   async runs call the sync method on the event loop, which hears nothing until it returns
 
 Sync runs use sync methods under all three. An async deadline is as good as what it can interrupt: `sync` lets it leave
-its calls behind, and `blocking_async` keeps it from being noticed at all.
+its calls behind, and `blocking` keeps it from being noticed at all.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from docmind_lab.core.settings import LlmSettings
 from docmind_lab.docmind.graphs.observer import as_thread_work
 from docmind_lab.network import HttpClients
 
-NodeMode = Literal["own", "sync", "blocking_async"]
+NodeMode = Literal["own", "sync", "blocking"]
 NODE_MODES: tuple[NodeMode, ...] = get_args(NodeMode)
 Result = TypeVar("Result")
 
@@ -35,11 +35,11 @@ def checked_node_mode(mode: str) -> NodeMode:
     for known in NODE_MODES:
         if mode == known:
             return known
-    raise ConfigurationError(f"node_colour must be one of {', '.join(NODE_MODES)}, not {mode!r}")
+    raise ConfigurationError(f"node_mode must be one of {', '.join(NODE_MODES)}, not {mode!r}")
 
 
 def effective_node_mode(of_alternative: str, mode: NodeMode) -> str:
-    """Level of `node_colour` in the tables: sync, async or blocking_async.
+    """Level of `node_mode` in the tables: sync, async or blocking.
 
     Args:
         of_alternative: Which methods the alternative calls, "sync" or "async". One that calls the sync ones has no
@@ -62,7 +62,7 @@ async def _on_the_loop(function: Callable[..., Result], *arguments: Any, **optio
     return function(*arguments, **options)
 
 
-CALL_SYNC: dict[NodeMode, Callable[..., Awaitable[Any]]] = {"sync": in_thread, "blocking_async": _on_the_loop}
+CALL_SYNC: dict[NodeMode, Callable[..., Awaitable[Any]]] = {"sync": in_thread, "blocking": _on_the_loop}
 """How an async run calls a sync function, for each mode but "own"."""
 
 
@@ -92,13 +92,13 @@ class SyncChatOpenAI(ChatOpenAI):
 class BlockingChatOpenAI(SyncChatOpenAI):
     """A ChatOpenAI whose async side blocks the event loop for as long as a call takes: a common mistake, measured."""
 
-    node_mode: ClassVar[NodeMode] = "blocking_async"
+    node_mode: ClassVar[NodeMode] = "blocking"
 
 
 MODEL_CLASSES: dict[NodeMode, type[ChatOpenAI]] = {
     "own": ChatOpenAI,
     "sync": SyncChatOpenAI,
-    "blocking_async": BlockingChatOpenAI,
+    "blocking": BlockingChatOpenAI,
 }
 """The chat model of each mode."""
 

@@ -21,7 +21,7 @@ class Simulated:
     """The system and the services of a cell's runs: everything a worker needs to build them.
 
     client_retries: of the openai client, for alternatives that leave retries to it; None for its default. corpus: the
-    name of one that comes with questions, or the place of the user's. node_colour: of model calls and tools, see
+    name of one that comes with questions, or the place of the user's. node_mode: of model calls and tools, see
     `graphs/node_modes.py`. workload: its kind, as `workload_kind` takes it.
     """
 
@@ -29,7 +29,7 @@ class Simulated:
     options: ServiceOptions
     client_retries: int | None = None
     corpus: str | LibraryPlace = "language_reference"
-    node_colour: NodeMode = "own"
+    node_mode: NodeMode = "own"
     workload: str = "supervisor"
 
     @property

@@ -33,7 +33,7 @@ def _measure_cell(cell: Cell) -> CellResult:
     begun_s = time.process_time()
     for order in cell.orders:
         try:
-            run = system.measure(order, cell.system.options, node_colour=cell.system.node_colour)
+            run = system.measure(order, cell.system.options, node_mode=cell.system.node_mode)
             measured.append(portable(run))
         except SimulationStalled as error:
             return CellResult(cell.id, tuple(measured), f"{order.facts.run_id}: {error}")

@@ -28,9 +28,9 @@ from docmind_lab.services.scripted_model.variation import VARYING_ROLES, checked
 from docmind_lab.workloads.kinds import WorkloadKind, workload_kind
 
 
-def node_colour_of(alternative: Alternative, node_colour: NodeMode = "own") -> str:
-    """The level of the `node_colour` factor for an alternative over nodes of this colour."""
-    return effective_node_mode(alternative.node_colour, checked_node_mode(node_colour))
+def node_mode_of(alternative: Alternative, node_mode: NodeMode = "own") -> str:
+    """The level of the `node_mode` factor for an alternative over nodes of this colour."""
+    return effective_node_mode(alternative.node_mode, checked_node_mode(node_mode))
 
 
 # Runs wait for servers nearly all the time; four side by side use about a third of one core, and a deadline still
@@ -60,7 +60,7 @@ class Comparison:
         router_injection: Whether the router of retrieval travels with the state.
         clock: Real time ("wall") or virtual time.
         documents: What is searched, and the user's questions to it.
-        node_colour: Methods that nodes are made of; "own" for those that the alternative calls.
+        node_mode: Methods that nodes are made of; "own" for those that the alternative calls.
         workload: The system under the deadline.
         replay: Id of the live study whose recording is replayed; empty for none.
         budget: Limits besides time.
@@ -85,7 +85,7 @@ class Comparison:
     router_injection: bool = False
     clock: ClockName = "virtual"
     documents: Documents = field(default_factory=Documents)
-    node_colour: NodeMode = "own"
+    node_mode: NodeMode = "own"
     workload: str = "supervisor"
     replay: str = ""
     budget: Budget = field(default_factory=Budget)
@@ -102,7 +102,7 @@ class Comparison:
             raise ConfigurationError(f"horizon_factor must be above 1, not {self.horizon_factor}")
         if self.clock not in CLOCKS:
             raise ConfigurationError(f"unknown clock {self.clock!r}; the clocks are {', '.join(CLOCKS)}")
-        checked_node_mode(self.node_colour)
+        checked_node_mode(self.node_mode)
         self.documents.cases(self.kind)
         if self.side_by_side < 1:
             raise ConfigurationError(f"side_by_side must be 1 or more runs, not {self.side_by_side}")
@@ -166,7 +166,7 @@ class Comparison:
                 "router_injection": self.router_injection,
                 "clock": self.clock,
                 **self.documents.design(),
-                "node_colour": self.node_colour,
+                "node_colour": self.node_mode,
                 "workload": self.workload,
                 **({"budget": budget} if budget else {}),
             }
@@ -230,7 +230,7 @@ class Comparison:
             latency_profile=self.profile.name if has_server_log else "",
             fault=self.fault,
             stops_on_disconnect=self.stops_on_disconnect,
-            node_colour=node_colour_of(alternative, self.node_colour),
+            node_mode=node_mode_of(alternative, self.node_mode),
             clock=self.clock,
             gold_topics=question.gold_topics,
             has_server_log=has_server_log,

@@ -61,7 +61,7 @@ def request_estimate(orders: Sequence[RunOrder], system: Simulated, runs: int) -
     arms: dict[tuple[str, str], list[tuple[int, int]]] = {}
     with contextlib.closing(built):
         for order in orders:
-            measured = built.measure(order, system.options, node_colour=system.node_colour)
+            measured = built.measure(order, system.options, node_mode=system.node_mode)
             arm = (order.facts.alternative, order.facts.alternative_options)
             arms.setdefault(arm, []).append(_traffic_of(measured))
     return _estimate(list(arms.values()), runs)

@@ -68,7 +68,7 @@ def replayed_comparison(
         router_injection=design["router_injection"],
         clock="virtual",
         documents=documents,
-        node_colour=design["node_colour"],
+        node_mode=design["node_mode"],
         workload=recorded_workload(design, request.workload) if request.graph is None else request.workload,
         replay=recording.id,
         budget=budget,

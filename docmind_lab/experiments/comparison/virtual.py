@@ -76,7 +76,7 @@ def simulated(comparison: Comparison, settings: Settings) -> Simulated:
         options,
         client_retries=comparison.client_retries,
         corpus=comparison.documents.corpus,
-        node_colour=comparison.node_colour,
+        node_mode=comparison.node_mode,
         workload=comparison.workload,
     )
 

@@ -101,12 +101,12 @@ def wall_laboratory(comparison: Comparison, settings: Settings) -> Iterator[Wall
                 settings,
                 client_retries=comparison.client_retries,
                 corpus=comparison.documents.corpus,
-                node_colour=comparison.node_colour,
+                node_mode=comparison.node_mode,
             )
         )
         after_the_services.callback(workload.close)
         # Over nodes that block their event loop one run would hold up every other.
-        threads = 1 if comparison.node_colour == "blocking_async" else comparison.side_by_side
+        threads = 1 if comparison.node_mode == "blocking" else comparison.side_by_side
         pool = ThreadPoolExecutor(threads, thread_name_prefix="docmind-run")
         after_the_services.callback(pool.shutdown, wait=True, cancel_futures=True)
         try:

@@ -117,7 +117,7 @@ class ObservedAlternative:
 
         visits = _NodeVisits(self._seen, since)
         watched: Any = runnable.with_config({"callbacks": [visits]})
-        if self._inner.node_colour == "sync" or not self._seen.tick_s:
+        if self._inner.node_mode == "sync" or not self._seen.tick_s:
             return self._inner.run(watched, inputs, deadline, recorder)
         looking = shared_loop().submit(self._look_on(since))
         try:

@@ -58,7 +58,7 @@ def lint_graph(
         graph if isinstance(graph, str) else made, inputs, deadline_key=deadline_key, profile=profile, seed=seed
     )
     try:
-        colours = {name: one.node_colour for name, one in zip(names, bench.parse(alternatives), strict=True)}
+        colours = {name: one.node_mode for name, one in zip(names, bench.parse(alternatives), strict=True)}
         wanted_key = deadline_key if deadline_key != DEADLINE_KEY or deadline_key in input_keys(made) else ""
         probed = probe(bench, decision_timeout_s, slack_s, wanted_key)
         findings = Findings()

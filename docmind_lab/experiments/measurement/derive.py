@@ -55,7 +55,7 @@ class RunFacts:
     latency_profile: str
     fault: str
     stops_on_disconnect: bool
-    node_colour: str
+    node_mode: str
     clock: str
     gold_topics: tuple[str, ...] = ()
     has_server_log: bool = True
@@ -80,7 +80,7 @@ class RunFacts:
             deadline_propagation=alternative.propagates,
             decision_timeout_s=decision_timeout_s,
             horizon_s=horizon_of(decision_timeout_s) if horizon_s is None else horizon_s,
-            **{"node_colour": alternative.node_colour, **others},
+            **{"node_mode": alternative.node_mode, **others},
         )
 
 

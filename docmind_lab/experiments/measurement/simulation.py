@@ -152,13 +152,13 @@ class SimulatedSystem:
         options: ServiceOptions,
         *,
         schedule: int | None = None,
-        node_colour: NodeMode = "own",
+        node_mode: NodeMode = "own",
     ) -> MeasuredRun:
         """The order measured under these options over nodes of this mode; see `simulate`."""
         door = self.door(options)
         if isinstance(options, ReplayOptions):
             door = options.replaying(door, order.facts)
-        return simulate(order, self._in_node_mode(node_colour), door, schedule=schedule)
+        return simulate(order, self._in_node_mode(node_mode), door, schedule=schedule)
 
     def close(self) -> None:
         """Close the clients and the store."""

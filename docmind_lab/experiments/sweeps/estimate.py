@@ -128,7 +128,7 @@ def _virtual_s(cells: Sequence[Cell], pilot: _Pilot, cores: int) -> float:
 
 def _bound_s(bench: SweepBench) -> float:
     """Every run of a bench to its horizon, as many side by side as there may be."""
-    side_by_side = 1 if bench.comparison.node_colour == "blocking_async" else bench.comparison.side_by_side
+    side_by_side = 1 if bench.comparison.node_mode == "blocking" else bench.comparison.side_by_side
     rounds = [
         math.ceil(len(cell.orders) / side_by_side)
         * (max(order.facts.horizon_s for order in cell.orders) + _AFTER_HORIZON_S)
@@ -173,7 +173,7 @@ def _pilot(cells: Sequence[Cell]) -> _Pilot:
 
 
 def _measure(built: SimulatedSystem, order: RunOrder, system: Simulated) -> MeasuredRun:
-    return portable(built.measure(order, system.options, node_colour=system.node_colour))
+    return portable(built.measure(order, system.options, node_mode=system.node_mode))
 
 
 def _cell_bytes(measured: Sequence[MeasuredRun]) -> int:

@@ -77,8 +77,8 @@ class Factors(BaseModel):
     """The factors and their levels; one level or a list of them for each.
 
     alternative: levels, letters or variants as `compare` takes them, or instances. decision_timeout_s: seconds.
-    deadline_propagation: "own" leaves it to the alternative; true and false set it. node_colour: "own", or what an
-    async alternative finds: "sync" or "blocking_async" nodes. retries: tries after the first of whoever retries;
+    deadline_propagation: "own" leaves it to the alternative; true and false set it. node_mode: "own", or what an
+    async alternative finds: "sync" or "blocking" nodes. retries: tries after the first of whoever retries;
     "own" leaves the clients their defaults. budget_tokens, budget_calls, budget_cost: what a run may use beside time,
     "none" for no limit; cost is that of the study's `price`. fault: as `compare` takes one; several together are joined
     by "+".
@@ -93,7 +93,7 @@ class Factors(BaseModel):
     latency_profile: Levels[Any] = ("heavy_tail/3",)
     fault: Levels[str] = ("none",)
     stops_on_disconnect: Levels[bool] = (True,)
-    node_colour: Levels[Literal["own", "sync", "async", "blocking_async"]] = ("own",)
+    node_mode: Levels[Literal["own", "sync", "async", "blocking"]] = ("own",)
     retries: Numbers[int | Literal["own"]] = ("own",)
     budget_tokens: Numbers[int | NoLimit] = (NO_BUDGETS,)
     budget_calls: Numbers[int | NoLimit] = (NO_BUDGETS,)

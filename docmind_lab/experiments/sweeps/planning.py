@@ -69,10 +69,10 @@ def with_propagation(alternative: Alternative, level: bool | Literal["own"]) -> 
 
 def with_node_mode(alternative: Alternative, level: str) -> NodeMode | Impossible:
     """The nodes that the system must have for the alternative to run over nodes of this colour."""
-    if level in ("own", alternative.node_colour):
+    if level in ("own", alternative.node_mode):
         return "own"
-    if alternative.node_colour == "sync":
-        return Impossible(f"{alternative.name} with node_colour={level}: it runs sync nodes")
+    if alternative.node_mode == "sync":
+        return Impossible(f"{alternative.name} with node_mode={level}: it runs sync nodes")
     return checked_node_mode(level)
 
 
@@ -126,7 +126,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
     ) in itertools.product(
         list(itertools.product(factors.clock, factors.workload)),
         factors.router_injection,
-        factors.node_colour,
+        factors.node_mode,
         factors.retries,
         profiles_of(factors),
         faults_of(factors),
@@ -136,12 +136,12 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
         alternatives_of(factors),
     ):
         chosen = with_propagation(alternative, propagation)
-        node_colour = with_node_mode(alternative, colour)
+        node_mode = with_node_mode(alternative, colour)
         if isinstance(chosen, Impossible):
             yield chosen
             continue
-        if isinstance(node_colour, Impossible):
-            yield node_colour
+        if isinstance(node_mode, Impossible):
+            yield node_mode
             continue
         tries = None if retries == "own" else retries
         if design.replay is not None:
@@ -173,7 +173,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
                 router_injection=injection,
                 clock=clock,
                 documents=design.library,
-                node_colour=node_colour,
+                node_mode=node_mode,
                 workload=workload,
                 budget=budget,
                 cpu_charge=design.cpu_charge if clock == "virtual" else 0.0,

@@ -32,7 +32,7 @@ SETTLED_FACTORS: Final = (
     "latency_profile",
     "fault",
     "stops_on_disconnect",
-    "node_colour",
+    "node_mode",
     "workload",
     "clock",
 )

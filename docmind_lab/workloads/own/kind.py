@@ -180,7 +180,7 @@ def own_kind(workload: str) -> WorkloadKind:
         addresses = around.addresses
         simulated = SimulatedDestinations(addresses.openai_base_url, addresses.qdrant_url)
         made = OwnWorkload(reference, graph, Own() if services == "own" else simulated, key)
-        return made.in_node_mode(around.node_colour)
+        return made.in_node_mode(around.node_mode)
 
     return WorkloadKind(
         name=reference,

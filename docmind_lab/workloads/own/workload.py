@@ -101,10 +101,10 @@ class OwnWorkload:
         gold = [fact for fact in question.gold_facts if fact]
         return NAN, sum(fact.casefold() in stated for fact in gold) / len(gold) if gold else NAN
 
-    def in_node_mode(self, node_colour: NodeMode) -> Self:
+    def in_node_mode(self, node_mode: NodeMode) -> Self:
         """Itself. Raises: ConfigurationError for any mode but the nodes' own, which cannot be changed."""
-        if node_colour != "own":
-            raise ConfigurationError(f"node_colour {node_colour!r}: the nodes of a graph of your own stay as they are")
+        if node_mode != "own":
+            raise ConfigurationError(f"node_mode {node_mode!r}: the nodes of a graph of your own stay as they are")
         return self
 
     def forget(self, run_id: str) -> None:

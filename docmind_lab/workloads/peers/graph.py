@@ -138,7 +138,7 @@ class Parent:
             return self._elsewhere(call)
 
         in_a_thread = functools.partial(in_thread, on_shared_loop)
-        awaited: dict[NodeMode, Any] = {"own": own, "sync": in_a_thread, "blocking_async": blocking}
+        awaited: dict[NodeMode, Any] = {"own": own, "sync": in_a_thread, "blocking": blocking}
         return Operation(blocking=on_shared_loop, awaited=awaited[self.mode])
 
     def _elsewhere(self, call: Any) -> Sequence[PeerResult]:

@@ -58,8 +58,8 @@ class PeersWorkload(GraphWorkload):
         self.correlator = Correlator(self.store)
         self.clients = PeerClients(self.surroundings.addresses.peers_url, self.http)
         self.caller = PeerCaller(self.clients, self.correlator, self.timeouts)
-        self.node_colour = self.surroundings.node_colour
-        self.graph = self._graph(self.node_colour)
+        self.node_mode = self.surroundings.node_mode
+        self.graph = self._graph(self.node_mode)
 
     def _graph(self, mode: NodeMode) -> Runnable:
         surroundings = self.surroundings

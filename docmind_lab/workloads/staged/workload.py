@@ -44,11 +44,11 @@ class StagedWorkload(GraphWorkload):
     name = "staged"
 
     def __post_init__(self) -> None:
-        self.node_colour = self.surroundings.node_colour
+        self.node_mode = self.surroundings.node_mode
         settings = self.surroundings.settings
         self.http = HttpClients(admit=settings.admit, max_connections=self.surroundings.max_connections)
         self.saver = ObservedSaver()
-        self.graph = self._graph(self.node_colour)
+        self.graph = self._graph(self.node_mode)
         self._stores: dict[str, GraphStore] = {}
 
     def _graph(self, mode: NodeMode) -> Compiled:

@@ -124,14 +124,14 @@ def test_the_control_knows_of_no_deadline(system: SimulatedSystem) -> None:
     assert run.run.outcome == "answered"
 
 
-@pytest.mark.parametrize(("colour", "is_cut"), [("own", True), ("sync", False), ("blocking_async", False)])
+@pytest.mark.parametrize(("colour", "is_cut"), [("own", True), ("sync", False), ("blocking", False)])
 def test_the_children_are_cancelled_only_through_nodes_that_can_be(
     colour: str, is_cut: bool, system: SimulatedSystem
 ) -> None:
     run = measured(system, AsyncCancellation(), AT_WORK_S, colour=colour)
     outcomes = {each["outcome"] for each in told(run, "peer_decided")}
     assert outcomes == ({"cancelled"} if is_cut else {"completed"})
-    assert (run.run.returned_at_s <= AT_WORK_S + 0.2) == (colour != "blocking_async")
+    assert (run.run.returned_at_s <= AT_WORK_S + 0.2) == (colour != "blocking")
 
 
 def test_what_is_kept_is_what_peers_found_in_time(system: SimulatedSystem) -> None:

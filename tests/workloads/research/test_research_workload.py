@@ -234,13 +234,13 @@ def test_what_was_kept_is_not_thrown_away_with_the_findings():
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("colour", ["sync", "blocking_async"])
+@pytest.mark.parametrize("colour", ["sync", "blocking"])
 def test_over_nodes_that_are_async_in_name_only_a_cancellation_cuts_less(system, measured, colour):
     made = orders(options(), [kind() for kind in ALTERNATIVES.values()])
     (order,) = [order for order in made if letter_of(order.alternative.name) == "C"]
-    item = system.measure(order, options(), node_colour=colour)
+    item = system.measure(order, options(), node_mode=colour)
     assert item.run.quiescent_at_s > measured["C"].run.quiescent_at_s
-    assert (item.run.returned_at_s > TIMEOUT_S) == (colour == "blocking_async")
+    assert (item.run.returned_at_s > TIMEOUT_S) == (colour == "blocking")
     assert names(events_of(item, "source_started")) == names(events_of(item, COMPLETE))
 
 

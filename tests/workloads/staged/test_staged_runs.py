@@ -56,7 +56,7 @@ class Ladders:
         options = ServiceOptions(LatencyProfile.named("typical"), parsed)
         orders = self.orders(alternatives, chunk, *faults, timeout_s=timeout_s)
         return {
-            letter: self.system.measure(order, options, node_colour=colour)  # type: ignore[arg-type]
+            letter: self.system.measure(order, options, node_mode=colour)  # type: ignore[arg-type]
             for letter, order in orders.items()
         }
 
