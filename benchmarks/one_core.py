@@ -37,7 +37,7 @@ def run(questions: int = QUESTIONS, repeats: int = REPEATS) -> Iterator[Figure]:
     """The ratio, over pairs of runs of the same question under the same alternative."""
     comparison = Comparison(20.0, questions, documents=Documents("handbook"))
     chosen = simulated(comparison, Settings())
-    system = SimulatedSystem(Settings(), documents=Documents("handbook"))
+    system = SimulatedSystem(Settings(), corpus="handbook")
     try:
         measured = functools.partial(_measured, system, chosen.options)
         pairs = [

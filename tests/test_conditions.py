@@ -37,8 +37,8 @@ def test_retries_and_colour_are_said_only_where_one_alternative_has_several() ->
         {"alternative": "cooperative", "retries": "budgeted:1"},
     )
     assert list(with_arms(runs)["arm"]) == [
-        "C  async cancellation, node colour async",
-        "C  async cancellation, node colour blocking",
+        "C  async cancellation, node mode async",
+        "C  async cancellation, node mode blocking",
         "A  cooperative",
     ]
 

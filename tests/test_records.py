@@ -49,6 +49,11 @@ def test_a_number_carries_its_unit_in_its_name() -> None:
                 assert column.name.endswith((*units, "_calls")) or column.name in SPENDING, column.name
 
 
+def test_a_table_of_an_earlier_release_has_its_columns_by_their_new_names() -> None:
+    older = to_frame("runs", []).rename(columns={"node_mode": "node_colour"})
+    assert list(typed("runs", older).columns) == list(to_frame("runs", []).columns)
+
+
 def test_a_table_without_its_columns_is_refused_by_name() -> None:
     with pytest.raises(RecordError, match="no column detail"):
         typed("events", to_frame("events", [EVENT]).drop(columns="detail"))

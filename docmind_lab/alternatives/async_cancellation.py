@@ -9,10 +9,10 @@ from typing import ClassVar
 from docmind_lab.alternatives.base import (
     STREAM_MODES,
     Inputs,
-    NodeColour,
     Outcome,
     Runnable,
     RunProgress,
+    SyncOrAsync,
     run_to_outcome_async,
 )
 from docmind_lab.alternatives.event_loop import shared_loop
@@ -38,7 +38,7 @@ class AsyncCancellation(Propagation):
     policy: PropagationPolicy = field(default_factory=PropagationPolicy)
 
     name: ClassVar[str] = "async_cancellation"
-    node_mode: ClassVar[NodeColour] = "async"
+    node_mode: ClassVar[SyncOrAsync] = "async"
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Stream the graph on the shared loop until the deadline."""

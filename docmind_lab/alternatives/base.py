@@ -25,7 +25,7 @@ from docmind_lab.network.recorder import Recorder
 INTERRUPT = "__interrupt__"
 """Key of a LangGraph state under which a graph that waits for a person puts its interrupts."""
 
-NodeColour = Literal["sync", "async"]
+SyncOrAsync = Literal["sync", "async"]
 Runnable = CompiledStateGraph[Any, Any, Any, Any]
 
 
@@ -63,7 +63,7 @@ class Alternative(Protocol):
     """
 
     name: ClassVar[str]
-    node_mode: ClassVar[NodeColour]
+    node_mode: ClassVar[SyncOrAsync]
 
     @property
     def propagates(self) -> bool:

@@ -8,10 +8,10 @@ from typing import ClassVar
 from docmind_lab.alternatives.base import (
     STREAM_MODES,
     Inputs,
-    NodeColour,
     Outcome,
     Runnable,
     RunProgress,
+    SyncOrAsync,
     run_to_outcome,
 )
 from docmind_lab.core.deadlines import Deadline
@@ -27,7 +27,7 @@ class Unguarded:
 
     name: ClassVar[str] = "unguarded"
     propagates: ClassVar[bool] = False
-    node_mode: ClassVar[NodeColour] = "sync"
+    node_mode: ClassVar[SyncOrAsync] = "sync"
     client_retries: ClassVar[bool] = True
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:

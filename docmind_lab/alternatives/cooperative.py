@@ -10,10 +10,10 @@ from langgraph.runtime import RunControl
 from docmind_lab.alternatives.base import (
     STREAM_MODES,
     Inputs,
-    NodeColour,
     Outcome,
     Runnable,
     RunProgress,
+    SyncOrAsync,
     run_to_outcome,
 )
 from docmind_lab.alternatives.propagation import Propagation
@@ -39,7 +39,7 @@ class Cooperative(Propagation):
     propagate: bool = True
 
     name: ClassVar[str] = "cooperative"
-    node_mode: ClassVar[NodeColour] = "sync"
+    node_mode: ClassVar[SyncOrAsync] = "sync"
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Stream the graph in the caller's thread; between steps too, an exceeded deadline ends it."""

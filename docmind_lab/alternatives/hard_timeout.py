@@ -15,10 +15,10 @@ from langgraph.runtime import RunControl
 from docmind_lab.alternatives.base import (
     STREAM_MODES,
     Inputs,
-    NodeColour,
     Outcome,
     Runnable,
     RunProgress,
+    SyncOrAsync,
     run_to_outcome,
 )
 from docmind_lab.alternatives.propagation import Propagation
@@ -52,7 +52,7 @@ class HardTimeout(Propagation):
     policy: PropagationPolicy = field(default_factory=PropagationPolicy)
 
     name: ClassVar[str] = "hard_timeout"
-    node_mode: ClassVar[NodeColour] = "sync"
+    node_mode: ClassVar[SyncOrAsync] = "sync"
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Wait for the graph until the deadline."""

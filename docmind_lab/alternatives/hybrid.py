@@ -11,10 +11,10 @@ from langgraph.runtime import RunControl
 from docmind_lab.alternatives.base import (
     STREAM_MODES,
     Inputs,
-    NodeColour,
     Outcome,
     Runnable,
     RunProgress,
+    SyncOrAsync,
     run_to_outcome_async,
 )
 from docmind_lab.alternatives.bound import bound
@@ -51,7 +51,7 @@ class Hybrid(Propagation):
     propagate: bool = True
 
     name: ClassVar[str] = "hybrid"
-    node_mode: ClassVar[NodeColour] = "async"
+    node_mode: ClassVar[SyncOrAsync] = "async"
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Stream the graph on the shared loop; the calling thread waits, and a little past the deadline no longer."""

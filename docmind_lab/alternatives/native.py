@@ -15,10 +15,10 @@ from langgraph.types import Send
 from docmind_lab.alternatives.base import (
     STREAM_MODES,
     Inputs,
-    NodeColour,
     Outcome,
     Runnable,
     RunProgress,
+    SyncOrAsync,
     run_to_outcome_async,
 )
 from docmind_lab.alternatives.event_loop import shared_loop
@@ -52,7 +52,7 @@ class Native(Propagation):
     policy: PropagationPolicy = field(default_factory=PropagationPolicy)
 
     name: ClassVar[str] = "native"
-    node_mode: ClassVar[NodeColour] = "async"
+    node_mode: ClassVar[SyncOrAsync] = "async"
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Run the graph on the shared loop under LangGraph's limit."""

@@ -15,10 +15,10 @@ from langgraph.runtime import RunControl
 from docmind_lab.alternatives.base import (
     STREAM_MODES,
     Inputs,
-    NodeColour,
     Outcome,
     Runnable,
     RunProgress,
+    SyncOrAsync,
     run_to_outcome,
 )
 from docmind_lab.alternatives.propagation import Propagation
@@ -49,7 +49,7 @@ class StopFlag(Propagation):
     policy: PropagationPolicy = field(default_factory=PropagationPolicy)
 
     name: ClassVar[str] = "stop_flag"
-    node_mode: ClassVar[NodeColour] = "sync"
+    node_mode: ClassVar[SyncOrAsync] = "sync"
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Run the graph in the caller's thread until it has ended or the flag is seen.

@@ -1,7 +1,7 @@
 """Conditions and arms: what a run was made under, and which of the compared alternatives it belongs to.
 
 A *condition* is everything that is the same for all alternatives of one comparison: budgets, latencies, fault, clock.
-An *arm* is what is compared within a condition: an alternative with its options, its retries and the colour of the
+An *arm* is what is compared within a condition: an alternative with its options, its retries and the mode of the
 nodes it ran. Runs of two arms in one condition with one seed met the same latencies (common random numbers).
 """
 
@@ -34,7 +34,7 @@ _APART: Final = ("retries", "node_mode")
 def with_arms(runs: pd.DataFrame) -> pd.DataFrame:
     """The runs with a column `arm`, an ordered categorical in the order of every figure.
 
-    An arm is called as its alternative is ("A  cooperative"); who retries and the colour of the nodes are said only
+    An arm is called as its alternative is ("A  cooperative"); who retries and the mode of the nodes are said only
     where one alternative of the study has several of them.
     """
     plain = runs.astype(dict.fromkeys(("alternative", "alternative_options", *_APART), "str"))

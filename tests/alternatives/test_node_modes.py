@@ -35,7 +35,7 @@ def at(instant_s: float) -> object:
 
 def test_only_async_alternatives_have_a_choice_of_nodes() -> None:
     for kind in ALTERNATIVES.values():
-        ran = [node_mode_of(kind(), colour) for colour in NODE_MODES]
+        ran = [node_mode_of(kind(), mode) for mode in NODE_MODES]
         assert ran == (["async", "sync", "blocking"] if letter_of(kind.name) in "CEF" else ["sync"] * 3), letter_of(
             kind.name
         )
@@ -46,30 +46,30 @@ def test_a_colour_that_does_not_exist_is_refused_by_name(virtual_runs: VirtualRu
         virtual_runs.system.workload.in_node_mode("green")  # type: ignore[arg-type]
 
 
-def test_streamed_replies_have_no_other_colour(virtual_runs: VirtualRuns) -> None:
+def test_streamed_replies_have_no_other_mode(virtual_runs: VirtualRuns) -> None:
     workload = virtual_runs.system.workload
     with pytest.raises(ConfigurationError, match="leave streaming off"):
         workload.system.graph(workload.saver, streaming=True, mode="sync")
 
 
-@pytest.mark.parametrize("colour", NODE_MODES)
-def test_the_async_side_of_a_tool_runs_where_its_colour_says(colour: NodeMode) -> None:
+@pytest.mark.parametrize("mode", NODE_MODES)
+def test_the_async_side_of_a_tool_runs_where_its_colour_says(mode: NodeMode) -> None:
     def where() -> str:
         return threading.current_thread().name
 
     async def where_async() -> str:
         return "own"
 
-    tool = tool_in_mode(StructuredTool.from_function(where, where_async, name="where", description="Where?"), colour)
+    tool = tool_in_mode(StructuredTool.from_function(where, where_async, name="where", description="Where?"), mode)
     here = threading.current_thread().name
     found = asyncio.run(tool.ainvoke({}))
-    assert found == "own" if colour == "own" else (found == here) == (colour == "blocking")
+    assert found == "own" if mode == "own" else (found == here) == (mode == "blocking")
     assert tool.invoke({}) == here
 
 
-@pytest.mark.parametrize("colour", ["sync", "blocking"])
-def test_the_async_side_of_a_model_runs_where_its_colour_says(colour: NodeMode) -> None:
-    model = MODEL_CLASSES[colour](model="m", api_key="k", base_url="http://127.0.0.1:1")
+@pytest.mark.parametrize("mode", ["sync", "blocking"])
+def test_the_async_side_of_a_model_runs_where_its_colour_says(mode: NodeMode) -> None:
+    model = MODEL_CLASSES[mode](model="m", api_key="k", base_url="http://127.0.0.1:1")
 
     def where(messages: object, **options: object) -> object:
 
@@ -77,14 +77,14 @@ def test_the_async_side_of_a_model_runs_where_its_colour_says(colour: NodeMode) 
 
     object.__setattr__(model, "_generate", where)
     found = asyncio.run(model.ainvoke("?")).text
-    assert (found == threading.current_thread().name) == (colour == "blocking")
+    assert (found == threading.current_thread().name) == (mode == "blocking")
 
 
 # ---- what happens
 
 
 @pytest.mark.parametrize(
-    ("name", "colour", "returned_at_s", "quiescent_at_s"),
+    ("name", "mode", "returned_at_s", "quiescent_at_s"),
     [
         # Over sync nodes the caller is back and the call goes on: nobody can cancel a thread.
         ("C", "sync", TIMEOUT_S, CALL_ENDS_S),
@@ -96,7 +96,7 @@ def test_the_async_side_of_a_model_runs_where_its_colour_says(colour: NodeMode) 
         ("E:unpropagated", "blocking", TIMEOUT_S + 0.1, CALL_ENDS_S),
         # Of three limits of a step, none is reached: the run is late and answers.
         ("F:per_step", "blocking", ALL_ENDS_S, ALL_ENDS_S),
-        # Where each call has its cap, the colour of its node does not matter.
+        # Where each call has its cap, the mode of its node does not matter.
         ("E", "sync", TIMEOUT_S, TIMEOUT_S),
         ("E", "blocking", TIMEOUT_S, TIMEOUT_S),
         ("C:propagate", "sync", TIMEOUT_S, TIMEOUT_S),
@@ -105,9 +105,9 @@ def test_the_async_side_of_a_model_runs_where_its_colour_says(colour: NodeMode) 
     ],
 )
 def test_when_the_caller_is_back_and_when_the_work_is_over(
-    virtual_runs: VirtualRuns, name: str, colour: NodeMode, returned_at_s: float, quiescent_at_s: float
+    virtual_runs: VirtualRuns, name: str, mode: NodeMode, returned_at_s: float, quiescent_at_s: float
 ) -> None:
-    run = virtual_runs.measure(name, colour=colour).run
+    run = virtual_runs.measure(name, mode=mode).run
     assert run.returned_at_s == at(returned_at_s)
     assert run.quiescent_at_s == at(quiescent_at_s)
     assert (run.tokens_after_deadline > 0) == (quiescent_at_s > TIMEOUT_S)
@@ -116,7 +116,7 @@ def test_when_the_caller_is_back_and_when_the_work_is_over(
 
 @pytest.mark.parametrize("name", ["C", "F", "E:unpropagated"])
 def test_the_end_of_a_thread_is_told_of_when_it_comes_and_of_which_node(virtual_runs: VirtualRuns, name: str) -> None:
-    measured = virtual_runs.measure(name, colour="sync")
+    measured = virtual_runs.measure(name, mode="sync")
     *_, last = [made for made in measured.events if made.event == "thread_ended"]
     assert (last.at_s, last.role) == (at(CALL_ENDS_S), "validation")
     assert json.loads(last.detail)["node"].startswith("validation_agent/")
@@ -125,7 +125,7 @@ def test_the_end_of_a_thread_is_told_of_when_it_comes_and_of_which_node(virtual_
 
 
 @pytest.mark.parametrize(
-    ("name", "colour", "outcome", "stop_reason"),
+    ("name", "mode", "outcome", "stop_reason"),
     [
         ("C", "sync", "partial", "cancelled"),
         ("F", "sync", "partial", "node_timeout"),
@@ -136,34 +136,34 @@ def test_the_end_of_a_thread_is_told_of_when_it_comes_and_of_which_node(virtual_
     ],
 )
 def test_a_hang_is_left_to_its_thread_or_takes_the_loop_with_it(
-    virtual_runs: VirtualRuns, name: str, colour: NodeMode, outcome: str, stop_reason: str
+    virtual_runs: VirtualRuns, name: str, mode: NodeMode, outcome: str, stop_reason: str
 ) -> None:
-    run = virtual_runs.measure(name, "hang", colour=colour).run
+    run = virtual_runs.measure(name, "hang", mode=mode).run
     assert (run.outcome, run.stop_reason, run.work_censored) == (outcome, stop_reason, True)
     # The worker thread over sync nodes, the caller's over blocking ones; the loop's own belongs to no run.
     assert run.threads_left == (0 if stop_reason == "left_behind" else 1)
 
 
-def test_a_sync_alternative_gives_the_same_tables_over_nodes_of_every_colour(virtual_runs: VirtualRuns) -> None:
-    runs = [virtual_runs.measure("A", colour=colour) for colour in NODE_MODES]
+def test_a_sync_alternative_gives_the_same_tables_over_nodes_of_every_mode(virtual_runs: VirtualRuns) -> None:
+    runs = [virtual_runs.measure("A", mode=mode) for mode in NODE_MODES]
     tables = {repr((made.run, made.calls, made.events)) for made in runs}
     assert len(tables) == 1
 
 
-@pytest.mark.parametrize("colour", ["sync", "blocking"])
+@pytest.mark.parametrize("mode", ["sync", "blocking"])
 def test_runs_over_other_nodes_give_the_same_tables_again_and_leave_no_thread(
-    virtual_runs: VirtualRuns, colour: NodeMode
+    virtual_runs: VirtualRuns, mode: NodeMode
 ) -> None:
     before = set(threading.enumerate())
-    first, again = (virtual_runs.measure("C", "hang:*:0.2", colour=colour) for _ in range(2))
+    first, again = (virtual_runs.measure("C", "hang:*:0.2", mode=mode) for _ in range(2))
     assert repr((first.run, first.calls, first.events)) == repr((again.run, again.calls, again.events))
     assert set(threading.enumerate()) <= before
 
 
-def test_a_cells_runs_are_over_nodes_of_its_colour(virtual_runs: VirtualRuns) -> None:
+def test_a_cells_runs_are_over_nodes_of_its_mode(virtual_runs: VirtualRuns) -> None:
     order, options = virtual_runs.order(AsyncCancellation())
-    for colour, quiescent_at_s in (("own", TIMEOUT_S), ("sync", CALL_ENDS_S)):
-        system = Simulated(Settings(), options, corpus="handbook", node_mode=colour)  # type: ignore[arg-type]
+    for mode, quiescent_at_s in (("own", TIMEOUT_S), ("sync", CALL_ENDS_S)):
+        system = Simulated(Settings(), options, corpus="handbook", node_mode=mode)  # type: ignore[arg-type]
         (measured,) = run_cell(Cell("000", (order,), system)).measured
         assert measured.run.quiescent_at_s == at(quiescent_at_s)
 

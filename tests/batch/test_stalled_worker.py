@@ -11,7 +11,7 @@ import cloudpickle
 import pytest
 
 from docmind_lab.alternatives import Cooperative
-from docmind_lab.alternatives.base import NodeColour, Outcome
+from docmind_lab.alternatives.base import Outcome, SyncOrAsync
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Cell, Simulated, Workers, processes, run_cells
@@ -27,7 +27,7 @@ class Spinning:
     name: ClassVar[str] = "spinning"
     letter: ClassVar[str] = "?"
     propagates: ClassVar[bool] = False
-    node_mode: ClassVar[NodeColour] = "sync"
+    node_mode: ClassVar[SyncOrAsync] = "sync"
     client_retries: ClassVar[bool] = True
 
     def run(self, runnable: Any, inputs: Any, deadline: Any, recorder: Any) -> Outcome:

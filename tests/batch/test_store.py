@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import random
 from pathlib import Path
@@ -22,10 +21,8 @@ from docmind_lab.experiments.measurement.run import MeasuredRun
 
 
 def call(run_id: str, **changes: Any) -> CallRecord:
-    values: dict[str, Any] = {}
-    for field in dataclasses.fields(CallRecord):
-        kinds = {"str": "x", "float": 0.25, "int": 1, "bool": False}
-        values[field.name] = kinds.get(str(field.type), True)
+    kinds = {"text": "x", "level": "x", "float": 0.25, "int": 1, "bool": False, "maybe_bool": True}
+    values: dict[str, Any] = {column.name: kinds[column.kind] for column in TABLES["calls"][1]}
     levels = {"seen_from": "client", "kind": "llm", "outcome": "ok", "workload": "supervisor"}
     return CallRecord(**{**values, **levels, "run_id": run_id, **changes})
 

@@ -339,7 +339,7 @@ def client(**options: Any) -> ChatOpenAI:
 
 
 def sending(statuses: list[int], sent: list[httpx2.Request], **options: Any) -> dict[str, Any]:
-    """Clients of both colours whose server gives these statuses."""
+    """Clients of both modes whose server gives these statuses."""
 
     def answer(request: httpx2.Request) -> httpx2.Response:
         sent.append(request)

@@ -393,7 +393,7 @@ def test_every_door_gives_the_same_conversation(found_in: RetrievalResources, ho
 
 
 @pytest.mark.parametrize("how", ["invoke", "ainvoke"])
-def test_each_door_uses_its_own_colour_of_models_and_tools(
+def test_each_door_uses_its_own_mode_of_models_and_tools(
     found_in: RetrievalResources, how: str, monkeypatch: pytest.MonkeyPatch
 ):
     model, seen = scripted_model(), []

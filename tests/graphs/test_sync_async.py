@@ -14,7 +14,7 @@ from docmind_lab.docmind.sync_async import Operation, Steps, StepsNode, afinish,
 
 Drive = Callable[[Steps[Any]], Any]
 DRIVERS: list[Drive] = [finish, lambda steps: asyncio.run(afinish(steps))]
-both_colours = pytest.mark.parametrize("drive", DRIVERS, ids=["blocking", "async"])
+both_modes = pytest.mark.parametrize("drive", DRIVERS, ids=["blocking", "async"])
 
 
 def given(value: Any) -> Operation:
@@ -29,7 +29,7 @@ def given(value: Any) -> Operation:
     return Operation(blocking, awaited)
 
 
-@both_colours
+@both_modes
 def test_what_is_waited_for_comes_back_where_it_was_yielded(drive: Drive) -> None:
     def steps() -> Steps[list[int]]:
         first = yield given(1)
@@ -39,7 +39,7 @@ def test_what_is_waited_for_comes_back_where_it_was_yielded(drive: Drive) -> Non
     assert drive(steps()) == [1, 2]
 
 
-@both_colours
+@both_modes
 def test_an_error_of_a_wait_is_raised_where_it_was_yielded(drive: Drive) -> None:
     def steps() -> Steps[str]:
         try:
@@ -51,7 +51,7 @@ def test_an_error_of_a_wait_is_raised_where_it_was_yielded(drive: Drive) -> None
     assert drive(steps()) == "caught"
 
 
-@both_colours
+@both_modes
 def test_an_error_that_nobody_catches_ends_the_steps_with_their_finally(drive: Drive) -> None:
     ended: list[str] = []
 

@@ -117,7 +117,7 @@ def test_a_tool_that_blocks_the_loop_is_found(
     assert "blocks_loop" not in kinds(unbroken(module), node)
     monkeypatch.setattr(module, tool, blocking_tool())
     report = linted(module)
-    assert facts(report, node).colour == "blocking async"
+    assert facts(report, node).mode == "blocking async"
     assert "blocks_loop" in kinds(report, node)
 
 
@@ -125,10 +125,10 @@ def test_a_node_that_blocks_the_loop_is_found(monkeypatch: pytest.MonkeyPatch) -
     async def plan_blocking(state: Any) -> Any:
         return graphs_mixed.plan(state)
 
-    assert facts(unbroken(graphs_mixed), "plan").colour == "async"
+    assert facts(unbroken(graphs_mixed), "plan").mode == "async"
     monkeypatch.setattr(graphs_mixed, "plan_async", plan_blocking)
     report = linted(graphs_mixed)
-    assert facts(report, "plan").colour == "blocking async"
+    assert facts(report, "plan").mode == "blocking async"
     assert "blocks_loop" in kinds(report, "plan")
 
 

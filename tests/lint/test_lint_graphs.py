@@ -82,7 +82,7 @@ def test_a_sync_tool_is_found_as_code_that_nothing_cuts_and_as_a_thread_that_a_c
     assert found("graphs_agent:make")["tools", "thread"] == ("C", "E", "F")
     assert not linted("graphs_agent:make").keeps
     (tools,) = [facts for facts in linted("graphs_agent:make").nodes if facts.node == "tools"]
-    assert (tools.colour, tools.calls, tools.code_s) == ("sync", {"tool": 1}, pytest.approx(0.4))
+    assert (tools.mode, tools.calls, tools.code_s) == ("sync", {"tool": 1}, pytest.approx(0.4))
 
 
 def test_retries_of_client_and_middleware_multiply() -> None:
@@ -94,8 +94,8 @@ def test_retries_of_client_and_middleware_multiply() -> None:
 
 
 def test_nodes_of_three_colours_are_told_apart() -> None:
-    colours = {facts.node: facts.colour for facts in linted("graphs_mixed:make").nodes}
-    assert colours == {"plan": "async", "work": "sync", "check": "blocking async", "report": "takes no time"}
+    modes = {facts.node: facts.mode for facts in linted("graphs_mixed:make").nodes}
+    assert modes == {"plan": "async", "work": "sync", "check": "blocking async", "report": "takes no time"}
     assert found("graphs_mixed:make")["check", "blocks_loop"] == ("C", "E", "F")
 
 

@@ -102,14 +102,14 @@ def one_node(node: Callable[[Any], Any]) -> Any:
     return builder.compile()
 
 
-def only(colour: str) -> Any:
+def only(mode: str) -> Any:
     def sync_node(state: Any) -> dict[str, Any]:
         return {"answer": "a"}
 
     async def async_node(state: Any) -> dict[str, Any]:
         return {"answer": "a"}
 
-    return one_node(async_node if colour == "async" else sync_node)
+    return one_node(async_node if mode == "async" else sync_node)
 
 
 def test_a_node_that_is_async_only_defeats_what_is_sync() -> None:

@@ -18,7 +18,7 @@ import pytest
 from small_studies import DESIGN, RUNS, assert_same_tables, small_cells
 
 from docmind_lab.alternatives import Cooperative
-from docmind_lab.alternatives.base import NodeColour, Outcome
+from docmind_lab.alternatives.base import Outcome, SyncOrAsync
 from docmind_lab.analysis.study import Study
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.batch import in_this_process
@@ -98,7 +98,7 @@ class FailingOnce(Cooperative):
     """Raises in the first of all runs, wherever that is, and never again."""
 
     name: ClassVar[str] = "failing_once"
-    node_mode: ClassVar[NodeColour] = "sync"
+    node_mode: ClassVar[SyncOrAsync] = "sync"
     mark: str = ""
 
     def run(self, runnable: Any, inputs: Any, deadline: Any, recorder: Any) -> Outcome:

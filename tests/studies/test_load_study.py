@@ -159,7 +159,7 @@ class Crew:
 
 def computed(crew, stop=None):
     cells = list(run._cells(design(arrivals=[0.1, 0.15]), Settings()))
-    return [result.cell_id for result in run._computed(cells, crew, stop)]
+    return [result.cell_id for result in run._compute(cells, crew, stop)]
 
 
 # Somebody else's comparison was interrupted, which shuts down the processes that it shares with us: a pool that broke.
@@ -185,7 +185,7 @@ def test_a_stop_begins_no_further_crowd():
     stop = threading.Event()
     crew = Crew({})
     cells = list(run._cells(design(arrivals=[0.1, 0.15]), Settings()))
-    found = run._computed(cells, crew, stop)
+    found = run._compute(cells, crew, stop)
     next(found)
     stop.set()
     assert len(list(found)) == 1, "the one that was under way and done"

@@ -16,7 +16,7 @@ import pytest
 from small_studies import CELLS, DESIGN, RUNS, Scripted, assert_same_tables, made_up_cell, small_cells
 
 from docmind_lab.alternatives import Cooperative
-from docmind_lab.alternatives.base import NodeColour, Outcome
+from docmind_lab.alternatives.base import Outcome, SyncOrAsync
 from docmind_lab.analysis.cell_store import CellStore
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.study_folder import load
@@ -184,7 +184,7 @@ class Leaving(Cooperative):
     """Ends its process in the runs of one repeat."""
 
     name: ClassVar[str] = "leaving"
-    node_mode: ClassVar[NodeColour] = "sync"
+    node_mode: ClassVar[SyncOrAsync] = "sync"
     repeat: int = 0
 
     def run(self, runnable: Any, inputs: Any, deadline: Any, recorder: Any) -> Outcome:

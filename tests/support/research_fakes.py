@@ -151,7 +151,7 @@ def run(
     known: Sequence[str] = ("one", "two"),
     limits: ResearchLimits | None = None,
     folder: Path | None = None,
-    colour: str = "sync",
+    mode: str = "sync",
     cancel_after_s: float | None = None,
     deadline_after_s: float | None = None,
     drain_after_s: float | None = None,
@@ -183,7 +183,7 @@ def run(
                     state.update(seen)
 
         try:
-            sync() if colour == "sync" else asyncio.run(streamed())
+            sync() if mode == "sync" else asyncio.run(streamed())
         except Exception as raised:  # noqa: BLE001 - whatever ends a run is for the test to see
             error = raised
         return Done(ledger, state, error, time.monotonic() - started_at)

@@ -49,9 +49,9 @@ class VirtualRuns:
         return order, options
 
     def measure(
-        self, alternative: str, *faults: str, colour: NodeMode = "own", timeout_s: float = TIMEOUT_S
+        self, alternative: str, *faults: str, mode: NodeMode = "own", timeout_s: float = TIMEOUT_S
     ) -> MeasuredRun:
         """One run under an alternative by its name, such as "B:propagate"."""
         (made,) = parse_alternatives(alternative)
         order, options = self.order(made, *faults, timeout_s=timeout_s)
-        return self.system.measure(order, options, node_mode=colour)
+        return self.system.measure(order, options, node_mode=mode)

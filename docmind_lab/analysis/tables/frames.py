@@ -68,6 +68,10 @@ def typed(table: str, frame: pd.DataFrame) -> pd.DataFrame:
     Raises: RecordError naming the columns that are missing.
     """
     _, columns = TABLES[table]
+    if "node_colour" in frame:
+        # Its name, and that of a level, until 0.1.0.
+        frame = frame.rename(columns={"node_colour": "node_mode"})
+        frame = frame.assign(node_mode=frame["node_mode"].astype("str").replace("blocking_async", "blocking"))
     later = {column.name: column.before for column in columns if column.since > 1 and column.name not in frame}
     frame = frame.assign(**later) if later else frame
     missing = [column.name for column in columns if column.name not in frame]

@@ -29,7 +29,7 @@ from docmind_lab.workloads.kinds import WorkloadKind, workload_kind
 
 
 def node_mode_of(alternative: Alternative, node_mode: NodeMode = "own") -> str:
-    """The level of the `node_mode` factor for an alternative over nodes of this colour."""
+    """The level of the `node_mode` factor for an alternative over nodes of this mode."""
     return effective_node_mode(alternative.node_mode, checked_node_mode(node_mode))
 
 
@@ -166,7 +166,7 @@ class Comparison:
                 "router_injection": self.router_injection,
                 "clock": self.clock,
                 **self.documents.design(),
-                "node_colour": self.node_mode,
+                "node_mode": self.node_mode,
                 "workload": self.workload,
                 **({"budget": budget} if budget else {}),
             }

@@ -3,7 +3,7 @@
 trials.py      measured runs of the graph, one at a time
 observation.py an alternative that is looked on at: nodes, threads, a loop that stands still
 probe.py       what the graph does when nothing limits it
-facts.py       of each node: colour, calls, timeouts, retries and their worst case
+facts.py       of each node: mode, calls, timeouts, retries and their worst case
 probing.py     every node probed, and where the deadline is then put
 report.py      of each alternative whether it keeps the deadline; the report and its lines
 overruns.py    what ate the time of a run that was late

@@ -1,4 +1,4 @@
-"""What is known of each node: its colour, its calls, the timeouts and retries in force, and what they come to."""
+"""What is known of each node: its mode, its calls, the timeouts and retries in force, and what they come to."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class TrickledCall:
 class NodeFacts:
     """One node of the outermost graph.
 
-    colour: sync, async, blocking async, or that it takes no time, as an event loop saw it. calls: kind → how many in
+    mode: sync, async, blocking async, or that it takes no time, as an event loop saw it. calls: kind → how many in
     one run. timeouts_s: of its requests, each of one read; empty where there is none. capped: how many
     requests of how many the deadline reached where it travels with the run. code_s: the longest stretch
     without a request under way, which no deadline cuts in sync code. has_key: whether each visit of the node, and of
@@ -81,7 +81,7 @@ class NodeFacts:
     """
 
     node: str
-    colour: str
+    mode: str
     calls: dict[str, int]
     timeouts_s: tuple[float, ...]
     capped: tuple[int, int]

@@ -56,7 +56,7 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
         "name the key in the state schema of the node or agent (state_schema=…), and pass it on in every Send",
     ),
     "cannot_run": (
-        "does not run in this colour",
+        "does not run in this mode",
         "give the node, tool or middleware both a sync and an async form",
     ),
     "graph": (

@@ -112,7 +112,7 @@ class Scene:
         visits = [visit for visit in self.seen.visits if visit.place.role == node and not visit.had_key]
         return list(dict.fromkeys(str(visit.place) for visit in visits))
 
-    def colour(self, node: str) -> str:
+    def mode(self, node: str) -> str:
         """What the node is under an event loop."""
         if self.blocked_s(node) > _NO_TIME_S:
             return "blocking async"

@@ -78,8 +78,8 @@ def probe(bench: TrialBench, decision_timeout_s: float, slack_s: float, key: str
                 f"(input {question.id}); have it answer its inputs first"
             )
         probed.trials[decision_timeout_s, "none", question.id] = None
-        in_colour = "A" if scenes[0].trial.alternative == UNTIMED else "E"
-        probed.told[question.id] = look(bench, in_colour, question.id, key=key)
+        in_mode = "A" if scenes[0].trial.alternative == UNTIMED else "E"
+        probed.told[question.id] = look(bench, in_mode, question.id, key=key)
     for node in dict.fromkeys(node for scene in probed.scenes.values() for node in scene.nodes()):
         probed.facts[node] = _facts(bench, probed, node, decision_timeout_s, slack_s, key)
     return probed
@@ -115,7 +115,7 @@ def _facts(
     told = [scene for scene in probed.told.values() if scene.outermost(node)]
     return NodeFacts(
         node=node,
-        colour=_colour(under_loop, node),
+        mode=_mode(under_loop, node),
         calls=calls_in(first, node),
         timeouts_s=timeouts_s,
         capped=capped_in(probed.told[question_id], node),
@@ -127,12 +127,10 @@ def _facts(
     )
 
 
-def _colour(under_loop: list[Scene], node: str) -> str:
-    seen = {scene.colour(node) for scene in under_loop}
-    # With one input a node may do nothing that shows its colour.
-    return next(
-        (colour for colour in ("blocking async", "sync", "async", "takes no time") if colour in seen), "sync only"
-    )
+def _mode(under_loop: list[Scene], node: str) -> str:
+    seen = {scene.mode(node) for scene in under_loop}
+    # With one input a node may do nothing that shows its mode.
+    return next((mode for mode in ("blocking async", "sync", "async", "takes no time") if mode in seen), "sync only")
 
 
 def _cut(probed: GraphProbe, scene: Scene, node: str, slack_s: float) -> None:

@@ -21,7 +21,8 @@ class Verdict:
     """One alternative. runs: measured under it; late: those with an overrun beyond the slack.
 
     keeping: "keeps" (the caller is back and nothing goes on), "caller only" (the caller is back, and work goes on),
-    "does not keep", "does not run" (the graph fails in the alternative's colour). worst: the run that shows it.
+    "does not keep", "does not run" (the graph fails in the mode that the alternative calls).
+    worst: the run that shows it.
     """
 
     alternative: str
@@ -149,7 +150,7 @@ def _cells(report: LintReport, facts: NodeFacts) -> tuple[str, ...]:
     none_given = "none" if facts.worst_case is not None else ""
     return (
         facts.node,
-        facts.colour,
+        facts.mode,
         calls or "none",
         f"{facts.capped[0]} of {facts.capped[1]}" if facts.capped[1] else "",
         ", ".join(f"{timeout_s:g} s" for timeout_s in facts.timeouts_s) or none_given,

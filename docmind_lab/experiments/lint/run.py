@@ -58,12 +58,12 @@ def lint_graph(
         graph if isinstance(graph, str) else made, inputs, deadline_key=deadline_key, profile=profile, seed=seed
     )
     try:
-        colours = {name: one.node_mode for name, one in zip(names, bench.parse(alternatives), strict=True)}
+        modes = {name: one.node_mode for name, one in zip(names, bench.parse(alternatives), strict=True)}
         wanted_key = deadline_key if deadline_key != DEADLINE_KEY or deadline_key in input_keys(made) else ""
         probed = probe(bench, decision_timeout_s, slack_s, wanted_key)
         findings = Findings()
-        _of_probe(bench, findings, probed, colours)
-        verdicts, overruns = _judge(bench, probed, colours, slack_s, progress)
+        _of_probe(bench, findings, probed, modes)
+        verdicts, overruns = _judge(bench, probed, modes, slack_s, progress)
         of_overruns(findings, {overrun: bench.command(overrun.trial) for overrun in overruns})
         for facts in probed.facts.values():
             of_facts(findings, facts, decision_timeout_s)
@@ -83,14 +83,14 @@ def _all_that_enforce() -> str:
     return ",".join(names)
 
 
-def _of_probe(bench: TrialBench, findings: Findings, probed: GraphProbe, colours: Mapping[str, str]) -> None:
+def _of_probe(bench: TrialBench, findings: Findings, probed: GraphProbe, modes: Mapping[str, str]) -> None:
     for alternative, scene in probed.cannot.items():
-        colour = "sync" if alternative == UNTIMED else "async"
+        mode = "sync" if alternative == UNTIMED else "async"
         failed = [visit for visit in scene.outermost() if visit.error_type == scene.failed]
         node = failed[0].place.role if failed else ""
-        says = f"{scene.failed} in a run that is {colour} and has no deadline"
+        says = f"{scene.failed} in a run that is {mode} and has no deadline"
         evidence = Evidence(scene.measured.run.run_id, says, bench.command(scene.trial))
-        findings.add(node, "cannot_run", evidence, [name for name, of in colours.items() if of == colour])
+        findings.add(node, "cannot_run", evidence, [name for name, of in modes.items() if of == mode])
     for told in (told for told in probed.told.values() if told.seen.deadline_key):
         for node in told.nodes():
             absent = told.without_key(node)
@@ -102,27 +102,27 @@ def _of_probe(bench: TrialBench, findings: Findings, probed: GraphProbe, colours
 def _judge(
     bench: TrialBench,
     probed: GraphProbe,
-    colours: Mapping[str, str],
+    modes: Mapping[str, str],
     slack_s: float,
     progress: Progress | None,
 ) -> tuple[tuple[Verdict, ...], list[Overrun]]:
-    blocking = [facts.node for facts in probed.facts.values() if facts.colour == "blocking async"]
+    blocking = [facts.node for facts in probed.facts.values() if facts.mode == "blocking async"]
     refused = {"sync" if alternative == UNTIMED else "async": scene for alternative, scene in probed.cannot.items()}
     verdicts, overruns, done = [], [], 0
-    for name, colour in colours.items():
-        if colour in refused:
-            why = f"the graph fails with {refused[colour].failed} when it runs {colour}"
+    for name, mode in modes.items():
+        if mode in refused:
+            why = f"the graph fails with {refused[mode].failed} when it runs {mode}"
             verdicts.append(Verdict(name, "does not run", why, 0, 0))
             continue
         late = []
         for decision_timeout_s, fault, question_id in probed.trials:
             trial = Trial(name, decision_timeout_s, question_id, fault)
             measured = bench.measure(trial)
-            found = overrun_of(trial, measured, is_async=colour == "async", blocking=blocking, slack_s=slack_s)
+            found = overrun_of(trial, measured, is_async=mode == "async", blocking=blocking, slack_s=slack_s)
             late += [found] if found is not None else []
             done += 1
             if progress is not None:
-                progress(done, sum(of not in refused for of in colours.values()) * len(probed.trials))
+                progress(done, sum(of not in refused for of in modes.values()) * len(probed.trials))
         verdicts.append(verdict_of(name, len(probed.trials), late, slack_s))
         overruns += late
     return tuple(verdicts), overruns

@@ -68,7 +68,7 @@ def with_propagation(alternative: Alternative, level: bool | Literal["own"]) -> 
 
 
 def with_node_mode(alternative: Alternative, level: str) -> NodeMode | Impossible:
-    """The nodes that the system must have for the alternative to run over nodes of this colour."""
+    """The nodes that the system must have for the alternative to run over nodes of this mode."""
     if level in ("own", alternative.node_mode):
         return "own"
     if alternative.node_mode == "sync":
@@ -115,7 +115,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
     for (
         (clock, workload),
         injection,
-        colour,
+        mode,
         retries,
         profile,
         fault,
@@ -136,7 +136,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
         alternatives_of(factors),
     ):
         chosen = with_propagation(alternative, propagation)
-        node_mode = with_node_mode(alternative, colour)
+        node_mode = with_node_mode(alternative, mode)
         if isinstance(chosen, Impossible):
             yield chosen
             continue

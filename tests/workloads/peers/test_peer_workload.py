@@ -45,14 +45,14 @@ def measured(
     timeout_s: float,
     options: ServiceOptions = OBEDIENT,
     *,
-    colour: Any = "own",
+    mode: Any = "own",
 ) -> MeasuredRun:
     comparison = Comparison(
         decision_timeout_s=timeout_s, runs=1, alternatives=(alternative,), profile=options.profile, workload="peers"
     )
     (order,) = comparison.orders()
     door = replace(system.door(options), peers=options.peer_behaviour())
-    return simulate(order, system.workload.in_node_mode(colour), door)
+    return simulate(order, system.workload.in_node_mode(mode), door)
 
 
 def told(run: MeasuredRun, event: str) -> list[dict[str, Any]]:
@@ -124,14 +124,14 @@ def test_the_control_knows_of_no_deadline(system: SimulatedSystem) -> None:
     assert run.run.outcome == "answered"
 
 
-@pytest.mark.parametrize(("colour", "is_cut"), [("own", True), ("sync", False), ("blocking", False)])
+@pytest.mark.parametrize(("mode", "is_cut"), [("own", True), ("sync", False), ("blocking", False)])
 def test_the_children_are_cancelled_only_through_nodes_that_can_be(
-    colour: str, is_cut: bool, system: SimulatedSystem
+    mode: str, is_cut: bool, system: SimulatedSystem
 ) -> None:
-    run = measured(system, AsyncCancellation(), AT_WORK_S, colour=colour)
+    run = measured(system, AsyncCancellation(), AT_WORK_S, mode=mode)
     outcomes = {each["outcome"] for each in told(run, "peer_decided")}
     assert outcomes == ({"cancelled"} if is_cut else {"completed"})
-    assert (run.run.returned_at_s <= AT_WORK_S + 0.2) == (colour != "blocking")
+    assert (run.run.returned_at_s <= AT_WORK_S + 0.2) == (mode != "blocking")
 
 
 def test_what_is_kept_is_what_peers_found_in_time(system: SimulatedSystem) -> None:

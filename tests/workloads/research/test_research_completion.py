@@ -61,7 +61,7 @@ def test_without_any_decision_the_event_says_null(tmp_path):
 @pytest.mark.parametrize("cancel_after_s", [0.5, 1.5, 2.5, 4.5, 7.5, 12.5])
 def test_a_cancelled_run_completes_each_source_that_was_under_way_once(cancel_after_s, tmp_path):
     limits = ResearchLimits(max_queries_per_source=99)
-    done = run(asked=task(2, BOTH), limits=limits, colour="async", cancel_after_s=cancel_after_s, folder=tmp_path)
+    done = run(asked=task(2, BOTH), limits=limits, mode="async", cancel_after_s=cancel_after_s, folder=tmp_path)
     assert isinstance(done.error, TimeoutError)
     assert done.reasons() == {"h1 one": "cancelled", "h1 two": "cancelled"}
     assert [event["exit_reason"] for event in logged(tmp_path)] == ["cancelled", "cancelled"]
@@ -71,11 +71,11 @@ def test_a_cancelled_run_completes_each_source_that_was_under_way_once(cancel_af
     assert len(done.ledger.items()) == 4 * len([a for a in done.ledger.attempts() if a.source == "one"])
 
 
-@pytest.mark.parametrize("colour", ["sync", "async"])
+@pytest.mark.parametrize("mode", ["sync", "async"])
 @pytest.mark.parametrize("drain_after_s", [0.5, 2.5, 6.5])
-def test_a_drained_run_completes_each_source_once_at_its_next_step(colour, drain_after_s):
+def test_a_drained_run_completes_each_source_once_at_its_next_step(mode, drain_after_s):
     limits = ResearchLimits(max_queries_per_source=99)
-    done = run(asked=task(2, BOTH), limits=limits, colour=colour, drain_after_s=drain_after_s)
+    done = run(asked=task(2, BOTH), limits=limits, mode=mode, drain_after_s=drain_after_s)
     assert type(done.error).__name__ == "GraphDrained"
     assert done.reasons() == {"h1 one": "cancelled", "h1 two": "cancelled"}
     assert once_each(done)

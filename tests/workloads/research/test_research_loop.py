@@ -20,7 +20,7 @@ from research_fakes import (
 from docmind_lab.workloads.research.sources import Item
 from docmind_lab.workloads.research.tasks import ResearchLimits
 
-NODE_MODES = pytest.mark.parametrize("colour", ["sync", "async"])
+NODE_MODES = pytest.mark.parametrize("mode", ["sync", "async"])
 
 
 def failing(source: str, query: str) -> list[Item]:
@@ -52,8 +52,8 @@ def test_the_first_query_is_not_judged_and_every_later_one_is():
 
 
 @NODE_MODES
-def test_both_colours_do_the_same(colour):
-    done = run(limits=ResearchLimits(max_queries_per_source=3), asked=task(2, ("one", "two")), colour=colour)
+def test_both_modes_do_the_same(mode):
+    done = run(limits=ResearchLimits(max_queries_per_source=3), asked=task(2, ("one", "two")), mode=mode)
     assert done.reasons() == dict.fromkeys(["h1 one", "h1 two", "h2 one", "h2 two"], "max_queries_reached")
     assert done.state["messages"][-1].text == "Findings."
     # Of each hypothesis 3 queries of write, search and filter, of which two are judged; then the findings.
@@ -93,8 +93,8 @@ def test_the_model_may_call_a_source_saturated_after_a_failed_attempt_too():
     ],
 )
 @NODE_MODES
-def test_every_limit_ends_a_loop_whose_model_never_says_saturated(limits, reason, find, colour):
-    done = run(fake_model(), FakeSearching(find), limits=limits, colour=colour)
+def test_every_limit_ends_a_loop_whose_model_never_says_saturated(limits, reason, find, mode):
+    done = run(fake_model(), FakeSearching(find), limits=limits, mode=mode)
     assert only(done).exit_reason == reason
     assert done.ended_at_s < 40
 
@@ -110,9 +110,9 @@ def test_the_time_of_a_source_cuts_nothing():
 
 @pytest.mark.parametrize("role", ["write", "judge"])
 @NODE_MODES
-def test_a_malformed_decision_has_one_more_chance_and_then_ends_the_source(role, colour):
+def test_a_malformed_decision_has_one_more_chance_and_then_ends_the_source(role, mode):
     model = fake_model(**{role: lambda given: '{"decision": "SATURATED"}'})
-    done = run(model, colour=colour)
+    done = run(model, mode=mode)
     assert only(done).exit_reason == "query_generation_error"
     assert only(done).saturation_decision is None
     assert model.asked["query_writer" if role == "write" else "judge"] == 2
@@ -175,12 +175,12 @@ def test_an_unknown_source_is_said_to_be_one_and_the_others_go_on():
 )
 @NODE_MODES
 def test_a_budget_that_ends_mid_query_lets_the_call_under_way_end_keeps_its_results_and_starts_nothing(
-    slow, budget_s, ended_at_s, kept, unfiltered, colour
+    slow, budget_s, ended_at_s, kept, unfiltered, mode
 ):
     model, searching = fake_model(seconds={slow: 10.0}), FakeSearching(two_items)
     if slow == "search":
         searching.seconds = 10.0
-    done = run(model, searching, limits=ResearchLimits(max_time_minutes=budget_s / 60), colour=colour)
+    done = run(model, searching, limits=ResearchLimits(max_time_minutes=budget_s / 60), mode=mode)
     completion = only(done)
     assert completion.exit_reason == "research_budget_exhausted"
     assert done.ended_at_s == ended_at_s
@@ -220,23 +220,23 @@ def test_a_deadline_in_the_state_is_a_budget_too_and_the_earlier_one_counts():
 
 
 @NODE_MODES
-def test_sources_of_a_hypothesis_run_side_by_side_and_queries_within_one_in_sequence(colour):
-    done = run(asked=task(1, ("one", "two")), limits=ResearchLimits(max_queries_per_source=2), colour=colour)
+def test_sources_of_a_hypothesis_run_side_by_side_and_queries_within_one_in_sequence(mode):
+    done = run(asked=task(1, ("one", "two")), limits=ResearchLimits(max_queries_per_source=2), mode=mode)
     for name in ("one", "two"):
         spans = [(a.started_at_s, a.ended_at_s) for a in done.ledger.attempts() if a.source == name]
         assert spans == [(1, 3), (4, 6)], name
 
 
 @NODE_MODES
-def test_no_more_sources_run_at_once_than_allowed(colour):
+def test_no_more_sources_run_at_once_than_allowed(mode):
     for at_once, ended_at_s in ((2, 3 + 1), (1, 2 * 3 + 1)):
         limits = ResearchLimits(max_queries_per_source=1, max_concurrent_sources=at_once)
-        done = run(asked=task(1, ("one", "two")), limits=limits, colour=colour)
+        done = run(asked=task(1, ("one", "two")), limits=limits, mode=mode)
         assert (len(done.ledger.completions()), done.ended_at_s) == (2, ended_at_s)
 
 
 @NODE_MODES
-def test_an_error_or_exit_of_one_source_never_stops_another(colour):
+def test_an_error_or_exit_of_one_source_never_stops_another(mode):
     def find(source, query):
         if source == "one":
             raise ValueError("a defect of this source")
@@ -247,7 +247,7 @@ def test_an_error_or_exit_of_one_source_never_stops_another(colour):
         FakeSearching(find),
         asked=task(1, ("one", "two")),
         limits=ResearchLimits(max_queries_per_source=3),
-        colour=colour,
+        mode=mode,
     )
     assert done.reasons() == {"h1 one": "source_error", "h1 two": "max_queries_reached"}
     assert (done.error, len(done.ledger.items())) == (None, 6)

@@ -39,7 +39,7 @@ TASK = load_tasks("handbook")[0]
 
 @pytest.fixture(scope="module")
 def system() -> Iterator[SimulatedSystem]:
-    made = SimulatedSystem(Settings(), documents=Documents("handbook"), kind="research")
+    made = SimulatedSystem(Settings(), corpus="handbook", kind="research")
     yield made
     made.close()
 
@@ -234,13 +234,13 @@ def test_what_was_kept_is_not_thrown_away_with_the_findings():
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("colour", ["sync", "blocking"])
-def test_over_nodes_that_are_async_in_name_only_a_cancellation_cuts_less(system, measured, colour):
+@pytest.mark.parametrize("mode", ["sync", "blocking"])
+def test_over_nodes_that_are_async_in_name_only_a_cancellation_cuts_less(system, measured, mode):
     made = orders(options(), [kind() for kind in ALTERNATIVES.values()])
     (order,) = [order for order in made if letter_of(order.alternative.name) == "C"]
-    item = system.measure(order, options(), node_mode=colour)
+    item = system.measure(order, options(), node_mode=mode)
     assert item.run.quiescent_at_s > measured["C"].run.quiescent_at_s
-    assert (item.run.returned_at_s > TIMEOUT_S) == (colour == "blocking")
+    assert (item.run.returned_at_s > TIMEOUT_S) == (mode == "blocking")
     assert names(events_of(item, "source_started")) == names(events_of(item, COMPLETE))
 
 
@@ -265,7 +265,7 @@ def test_on_the_wall_clock_a_cancelled_research_has_its_completions_too():
     (order,) = orders(services, [AsyncCancellation()], timeout_s=0.5)
     with ServiceProcess(services) as process:
         log = LogClient(process.addresses.log_url)
-        workload = KIND.build(Surroundings(process.addresses, Settings(), documents=Documents("handbook")))
+        workload = KIND.build(Surroundings(process.addresses, Settings(), corpus="handbook"))
         try:
             item = measure(order, workload, log)
         finally:

@@ -262,7 +262,7 @@ def test_the_async_side_cuts_a_model_that_takes_no_part_in_deadlines():
     assert asyncio.run(run()) == "generated"
 
 
-def test_it_works_outside_and_inside_a_running_loop_in_both_colours():
+def test_it_works_outside_and_inside_a_running_loop_in_both_modes():
     graph = build_staged_graph(SaidModel(says=[calling(*CITIES)]))
 
     async def inside() -> tuple[object, object]:

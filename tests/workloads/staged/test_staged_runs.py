@@ -49,14 +49,14 @@ class Ladders:
         return {letter_of(o.alternative.name): o for o in comparison.orders() if o.question.id == chunk}
 
     def measured(
-        self, alternatives: str, chunk: str, *faults: str, timeout_s: float, colour: str = "own"
+        self, alternatives: str, chunk: str, *faults: str, timeout_s: float, mode: str = "own"
     ) -> dict[str, MeasuredRun]:
         """Letter → run."""
         parsed = tuple(Fault.parse(fault) for fault in faults)
         options = ServiceOptions(LatencyProfile.named("typical"), parsed)
         orders = self.orders(alternatives, chunk, *faults, timeout_s=timeout_s)
         return {
-            letter: self.system.measure(order, options, node_mode=colour)  # type: ignore[arg-type]
+            letter: self.system.measure(order, options, node_mode=mode)  # type: ignore[arg-type]
             for letter, order in orders.items()
         }
 
@@ -136,7 +136,7 @@ def test_the_timeout_of_the_agent_is_the_smaller_of_its_own_and_what_is_left_les
 
 def test_a_sync_model_under_cancellation_goes_on_after_the_return_and_nobody_writes_its_reply(ladders):
     own = ladders.measured("C", "budget.md#3", timeout_s=8.0)["C"]
-    sync = ladders.measured("C", "budget.md#3", timeout_s=8.0, colour="sync")["C"]
+    sync = ladders.measured("C", "budget.md#3", timeout_s=8.0, mode="sync")["C"]
     assert own.run.quiescent_at_s == pytest.approx(8.0, abs=1e-6)
     assert sync.run.returned_at_s == pytest.approx(8.0, abs=1e-6)
     assert sync.run.quiescent_at_s > 8.5
