@@ -9,7 +9,8 @@ import pytest
 from fpdf import FPDF
 from pypdf import PdfReader, PdfWriter
 
-from docmind_lab.docmind.documents.readers import UnreadableDocument, read_document
+from docmind_lab.docmind.documents.document import UnreadableDocument
+from docmind_lab.docmind.documents.readers import read_document
 
 
 def pdf(*pages: str) -> bytes:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docmind_lab.docmind.documents.readers import SUFFIXES, UnreadableDocument, clean_text, read_document, reader_name
+from docmind_lab.docmind.documents.document import UnreadableDocument, clean_text
+from docmind_lab.docmind.documents.readers import SUFFIXES, read_document, reader_name
 from docmind_lab.docmind.documents.text_files import decode
 from docmind_lab.docmind.retrieval.corpus import CHUNK_CHARACTERS
 

@@ -4,7 +4,8 @@
     library = open_library("papers")            # chunks, references, fingerprint
     read_questions("questions.jsonl", topics=library.topics)
 
-readers.py         a file as a document: sections, links, passages; the reader for each suffix
+document.py        what a file says: sections, links, passages
+readers.py         the reader for each suffix
 text_files.py      .txt and .rst; bytes to text
 markdown_files.py  .md
 html_files.py      .html

@@ -15,7 +15,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.docmind.documents.readers import SUFFIXES, clean_text, suffix_of
+from docmind_lab.docmind.documents.document import clean_text
+from docmind_lab.docmind.documents.readers import SUFFIXES, suffix_of
 
 # What a citation such as [guide/setup.md#3] cannot hold, or what would make the name look like a path of the machine
 # and be dropped from a result's metadata (see retrieval.results.clean_metadata).

@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup, XMLParsedAsHTMLWarning
 from bs4.dammit import EncodingDetector
 from bs4.element import PageElement, PreformattedString, Tag
 
-from docmind_lab.docmind.documents.readers import Document, Outline
+from docmind_lab.docmind.documents.document import Document, Outline
 from docmind_lab.docmind.documents.text_files import decode
 
 _UNSEEN = frozenset({"script", "style", "nav", "noscript", "template", "svg", "head", "title"})

@@ -17,8 +17,9 @@ from typing import Protocol
 
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.docmind.documents import store
+from docmind_lab.docmind.documents.document import UnreadableDocument
 from docmind_lab.docmind.documents.folder import FoundFile, Problem, find_documents, linked_topics
-from docmind_lab.docmind.documents.readers import UnreadableDocument, read_document, reader_name, suffix_of
+from docmind_lab.docmind.documents.readers import read_document, reader_name, suffix_of
 from docmind_lab.docmind.documents.store import Manifest, Passages, StoreEntry, locked
 
 INDEX_FOLDER = ".docmind"

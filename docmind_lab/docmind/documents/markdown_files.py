@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from docmind_lab.docmind.documents.readers import Document, Outline, clean_text
+from docmind_lab.docmind.documents.document import Document, Outline, clean_text
 from docmind_lab.docmind.documents.text_files import decode
 
 # Front matter is not CommonMark: its last line would turn the one above it into a heading.

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pypdf import PdfReader
 from pypdf.errors import DependencyError, PdfReadError
 
-from docmind_lab.docmind.documents.readers import Document, UnreadableDocument
+from docmind_lab.docmind.documents.document import Document, UnreadableDocument
 
 
 def read_pdf(data: bytes) -> Document:

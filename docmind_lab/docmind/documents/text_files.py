@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 
-from docmind_lab.docmind.documents.readers import Document, UnreadableDocument, clean_text
+from docmind_lab.docmind.documents.document import Document, UnreadableDocument, clean_text
 from docmind_lab.docmind.retrieval.corpus import page_sections
 
 # UTF-32 first: its little-endian mark begins with that of UTF-16.
