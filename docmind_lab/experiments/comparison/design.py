@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from html import escape
 from typing import Any
 
@@ -42,8 +42,28 @@ _MOST_RUNS = 10_000
 RUN_SEEDS = "hashed"
 
 
+@dataclass(frozen=True, kw_only=True)
+class CommonOptions:
+    """Options that a request and the comparison that it means have in common.
+
+    Args:
+        stops_on_disconnect: Whether a server ends its work when its client leaves.
+        cpu_charge: CPU seconds that each request costs in virtual time, or "measured".
+        model_variation: Share of the simulated model's decisions that go another way than the best, drawn by seed.
+    """
+
+    stops_on_disconnect: bool = True
+    cpu_charge: CpuCharge = 0.0
+    model_variation: float = 0.0
+
+    @property
+    def common(self) -> dict[str, Any]:
+        """Their values by name."""
+        return {field.name: getattr(self, field.name) for field in fields(CommonOptions)}
+
+
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(CommonOptions):
     """What to compare.
 
     Args:
@@ -53,7 +73,6 @@ class Comparison:
         alternatives: Ways to enforce the deadline.
         profile: Latencies of the simulated services.
         faults: What strikes calls.
-        stops_on_disconnect: Whether a server ends its work when its client leaves.
         client_retries: Retries of the clients; None for their defaults.
         horizon_factor: A run is watched until its deadline times this.
         side_by_side: Runs at once on the wall clock.
@@ -64,8 +83,6 @@ class Comparison:
         workload: The system under the deadline.
         replay: Id of the live study whose recording is replayed; empty for none.
         budget: Limits besides time.
-        cpu_charge: CPU seconds that each request costs in virtual time, or "measured".
-        model_variation: Share of the simulated model's decisions that go another way than the best, drawn by seed.
 
     Raises: ConfigurationError for a value that cannot be used, by name.
     """
@@ -78,7 +95,6 @@ class Comparison:
     )
     profile: LatencyProfile = field(default_factory=lambda: LatencyProfile.named("heavy_tail/3"))
     faults: tuple[Fault, ...] = ()
-    stops_on_disconnect: bool = True
     client_retries: int | None = None
     horizon_factor: float = HORIZON_FACTOR
     side_by_side: int = SIDE_BY_SIDE
@@ -89,8 +105,6 @@ class Comparison:
     workload: str = "supervisor"
     replay: str = ""
     budget: Budget = field(default_factory=Budget)
-    cpu_charge: CpuCharge = 0.0
-    model_variation: float = 0.0
 
     def __post_init__(self) -> None:
         require_seconds("decision timeout", self.decision_timeout_s)
@@ -146,11 +160,16 @@ class Comparison:
         budget = self.budget.second_as_json()
         # Only of a replay, so that the ids of other studies stay what they were.
         replayed = {"replay": self.replay} if self.replay else {}
-        charged = {"cpu_charge": self.cpu_charge} if self.cpu_charge else {}
-        charged |= {"model_variation": self.model_variation} if self.model_variation else {}
+        # Only those that were changed, but for the first, which was always there.
+        common = {
+            field.name: value
+            for field in fields(CommonOptions)
+            if (value := getattr(self, field.name)) != field.default
+        }
+        common["stops_on_disconnect"] = self.stops_on_disconnect
         return (
             replayed
-            | charged
+            | common
             | {
                 "decision_timeout_s": self.decision_timeout_s,
                 "runs": self.runs,
@@ -159,7 +178,6 @@ class Comparison:
                 "alternatives": [{"name": a.name, "options": json.loads(options_json(a))} for a in self.alternatives],
                 "latency_profile": self.profile.to_dict(),
                 "fault": self.fault,
-                "stops_on_disconnect": self.stops_on_disconnect,
                 "client_retries": self.client_retries,
                 "horizon_factor": self.horizon_factor,
                 "side_by_side": self.side_by_side,

@@ -10,8 +10,9 @@ from typing import Any
 from docmind_lab.alternatives import Alternative
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.budgets import Budget
-from docmind_lab.core.clock import ClockName, CpuCharge
+from docmind_lab.core.clock import ClockName
 from docmind_lab.core.deadlines import DEADLINE_KEY
+from docmind_lab.experiments.comparison.design import CommonOptions
 from docmind_lab.experiments.recordings.live_study import RecordingOptions
 from docmind_lab.services.faults import Fault
 from docmind_lab.workloads.own import Inputs, Services
@@ -22,7 +23,7 @@ DEFAULT_DOCUMENTS = "language_reference"
 
 
 @dataclass(frozen=True)
-class CompareRequest:
+class CompareRequest(CommonOptions):
     """What to measure, and what to record of it. The fields are the keywords of `compare`, which documents them.
 
     None leaves a field open: the workload, the settings or the recording that is replayed settles it. Nothing is
@@ -35,7 +36,6 @@ class CompareRequest:
     alternatives: Sequence[str | Alternative] | str | None = None
     profile: str | LatencyProfile | None = None
     fault: Sequence[str | Fault] | str = ()
-    stops_on_disconnect: bool = True
     retries: int | None = None
     router_injection: bool | None = None
     budget: Budget | None = None
@@ -48,8 +48,6 @@ class CompareRequest:
     services: Services = "simulated"
     clock: ClockName | None = None
     side_by_side: int | None = None
-    cpu_charge: CpuCharge = 0.0
-    model_variation: float = 0.0
     record: str | os.PathLike[str] | None = None
     record_text: bool = False
     replay: str | os.PathLike[str] | None = None

@@ -88,7 +88,6 @@ def _new_comparison(request: CompareRequest, clock: ClockName, settings: Setting
         ),
         profile=LatencyProfile.named(profile) if isinstance(profile, str) else profile,
         faults=faults_in(kind, faults) if is_own else faults,
-        stops_on_disconnect=request.stops_on_disconnect,
         client_retries=request.retries,
         side_by_side=default_side_by_side(settings, is_own=is_own)
         if request.side_by_side is None
@@ -98,8 +97,7 @@ def _new_comparison(request: CompareRequest, clock: ClockName, settings: Setting
         documents=documents,
         workload=request.workload,
         budget=budget,
-        cpu_charge=request.cpu_charge,
-        model_variation=request.model_variation,
+        **request.common,
     )
     if is_own:
         require_whole_budget(comparison.alternatives)

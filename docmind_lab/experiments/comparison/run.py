@@ -165,34 +165,8 @@ def compare(
         ServiceError: The services do not start.
         KeyboardInterrupt: It was interrupted. The finished runs are in `out` by then, if there is one.
     """
-    request = CompareRequest(
-        decision_timeout_s=decision_timeout_s,
-        runs=runs,
-        seed=seed,
-        alternatives=alternatives,
-        profile=profile,
-        fault=fault,
-        stops_on_disconnect=stops_on_disconnect,
-        retries=retries,
-        router_injection=router_injection,
-        budget=budget,
-        workload=workload,
-        documents=documents,
-        questions=questions,
-        graph=graph,
-        inputs=inputs,
-        deadline_key=deadline_key,
-        services=services,
-        clock=clock,
-        side_by_side=side_by_side,
-        cpu_charge=cpu_charge,
-        model_variation=model_variation,
-        record=record,
-        record_text=record_text,
-        replay=replay,
-        max_requests=max_requests,
-        max_tokens=max_tokens,
-    )
+    given = locals()
+    request = CompareRequest(**{field.name: given[field.name] for field in dataclasses.fields(CompareRequest)})
     return run_request(
         request,
         settings or Settings(),

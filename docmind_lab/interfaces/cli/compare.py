@@ -65,6 +65,7 @@ def compare(
     as_json: options.SummaryAsJson = False,
 ) -> None:
     """Ask the same questions under every alternative; show what each did to the caller, and what went on afterwards."""
+    given = locals()
     if record_text and not record:
         raise ConfigurationError("--record-text keeps the text of a recording: give --record FOLDER too")
     if deadline_key != DEADLINE_KEY and not graph:
@@ -81,36 +82,14 @@ def compare(
 
     def request() -> CompareRequest:
         # Function-level: the stack takes seconds to import, and --help must not.
-        from docmind_lab.experiments.comparison.request import DEFAULT_DOCUMENTS, CompareRequest  # noqa: PLC0415
+        from docmind_lab.experiments.comparison.request import CompareRequest  # noqa: PLC0415
 
-        return CompareRequest(
-            decision_timeout_s=decision_timeout,
-            runs=runs,
-            seed=seed,
-            alternatives=alternatives,
-            profile=profile or None,
-            fault=fault or (),
-            stops_on_disconnect=stops_on_disconnect,
-            retries=retries,
-            router_injection=router_injection,
-            budget=_budget(budget_tokens, budget_calls, budget_cost, price),
-            workload=workload,
-            documents=documents or DEFAULT_DOCUMENTS,
-            questions=questions or None,
-            graph=graph or None,
-            inputs=inputs or None,
-            deadline_key=deadline_key,
-            services=services,  # type: ignore[arg-type]  # checked where it is used
-            clock=clock or None,  # type: ignore[arg-type]  # checked where it is used
-            side_by_side=side_by_side,
-            cpu_charge=parse_charge(cpu_charge),
-            model_variation=model_variation,
-            record=record or None,
-            record_text=record_text,
-            replay=replay or None,
-            max_requests=max_requests,
-            max_tokens=max_tokens,
-        )
+        names = {field.name for field in dataclasses.fields(CompareRequest)}
+        # What is left out on the command line is as the request has it.
+        values = {name: value for name, value in given.items() if name in names and value not in ("", None)}
+        budget = _budget(budget_tokens, budget_calls, budget_cost, price)
+        values |= {"decision_timeout_s": decision_timeout, "budget": budget, "cpu_charge": parse_charge(cpu_charge)}
+        return CompareRequest(**values)
 
     listener = {"spans": "otlp" if otlp else None, "metrics_file": metrics_file or None}
     study = _measured(request, folder, listener, workers=workers, yes=yes, as_json=as_json)
