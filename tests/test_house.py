@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import graphlib
 import importlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -98,6 +99,15 @@ def imported_at_the_top(path: Path, known: set[str]) -> Iterator[str]:
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
                 yield whole if whole in known else str(node.module)
+
+
+def test_a_package_that_lists_its_modules_lists_those_there_are() -> None:
+    for init in PACKAGE.rglob("__init__.py"):
+        listing = ast.get_docstring(ast.parse(init.read_text(encoding="utf-8"))) or ""
+        listed = set(re.findall(r"\b(\w+\.py)\b", listing))
+        if re.search(r"^\w+\.py\b", listing, flags=re.MULTILINE) and init.parent.name != "plots":
+            there = {path.name for path in init.parent.glob("*.py") if not path.name.startswith("__")}
+            assert listed == there, f"{init.parent.name}: {sorted(listed ^ there)}"
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

@@ -9,6 +9,9 @@ hybrid.py               E   A in async, with a limit on steps, a drain and a fen
 native.py               F   LangGraph's own controls
 base.py                 their shape and outcome; event_loop.py the loop that C, E and F run on
 propagation.py          whether the deadline travels with the run: an option of each but the control
+allocation.py           how a deadline is divided over roles
+bound.py                a graph bound to one run; its runtime context and limit of a step
+fence.py                keeps an old run out of a thread's checkpoints; passing_saver.py what it stands on
 names.py                alternatives by what people call them
 """
 

@@ -1,4 +1,4 @@
-"""A checkpointer in front of another one: what it is asked goes to the inner one, and puts are looked at first."""
+"""A checkpointer that hands everything on to another one, and may refuse what is to be written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recorder of one run: collects what happens, where it happens, and tells when nothing happens any more.
+"""The recorder of one run: collects its events and attempts, and knows when nothing goes on any more.
 
 It is put in force with `recording(recorder)`; graphs, tools and middleware find it with `current_recorder()` and do
 nothing when there is none. All methods may be called from any thread.
