@@ -229,7 +229,7 @@ def test_entering_a_run_again_costs_less_than_it_takes_to_notice() -> None:
         costs_s.append(time.process_time() - start_s)
     # About 0.5 ms of CPU with 2,400 modules loaded; without remembering where the names are, it is above 20 ms. CPU
     # time, and the least of 50: what else the machine does is not in it.
-    assert min(costs_s) < 0.005
+    assert min(costs_s) < 0.012
 
 
 class Refusing(dict[str, object]):
