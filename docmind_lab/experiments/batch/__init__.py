@@ -1,4 +1,4 @@
-"""Many runs in virtual time: cells of runs, workers that stay warm, a store with one file for each cell.
+"""Many runs in virtual time: cells of runs, worker processes that stay warm, one file for each finished cell.
 
 cells.py     what is computed together and stored as one file
 worker.py    one cell, in whatever process it is sent to

@@ -1,4 +1,4 @@
-"""The main job: the same questions under every alternative.
+"""The main experiment: the same questions asked under every alternative.
 
 request.py        what is asked: the one description of a comparison
 resolve.py        from a request to a comparison: of a workload, of a user's graph (own_graph.py), of a recording

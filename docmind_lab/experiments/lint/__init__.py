@@ -1,4 +1,4 @@
-"""The deadline lint: which alternatives can keep a deadline on somebody's graph, and what stands in the way.
+"""The deadline lint: which alternatives can keep a deadline on a user's graph, and what prevents the others.
 
 trials.py      measured runs of the graph, one at a time
 observation.py an alternative that is looked on at: nodes, threads, a loop that stands still

@@ -1,4 +1,4 @@
-"""Load studies: queries arrive whatever happens to those before, and all meet one provider with so many slots.
+"""Load studies: queries arrive at a given rate, whether or not earlier ones are done, at one provider with few slots.
 
     from docmind_lab.experiments.load import run_load
     study = run_load([0.3, 0.5, 0.7], alternatives="A,B,C", slots=4)

@@ -1,4 +1,4 @@
-"""A live study kept as a recording, the recording replayed in virtual time, and what a live study may send.
+"""Recordings of live studies, their replay in virtual time, and caps on what a live study may send.
 
 caps.py       the most requests and tokens that a study may send
 recording.py  what a recording holds: a line for each run, with its calls
