@@ -1,4 +1,4 @@
-"""Simulated services: what a model server or a vector store sends, and when, as plans; and peer agents.
+"""Simulated services: a model server, a vector store and peer agents, whose replies are plans of what to send when.
 
 plan.py             what is done with one request, as data
 faults.py           what can go wrong, whom it strikes, how it is written

@@ -1,4 +1,4 @@
-"""The peer agents: A2A servers that read passages for whoever delegates to them.
+"""The peer agents: A2A servers that read passages for the agents that delegate to them.
 
 behaviour.py   how long a peer works on a task, and what else may become of it, drawn by key
 exchange.py    one request to a peer, as the service's log sees it

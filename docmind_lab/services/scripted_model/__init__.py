@@ -1,4 +1,4 @@
-"""A model that is scripted but not canned: what it says follows from the request alone.
+"""A scripted model: its replies are computed from the request alone, by rules.
 
 conversation.py   what a chat request holds: question, documents, who has reported, tools on offer
 extraction.py     sentences of documents that answer a question, with citations, and checking them
