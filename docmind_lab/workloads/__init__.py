@@ -1,4 +1,4 @@
-"""Systems under a deadline.
+"""Workloads: the systems that are put under a deadline.
 
 kinds.py         what a workload is to the rest of the lab, and which there are
 base.py          base classes of workloads

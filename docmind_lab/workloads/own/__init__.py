@@ -1,4 +1,4 @@
-"""The workload `own`: a graph that was not made for the lab, run unchanged under every alternative.
+"""The workload `own`: a user's graph, run unchanged under every alternative.
 
 inputs.py        what it is asked, checked against its schema
 kind.py          "my_app:graph", or a live object, as a graph with a name that worker processes find

@@ -1,4 +1,4 @@
-"""The workload `peers`: a parent that delegates to peer agents over A2A, and what becomes of calls that take too long.
+"""The workload `peers`: a parent that delegates to peer agents over A2A, and how calls that take too long end.
 
 correlation.py   a pending call, the limits of its time, and the four ways in which it can be decided
 stores.py        where pending calls are kept; the one atomic claim that decides each

@@ -1,4 +1,4 @@
-"""Saturation-driven research under layered limits: the workload `research`, and research as a function of its own.
+"""Saturation-driven research under layered limits: the workload `research`, and functions that run a research.
 
 tasks.py           tasks of a few hypotheses, with gold; ResearchLimits: one call, one source, the whole research
 sources.py         collections that differ in pages, richness, noise and pace; their results

@@ -1,4 +1,4 @@
-"""A staged orchestrator: text into a graph, by an agent with tools and a ladder of fallbacks below it.
+"""A staged orchestrator that turns text into a graph: an agent with tools, and a ladder of fallbacks below it.
 
     primary → suggested → generated → forced → finalize
 

@@ -1,4 +1,4 @@
-"""The inputs of the workload `staged`: passages of the handbook, with the entities and relations that they hold.
+"""The inputs of the workload `staged`: passages of the handbook, with the entities and relations that they contain.
 
 The list was written by reading the passages, before anything that extracts was run on them, and was not tuned since.
 """
@@ -21,7 +21,7 @@ from docmind_lab.workloads.staged.events import digest
 
 @dataclass(frozen=True)
 class StagedChunk(Question):
-    """A passage. source, chunk: the document, and which part of it. gold: what counts as found, in full.
+    """A passage to process. source, chunk: the document, and its part. gold: everything that counts as found.
 
     gold_topics has the same as digests, as events name it.
     """
@@ -32,7 +32,7 @@ class StagedChunk(Question):
 
 
 def staged_chunks(corpus: str = "handbook") -> tuple[StagedChunk, ...]:
-    """The passages, in file order; the same object on every call.
+    """Return the passages, in file order; the same object on every call.
 
     They are the handbook's whatever the corpus: nothing is searched, and its text is the same in every Python.
     """
@@ -67,13 +67,13 @@ def _gold(entry: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def found_in(documents: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """What the documents of a run, its confirmed writes, count as; each once."""
+    """Return the gold entries that a run's documents, its confirmed writes, satisfy; each once."""
     found = (counted for document in documents for counted in document["metadata"].get("counts_as", ()))
     return tuple(dict.fromkeys(found))
 
 
 def recall_and_f1(gold: Iterable[str], found: Iterable[str]) -> tuple[float, float]:
-    """Share of the gold that was found, and the harmonic mean of that with the share of what was found that is gold.
+    """Return the recall of the gold, and F1, its harmonic mean with the precision.
 
     Both are NaN without gold; 0 when nothing of it was found.
     """
