@@ -1,4 +1,4 @@
-"""The library: a folder of the user's documents as a searchable index, and the handbook that comes with the package.
+"""Libraries: a folder of the user's documents as a searchable index, and the handbook that comes with the package.
 
     index_folder("papers")                      # papers/.docmind: incremental, survives being killed
     library = open_library("papers")            # chunks, references, fingerprint
