@@ -113,7 +113,7 @@ def _part_of_wait(wait: Wait, begun_s: float, ended_s: float) -> Wait:
 def _disconnect(steps: Steps, seconds: float) -> Steps:
     """Send half of a JSON body, or an event stream up to half of its tokens; then close the connection."""
     if not _is_event_stream(steps):
-        return (*(_half(step) if isinstance(step, Chunk) else step for step in steps), Disconnect())
+        return (*(_halve(step) if isinstance(step, Chunk) else step for step in steps), Disconnect())
     left, kept = _tokens(steps) // 2, list[Step]()
     for step in steps:
         if isinstance(step, Wait) and step.tokens > left:
@@ -125,7 +125,7 @@ def _disconnect(steps: Steps, seconds: float) -> Steps:
     return (*kept, Disconnect())
 
 
-def _half(chunk: Chunk) -> Chunk:
+def _halve(chunk: Chunk) -> Chunk:
     return Chunk(chunk.data[: len(chunk.data) // 2])
 
 
@@ -136,7 +136,7 @@ def _malformed(steps: Steps, seconds: float) -> Steps:
     """
     if _is_event_stream(steps):
         return _malformed_stream(steps)
-    halves = [_half(step) if isinstance(step, Chunk) else step for step in steps]
+    halves = [_halve(step) if isinstance(step, Chunk) else step for step in steps]
     length = str(sum(len(step.data) for step in halves if isinstance(step, Chunk)))
     return tuple(_with_length(step, length) if isinstance(step, Headers) else step for step in halves)
 
@@ -152,7 +152,7 @@ def _malformed_stream(steps: Steps) -> Steps:
     for step in steps:
         generated += step.tokens if isinstance(step, Wait) else 0
         if isinstance(step, Chunk) and not done and generated >= half:
-            kept.append(Chunk(_half(step).data + b"\n\n"))
+            kept.append(Chunk(_halve(step).data + b"\n\n"))
             done = True
         else:
             kept.append(step)

@@ -166,8 +166,8 @@ class Fault:
         return cls(
             kind=cast("FaultKind", kind),
             role=role,
-            probability=_number(text, "probability", probability) if probability else 1.0,
-            seconds=_number(text, "seconds", number) if equals and not counts_calls else None,
+            probability=_parse_number(text, "probability", probability) if probability else 1.0,
+            seconds=_parse_number(text, "seconds", number) if equals and not counts_calls else None,
             calls=int(number) if equals and counts_calls else None,
             attempts=int(attempts) if at else None,
         )
@@ -220,7 +220,7 @@ def _check_kind(kind: str) -> None:
     raise ConfigurationError(f"unknown fault {kind!r}; {hint}the faults are {', '.join(FAULT_KINDS)}")
 
 
-def _number(text: str, name: str, value: str) -> float:
+def _parse_number(text: str, name: str, value: str) -> float:
     try:
         return float(value)
     except ValueError as error:

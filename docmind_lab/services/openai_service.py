@@ -106,7 +106,7 @@ class OpenAIService:
             raise _BadRequest(400, f"The conversation cannot be read ({type(error).__name__}).") from error
 
     def _completion(self, request: ServiceRequest) -> Plan:
-        payload = self._validated(request)
+        payload = self._validate(request)
         conversation = Conversation.from_request(payload)
         key = request.draw_key(role_of(conversation), str(len(conversation.messages)), self.default_seed)
         # Whether a limit of load refuses is known to the door, which counts what is under way.
@@ -161,7 +161,7 @@ class OpenAIService:
         slowdown = self.profile.slowdown
         return Plan(steps, "llm", input_tokens, output_tokens, takes_slot=True, slowdown=slowdown)
 
-    def _validated(self, request: ServiceRequest) -> Mapping[str, Any]:
+    def _validate(self, request: ServiceRequest) -> Mapping[str, Any]:
         try:
             payload = request.json()
         except ValueError as error:

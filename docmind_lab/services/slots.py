@@ -59,7 +59,7 @@ class SlotQueue(Generic[RequestT]):
     def arrive(self, request: RequestT, at: float) -> tuple[Turn[RequestT], ...]:
         """Add a request; return its turn if it starts now, nothing if it waits. at: instant of its receipt."""
         self._waiting[request] = at
-        return self._turns()
+        return self._start_waiting()
 
     def leave(self, request: RequestT, at: float) -> tuple[Turn[RequestT], ...]:
         """Remove a request, served or waiting; return the turns of the requests that start now."""
@@ -68,9 +68,9 @@ class SlotQueue(Generic[RequestT]):
             self._served.remove(request)
             if self.slots is not None:
                 heapq.heappush(self._freed_at, at)
-        return self._turns()
+        return self._start_waiting()
 
-    def _turns(self) -> tuple[Turn[RequestT], ...]:
+    def _start_waiting(self) -> tuple[Turn[RequestT], ...]:
         turns = []
         while self._waiting and (self.slots is None or len(self._served) < self.slots):
             request = next(iter(self._waiting))

@@ -50,7 +50,7 @@ OWN_PREFIX = "own:"
 _EXTRAS = frozenset({"peers"})
 
 
-# What the openai client does when nobody says otherwise; kept for every alternative that leaves retries to it.
+# The openai client's default, kept for every alternative that leaves retries to it.
 SDK_RETRIES = 2
 
 RetriesOf = Callable[[Alternative, int | None], str]
@@ -230,7 +230,7 @@ def extra_table(names: Iterable[str], table: str, trusted: Collection[str] | Non
         ConfigurationError: None of the workloads has it. The message names the tables there are, and the workloads
             that were not imported.
     """
-    # A graph of the user's own has no tables, so nobody needs its module.
+    # A graph of the user's own has no tables, so its module is not needed.
     names = [name for name in names if not name.startswith(OWN_PREFIX)]
     unknown = not_imported(names, trusted)
     there = {found.name: found for name in names if name not in unknown for found in workload_kind(name).tables}

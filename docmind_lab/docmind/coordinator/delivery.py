@@ -62,7 +62,7 @@ class Delivery(Generic[Item]):
         while (item := self._waiting.get()) is not None:
             try:
                 sink(item)
-            except Exception:  # noqa: BLE001 - whatever a sink does wrong, it is counted and concerns nobody else
+            except Exception:  # noqa: BLE001 - any failure of a sink is counted, and affects no query
                 self.failures += 1
 
 
@@ -77,7 +77,7 @@ class CloseTime:
 class EndedQuery:
     """A query that has ended. recorder: of its run, in which work left behind may still go on.
 
-    outcome: as the caller had it, which has the answer too; nobody tells of that. closing: of its coordinator, which
+    outcome: as the caller had it; the answer in it is never exported. closing: of its coordinator, which
     ends what is still at work.
     """
 

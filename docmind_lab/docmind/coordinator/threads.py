@@ -31,7 +31,7 @@ class ConversationThreads:
         """Wait for the thread's turn; yield a fence that closes after the block, None past the deadline.
 
         What a query leaves running when its block ends finds the fence closed, so the next one starts from
-        checkpoints that nobody else changes.
+        checkpoints that nothing else changes.
         """
         with self._guard:
             turns = self._turns.setdefault(thread_id, _Turns())

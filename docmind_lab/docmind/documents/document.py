@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from docmind_lab.docmind.retrieval.corpus import CHUNK_CHARACTERS, split_text
 
 MAXIMUM_HEADING_CHARACTERS = 200
-"""A heading is repeated with every passage below it; what is longer is a paragraph in a heading's clothes."""
+"""Maximum length of a heading, which is repeated with every passage below it; the rest is cut off."""
 
 _REASON_CHARACTERS = 160
 

@@ -29,10 +29,10 @@ def topic_of(path: str) -> str:
     Spaces, brackets and other characters that a citation cannot hold are percent-encoded, so that two files never
     share a topic: "my notes/a.md" is "my%20notes/a.md".
     """
-    return _UNCITABLE.sub(lambda match: _quoted(match[0]), path.replace(os.sep, "/"))
+    return _UNCITABLE.sub(lambda match: _percent_encode(match[0]), path.replace(os.sep, "/"))
 
 
-def _quoted(character: str) -> str:
+def _percent_encode(character: str) -> str:
     return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogateescape"))
 
 
@@ -45,7 +45,7 @@ def linked_topics(path: str, links: Iterable[str]) -> tuple[str, ...]:
     for link in links:
         try:
             address = urlsplit(clean_text(link).strip())
-        except ValueError:  # an address that is none, such as http://[
+        except ValueError:  # a malformed address, such as http://[
             continue
         if address.scheme or address.netloc or not address.path or address.path.startswith("/"):
             continue
@@ -100,7 +100,7 @@ def find_documents(source: Path, *, excluded: Path, max_file_bytes: int) -> Foun
 
     Left out without a word: hidden files and folders, other suffixes, the folder `excluded`, links to folders inside.
     Left out as problems: links that leave the folder, files above `max_file_bytes`, what is not a file at all, and
-    what cannot be looked at.
+    files whose status cannot be read.
 
     Raises: ConfigurationError when there is no such folder, it cannot be read, or it holds no document.
     """

@@ -4,7 +4,7 @@
     passages/<key>.jsonl  a header line, then one line for each passage; the key is a digest of all that determines it
     lock, .gitignore      who is writing; keeps the folder out of the user's repository
 
-A passage file never changes: another version of a document has another key. So whoever is killed, whenever, leaves
+A passage file never changes: another version of a document has another key. So a process that is killed leaves
 the manifest and every file it names as they were, and what the manifest does not name is reused or swept away.
 """
 
@@ -206,7 +206,7 @@ def _flush_folder(folder: Path) -> None:
 def locked(folder: Path) -> Iterator[None]:
     """Hold the folder's lock during a block. The system frees it when its holder ends, even if killed.
 
-    The file stays, empty when nobody holds it: removing it would let two processes lock two files of one name.
+    The file stays, empty when no process holds it: removing it would let two processes lock two files of one name.
     Raises: ConfigurationError naming the process that holds it; OSError when the folder cannot be written.
     """
     descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)

@@ -68,7 +68,7 @@ def read_text(data: bytes) -> Document:
 def read_rst(data: bytes) -> Document:
     """Read sections by underlined headings; links from `text <target>`_ and :doc:`target`.
 
-    A title's level is that of its underline's character in order of appearance; a line above it is not looked at.
+    A title's level is that of its underline's character in order of appearance; a line above it is ignored.
     Raises: UnreadableDocument as `decode` does.
     """
     text = _without_overlines(clean_text(decode(data)))

@@ -69,7 +69,7 @@ def whole_messages(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
 def kept_messages(messages: Sequence[AnyMessage], keep: int) -> list[AnyMessage]:
     """Return the last `keep` messages or a few more, tool calls whole, after the user's latest message before.
 
-    The user's message comes along because without it nobody knows what the rest is about.
+    The user's message comes along because without it the rest cannot be understood.
     """
     start = max(0, len(messages) - keep)
     while start > 0 and isinstance(messages[start], ToolMessage):

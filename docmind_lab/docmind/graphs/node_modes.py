@@ -1,7 +1,7 @@
 """Node modes: whether the waits inside a graph are async, sync, or block the event loop.
 
     own              each method as it is: async runs await the async client, and cancelling them cuts it
-    sync             async runs hand the sync method to a worker thread, which nobody can cancel
+    sync             async runs hand the sync method to a worker thread, which cannot be cancelled
     blocking   async runs call the sync method on the event loop, which hears nothing until it returns
 
 Sync runs use sync methods under all three. An async deadline is as good as what it can interrupt: `sync` lets it leave

@@ -54,7 +54,7 @@ class MultiAgentGraphState(AgentState[Any]):
 
     deadline_ts: monotonic instant at which the budget ends; absent when it is not propagated. A sub-agent whose own
     schema lacks the key never sees it: LangGraph drops what a schema does not name. It is in no checkpoint: a
-    monotonic instant means nothing to whoever resumes one.
+    monotonic instant means nothing after a resume.
     documents: what retrieval found, each a mapping with id, content, metadata, score. visits: handoffs per agent.
     handoff_ordinal, fan_out_index: which handoff, and which of its parallel tasks, this agent works on.
 

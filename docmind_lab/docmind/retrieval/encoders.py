@@ -188,7 +188,7 @@ class DenseEncoder:
         """Return the text's vector, of length 1.
 
         All zero when the documents have none of its words. A zero vector has no direction and so no neighbours:
-        whoever searches leaves the dense part out, which is a result and not an error.
+        a search leaves the dense part out, which is a result and not an error.
         """
         indices, values = _weigh(Counter(tokenise(text)), self.columns, self.weights)
         projected = values @ self.components[indices]

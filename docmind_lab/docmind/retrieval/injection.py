@@ -5,7 +5,7 @@
 
 The runtime context is the place for it: LangGraph copies and checkpoints what is in a state, and a live engine, with
 its connections and locks, can be neither copied nor written down. So `MultiAgentGraphState` does not carry one; the
-state of a graph of one's own may, under the same keys.
+state of a user's own graph may, under the same keys.
 
 An engine is any object with `query(str)` whose answer has `source_nodes`; `aquery` is awaited in async code if there
 is one. Whatever goes wrong with it, explicit retrieval follows in what is left of the same budget.
@@ -66,7 +66,7 @@ class RouterResult:
 def find_router(context: Any, state: Mapping[str, Any], default: Any = None) -> Any:
     """Return the injected engine: of the runtime context, else of the state, else `default`; None without one.
 
-    Context and state are looked at for `router_engine` and for `tools_data["router_engine"]`.
+    Context and state may hold it as `router_engine` or as `tools_data["router_engine"]`.
     """
     for place in (context, _entry(context, TOOLS_DATA_KEY), state, _entry(state, TOOLS_DATA_KEY)):
         engine = _entry(place, ENGINE_KEY)
@@ -84,7 +84,7 @@ def check_endpoints(engine: Any, admit: Admission | None) -> None:
 
     Declared are the attributes endpoint, endpoints, url and base_url: an address, or a collection of them. admit: as
     `Settings.admit`; None for that of the settings in the environment. What an engine reaches through clients of
-    ours is checked again at every request; what it reaches by itself and does not declare, nobody can see here.
+    ours is checked again at every request; what it reaches by itself and does not declare cannot be checked.
 
     Raises: EndpointRefused, also for a declaration that cannot be read as an address.
     """
@@ -206,9 +206,9 @@ class RouterCall:
         try:
             return self._read(self.engine.query(self.query))
         except asyncio.CancelledError as error:
-            # Of a loop inside the engine: nobody can cancel a thread.
+            # From a loop inside the engine: a thread cannot be cancelled.
             return _failure(error, until)
-        except Exception as error:  # noqa: BLE001 - an injected engine is anybody's code; explicit retrieval follows
+        except Exception as error:  # noqa: BLE001 - an injected engine is foreign code; explicit retrieval follows
             return _failure(error, until)
 
     async def _aquery_engine(self, until: Deadline | None) -> RouterResult:
@@ -250,7 +250,7 @@ def _failure(error: BaseException, until: Deadline | None) -> RouterResult:
 
 
 def _record_fallback(routed: RouterResult) -> RouterResult:
-    # By who asked, not in the engine's thread, which may end when nobody waits for it any more.
+    # In the asking thread, not in the engine's, which may end when no caller waits for it any more.
     if routed.reason:
         _event("router_fallback", reason=routed.reason, error_type=routed.error_type)
     return routed
@@ -274,7 +274,7 @@ def _in_thread(work: Callable[[], RouterResult]) -> Future[RouterResult]:
         try:
             with contextlib.nullcontext() if recorder is None else recorder.thread_work(ROUTER_ROLE):
                 result = work()
-        except BaseException as error:  # noqa: BLE001 - handed to whoever waits, as a pool would
+        except BaseException as error:  # noqa: BLE001 - handed to the waiting caller, as a pool would
             future.set_exception(error)
         else:
             future.set_result(result)

@@ -28,7 +28,7 @@ _SCORE_DIGITS = 4
 Points = Sequence[models.ScoredPoint | models.Record]
 
 # A slash, drive letter or share that starts a word and is followed by a name. "and/or", "f(a, /)", "a / b", "./here"
-# and the slashes of a web address are none of it.
+# and the slashes of a web address do not match.
 _ABSOLUTE_PATH = re.compile(
     r"""  (?<![\w/.)\]]) ~?/ [\w.~]         # /srv/x, ~/x
         | (?<!\w) ~\w* [\\/]               # ~name/x
@@ -132,7 +132,7 @@ def read_source_nodes(answer: Any, limit: int) -> tuple[RetrievedDocument, ...]:
     """Convert a router's answer to documents, best first, at most `limit`; none for an empty answer.
 
     Documents of equal score keep the order in which the router has them; of two with one id the better stays.
-    Raises: ServiceError for an answer that cannot be believed: nodes that are none, or without an id or a text, a
+    Raises: ServiceError for an unusable answer: nodes of another type, or without an id or a text, a
     score that is no number, an answer in words without a source.
     """
     if inspect.isawaitable(answer):

@@ -232,7 +232,7 @@ def _search_steps(
     request = next(requests)
     while True:
         call = functools.partial(getattr(client, request.method), **request.arguments)
-        points = _points_of((yield Operation(call, call)))
+        points = _extract_points((yield Operation(call, call)))
         try:
             request = requests.send(points)
         except StopIteration as end:
@@ -240,7 +240,7 @@ def _search_steps(
             return documents
 
 
-def _points_of(response: Any) -> Points:
+def _extract_points(response: Any) -> Points:
     # A scroll gives its points and where to go on; a query an object that has them.
     points: Points = response[0] if isinstance(response, tuple) else response.points
     return points

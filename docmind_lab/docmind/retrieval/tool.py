@@ -2,7 +2,7 @@
 
     documents [{id, content, metadata, score}], strategy_used, query_original, query_optimized, document_count,
     processing_time_ms, router_used                            # on failure also: error, error_type
-                                                               # router asked in vain: router_error_type
+                                                               # router failed: router_error_type
 
 What to search comes from the tool itself (`create_retrieve_documents(resources)`) or, for the ready-made
 `retrieve_documents`, from `resources` in the runtime context of the graph. With router injection on, an injected

@@ -106,7 +106,7 @@ def compute_cells(
                 workers.replace()
                 queue.must_replace = False
     except KeyboardInterrupt:
-        # Whoever is interrupted ends the pool, with all that is in it; loky's thread reports a defect of its own when
+        # An interrupt ends the pool, with all that is in it; loky's thread reports a defect of its own when
         # it finds a cell there that was cancelled a moment before.
         queue.under_way.clear()
         raise
@@ -205,5 +205,5 @@ def _error_of(future: Future[Any]) -> BaseException | None:
     if not future.done() or future.cancelled():
         return BrokenExecutor("its pool broke")
     error = future.exception()
-    # Somebody else's comparison was interrupted, which ends the processes that it shares with us.
+    # Another comparison was interrupted, which ends the processes that it shares with this one.
     return BrokenExecutor(str(error)) if isinstance(error, ShutdownExecutorError) else error

@@ -20,7 +20,7 @@ _one_at_a_time = threading.Lock()
 def run_cell(cell: Cell, attempt: int = 1) -> CellResult:
     """Measure the cell's runs in virtual time, one after the other, and no other cell in this process meanwhile.
 
-    A run that stalls ends the cell: the process has threads then that nobody can end. attempt: counts, for executors
+    A run that stalls ends the cell: the process then has threads that cannot be ended. attempt: counts, for executors
     that take the same call for the same result, and would give back the error of the first.
     """
     with _one_at_a_time:

@@ -38,7 +38,7 @@ def begin_worker(parent_id: int) -> None:
     """Make this process end within about a second after its parent ends. For the initializer of a pool.
 
     A parent that was killed cannot tell its workers, which would wait for ever for the next cell. A worker that is
-    killed cannot give back a semaphore of the system, so progress bars get a lock that is none.
+    killed cannot give back a semaphore of the system, so progress bars get an ordinary lock.
 
     Args:
         parent_id: The process that started this one.
@@ -98,8 +98,8 @@ class Workers:
     """A context manager over an executor, which is made by a factory and remade when one of its workers stalls.
 
     window: how many cells are handed out at once; two for each worker keep it busy, more would only delay a stop.
-    keep_warm: leave the executor as it is when the block ends well, for whoever makes the same one next. borrowed:
-    the executor is somebody else's: it is neither ended nor replaced.
+    keep_warm: leave the executor as it is when the block ends well, for the next user of the same one. borrowed:
+    the executor belongs to the caller: it is neither ended nor replaced.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class Workers:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        # Whoever leaves early leaves cells under way, which would keep the next comparison waiting.
+        # An early exit leaves cells under way, which would keep the next comparison waiting.
         if not self._borrowed and (kind is not None or not self._keep_warm):
             self._end()
 

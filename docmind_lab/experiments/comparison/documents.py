@@ -83,7 +83,7 @@ def documents_of(corpus: str | os.PathLike[str], questions: str | os.PathLike[st
     elif Path(corpus).is_dir():
         found = LibraryPlace.of(corpus)
     elif questions is None and isinstance(corpus, str) and os.sep not in corpus:
-        # A workload of somebody else's may have corpora of its own, and says so of a name that it does not know.
+        # A workload from another package may have corpora of its own, and itself refuses names it does not know.
         return Documents(corpus)
     else:
         raise _unknown(os.fspath(corpus))

@@ -22,7 +22,7 @@ _EVERY_ROLE = "*"
 def of_own_graph(request: CompareRequest, settings: Settings, clock: ClockName) -> CompareRequest:
     """Return the request with the user's graph and inputs replaced by the names that they are registered under.
 
-    Raises: ConfigurationError for what a graph of one's own cannot be asked, and for a graph or inputs that are none.
+    Raises: ConfigurationError for options that a user's graph cannot have, and for an unusable graph or inputs.
     """
     others = request.names_system | {"retries": request.retries is not None}
     others |= {"router_injection": bool(request.router_injection)}

@@ -12,7 +12,7 @@ from docmind_lab.experiments.lint.probe import Scene, sent_in
 from docmind_lab.experiments.lint.trials import Trial, TrialBench
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 
-# What has not given up after a day never does, to whoever waits.
+# A call that has not given up after a day counts as endless.
 LONGEST_S = 86_400.0
 SLOWEST_GAP_S = 3600.0
 """The slowest trickle of a simulated service: seconds between two pieces."""
@@ -144,7 +144,7 @@ def worst_case_of(bench: TrialBench, like: Scene, node: str, fault: str) -> Wors
         event.at_s
         for event in measured.events
         if event.event == "node_ended" and event.role == node and "/" not in json.loads(event.detail)["node"]
-        # A graph may be slower before the node than it was; an earlier end is none of this visit's.
+        # A graph may be slower before the node than it was; an earlier end belongs to another visit.
         if event.at_s >= first.started_at_s
     ]
     # Branches begin together, and the first of them to end has met the whole of it.

@@ -1,6 +1,6 @@
 """Everything the lint learns before it sets a deadline, and where it then puts the deadline.
 
-Each node is looked at with the first input that has it send a request, and its code with the input that has it take
+Each node is examined with the first input for which it sends a request, and its code with the input for which it takes
 longest.
 """
 

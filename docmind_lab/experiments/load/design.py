@@ -142,7 +142,7 @@ class LoadDesign:
     def points(self) -> Iterator[LoadPoint]:
         """Yield every crowd, the highest load first, and all alternatives of a load and replicate together.
 
-        It takes longest, and whoever computes side by side is done sooner when the longest does not come last.
+        It takes longest, and side by side all are done sooner when the longest does not come last.
         """
         by_load = sorted(enumerate(self.arrivals), key=lambda each: -each[1].rate_per_s)
         for load, arrivals in by_load:

@@ -216,7 +216,7 @@ def _with_wanted(queries: pd.DataFrame, servings: pd.DataFrame, counted_from: Co
     """Add `wanted_until_s` to the requests: when their query's deadline passed or its caller returned."""
     counted_at = "scheduled_at_s" if counted_from == "arrival" else "started_at_s"
     due_at_s = queries[counted_at] + queries["decision_timeout_s"]
-    # fmin: whoever had no answer by the horizon has not left before the deadline.
+    # fmin: a caller without an answer by the horizon has not left before the deadline.
     wanted_until_s = np.fmin(due_at_s, queries["started_at_s"] + queries["returned_at_s"])
     of_runs = queries[["run_id"]].assign(wanted_until_s=wanted_until_s)
     return servings.merge(of_runs, on="run_id", how="left", validate="many_to_one")

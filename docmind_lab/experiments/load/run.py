@@ -180,7 +180,7 @@ def _compute(cells: Sequence[LoadCell], crew: Workers, stop: threading.Event | N
     if stop is not None and stop.is_set():
         return
     done = 0
-    # A crowd of thousands takes many minutes, and how many depends on the machine: nobody is given up for being slow.
+    # A crowd of thousands takes many minutes, and how many depends on the machine: no crowd is given up for being slow.
     with contextlib.closing(compute_cells(cells, _CROWDS, crew, stop, patience_s=math.inf)) as results:
         for result in results:
             if result.error is not None:
@@ -188,7 +188,7 @@ def _compute(cells: Sequence[LoadCell], crew: Workers, stop: threading.Event | N
             done += 1
             yield result
     if done < len(cells):
-        # Stopped. What is under way takes its time, and would keep whoever uses the same processes next waiting.
+        # Stopped. What is under way takes its time, and would delay the next user of the same processes.
         crew.replace()
 
 

@@ -119,7 +119,7 @@ def drawn_wait_s(recording: Recording, found: RecordedMatch | None, kind: str, k
 
     Args:
         recording: Where calls of the same role are.
-        found: The call, as it was cut; None for one that nobody made.
+        found: The call, as it was cut; None if no run made it.
         kind: The call's kind.
         key: The call's key; the same key has the same wait.
 

@@ -34,7 +34,7 @@ _ENDS: Mapping[str, End] = {"ok": "ok", "error": "error", "timeout": "cut", "can
 class Tape:
     """A tap on the seam that notes what the tables do not hold: how attempts really ended, and what came back.
 
-    run_ids: of the runs that are recorded; a warm-up is none. with_text: keep requests' digests and responses' bodies.
+    run_ids: of the runs to record, without warm-ups. with_text: keep requests' digests and responses' bodies.
     """
 
     run_ids: Collection[str]
@@ -152,7 +152,7 @@ def recorded_run(measured: MeasuredRun, seen: Mapping[tuple[str, int], Mapping[s
 
 def _recorded_call(row: CallRecord, horizon_s: float, said: Mapping[str, Any]) -> RecordedCall:
     ended_at_s = _number(row.ended_at_s)
-    # What a tool does by itself passes no network, so nobody taped how it ended.
+    # What a tool does by itself passes no network, so the tape has no note of how it ended.
     noted = {"end": _ENDS.get(row.outcome, "cut"), **said}
     if ended_at_s is None:
         # Still open at the horizon: what came after it was not observed.

@@ -78,7 +78,7 @@ class Factors(BaseModel):
 
     alternative: levels, letters or variants as `compare` takes them, or instances. decision_timeout_s: seconds.
     deadline_propagation: "own" leaves it to the alternative; true and false set it. node_mode: "own", or what an
-    async alternative finds: "sync" or "blocking" nodes. retries: tries after the first of whoever retries;
+    async alternative finds: "sync" or "blocking" nodes. retries: tries after the first, by client or lab;
     "own" leaves the clients their defaults. budget_tokens, budget_calls, budget_cost: what a run may use beside time,
     "none" for no limit; cost is that of the study's `price`. fault: as `compare` takes one; several together are joined
     by "+".

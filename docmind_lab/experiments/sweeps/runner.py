@@ -160,7 +160,7 @@ def _workers(design: StudyDesign, executor: Executor | None, count: int | None) 
 class _StudyWork:
     """The missing cells of a study, to be computed and stored.
 
-    done: ids of the cells that are there, whoever computed them. It only grows: files of cells go when a study ends.
+    done: ids of finished cells, whichever process computed them. It only grows: files of cells go when a study ends.
     use, runs_measured: how busy the machine was in this attempt, and the runs of it.
     """
 

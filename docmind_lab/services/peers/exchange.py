@@ -1,7 +1,7 @@
 """One request to a peer and its log row, which stays open until the reply and all work for the request are over.
 
 A task outlives the request that asked for it. So a row of kind "peer" ends with the work, not with the connection, and
-what a peer does after a deadline stands in the log whoever still listens.
+what a peer does after a deadline is in the log, whether or not a client still listens.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class PeerHost:
             if app.done():
                 app.result()
         finally:
-            # Who waits for a reply that nobody reads any more is at no work.
+            # Waiting for a reply that no client reads any more is not work.
             for task in (app, gone):
                 task.cancel()
             await asyncio.wait((app, gone))

@@ -88,7 +88,7 @@ def strategy_for(question: str, offered: Sequence[str]) -> str:
 
 def _router(conversation: Conversation) -> Reply:
     question = conversation.task
-    strategy = strategy_for(question, _offered(conversation, "choose_route", "strategy") or ("sparse", "hybrid"))
+    strategy = strategy_for(question, _options_of(conversation, "choose_route", "strategy") or ("sparse", "hybrid"))
     complexity = "complex" if _COMPLEX.search(question) else "simple"
     if "choose_route" in conversation.tools:
         return Reply(tool_calls=(ToolCall("choose_route", {"strategy": strategy, "complexity": complexity}),))
@@ -96,11 +96,11 @@ def _router(conversation: Conversation) -> Reply:
 
 
 def _router_engine(conversation: Conversation) -> Reply:
-    engines = _offered(conversation, "select_engine", "engine") or ("hybrid",)
+    engines = _options_of(conversation, "select_engine", "engine") or ("hybrid",)
     return Reply(tool_calls=(ToolCall("select_engine", {"engine": strategy_for(conversation.task, engines)}),))
 
 
-def _offered(conversation: Conversation, tool: str, parameter: str) -> tuple[str, ...]:
+def _options_of(conversation: Conversation, tool: str, parameter: str) -> tuple[str, ...]:
     schema: Mapping[str, Any] = conversation.tools.get(tool, {}).get("properties", {}).get(parameter, {})
     return tuple(schema.get("enum", ()))
 
@@ -123,7 +123,7 @@ def sub_questions(question: str) -> list[str]:
 def _retrieval(conversation: Conversation) -> Reply:
     if "retrieve_documents" not in conversation.tools:
         return Reply("There is no search tool to find documents with.")
-    offered = _offered(conversation, "retrieve_documents", "strategy") or ("hybrid",)
+    offered = _options_of(conversation, "retrieve_documents", "strategy") or ("hybrid",)
     route = conversation.latest_report("strategy") or {}
     strategy = str(route.get("strategy", "hybrid"))
     verdict = conversation.latest_report("verdict")

@@ -99,7 +99,7 @@ class OpenCall:
     """A call under way.
 
     above: the one it happens in. begun_by, below: the run of callbacks that it is, and the one that this belongs to.
-    threads: that work on it. is_left: whoever waited for it does so no more, and a thread goes on.
+    threads: that work on it. is_left: its caller no longer waits for it, and a thread goes on.
     """
 
     call: LogicalCall
@@ -218,7 +218,7 @@ class RunCalls:
             opened.threads += 1
             calls.append(opened)
 
-    # ---- calls that LangChain tells of
+    # ---- calls that LangChain reports
 
     def started(self, kind: CallKind, run_id: UUID, above: UUID | None) -> None:
         """Begin a call that LangChain reported, as the innermost one. Raises: RunCut if no budget is left."""

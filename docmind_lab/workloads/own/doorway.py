@@ -59,7 +59,7 @@ class RunDoorway:
     @contextlib.contextmanager
     def _deadline_in_force(self, config: Any, rest: tuple[Any, ...], options: Mapping[str, Any]) -> Iterator[None]:
         given = options.get("config") or (rest[0] if rest else None)
-        at_s = next((found for found in map(_instant, (given, config)) if found is not None), None)
+        at_s = next((found for found in map(_deadline_instant, (given, config)) if found is not None), None)
         if at_s is None:
             yield
             return
@@ -71,7 +71,7 @@ class RunDoorway:
         try:
             yield
         finally:
-            # Whoever lets go of a stream half way has it ended in a context that this was never set in.
+            # A stream that is dropped half way ends in a context in which this was never set.
             with contextlib.suppress(ValueError):
                 scope.__exit__(None, None, None)
 
@@ -87,7 +87,7 @@ class RunDoorway:
         return {**rest, self.state_key: values[DEADLINE_KEY]} if self.state_key else rest
 
 
-def _instant(config: Any) -> float | None:
+def _deadline_instant(config: Any) -> float | None:
     at_s = (config or {}).get("configurable", {}).get(DEADLINE_KEY)
     return None if at_s is None else float(at_s)
 
@@ -115,7 +115,7 @@ def _messages(values: Any) -> list[Any]:
     try:
         return convert_to_messages(values)
     except (ValueError, TypeError, NotImplementedError):
-        return []  # somebody's own kind of message
+        return []  # a kind of message that LangChain does not know
 
 
 def _document(found: Any) -> Mapping[str, Any] | None:

@@ -36,7 +36,7 @@ from docmind_lab.workloads.own.workload import OwnWorkload
 def load_graph(reference: str) -> Pregel[Any, Any, Any, Any]:
     """Load the compiled graph "module:attribute". Modules are also looked for in the working directory.
 
-    Raises: ConfigurationError in one line: for a reference that is none, a module that does not import, an attribute
+    Raises: ConfigurationError in one line: for a malformed reference, a module that does not import, an attribute
     that is not there or is no graph, a factory that fails.
     """
     module_name, _, attribute = reference.partition(":")
@@ -116,7 +116,7 @@ def _one_line(error: Exception) -> str:
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
-# Nobody knows how long somebody's graph takes; these are those of DocMind itself.
+# How long a user's graph takes is unknown; these are the defaults of DocMind itself.
 DEFAULTS: Mapping[ClockName, Defaults] = {
     "virtual": Defaults(20.0, 40, "heavy_tail/3"),
     "wall": Defaults(2.0, 8, "typical/6"),

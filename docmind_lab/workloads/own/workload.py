@@ -42,7 +42,7 @@ class NotingSaver(PassingSaver):
         return None
 
 
-# A thread that sleeps longer than this in somebody's node may ask for whatever it likes when it wakes up.
+# A thread that sleeps longer than this in a node is no longer watched when it wakes up.
 _ORPHAN_PATIENCE_S = 3600.0
 
 
@@ -52,7 +52,7 @@ class OwnWorkload:
     name: level in the tables. destinations: where its requests go. deadline_key: the key of its input that takes the
     deadline, an instant of `time.monotonic()`, if the input has one of that name.
 
-    `documents_count` counts what the state has under `documents`. `source_recall` is NaN: nobody knows what there was
+    `documents_count` counts what the state has under `documents`. `source_recall` is NaN: it is unknown what there was
     to find. `answer_score` is the share of an input's gold texts that the answer states, case aside; NaN without gold.
     """
 
@@ -147,6 +147,6 @@ def _delete(saver: BaseCheckpointSaver[Any], thread_id: str) -> None:
     try:
         saver.delete_thread(thread_id)
     except Exception:  # noqa: BLE001 - savers that are async only refuse this in ways of their own
-        # A checkpointer that cannot delete keeps a thread that nobody asks for again.
+        # A checkpointer that cannot delete keeps a thread that is never used again.
         with contextlib.suppress(Exception):
             shared_loop().run(saver.adelete_thread(thread_id))

@@ -3,7 +3,7 @@
     caller = PeerCaller(PeerClients(url, http), Correlator())
     results = await caller.call(calls, step="0", logical_task_id="run 7")     # in call order
 
-All calls are registered before the first is sent. Cancels and late answers are nobody's critical path: they go on in
+All calls are registered before the first is sent. Cancels and late answers are off the critical path: they go on in
 tasks of their own after `call` has returned, each bounded, and `idle` waits for them. A store that blocks is asked in
 threads, so that a server that does not answer holds up its own calls only.
 """
@@ -217,7 +217,7 @@ class PeerCaller:
         for child in children:
             if child.entry.sub_task_id in claimed:
                 self._note_decision(child, "cancelled")
-                # As long as a cancel needs: nobody is left who would count a late answer.
+                # As long as a cancel needs: late answers are no longer counted.
                 self._want_cancel(child, self.timeouts.cancel_s)
 
     def _note_decision(self, child: _Child, outcome: str, limit: str = "") -> None:

@@ -2,7 +2,7 @@
 
     PENDING ──► COMPLETED    the peer answered first
             ├─► TIMED_OUT    its time ran out first
-            ├─► CANCELLED    whoever wanted the answer was cancelled first
+            ├─► CANCELLED    the parent was cancelled first
             └─► SEND_FAILED  it could not be sent, or the connection broke
 
 A call is pending as long as its entry is in the store. Whoever *claims* the entry, which removes and returns it in one

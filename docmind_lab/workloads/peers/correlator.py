@@ -2,7 +2,7 @@
 
 No network and no timers here: whatever brings news calls one of these methods, from any thread. Each of them claims the
 call first; who finds it claimed already says so in the log and does nothing. When the last call of an invocation is
-decided, the parent is retriggered, once. Where the store fails, whoever comes first in this process decides without it.
+decided, the parent is retriggered, once. If the store fails, the first event in this process decides.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Correlator:
         """Complete a call that its peer answered; if it was decided before, return how late the answer is."""
         claimed = self._claim(entry)
         if claimed is None:
-            return self._too_late(entry)
+            return self._lateness(entry)
         self._note_decision(claimed, "completed")
         self.deliver(PeerResult(claimed.function_call_id, claimed.peer_agent_name, "completed", payload), claimed)
         return None
@@ -93,7 +93,7 @@ class Correlator:
     def timed_out(self, entry: CorrelationEntry) -> CorrelationEntry | None:
         """Claim a call whose timeout fired, for its result to be delivered; None if it was decided before.
 
-        Whoever gets the entry cancels the peer's task first and delivers then, so that a parent that goes on at once
+        The caller cancels the peer's task first and delivers then, so that a parent that goes on at once
         does so with the cancel under way.
         """
         claimed = self._claim(entry)
@@ -205,7 +205,7 @@ class Correlator:
             if invocation is not None:
                 invocation.decided[entry.sub_task_id] = outcome, self._clock.now()
 
-    def _too_late(self, entry: CorrelationEntry) -> TooLate:
+    def _lateness(self, entry: CorrelationEntry) -> TooLate:
         log.warning(
             "No correlation data found for sub-task %s. The task may have timed out or already completed. "
             "Ignoring late response.",

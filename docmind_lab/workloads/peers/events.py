@@ -182,7 +182,7 @@ def _row(
     if cancels and (run_id, cancels[0]) in begun:
         row["cancel_delivered_s"] = begun[run_id, cancels[0]][0] - decided_at_s
     started_at_s, ended_at_s = begun.get((run_id, call_id), (NAN, NAN))
-    # Whoever is still at work at the horizon has worked until then at least.
+    # A peer that is still at work at the horizon has worked at least until then.
     worked_s = (horizon_s if math.isnan(ended_at_s) else ended_at_s) - started_at_s
     return row | {"peer_worked_s": worked_s, "peer_wasted_s": 0.0 if row["outcome"] == "completed" else worked_s}
 

@@ -2,8 +2,8 @@
 
     START → delegate → peers → conclude → END
 
-What a peer found is kept in `documents` when all calls of the step are decided. So whoever is cut while peers are at
-work has nothing, and whoever lets each call time out in time has what the others found.
+What a peer found is kept in `documents` when all calls of the step are decided. So a run that is cut while peers are at
+work has nothing, and a run that lets each call time out in time has what the others found.
 """
 
 from __future__ import annotations

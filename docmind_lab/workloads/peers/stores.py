@@ -6,7 +6,7 @@
 
 No pending entry expires by itself: a timeout is a reason to claim an entry, and data that vanished would leave nobody
 to tell the parent. Durations are kept, instants are not. A store outside this process may fail or stop answering; then
-it raises a StoreError within seconds, and whoever asked decides without it.
+it raises a StoreError within seconds, and the caller decides without it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _RETURNING_SINCE = (3, 35)
 _PENDING, _CLAIMED, _OWNER = "docmind:peer:", "docmind:claimed:", "docmind:owner:"
 # A server on the same network answers within milliseconds; a call's own timeouts are of seconds.
 _ANSWERS_WITHIN_S = 0.5
-# For as long as somebody may come late to a call: beyond every timeout of calls, by far.
+# As long as a late claim may come: far beyond every timeout of calls.
 _RECEIPT_S = 3600
 
 
@@ -71,7 +71,7 @@ class CorrelationStore(Protocol):
         ...
 
 
-def _already_pending(sub_task_id: str) -> ConfigurationError:
+def _pending_error(sub_task_id: str) -> ConfigurationError:
     return ConfigurationError(f"call {sub_task_id!r} is pending already; give each call a name of its own")
 
 
@@ -90,7 +90,7 @@ class InProcessStore:
             made = dict(self._entries)
             for entry in entries:
                 if made.setdefault(entry.sub_task_id, entry) is not entry:
-                    raise _already_pending(entry.sub_task_id)
+                    raise _pending_error(entry.sub_task_id)
             self._entries = made
 
     def claim(self, sub_task_id: str) -> CorrelationEntry | None:
@@ -127,7 +127,7 @@ class SqliteStore:
         # One connection and a lock for it: statements are short, and a connection is not made for several threads.
         self._lock = threading.Lock()
         self._database = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
-        # By `close`, or when nobody refers to the store any more.
+        # By `close`, or when the store is garbage.
         self._closing = weakref.finalize(self, self._database.close)
         self._database.execute("PRAGMA journal_mode=WAL")
         self._database.execute(
@@ -143,7 +143,7 @@ class SqliteStore:
                 self._database.executemany("INSERT INTO pending VALUES (?, ?, ?)", rows)
             except sqlite3.IntegrityError as error:
                 self._database.execute("ROLLBACK")
-                raise _already_pending(", ".join(row[0] for row in rows)) from error
+                raise _pending_error(", ".join(row[0] for row in rows)) from error
             self._database.execute("COMMIT")
 
     def claim(self, sub_task_id: str) -> CorrelationEntry | None:
@@ -240,7 +240,7 @@ class RedisStore:
             return bool(made) or (is_repeated and is_ours)
 
         if not self._retry_once(added):
-            raise _already_pending(", ".join(names))
+            raise _pending_error(", ".join(names))
 
     def claim(self, sub_task_id: str) -> CorrelationEntry | None:
         """Remove an entry and return it; None if it was claimed before. Raises: StoreError."""

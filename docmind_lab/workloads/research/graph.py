@@ -3,7 +3,7 @@
     begin → source × n → gather → source × n → gather → … → report
 
 Which limit is whose: `max_time_minutes` is the research's own budget and holds under every alternative; it starts with
-`begin`, is looked at before everything that would start, and cuts nothing. A deadline in the state (alternatives that
+`begin`, is checked before anything starts, and cuts nothing. A deadline in the state (alternatives that
 propagate) is looked at in the same places, and the call path cuts what is under way at it. The earlier one counts.
 """
 
@@ -40,7 +40,7 @@ from docmind_lab.workloads.research.tasks import ResearchTask
 LEDGER_KEY = "research_ledger"
 """Where a run's configuration holds its ledger."""
 
-# Two hundred queries to a source take a thousand steps; nobody waits for a hundred thousand.
+# Two hundred queries to a source take a thousand steps; no research needs a hundred thousand.
 _MOST_STEPS = 100_000
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
@@ -106,16 +106,16 @@ class ResearchGraph:
         if place.budget_over():
             deadline = Deadline.from_state(place.state)
             by_deadline = deadline is not None and deadline.remaining() <= ledger.budget_left_s()
-            return _ended(digest(ledger), stop_reason="deadline" if by_deadline else "budget_refused")
+            return _end_update(digest(ledger), stop_reason="deadline" if by_deadline else "budget_refused")
         if not kept:
-            return _ended(digest(ledger))
+            return _end_update(digest(ledger))
         model_client = self.loop.model_clients[prompts.SYNTHESIS]
         try:
             given = prompts.for_synthesis(task, kept)
             findings = yield from reply_of(model_client, given, place, ledger.limits.llm_retries)
         except BudgetError as error:
-            return _ended(digest(ledger), stop_reason=error.stop_reason)
-        return _ended(findings)
+            return _end_update(digest(ledger), stop_reason=error.stop_reason)
+        return _end_update(findings)
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class SourceNode:
 def run_to_end(run: SourceRun, loop: Compiled, config: RunnableConfig) -> Steps[None]:
     """Run the loop of a source to its end, whatever ends it, so that exactly one completion follows.
 
-    An error of the source ends here. A drain and a cancellation go on to whoever asked for them.
+    An error of the source ends here. A drain and a cancellation are raised again.
     """
     try:
         yield Operation(lambda: loop.invoke({"run": run}, config), lambda: loop.ainvoke({"run": run}, config))
@@ -216,6 +216,6 @@ def _dispatch(state: ResearchState) -> list[Send] | str:
     return sends or "report"
 
 
-def _ended(text: str, stop_reason: str = "") -> dict[str, Any]:
+def _end_update(text: str, stop_reason: str = "") -> dict[str, Any]:
     update: dict[str, Any] = {"messages": [AIMessage(text, id="findings")]}
     return {**update, "stop_reason": stop_reason} if stop_reason else update

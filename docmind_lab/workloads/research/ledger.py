@@ -3,7 +3,7 @@
     results.json    everything kept so far and every attempt, replaced as a whole after each query
     events.jsonl    one line for each source that has ended
 
-A file takes its new content by an atomic rename, so that whoever reads it, or finds it after the process was killed,
+A file takes its new content by an atomic rename, so that a reader, even after the process was killed,
 has all queries but the one under way. Several sources write at once; the ledger is their one point of order.
 """
 
@@ -85,7 +85,7 @@ class SearchAttempt:
 class KeptDocuments(Sequence[Mapping[str, Any]]):
     """A live view of a ledger's kept results as documents: each access shows what is kept at that instant.
 
-    A graph shows its state when a step is over; sources side by side are one step that may take an hour. Whoever is
+    A graph shows its state when a step is over; sources side by side are one step that may take an hour. A run
     cut in the middle of it has, through this, what the folder has. `tuple(kept)` stays as it is.
     """
 

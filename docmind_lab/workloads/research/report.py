@@ -53,7 +53,7 @@ class ResearchReport:
             *(_line(completion) for completion in self.completions),
             *(f"  {hypothesis} {source}: not started" for hypothesis, source in self.not_started),
         ]
-        lines.append("Partial: " + _partial_in_words(self) if self.is_partial else "Complete.")
+        lines.append("Partial: " + _describe_partial(self) if self.is_partial else "Complete.")
         return "\n".join([*lines, "", self.findings])
 
     def _repr_html_(self) -> str:
@@ -70,7 +70,7 @@ def _line(completion: Completion) -> str:
     )
 
 
-def _partial_in_words(report: ResearchReport) -> str:
+def _describe_partial(report: ResearchReport) -> str:
     parts = [f"{c.hypothesis} {c.source} ({c.exit_reason})" for c in report.partial]
     parts += [f"{hypothesis} {source} (not started)" for hypothesis, source in report.not_started]
     if report.stop_reason or report.error:

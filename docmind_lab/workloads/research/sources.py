@@ -105,7 +105,7 @@ class SourceSpec:
     description: what the model is told of it. pages_from, pages_to: which pages it holds, as a part of [0, 1) over
     which all pages are spread by key; parts may overlap. share_of_passages: of those pages. sentences: of each passage,
     0 for all of it. noise_share: noise among everything it holds, below 1. results_per_query: at most. pace: how many
-    times as long as an ordinary search one takes; simulated vector stores know of it, a real one has a pace of its own.
+    times as long as an ordinary search one takes; only simulated vector stores obey it.
     has_id, has_url: what its results can be told by; without either, by their content.
 
     Raises: ConfigurationError naming the field.

@@ -40,7 +40,7 @@ from docmind_lab.workloads.research.tasks import ResearchLimits, ResearchTask
 _ROLES = (prompts.WRITER, prompts.FILTER, prompts.JUDGE, prompts.SYNTHESIS)
 
 
-# The recorder of a research that nobody measures only gives its calls their keys; no deadline is in force.
+# The recorder of an unmeasured research only gives its calls their keys; no deadline is in force.
 _NO_DEADLINE_S = 1e9
 
 

@@ -36,18 +36,18 @@ def staged_chunks(corpus: str = "handbook") -> tuple[StagedChunk, ...]:
 
     They are the handbook's whatever the corpus: nothing is searched, and its text is the same in every Python.
     """
-    return _shipped()
+    return _load_chunks()
 
 
 @functools.cache
-def _shipped() -> tuple[StagedChunk, ...]:
+def _load_chunks() -> tuple[StagedChunk, ...]:
     file = importlib.resources.files("docmind_lab.core.data").joinpath("staged_chunks.json")
     passages = {chunk.id: chunk for chunk in load_project_docs().chunks}
     made = []
     for entry in json.loads(file.read_text(encoding="utf-8")):
         passage = passages[entry["chunk"]]
         source, _, part = entry["chunk"].partition("#")
-        gold = _gold(entry)
+        gold = _gold_entries(entry)
         made.append(
             StagedChunk(
                 id=entry["chunk"],
@@ -61,7 +61,7 @@ def _shipped() -> tuple[StagedChunk, ...]:
     return tuple(made)
 
 
-def _gold(entry: Mapping[str, Any]) -> tuple[str, ...]:
+def _gold_entries(entry: Mapping[str, Any]) -> tuple[str, ...]:
     entities = [gold_entity(name) for name in entry["entities"]]
     return (*entities, *(gold_relation(made["subject"], made["object"]) for made in entry["relations"]))
 

@@ -102,7 +102,7 @@ def is_confirmed(result: object) -> bool:
 class GraphStore:
     """A graph in SQLite. Any thread may use it; each write is one transaction.
 
-    It is closed by `close`, or when nobody refers to it any more, abandoned writers included.
+    It is closed by `close`, or when it is garbage, which it is not while an abandoned writer uses it.
 
     Raises: sqlite3.Error where the file cannot be written, at the making or at a write.
     """
@@ -116,7 +116,7 @@ class GraphStore:
     def add_entity(self, name: str, kind: str, written: Written) -> dict[str, Any]:
         """Write an entity; an existing one without a type gets the type."""
         with self._lock:
-            created = self._put("entities", (key_of(name), name, kind or UNTYPED, *_whence(written)))
+            created = self._put("entities", (key_of(name), name, kind or UNTYPED, *_origin_values(written)))
             if not created and kind and kind != UNTYPED:
                 typed = "UPDATE entities SET type = ? WHERE key = ? AND type = ?"
                 self._connection.execute(typed, (kind, key_of(name), UNTYPED))
@@ -126,8 +126,8 @@ class GraphStore:
         """Write an observation, and its entity, untyped, if it does not exist."""
         with self._lock, self._connection:
             self._connection.execute("BEGIN")
-            self._put("entities", (key_of(entity), entity, UNTYPED, *_whence(written)))
-            created = self._put("observations", (key_of(entity), key_of(text), text, *_whence(written)))
+            self._put("entities", (key_of(entity), entity, UNTYPED, *_origin_values(written)))
+            created = self._put("observations", (key_of(entity), key_of(text), text, *_origin_values(written)))
         return _ok("observation", f"{key_of(entity)}|{key_of(text)}", [entity], created)
 
     def set_type(self, name: str, kind: str, written: Written) -> dict[str, Any]:
@@ -147,13 +147,13 @@ class GraphStore:
             known = "SELECT COUNT(*) FROM entities WHERE key IN (?, ?)"
             if self._connection.execute(known, ends).fetchone()[0] < 2:
                 return _error("unknown_endpoint")
-            created = self._put("relations", (ends[0], key_of(predicate), ends[1], *_whence(written)))
+            created = self._put("relations", (ends[0], key_of(predicate), ends[1], *_origin_values(written)))
         return _ok("relation", f"{ends[0]}|{key_of(predicate)}|{ends[1]}", [subject, target], created)
 
     def add_evidence(self, name: str, written: Written) -> dict[str, Any]:
         """Write a node of evidence."""
         with self._lock:
-            created = self._put("evidence", (key_of(name), name, *_whence(written)))
+            created = self._put("evidence", (key_of(name), name, *_origin_values(written)))
         return _ok("evidence", key_of(name), [name], created)
 
     def link_evidence(self, evidence: str, name: str, written: Written) -> dict[str, Any]:
@@ -195,7 +195,7 @@ class GraphStore:
         return self._connection.execute(statement, values).rowcount > 0
 
 
-def _whence(written: Written) -> tuple[str, str, str]:
+def _origin_values(written: Written) -> tuple[str, str, str]:
     return written.origin, written.source, written.chunk
 
 

@@ -1,6 +1,6 @@
 """The record of a run's writes: which are confirmed, which relations are not yet, and which calls were left out.
 
-It travels in the graph's state as plain data, so that whoever cuts the run has it, and no later rung repeats a write.
+It travels in the graph's state as plain data, so that it survives a cut of the run, and no later rung repeats a write.
 """
 
 from __future__ import annotations

@@ -207,7 +207,7 @@ class _Call(BaseModel):
 
     @field_validator("arguments", mode="before")
     @classmethod
-    def _decoded(cls, value: Any, info: ValidationInfo) -> Any:
+    def _decode_arguments(cls, value: Any, info: ValidationInfo) -> Any:
         if not isinstance(value, str):
             return value
         decoded = _strict(value)

@@ -28,7 +28,7 @@ class StagedState(TypedDict, total=False):
 
     messages: first the chunk. source, chunk: the document, and which part of it. documents: the confirmed writes.
     ledger: all that is known of writes, see `ledger.py`. outcome: the rung that wrote first, "skipped_empty" or
-    "failed". deadline_ts and primary hold instants, which mean nothing to whoever resumes a checkpoint.
+    "failed". deadline_ts and primary hold instants, which mean nothing after a checkpoint is resumed.
     """
 
     messages: Annotated[list[AnyMessage], add_messages]

@@ -59,7 +59,7 @@ class AdaptiveTimeout:
     say something of long ones. quantile: of the last `window` chunks. headroom: the timeout is so many times the
     quantile. first_s: until `warm_up` chunks have been seen. least_s, most_s: it stays between them.
 
-    A chunk that was cut has taken longer than its timeout, nobody knows how much; it is noted as twice that. Left out,
+    A chunk that was cut has taken longer than its timeout by an unknown amount; it is noted as twice that. Left out,
     the timeout could only ever fall. Any thread may use it; what it says depends on what it has seen.
     """
 

@@ -32,7 +32,7 @@ _MOST_STEPS = 100
 class StagedWorkload(GraphWorkload):
     """The ladder on one model, built once and run many times; each run has its own store in memory.
 
-    The store is the run's and not the caller's: whoever goes on after the caller has left goes on writing to it.
+    The store is the run's and not the caller's: work that goes on after the caller has left still writes to it.
     options: of the ladder. An adaptive timeout learns from run to run, so its tables depend on what was run before.
     metrics: none unless given.
     """
@@ -116,12 +116,12 @@ KIND = WorkloadKind(
     roles=("primary", "tools", *STAGES[1:]),
     events=EVENTS,
     tables=(STAGES_TABLE,),
-    # The agent's timeout is a deadline of its model calls, whoever enforces that of the run.
+    # The agent's timeout is a deadline of its model calls, whatever enforces that of the run.
     retries=retries_within_own_limits,
 )
 """Chunks of text into a graph.
 
-documents_count: confirmed writes that the caller was told of, evidence included. source_recall: share of the gold
+documents_count: confirmed writes that the caller received, evidence included. source_recall: share of the gold
 entities and relations among them; an entity counts that was written itself or was given an observation, a relation if
 its two ends were joined in this direction, whatever the predicate. answer_score: F1, the harmonic mean of that with the
 share of written entities and relations that are gold. Both are 0 for a caller who was told of nothing, whatever was
