@@ -30,7 +30,7 @@ from docmind_lab.analysis.manifest import manifest_of
 from docmind_lab.analysis.study import Study
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import workers_for
-from docmind_lab.experiments.batch.cells import portable
+from docmind_lab.experiments.batch.cells import without_state
 from docmind_lab.experiments.comparison import Comparison, run_comparison
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
@@ -112,7 +112,7 @@ def _part(comparison: Comparison, orders: list[RunOrder]) -> Part:
         cpu_s = time.process_time() - cpu_s
     # The first four are seconds of CPU, of this process and of its children that have ended.
     all_cpu_s = sum(os.times()[:4]) - sum(began[:4])
-    return Part(tuple(portable(item) for item in measured), cpu_s, all_cpu_s - cpu_s)
+    return Part(tuple(without_state(item) for item in measured), cpu_s, all_cpu_s - cpu_s)
 
 
 def _started_apart(

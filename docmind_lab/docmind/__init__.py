@@ -1,4 +1,4 @@
-"""DocMind, the system that the lab was made for: a supervisor over five roles that answers from documents.
+"""DocMind, the system that the lab was made for: a supervisor over five roles that answers questions from documents.
 
 documents    a user's documents as an index folder; the handbook
 retrieval    the index, strategies, router engines, questions, the retrieve_documents tool

@@ -1,4 +1,4 @@
-"""Tools that are given the runtime of their graph, made so that LangChain calls them cheaply."""
+"""Build tools that receive the runtime of their graph, at a low cost for each call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def runtime_tool(
     description: str,
     **options: Any,
 ) -> BaseTool:
-    """A structured tool of a function that takes `runtime: ToolRuntime`.
+    """Return a structured tool of a function that takes `runtime: ToolRuntime`.
 
     Args:
         function: Its arguments are those of the tool, but for `runtime`, which LangGraph brings.

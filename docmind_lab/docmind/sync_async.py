@@ -1,4 +1,4 @@
-"""One piece of logic for sync and async code: a generator that yields what it waits for, and two drivers.
+"""Write logic once for sync and async code: a generator that yields what it waits for, and two drivers.
 
     def answer(question) -> Steps[str]:
         documents = yield search(question)               # an Operation
@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Operation:
-    """Something to wait for, with its sync and its async form. It begins when it is waited for."""
+    """A wait, in a sync and an async form. It begins when a driver waits for it."""
 
     blocking: Callable[[], Any]
     awaited: Callable[[], Awaitable[Any]]
@@ -37,7 +37,7 @@ Steps = Generator[Operation, Any, Result]
 
 
 def finish(steps: Steps[Result]) -> Result:
-    """What the steps return, each wait in the calling thread. Raises what they raise."""
+    """Run the steps and return their result, each wait in the calling thread. Raises what they raise."""
     try:
         waiting = next(steps)
         while True:
@@ -55,7 +55,7 @@ def finish(steps: Steps[Result]) -> Result:
 
 
 async def afinish(steps: Steps[Result]) -> Result:
-    """`finish`, async; a cancellation is raised inside the steps where they wait."""
+    """`finish`, as a coroutine; a cancellation is raised inside the steps where they wait."""
     try:
         waiting = next(steps)
         while True:
@@ -73,12 +73,12 @@ async def afinish(steps: Steps[Result]) -> Result:
 
 
 def pause(seconds: float, clock: Clock = WALL) -> Operation:
-    """Wait for so long."""
+    """Return an operation that waits for so many seconds."""
     return Operation(lambda: clock.sleep(seconds), lambda: asyncio.sleep(seconds))
 
 
 class StepsNode(Runnable[Any, Any]):
-    """A node of a graph whose work is steps. function: (state, config) → steps; they return the node's update.
+    """A graph node whose function yields its waits. function: (state, config) → steps, which return the update.
 
     A runnable, not a function for LangChain to wrap. A wrapped function would be a run of its own inside the run of its
     node, and LangGraph would run a sync function in a thread of an async run.
@@ -97,7 +97,7 @@ class StepsNode(Runnable[Any, Any]):
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> Any:
-        """The node's update, sync."""
+        """Run the node's steps and return its update."""
         return finish(self._function(input, config or {}))
 
     async def ainvoke(
@@ -106,5 +106,5 @@ class StepsNode(Runnable[Any, Any]):
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> Any:
-        """The node's update, async."""
+        """`invoke`, as a coroutine."""
         return await afinish(self._function(input, config or {}))

@@ -1,4 +1,4 @@
-"""DocMind as a system that can run: HTTP clients, the index, the model, and the graph over five roles.
+"""DocMind as a runnable system: HTTP clients, the index, the model, and the graph over five roles.
 
 Everything slow (imports, clients, the index, the graph) is done when it is made, before any clock of a run starts.
 """
@@ -53,7 +53,7 @@ Runnable = CompiledStateGraph[Any, Any, Any, Any]
 
 @dataclass(frozen=True)
 class Corpus:
-    """What is searched. collection: its name in Qdrant. references: topic → topics that its page points to."""
+    """A corpus to search. collection: its name in Qdrant. references: topic → topics that its page points to."""
 
     chunks: Sequence[Chunk]
     collection: str
@@ -61,18 +61,18 @@ class Corpus:
 
 
 def language_reference() -> Corpus:
-    """The language reference of the running Python."""
+    """Return the language reference of the running Python as a corpus."""
     return Corpus(load_language_reference(), "language_reference", language_references())
 
 
 def handbook() -> Corpus:
-    """The project's own handbook: the same text in every Python."""
+    """Return the project's handbook as a corpus: the same text in every Python."""
     library = load_project_docs()
     return Corpus(library.chunks, "handbook", library.references)
 
 
 def named_corpus(name: str | LibraryPlace) -> Corpus:
-    """A corpus that comes with questions, "language_reference" or "handbook", or the user's at this place.
+    """Return the corpus "language_reference" or "handbook", or the user's library at this place.
 
     Raises: ConfigurationError for another name; as `LibraryPlace.open`.
     """
@@ -85,7 +85,7 @@ def named_corpus(name: str | LibraryPlace) -> Corpus:
 
 
 def library_corpus(folder: str | os.PathLike[str]) -> Corpus:
-    """The documents of a folder that has been indexed. Raises: as `library.open_library`."""
+    """Return the documents of an indexed folder as a corpus. Raises: as `library.open_library`."""
     return _of_library(open_library(folder))
 
 
@@ -94,7 +94,7 @@ def _of_library(library: Library) -> Corpus:
 
 
 def _vector_store_error(error: ApiException, url: str) -> DocmindLabError:
-    """What keeps an index from being built, in our words."""
+    """Convert an error of building the index to one that names the vector store and the remedy."""
     remedy = "start Qdrant, or set DOCMIND_DATABASE__QDRANT_URL to where it is"
     if isinstance(error, UnexpectedResponse):
         return ServiceError(f"vector store at {displayed(url)} answered HTTP {error.status_code}; {remedy}")
@@ -106,7 +106,7 @@ def _vector_store_error(error: ApiException, url: str) -> DocmindLabError:
 
 @dataclass
 class DocmindSystem:
-    """The system on these services.
+    """The DocMind system on given services.
 
     addresses: of the model and the vector store; a local store of `settings.database.qdrant_path` takes the place of
     the latter, and then only sync runs can search. client_retries: of the openai client for alternatives that leave
@@ -145,7 +145,7 @@ class DocmindSystem:
         )
 
     def _admit(self, url: str) -> None:
-        """`Settings.admit`, which remembers what it refused for the run under way."""
+        """Check the URL as `Settings.admit` does, and remember a refusal for the current run."""
         try:
             self.settings.admit(url)
         except EndpointRefused as error:
@@ -154,7 +154,7 @@ class DocmindSystem:
             raise
 
     def refusal_of(self, run_id: str) -> str:
-        """Why a request of a run was not sent, once; empty if all were. Clients hide it behind errors of their own."""
+        """Return once why a request of a run was not sent, which clients hide; empty if all were sent."""
         return self._refusals.pop(run_id, "")
 
     def _qdrant_clients(self) -> tuple[QdrantClient, AsyncQdrantClient | None]:
@@ -173,7 +173,7 @@ class DocmindSystem:
         return self.http.qdrant(url, backstop_s), self.http.qdrant_async(url, backstop_s)
 
     def _router(self) -> RouterEngine:
-        """Our own engine, for runs whose context brings none. Its choice costs a model call, as a real one's does."""
+        """Return the lab's own engine, for runs whose context has none. Its choice costs a model call."""
         calls = ModelCalls(ROUTER_ROLE, request_timeout_s=self.settings.llm.request_timeout_seconds)
         return RouterEngine(self.index, self.qdrant, self.qdrant_async, ModelSelector(self.model, calls))
 
@@ -197,7 +197,7 @@ class DocmindSystem:
         streaming: bool = False,
         mode: NodeMode = "own",
     ) -> Runnable:
-        """The compiled graph.
+        """Compile the graph.
 
         streaming: the model sends its replies token by token, and callbacks hear of each. mode: of the async side of
         model and tools, see `graphs/node_modes.py`; for replies in one piece only.
@@ -232,7 +232,7 @@ class DocmindSystem:
         context: Any = None,
         callbacks: Sequence[BaseCallbackHandler] = (),
     ) -> Runnable:
-        """The graph as one run uses it: observed by its recorder, in its thread, within the settings' bounds."""
+        """Return the graph configured for one run: its recorder, its thread, and the settings' limits."""
         configured = graph.with_config(
             {
                 "configurable": {"thread_id": thread_id},
@@ -245,7 +245,7 @@ class DocmindSystem:
 
     @property
     def side_by_side(self) -> int:
-        """Agents that may run at once."""
+        """How many agents may run at once."""
         agents = self.settings.agents
         return agents.max_concurrent_agents if agents.enable_parallel_tool_execution else 1
 

@@ -1,4 +1,4 @@
-"""Runs that are measured: one, many side by side, designed studies, and load.
+"""Measured experiments: a single run, many runs side by side, designed studies, and studies under load.
 
 measurement  one run: observed to its horizon, its rows derived, in real or virtual time
 batch        runs over worker processes

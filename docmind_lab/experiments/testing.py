@@ -1,4 +1,4 @@
-"""For the tests of your own graph: an assertion that its deadline is kept.
+"""An assertion for tests of your own graph: that the graph keeps its deadline.
 
     from docmind_lab.testing import assert_keeps_deadline
 

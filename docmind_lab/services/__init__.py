@@ -1,13 +1,13 @@
-"""Simulated services: what a model server or a vector store sends, and when, as plans; and peer agents.
+"""Simulated services: a model server, a vector store and peer agents, whose replies are plans of what to send when.
 
-plan.py             what is done with one request, as data
-faults.py           what can go wrong, whom it strikes, how it is written
-fault_plans.py      what a fault makes of a plan
-scripted_model/     what the model says
-openai_service.py   the model server's plans
-vector_service.py   the vector store's plans
+plan.py             Plan: what a service does with one request, as data
+faults.py           Fault: what can go wrong, which requests it strikes, its notation
+fault_plans.py      apply a fault to a plan
+scripted_model/     the model's replies
+openai_service.py   the simulated model server
+vector_service.py   the simulated vector store
 peers/              peer agents: the A2A SDK's own server behind either door
-slots.py            who is served at once, and who waits
+slots.py            the queue of the model server
 log.py              the service's own log
 wall_door.py        plays plans over sockets
 virtual_door.py     plays plans in virtual time, for clients in the same process

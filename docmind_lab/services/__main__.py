@@ -1,4 +1,4 @@
-"""`python -m docmind_lab.services`: the simulated services for another program.
+"""`python -m docmind_lab.services`: run the simulated services for another program.
 
 Reads `ServiceOptions` as one line of JSON from standard input, prints the addresses as one line of JSON when it is
 ready, and ends when standard input closes, so that it never outlives the program that started it.
@@ -15,7 +15,7 @@ from docmind_lab.services.server import ServiceOptions, serve
 
 
 def main() -> int:
-    """Serve until standard input closes; exit code 2 for options that cannot be used."""
+    """Serve until standard input closes. Returns exit code 2 for options that cannot be used."""
     try:
         options = ServiceOptions.from_json(sys.stdin.readline())
     except ConfigurationError as error:

@@ -1,4 +1,4 @@
-"""HTTP connections of the simulated services, closed when the client neither sends nor reads."""
+"""HTTP connections of the simulated services, which are closed when the client neither sends nor reads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CLIENT_PATIENCE_S = 20.0
 
 
 class BoundedConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # one of two classes, chosen when imported
-    """uvicorn's protocol, which closes a connection on which no request begins within `patience_s`.
+    """uvicorn's HTTP protocol, changed to close a connection on which no request begins within `patience_s`.
 
     uvicorn itself waits for ever for the rest of a request's headers, and for a closing connection to be read.
     """
@@ -21,12 +21,12 @@ class BoundedConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # 
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Begin to watch the connection."""
+        """Start to watch the new connection."""
         super().connection_made(transport)
         self._watch(was_idle_after=self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the watch."""
+        """Stop watching the connection."""
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)

@@ -1,4 +1,4 @@
-"""What a fault makes of a plan: the same reply, late, in pieces, broken off or never.
+"""Apply a fault to a plan: the same reply comes late, in pieces, broken off or never.
 
     under_fault(plan, Fault("stall"))
 
@@ -25,7 +25,7 @@ Steps = tuple[Step, ...]
 
 
 def under_fault(plan: Plan, fault: Fault) -> Plan:
-    """The plan of a good reply as it goes under a fault that strikes it; its fault and its tokens say so.
+    """Return the plan of a good reply changed by a fault; its `fault` and its tokens are changed too.
 
     Raises: KeyError for a fault that is another answer, not a change of the plan.
     """
@@ -53,12 +53,12 @@ def _hang(steps: Steps, seconds: float) -> Steps:
     return (Wait(math.inf),)
 
 
-def _late(steps: Steps, seconds: float) -> Steps:
+def _delay(steps: Steps, seconds: float) -> Steps:
     return (Wait(seconds), *steps)
 
 
 def _slow_first_token(steps: Steps, seconds: float) -> Steps:
-    return _late(steps, seconds) if not _is_event_stream(steps) else _headers_first(_late(steps, seconds))
+    return _delay(steps, seconds) if not _is_event_stream(steps) else _headers_first(_delay(steps, seconds))
 
 
 def _headers_first(steps: Steps) -> Steps:
@@ -66,7 +66,7 @@ def _headers_first(steps: Steps) -> Steps:
 
 
 def _trickle(steps: Steps, gap_s: float) -> Steps:
-    """The same latency up to the headers, then the body in small pieces."""
+    """Keep the latency up to the headers, then send the body in small pieces."""
     body = b"".join(step.data for step in steps if isinstance(step, Chunk))
     size = max(1, math.ceil(len(body) / TRICKLE_PIECES))
     trickled: list[Step] = [step for step in steps if isinstance(step, Wait | Headers)]
@@ -78,14 +78,14 @@ def _trickle(steps: Steps, gap_s: float) -> Steps:
 
 
 def _keep_alive(steps: Steps, seconds: float) -> Steps:
-    """Headers at once, and a sign of life whenever nothing was sent for `KEEP_ALIVE_GAP_S`.
+    """Send the headers at once, and a sign of life after each `KEEP_ALIVE_GAP_S` of silence.
 
     A JSON reply then has no content-length, as from a server that does not know its body when it sends its headers.
     """
     sign = _SIGN_OF_LIFE_SSE if _is_event_stream(steps) else _SIGN_OF_LIFE_JSON
     kept: list[Step] = []
     silent_s = 0.0
-    for step in _headers_first(_late(steps, seconds)):
+    for step in _headers_first(_delay(steps, seconds)):
         if isinstance(step, Headers):
             named = tuple((name, value) for name, value in step.headers if name != "content-length")
             kept.append(replace(step, headers=named))
@@ -93,9 +93,9 @@ def _keep_alive(steps: Steps, seconds: float) -> Steps:
             begun_s = 0.0
             while step.seconds - begun_s > KEEP_ALIVE_GAP_S - silent_s:
                 ended_s = begun_s + KEEP_ALIVE_GAP_S - silent_s
-                kept += [_piece(step, begun_s, ended_s), sign]
+                kept += [_part_of_wait(step, begun_s, ended_s), sign]
                 begun_s, silent_s = ended_s, 0.0
-            kept.append(_piece(step, begun_s, step.seconds))
+            kept.append(_part_of_wait(step, begun_s, step.seconds))
             silent_s += step.seconds - begun_s
         else:
             kept.append(step)
@@ -103,17 +103,17 @@ def _keep_alive(steps: Steps, seconds: float) -> Steps:
     return tuple(kept)
 
 
-def _piece(wait: Wait, begun_s: float, ended_s: float) -> Wait:
-    """A part of a wait, with the tokens that come in it."""
+def _part_of_wait(wait: Wait, begun_s: float, ended_s: float) -> Wait:
+    """Return a part of a wait, with the tokens generated in it."""
     # Nothing comes before a wait begins, not even in one of no time, whose tokens are all there at 0.
     before = wait.tokens_by(begun_s) if begun_s > 0 else 0
     return Wait(ended_s - begun_s, wait.tokens_by(ended_s) - before)
 
 
 def _disconnect(steps: Steps, seconds: float) -> Steps:
-    """Half of the body of a JSON reply, or an event stream up to half of its tokens; then a closed connection."""
+    """Send half of a JSON body, or an event stream up to half of its tokens; then close the connection."""
     if not _is_event_stream(steps):
-        return (*(_half(step) if isinstance(step, Chunk) else step for step in steps), Disconnect())
+        return (*(_halve(step) if isinstance(step, Chunk) else step for step in steps), Disconnect())
     left, kept = _tokens(steps) // 2, list[Step]()
     for step in steps:
         if isinstance(step, Wait) and step.tokens > left:
@@ -125,18 +125,18 @@ def _disconnect(steps: Steps, seconds: float) -> Steps:
     return (*kept, Disconnect())
 
 
-def _half(chunk: Chunk) -> Chunk:
+def _halve(chunk: Chunk) -> Chunk:
     return Chunk(chunk.data[: len(chunk.data) // 2])
 
 
 def _malformed(steps: Steps, seconds: float) -> Steps:
-    """JSON that breaks off, of the length that the headers say; in an event stream, one event after half its tokens.
+    """Cut off the JSON of a reply, with matching length; in an event stream, one event after half its tokens.
 
     The model does not know: it goes on to generate what the client will not read.
     """
     if _is_event_stream(steps):
         return _malformed_stream(steps)
-    halves = [_half(step) if isinstance(step, Chunk) else step for step in steps]
+    halves = [_halve(step) if isinstance(step, Chunk) else step for step in steps]
     length = str(sum(len(step.data) for step in halves if isinstance(step, Chunk)))
     return tuple(_with_length(step, length) if isinstance(step, Headers) else step for step in halves)
 
@@ -152,7 +152,7 @@ def _malformed_stream(steps: Steps) -> Steps:
     for step in steps:
         generated += step.tokens if isinstance(step, Wait) else 0
         if isinstance(step, Chunk) and not done and generated >= half:
-            kept.append(Chunk(_half(step).data + b"\n\n"))
+            kept.append(Chunk(_halve(step).data + b"\n\n"))
             done = True
         else:
             kept.append(step)
@@ -162,11 +162,11 @@ def _malformed_stream(steps: Steps) -> Steps:
 _CHANGES: Mapping[str, Callable[[Steps, float], Steps]] = {
     "hang": _hang,
     "trickle": _trickle,
-    "stall": _late,
+    "stall": _delay,
     "slow_first_token": _slow_first_token,
     "keep_alive": _keep_alive,
     "disconnect": _disconnect,
     "malformed": _malformed,
-    "retrieval_slow": _late,
+    "retrieval_slow": _delay,
     "retrieval_hang": _hang,
 }

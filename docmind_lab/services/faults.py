@@ -1,4 +1,4 @@
-"""Faults: what can go wrong at a simulated service, whom it strikes, and how it is written.
+"""Faults: what can go wrong at a simulated service, which requests it strikes, and the notation for it.
 
 A fault is written "kind", "kind:role" or "kind:role:probability": `hang`, `trickle:validation`, `stall:*:0.2`. The
 kind may say its seconds and how many attempts of a call it strikes: `stall=5`, `http_500@1`, `rate_limit=2@1:*:0.5`.
@@ -88,7 +88,7 @@ _WHOLE_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault, as the module's docstring has them.
+    """One fault, with the fields of the notation in the module's docstring.
 
     role: who is struck, "*" for all; empty for the kind's default. probability: of striking an attempt. seconds: of
     the kinds that take some; None for the kind's default. attempts: how many of a call's first attempts can be struck;
@@ -143,12 +143,12 @@ class Fault:
 
     @property
     def strikes_service(self) -> ServiceKind:
-        """Whose requests it can strike: those of the models or searches of the vector store."""
+        """The service whose requests the fault can strike: "llm" for models, "retrieval" for the vector store."""
         return "retrieval" if self.kind.startswith("retrieval_") else "llm"
 
     @classmethod
     def parse(cls, text: str) -> Fault:
-        """The fault written as in the module's docstring. Raises: ConfigurationError naming the part that is wrong."""
+        """Parse the notation in the module's docstring. Raises: ConfigurationError naming the part that is wrong."""
         parts = text.strip().split(":")
         if len(parts) > 3:
             raise ConfigurationError(
@@ -166,8 +166,8 @@ class Fault:
         return cls(
             kind=cast("FaultKind", kind),
             role=role,
-            probability=_number(text, "probability", probability) if probability else 1.0,
-            seconds=_number(text, "seconds", number) if equals and not counts_calls else None,
+            probability=_parse_number(text, "probability", probability) if probability else 1.0,
+            seconds=_parse_number(text, "seconds", number) if equals and not counts_calls else None,
             calls=int(number) if equals and counts_calls else None,
             attempts=int(attempts) if at else None,
         )
@@ -183,7 +183,7 @@ class Fault:
         return f"{self.kind}{seconds}{attempts}:{self.role}{chance}"
 
     def strikes(self, key: DrawKey, *, is_named: bool = True) -> bool:
-        """Whether the attempt with this key is struck, given that its service can be.
+        """Whether the fault strikes the attempt with this key, given that it can strike the service.
 
         Args:
             key: Of the attempt.
@@ -201,13 +201,13 @@ class Fault:
 def first_that_strikes(
     faults: Iterable[Fault], service: ServiceKind, key: DrawKey, *, is_named: bool = True
 ) -> Fault | None:
-    """The fault that a request to a service meets; None if none strikes. is_named: see `Fault.strikes`."""
+    """Return the first fault that strikes a request to a service; None if none does. is_named: see `Fault.strikes`."""
     met = (fault for fault in faults if fault.strikes_service == service and fault.strikes(key, is_named=is_named))
     return next(met, None)
 
 
 def load_limit_of(faults: Iterable[Fault], key: DrawKey) -> Fault | None:
-    """The limit of the server's load that a model call meets: the lowest `rate_limit_above`; None without one."""
+    """Return the lowest `rate_limit_above` that strikes a model call; None without one."""
     limits = (fault for fault in faults if fault.kind == "rate_limit_above" and fault.strikes(key))
     return min(limits, key=lambda fault: fault.calls or 0, default=None)
 
@@ -220,7 +220,7 @@ def _check_kind(kind: str) -> None:
     raise ConfigurationError(f"unknown fault {kind!r}; {hint}the faults are {', '.join(FAULT_KINDS)}")
 
 
-def _number(text: str, name: str, value: str) -> float:
+def _parse_number(text: str, name: str, value: str) -> float:
     try:
         return float(value)
     except ValueError as error:

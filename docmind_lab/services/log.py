@@ -1,4 +1,4 @@
-"""The service's own log: what it did for each request, written by itself. The truth for abandoned work."""
+"""The service's own log of what it did for each request: the evidence for work that went on after a deadline."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNCLAIMED_ROWS = 10_000
 
 @dataclass
 class RequestRow:
-    """One request as the service saw it. Instants are monotonic seconds of the machine; None: not reached.
+    """One request as the service saw it. Instants are the machine's monotonic seconds; None: not reached.
 
     queue_wait_s: from the receipt until a slot of the model server was had; all of its time for a request that got none
     (so far, when it is open). status: the one that was sent; a request without one sent no byte.
@@ -51,7 +51,7 @@ class RequestRow:
 
 
 class ServiceLog:
-    """Rows of all requests, by run. Safe to use from any thread."""
+    """The rows of all requests, by run. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._rows: dict[str, list[RequestRow]] = {}
@@ -59,7 +59,7 @@ class ServiceLog:
         self._lock = threading.Lock()
 
     def received(self, request: ServiceRequest, plan: Plan, received_at: float) -> RequestRow:
-        """Begin the row of a request."""
+        """Begin the row of a request and return it."""
         row = RequestRow(
             kind=plan.kind,
             run_id=request.tag("run-id"),
@@ -79,27 +79,27 @@ class ServiceLog:
         return row
 
     def rows(self, run_id: str) -> list[RequestRow]:
-        """The rows of a run so far; of requests without a run when `run_id` is empty."""
+        """Return the rows of a run so far; those of requests without a run if `run_id` is empty."""
         with self._lock:
             return list(self._rows.get(run_id, ())) if run_id else list(self._unclaimed)
 
     def open_rows(self, run_id: str) -> int:
-        """Requests of the run that wait in the service's queue or that it is working on."""
+        """Return how many requests of the run wait in the service's queue or are being worked on."""
         return sum(row.outcome == "open" for row in self.rows(run_id))
 
     def forget(self, run_id: str) -> None:
-        """Drop the rows of a run that has been read."""
+        """Drop the rows of a run."""
         with self._lock:
             self._rows.pop(run_id, None)
 
 
 def rows_as_json(rows: Iterable[RequestRow]) -> list[dict[str, Any]]:
-    """Rows as JSON objects: one key per field of `RequestRow`."""
+    """Convert rows to JSON objects: one key per field of `RequestRow`."""
     return [asdict(row) for row in rows]
 
 
 def rows_from_json(payload: Iterable[dict[str, Any]]) -> list[RequestRow]:
-    """The rows that `rows_as_json` wrote."""
+    """Convert the output of `rows_as_json` back to rows."""
     rows = [RequestRow(**item) for item in payload]
     for row in rows:
         row.token_spans = [(float(begun), float(ended), int(tokens)) for begun, ended, tokens in row.token_spans]

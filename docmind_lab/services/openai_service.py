@@ -1,4 +1,4 @@
-"""The simulated model server: OpenAI's chat completions as plans, JSON and event stream.
+"""The simulated model server: OpenAI's chat completions as plans, in JSON or as an event stream.
 
     POST /v1/chat/completions    GET /v1/models
 
@@ -39,17 +39,17 @@ _CREATED = 0  # not the time: the same request gets the same bytes
 
 
 def count_tokens(text: str) -> int:
-    """Words and punctuation marks in a text."""
+    """Count the words and punctuation marks in a text."""
     return len(_TOKEN.findall(text))
 
 
 # A call that the profile has hang never gets as far as what another fault would do to its reply.
 _DRAWN_HANG = Fault("hang", role="*")
-_AT_THE_GATE = frozenset({"http_500", "rate_limit"})
+_REFUSALS = frozenset({"http_500", "rate_limit"})
 
 
-def _turned_away(fault: Fault) -> Plan:
-    """A refusal before the model: it reads nothing, generates nothing and takes no slot."""
+def _refusal_plan(fault: Fault) -> Plan:
+    """Return the plan that refuses a request before the model: no token is read or generated, no slot is taken."""
     if fault.kind in ("rate_limit", "rate_limit_above"):
         # Load passes within the time of a call: a client that is to come again is told the shortest whole second.
         wait = "1" if fault.seconds is None else f"{fault.seconds:.0f}"
@@ -69,7 +69,7 @@ class _BadRequest(Exception):
 
 @dataclass(frozen=True)
 class OpenAIService:
-    """The model server.
+    """The simulated model server, which turns requests into plans.
 
     default_seed: for clients that do not say which run they belong to. variation: share of the model's decisions that
     go another way, see `scripted_model/variation.py`.
@@ -82,7 +82,7 @@ class OpenAIService:
     variation: float = 0.0
 
     def plan(self, request: ServiceRequest) -> Plan:
-        """The plan for a request; a request that cannot be served gets an OpenAI-shaped error at once."""
+        """Return the plan for a request; a request that cannot be served gets an OpenAI-shaped error at once."""
         try:
             if request.path == "/v1/models" and request.method == "GET":
                 entry = {"id": self.model, "object": "model", "created": _CREATED, "owned_by": "docmind_lab"}
@@ -98,7 +98,7 @@ class OpenAIService:
             return Plan(json_steps(error.status, payload), "llm")
 
     def _read(self, request: ServiceRequest) -> Plan:
-        """The plan of a completion. Raises: _BadRequest for one that cannot be read."""
+        """Return the plan of a completion. Raises: _BadRequest for a request that cannot be read."""
         try:
             return self._completion(request)
         except ODD_REQUEST as error:
@@ -106,14 +106,14 @@ class OpenAIService:
             raise _BadRequest(400, f"The conversation cannot be read ({type(error).__name__}).") from error
 
     def _completion(self, request: ServiceRequest) -> Plan:
-        payload = self._validated(request)
+        payload = self._validate(request)
         conversation = Conversation.from_request(payload)
         key = request.draw_key(role_of(conversation), str(len(conversation.messages)), self.default_seed)
         # Whether a limit of load refuses is known to the door, which counts what is under way.
         drawn = (fault for fault in self.faults if fault.kind != "rate_limit_above")
         fault = first_that_strikes(drawn, "llm", key, is_named=bool(request.tag("role")))
-        if fault is not None and fault.kind in _AT_THE_GATE:
-            return _turned_away(fault)
+        if fault is not None and fault.kind in _REFUSALS:
+            return _refusal_plan(fault)
         latency = self.profile.draw_llm(key)
         if latency.hangs:
             fault = _DRAWN_HANG
@@ -123,7 +123,7 @@ class OpenAIService:
         plan = self._reply_plan(request, payload, conversation, reply, key, latency)
         limit = load_limit_of(self.faults, key)
         if limit is not None and limit.calls is not None:
-            plan = replace(plan, limit=Limit(limit.calls, _turned_away(limit)))
+            plan = replace(plan, limit=Limit(limit.calls, _refusal_plan(limit)))
         if fault is None:
             return plan
         return replace(plan, fault=fault.kind) if nothing else under_fault(plan, fault)
@@ -137,8 +137,8 @@ class OpenAIService:
         key: DrawKey,
         latency: LlmLatency,
     ) -> Plan:
-        """The plan of a good answer."""
-        reply, finish_reason = _within(reply, payload.get("max_completion_tokens") or payload.get("max_tokens"))
+        """Return the plan of a good answer."""
+        reply, finish_reason = _truncate(reply, payload.get("max_completion_tokens") or payload.get("max_tokens"))
         input_tokens = sum(count_tokens(message_text(message)) for message in conversation.messages)
         output_tokens = max(1, count_tokens(_reply_text(reply)))
         answer = _Answer(
@@ -161,7 +161,7 @@ class OpenAIService:
         slowdown = self.profile.slowdown
         return Plan(steps, "llm", input_tokens, output_tokens, takes_slot=True, slowdown=slowdown)
 
-    def _validated(self, request: ServiceRequest) -> Mapping[str, Any]:
+    def _validate(self, request: ServiceRequest) -> Mapping[str, Any]:
         try:
             payload = request.json()
         except ValueError as error:
@@ -180,7 +180,7 @@ class OpenAIService:
 
 
 def _check_optional_fields(payload: Mapping[str, Any]) -> None:
-    """Raises: _BadRequest naming the field whose kind is wrong, before anything reads it."""
+    """Check the types of optional fields. Raises: _BadRequest naming the first field that is wrong."""
     for name in ("max_tokens", "max_completion_tokens"):
         limit = payload.get(name)
         if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
@@ -204,8 +204,8 @@ def _reply_text(reply: Reply) -> str:
     return " ".join([reply.text, *calls])
 
 
-def _within(reply: Reply, limit: int | None) -> tuple[Reply, str]:
-    """The reply cut to a number of tokens, and why it ends."""
+def _truncate(reply: Reply, limit: int | None) -> tuple[Reply, str]:
+    """Cut the reply to a number of tokens; return it with its finish reason."""
     if limit is not None and count_tokens(reply.text) > limit:
         ends = [match.end() for match in _TOKEN.finditer(reply.text)]
         return Reply(reply.text[: ends[limit - 1]]), "length"
@@ -214,7 +214,7 @@ def _within(reply: Reply, limit: int | None) -> tuple[Reply, str]:
 
 @dataclass(frozen=True)
 class _Answer:
-    """A reply in OpenAI's shapes."""
+    """A reply in the JSON shapes of OpenAI's API."""
 
     reply: Reply
     finish_reason: str

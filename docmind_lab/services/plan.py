@@ -27,7 +27,7 @@ _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,30}")
 
 @dataclass(frozen=True)
 class Wait:
-    """Do nothing for `seconds` (inf: for ever), generating `tokens` tokens evenly meanwhile.
+    """Wait for `seconds` (inf: for ever) and generate `tokens` tokens evenly meanwhile.
 
     Token i of n is there after seconds × i / n: that is how the simulated model works, not an estimate.
     """
@@ -36,7 +36,7 @@ class Wait:
     tokens: int = 0
 
     def tokens_by(self, elapsed_s: float) -> int:
-        """Tokens there `elapsed_s` after the wait began."""
+        """Return how many tokens are generated within `elapsed_s` of the wait."""
         if self.tokens == 0 or math.isinf(self.seconds):
             return 0
         if elapsed_s >= self.seconds:
@@ -69,7 +69,7 @@ Step = Wait | Headers | Chunk | Disconnect
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps for one request, and what its log row says of it.
+    """The steps for one request, and what the log row says about it.
 
     output_tokens: when played to the end. takes_slot: whether the model works on it, so that it needs one of the
     server's slots and waits for it; a refusal does not. slowdown: what each other call under way when it starts adds to
@@ -86,11 +86,11 @@ class Plan:
     limit: Limit | None = None
 
     def admitted(self, under_way: int) -> Plan:
-        """The plan, or the refusal in its place. under_way: calls that have a slot or wait for one."""
+        """Return this plan, or the refusal if its limit is reached. under_way: calls that have a slot or wait."""
         return self if self.limit is None or under_way < self.limit.calls else self.limit.refusal
 
     def steps_beside(self, others: int) -> tuple[Step, ...]:
-        """The steps as they are played beside `others` more calls."""
+        """Return the steps, slowed down by `others` more calls under way."""
         if not self.slowdown or not others:
             return self.steps
         factor = 1 + self.slowdown * others
@@ -101,13 +101,13 @@ class Plan:
 
     @property
     def duration_s(self) -> float:
-        """Seconds that the plan takes when played to the end; inf for a hang."""
+        """Seconds that the plan takes if played to the end; inf for a hang."""
         return math.fsum(step.seconds for step in self.steps if isinstance(step, Wait))
 
 
 @dataclass(frozen=True)
 class Limit:
-    """A limit of the service's load. calls: under way at once, of which none more is taken. refusal: what it gets."""
+    """A limit on calls under way at once. calls: with so many, no more is taken. refusal: the plan for the rest."""
 
     calls: int
     refusal: Plan
@@ -115,7 +115,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class ServiceRequest:
-    """One request as a service gets it. headers: lower-case names."""
+    """One request as a service receives it. headers: lower-case names."""
 
     method: str
     path: str
@@ -124,16 +124,16 @@ class ServiceRequest:
     query: str = ""
 
     def tag(self, name: str) -> str:
-        """What the client says of the call the request belongs to; empty when it says nothing."""
+        """Return a tag that the client set on its call, from the lab's request headers; empty if not set."""
         return self.headers.get(HEADER_PREFIX + name, "")
 
     def number(self, name: str, default: int) -> int:
-        """A tag that is a whole number; `default` when it is missing or anything else."""
+        """Return a tag as a whole number; `default` if it is missing or not a whole number."""
         text = self.tag(name)
         return int(text) if _WHOLE_NUMBER.fullmatch(text) else default
 
     def draw_key(self, default_role: str, default_step: str, default_seed: int) -> DrawKey:
-        """The key of the request's latency and faults. A client without tags gets the defaults."""
+        """Return the key that the request's latency and faults are drawn from, with defaults for missing tags."""
         return DrawKey(
             seed=self.number("seed", default_seed),
             role=self.tag("role") or default_role,
@@ -142,7 +142,7 @@ class ServiceRequest:
         )
 
     def json(self) -> Any:
-        """The body parsed. Raises: ValueError for what is not JSON, or nested too deeply to be read."""
+        """Parse the body as JSON. Raises: ValueError if it is not JSON, or nested too deeply."""
         try:
             return json.loads(self.body or b"null")
         except RecursionError as error:
@@ -154,15 +154,15 @@ ODD_REQUEST: Final = (TypeError, LookupError, AttributeError, ValueError, Arithm
 
 
 class Service(Protocol):
-    """Something that answers requests with plans."""
+    """A service that answers requests with plans."""
 
     def plan(self, request: ServiceRequest) -> Plan:
-        """What to do with the request; the same request gets the same plan."""
+        """Return the plan for a request; the same request gets the same plan."""
         ...
 
 
 def json_steps(status: int, payload: Any, headers: tuple[tuple[str, str], ...] = ()) -> tuple[Step, ...]:
-    """Headers and body of a JSON reply."""
+    """Return the headers and body of a JSON reply."""
     body = json.dumps(payload, separators=(",", ":")).encode()
     fixed = (("content-type", "application/json"), ("content-length", str(len(body))))
     return (Headers(status, fixed + headers), Chunk(body))

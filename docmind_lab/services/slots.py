@@ -1,4 +1,4 @@
-"""The queue of a model server: who is served at once, who waits, and from when each is served.
+"""The queue of a model server: which requests are served, which wait, and when each is started.
 
     queue = SlotQueue[str](slots=1)
     queue.arrive("a", at=0.0)       # (Turn("a", starts_at=0.0),)
@@ -24,14 +24,14 @@ RequestT = TypeVar("RequestT", bound=Hashable)
 
 @dataclass(frozen=True)
 class Turn(Generic[RequestT]):
-    """A request that is served from now on. starts_at: since when, never before it was received or a slot was free."""
+    """A request whose turn has come. starts_at: instant it is served from, not before its receipt or a free slot."""
 
     request: RequestT
     starts_at: float
 
 
 class SlotQueue(Generic[RequestT]):
-    """Requests in service and in the queue, first come first served. slots: served at once; None for no limit."""
+    """Requests being served and waiting, first come first served. slots: served at once; None for no limit."""
 
     def __init__(self, slots: int | None) -> None:
         if slots is not None and slots < 1:
@@ -43,42 +43,42 @@ class SlotQueue(Generic[RequestT]):
 
     @property
     def waiting(self) -> tuple[RequestT, ...]:
-        """The queue, next one first."""
+        """The waiting requests, next one first."""
         return tuple(self._waiting)
 
     @property
     def served(self) -> frozenset[RequestT]:
-        """Those that have a slot."""
+        """The requests that have a slot."""
         return frozenset(self._served)
 
     @property
     def under_way(self) -> int:
-        """How many have a slot or wait for one."""
+        """Number of requests that have a slot or wait for one."""
         return len(self._waiting) + len(self._served)
 
     def arrive(self, request: RequestT, at: float) -> tuple[Turn[RequestT], ...]:
-        """Add a request; returns it if it starts now, and nothing if it waits. at: instant of its receipt."""
+        """Add a request; return its turn if it starts now, nothing if it waits. at: instant of its receipt."""
         self._waiting[request] = at
-        return self._turns()
+        return self._start_waiting()
 
     def leave(self, request: RequestT, at: float) -> tuple[Turn[RequestT], ...]:
-        """Remove a request, served or waiting; returns the requests that start now."""
+        """Remove a request, served or waiting; return the turns of the requests that start now."""
         self._waiting.pop(request, None)
         if request in self._served:
             self._served.remove(request)
             if self.slots is not None:
                 heapq.heappush(self._freed_at, at)
-        return self._turns()
+        return self._start_waiting()
 
-    def _turns(self) -> tuple[Turn[RequestT], ...]:
+    def _start_waiting(self) -> tuple[Turn[RequestT], ...]:
         turns = []
         while self._waiting and (self.slots is None or len(self._served) < self.slots):
             request = next(iter(self._waiting))
-            turns.append(Turn(request, max(self._waiting.pop(request), self._free_since())))
+            turns.append(Turn(request, max(self._waiting.pop(request), self._take_free_slot())))
             self._served.add(request)
         return tuple(turns)
 
-    def _free_since(self) -> float:
-        """Take the slot that has been free for longest."""
+    def _take_free_slot(self) -> float:
+        """Take the slot that has been free for longest, and return since when."""
         used = len(self._served) + len(self._freed_at)
         return -math.inf if self.slots is None or used < self.slots else heapq.heappop(self._freed_at)

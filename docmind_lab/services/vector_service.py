@@ -28,7 +28,7 @@ _COLLECTION = re.compile(r"^/collections/(?P<name>[^/]+)(?P<rest>/.*)?$")
 _SEARCHES = frozenset({("POST", "/points/query"), ("POST", "/points/query/batch"), ("POST", "/points/scroll")})
 _WRITES = frozenset({("PUT", ""), ("DELETE", ""), ("PUT", "/points"), ("POST", "/points/delete")})
 # About 10 kB each; a study asks some hundred different ones.
-_MOST_KNOWN = 2_000
+_MAX_KNOWN = 2_000
 _POINTS: TypeAdapter[Any] = TypeAdapter(models.PointInsertOperations)
 _SELECTOR: TypeAdapter[Any] = TypeAdapter(models.PointsSelector)
 
@@ -45,7 +45,7 @@ def _local_engine() -> QdrantClient:
 
 @dataclass
 class VectorService:
-    """The vector store. The engine is one for the whole service and is used from one thread at a time.
+    """The simulated vector store. Its engine is shared by the whole service and used from one thread at a time.
 
     known: answers to searches, by path and body: they depend on nothing but what is stored, so alternatives that ask
     the same are not searched for anew. Any write forgets them. paces: of collections that have one. Services over one
@@ -60,7 +60,7 @@ class VectorService:
     paces: dict[str, float] = field(default_factory=dict, repr=False)
 
     def plan(self, request: ServiceRequest) -> Plan:
-        """The plan for a request; what cannot be served gets a Qdrant-shaped error at once."""
+        """Return the plan for a request; a request that cannot be served gets a Qdrant-shaped error at once."""
         try:
             with warnings.catch_warnings():
                 # The local engine warns of its own limits in size, which concern a user of the engine, not a client.
@@ -83,7 +83,7 @@ class VectorService:
         return Plan(reply, "retrieval")
 
     def _search(self, found: Plan, request: ServiceRequest, pace: float) -> Plan:
-        """The plan of a search whose answer is known: when it comes, and what a fault makes of it."""
+        """Return the plan of a search with a known answer: delay it as the profile says, and apply a fault."""
         key = request.draw_key("retrieval", "0", self.default_seed)
         fault = first_that_strikes(self.faults, "retrieval", key)
         if fault is not None and fault.kind == "retrieval_503":
@@ -100,7 +100,7 @@ class VectorService:
 
     def _result(self, request: ServiceRequest) -> Any:
         if request.path == "/collections" and request.method == "GET":
-            return _plain(self.engine.get_collections())
+            return _to_json(self.engine.get_collections())
         match = _COLLECTION.match(request.path)
         if match is None:
             raise _Refusal(404, f"{request.method} {request.path} is not served here")
@@ -113,7 +113,7 @@ class VectorService:
         if (request.method, rest) in _SEARCHES:
             key = (request.path, request.body)
             if key not in self.known:
-                if len(self.known) >= _MOST_KNOWN:
+                if len(self.known) >= _MAX_KNOWN:
                     self.known.clear()
                 self.known[key] = handler(name, request)
             return self.known[key]
@@ -123,7 +123,7 @@ class VectorService:
 
     def _handlers(self) -> dict[tuple[str, str], Callable[[str, ServiceRequest], Any]]:
         return {
-            ("GET", ""): lambda name, request: _plain(self.engine.get_collection(name)),
+            ("GET", ""): lambda name, request: _to_json(self.engine.get_collection(name)),
             ("GET", "/exists"): lambda name, request: {"exists": self.engine.collection_exists(name)},
             ("PUT", ""): self._create,
             ("DELETE", ""): lambda name, request: self.engine.delete_collection(name),
@@ -154,7 +154,7 @@ class VectorService:
     def _upsert(self, name: str, request: ServiceRequest) -> Any:
         body = _POINTS.validate_json(request.body)
         points = body.batch if isinstance(body, models.PointsBatch) else body.points
-        return _plain(self.engine.upsert(name, points=points, wait=True))
+        return _to_json(self.engine.upsert(name, points=points, wait=True))
 
     def _retrieve(self, name: str, request: ServiceRequest) -> Any:
         body = models.PointRequest.model_validate_json(request.body)
@@ -164,14 +164,14 @@ class VectorService:
             with_payload=True if body.with_payload is None else body.with_payload,
             with_vectors=body.with_vector or False,
         )
-        return [_plain(record) for record in records]
+        return [_to_json(record) for record in records]
 
     def _delete(self, name: str, request: ServiceRequest) -> Any:
-        return _plain(self.engine.delete(name, points_selector=_SELECTOR.validate_json(request.body)))
+        return _to_json(self.engine.delete(name, points_selector=_SELECTOR.validate_json(request.body)))
 
     def _count(self, name: str, request: ServiceRequest) -> Any:
         body = models.CountRequest.model_validate_json(request.body)
-        return _plain(self.engine.count(name, count_filter=body.filter, exact=True))
+        return _to_json(self.engine.count(name, count_filter=body.filter, exact=True))
 
     def _scroll(self, name: str, request: ServiceRequest) -> Any:
         body = models.ScrollRequest.model_validate_json(request.body)
@@ -183,7 +183,7 @@ class VectorService:
             with_payload=True if body.with_payload is None else body.with_payload,
             with_vectors=body.with_vector or False,
         )
-        return {"points": [_plain(record) for record in records], "next_page_offset": next_offset}
+        return {"points": [_to_json(record) for record in records], "next_page_offset": next_offset}
 
     def _query(self, name: str, request: ServiceRequest) -> Any:
         return self._run_query(name, models.QueryRequest.model_validate_json(request.body))
@@ -205,10 +205,10 @@ class VectorService:
             with_vectors=body.with_vector or False,
             score_threshold=body.score_threshold,
         )
-        return _plain(found)
+        return _to_json(found)
 
 
-def _plain(value: BaseModel) -> Any:
+def _to_json(value: BaseModel) -> Any:
     return value.model_dump(mode="json", exclude_none=False)
 
 

@@ -1,6 +1,6 @@
-"""Systems under a deadline.
+"""Workloads: the systems that are put under a deadline.
 
-kinds.py         what a workload is to the rest of the lab, and which there are
+kinds.py         WorkloadKind, and the workloads by name
 base.py          base classes of workloads
 supervisor.py    DocMind: a supervisor over five roles that answers questions from documents
 research, staged, peers, own   four more, each a package

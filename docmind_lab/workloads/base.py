@@ -1,4 +1,4 @@
-"""Base classes of workloads: one graph in several node modes, and systems that search one corpus."""
+"""Base classes of workloads: a graph in several node modes, and systems that search one corpus."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _DOCUMENT_FIELDS = ("id", "content", "metadata", "score")
 
 
 class GraphWorkload(abc.ABC):
-    """A system that is built once and run many times, and scores answers by the documents that they rest on."""
+    """A system that is built once and run many times, whose answers are scored by the documents they rest on."""
 
     graph: Runnable
     node_mode: NodeMode
 
     @abc.abstractmethod
     def _graph(self, mode: NodeMode) -> Runnable:
-        """The compiled graph with nodes of this mode."""
+        """Compile the graph with nodes of this mode."""
 
     def in_node_mode(self, node_mode: NodeMode) -> Self:
-        """The same clients and checkpointer under a graph whose nodes have this mode."""
+        """Return the workload with the same clients and checkpointer, and a graph with nodes of this mode."""
         if checked_node_mode(node_mode) == self.node_mode:
             return self
         changed = copy.copy(self)
@@ -39,7 +39,7 @@ class GraphWorkload(abc.ABC):
         return changed
 
     def scores(self, question: Question, outcome: Outcome) -> tuple[float, float]:
-        """Source recall and answer score of what the caller got."""
+        """Return source recall and answer score of a run's outcome."""
         documents = [_document(payload) for payload in outcome.documents]
         recall = share_of_gold_topics(question, [document.topic for document in documents])
         return recall, answer_score(question, outcome.answer, documents)
@@ -47,7 +47,7 @@ class GraphWorkload(abc.ABC):
 
 @dataclass
 class CorpusWorkload(GraphWorkload):
-    """A system over a corpus.
+    """A system that searches a corpus.
 
     Attributes:
         addresses: Of the services.
@@ -74,11 +74,11 @@ class CorpusWorkload(GraphWorkload):
 
     @abc.abstractmethod
     def _build(self) -> None:
-        """Make what the graphs of all modes share."""
+        """Build the parts that the graphs of all modes share."""
 
     @classmethod
     def on(cls, surroundings: Surroundings) -> Self:
-        """The workload on its surroundings. Raises: as `named_corpus`."""
+        """Build the workload on its surroundings. Raises: as `named_corpus`."""
         return cls(
             surroundings.addresses,
             surroundings.settings,

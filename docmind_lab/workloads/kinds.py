@@ -1,4 +1,4 @@
-"""What a workload is: a `WorkloadKind`, found by its name, that builds a system under a deadline.
+"""`WorkloadKind`: describes a workload, is found by its name, and builds the system under a deadline.
 
     kind = workload_kind("supervisor")             # one of WORKLOADS
     kind = workload_kind("my_package.mine:KIND")   # another's, wherever it can be imported from
@@ -50,7 +50,7 @@ OWN_PREFIX = "own:"
 _EXTRAS = frozenset({"peers"})
 
 
-# What the openai client does when nobody says otherwise; kept for every alternative that leaves retries to it.
+# The openai client's default, kept for every alternative that leaves retries to it.
 SDK_RETRIES = 2
 
 RetriesOf = Callable[[Alternative, int | None], str]
@@ -58,7 +58,7 @@ RetriesOf = Callable[[Alternative, int | None], str]
 
 
 def retries_of_alternative(alternative: Alternative, client_retries: int | None = None) -> str:
-    """The client under alternatives that leave it to it ("sdk:2"), ours within the budget ("budgeted:1"), or none."""
+    """Name who retries failed calls: the client ("sdk:2"), the lab within the budget ("budgeted:1"), or "none"."""
     if alternative.client_retries:
         return f"sdk:{SDK_RETRIES if client_retries is None else client_retries}"
     policy = getattr(alternative, "policy", None)
@@ -66,7 +66,7 @@ def retries_of_alternative(alternative: Alternative, client_retries: int | None 
 
 
 def retries_within_own_limits(alternative: Alternative, client_retries: int | None = None) -> str:
-    """Ours under every alternative, of a workload that gives its model calls a deadline whoever enforces the run's.
+    """Name who retries in a workload that limits its model calls by itself: always the lab, within the budget.
 
     Such a call has no retries of its client's, and those of the policy in force: that of an alternative that
     propagates, else the default one.
@@ -76,7 +76,7 @@ def retries_within_own_limits(alternative: Alternative, client_retries: int | No
 
 
 def retries_of_own_loop(own_retries: int) -> RetriesOf:
-    """The workload's own loop ("workload:2"), with ours inside it where an alternative propagates.
+    """Return a function that names who retries: the workload's own loop ("workload:2"), and the lab inside it.
 
     own_retries: of the loop, when nothing is said of retries.
     """
@@ -90,33 +90,33 @@ def retries_of_own_loop(own_retries: int) -> RetriesOf:
 
 
 def own_retries(alternative: Alternative, client_retries: int | None = None) -> str:
-    """ "own": nobody knows the retries of a user's graph."""
+    """Return "own": the retries of a user's graph are not known."""
     return "own"
 
 
 class Workload(Protocol):
-    """A system under a deadline."""
+    """A system that runs under a deadline."""
 
     name: str
 
     def runnable(self, recorder: Recorder) -> Runnable:
-        """The graph, observed by this recorder."""
+        """Return the graph, with this recorder observing it."""
         ...
 
     def inputs(self, question: Question) -> dict[str, Any]:
-        """The graph's input for a question."""
+        """Return the graph's input for a question."""
         ...
 
     def scores(self, question: Question, outcome: Outcome) -> tuple[float, float]:
-        """Source recall and answer score."""
+        """Return source recall and answer score of a run's outcome."""
         ...
 
     def in_node_mode(self, node_mode: NodeMode) -> Self:
-        """The same system with nodes of this mode; see `graphs/node_modes.py`."""
+        """Return the same system with nodes of this mode; see `graphs/node_modes.py`."""
         ...
 
     def forget(self, run_id: str) -> None:
-        """Drop what is kept of a run."""
+        """Drop everything that is kept of a run."""
 
     def close(self) -> None:
         """Close the clients."""
@@ -124,7 +124,7 @@ class Workload(Protocol):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a workload is built on.
+    """The services, settings and corpus that a workload is built on.
 
     Args:
         addresses: Of the services.
@@ -143,13 +143,13 @@ class Surroundings:
     node_mode: NodeMode = "own"
 
     def resolve_corpus(self) -> Corpus:
-        """The corpus itself. Raises: as `named_corpus`."""
+        """Return the corpus itself, loaded if it is given by name or place. Raises: as `named_corpus`."""
         return self.corpus if isinstance(self.corpus, Corpus) else named_corpus(self.corpus)
 
 
 @dataclass(frozen=True)
 class Defaults:
-    """Defaults of a comparison. The budget falls among the run times, so that there is something to see."""
+    """Defaults of a comparison. The decision timeout lies among usual run times, so that some runs are late."""
 
     decision_timeout_s: float
     runs: int
@@ -158,7 +158,7 @@ class Defaults:
 
 @dataclass(frozen=True)
 class WorkloadKind:
-    """A system that can be put under a deadline.
+    """The description of a system that can be put under a deadline, and the function that builds it.
 
     Args:
         name: Level in the tables.
@@ -197,7 +197,7 @@ class WorkloadKind:
 
 
 def workload_kind(name: str) -> WorkloadKind:
-    """The kind of that name: one of `WORKLOADS`, or "module:ATTRIBUTE" for one of another package.
+    """Return the kind with that name: one of `WORKLOADS`, or "module:ATTRIBUTE" for one of another package.
 
     Raises: ConfigurationError for a name that is neither, a module that cannot be imported, an attribute that is no
     kind.
@@ -219,7 +219,7 @@ def workload_kind(name: str) -> WorkloadKind:
 
 
 def extra_table(names: Iterable[str], table: str, trusted: Collection[str] | None = None) -> ExtraTable:
-    """The table of that name of one of these workloads.
+    """Return the extra table with that name from one of these workloads.
 
     Args:
         names: Workloads, as the manifest of a study names them.
@@ -230,7 +230,7 @@ def extra_table(names: Iterable[str], table: str, trusted: Collection[str] | Non
         ConfigurationError: None of the workloads has it. The message names the tables there are, and the workloads
             that were not imported.
     """
-    # A graph of the user's own has no tables, so nobody needs its module.
+    # A graph of the user's own has no tables, so its module is not needed.
     names = [name for name in names if not name.startswith(OWN_PREFIX)]
     unknown = not_imported(names, trusted)
     there = {found.name: found for name in names if name not in unknown for found in workload_kind(name).tables}
@@ -246,7 +246,7 @@ def extra_table(names: Iterable[str], table: str, trusted: Collection[str] | Non
 
 
 def systems_said(names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """What a manifest says of workloads, so that a study can be read without them; by their level in the tables."""
+    """Return the manifest's description of workloads, by their level in the tables, to read a study without them."""
     kinds = [(name, workload_kind(name)) for name in names]
     return {
         kind.name: {

@@ -1,4 +1,4 @@
-"""The workload `supervisor`: DocMind's five roles over the language reference, reached over HTTP."""
+"""The workload `supervisor`: DocMind's five roles over a corpus, reached over HTTP."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from docmind_lab.workloads.kinds import Defaults, WorkloadKind
 
 @dataclass
 class SupervisorWorkload(CorpusWorkload):
-    """The system; its parameters are those of every `CorpusWorkload`.
+    """The DocMind system as a workload; its parameters are those of every `CorpusWorkload`.
 
     client_retries: of the openai client, for alternatives that leave retries to it; None for its default.
     """
@@ -40,11 +40,11 @@ class SupervisorWorkload(CorpusWorkload):
         return self.system.graph(self.saver, mode=mode)
 
     def runnable(self, recorder: Recorder) -> Runnable:
-        """The graph, observed by the run's recorder and with a thread of its own in the checkpointer."""
+        """Return the graph, observed by the recorder, with a thread of its own in the checkpointer."""
         return self.system.for_run(self.graph, recorder, recorder.run_id)
 
     def inputs(self, question: Question) -> dict[str, Any]:
-        """The graph's input for a question."""
+        """Return the graph's input for a question."""
         return {"messages": [HumanMessage(question.text, id="question")]}
 
     def forget(self, run_id: str) -> None:

@@ -2,8 +2,8 @@
 
 coordinator.py    MultiAgentCoordinator: process_query, stream, checkpoints
 response.py       AgentResponse: from an outcome, or from documents when the agents failed
-answer_stream.py  text as it is written
-threads.py        one query at a time on a thread; a fence against the ones before
+answer_stream.py  stream the text of an answer while it is written
+threads.py        one query at a time on a thread; a fence against earlier ones
 delivery.py       analytics and telemetry of queries, best-effort
 """
 

@@ -1,4 +1,4 @@
-"""An answer as it is written: chunks of text first, the whole response at the end."""
+"""Stream an answer while it is written: chunks of text first, the whole response at the end."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Write = Callable[[str], None]
 
 
 def chunks_of(text: str) -> list[str]:
-    """The text in pieces of up to ten words; joined they are the text without leading blanks."""
+    """Split the text into pieces of up to ten words; joined, they are the text without leading blanks."""
     return _CHUNK.findall(text)
 
 
 class AnswerStream(Iterator[str]):
-    """Iterate for chunks of text; afterwards `response` is the whole answer.
+    """An iterator over the chunks of an answer's text; afterwards `response` is the whole answer.
 
     The chunks end in the response's content: when nothing streams, it comes in pieces; when a correction changed what
     had been streamed, the corrected answer follows after a blank line.
@@ -56,7 +56,7 @@ class AnswerStream(Iterator[str]):
 
     @property
     def response(self) -> AgentResponse:
-        """The whole response; waits for it. Raises what the query raised."""
+        """The whole response, once it is there. Raises what the query raised."""
         self._thread.join()
         if self._result is None:
             assert self._error is not None
@@ -71,14 +71,14 @@ class AnswerStream(Iterator[str]):
     def _work(self) -> None:
         try:
             self._result = self._answer(self._write)
-            for chunk in self._rest(self._result.content):
+            for chunk in self._unwritten(self._result.content):
                 self._chunks.put(chunk)
         except BaseException as error:  # noqa: BLE001 - raised in the reader's thread
             self._error = error
         finally:
             self._chunks.put(None)
 
-    def _rest(self, content: str) -> list[str]:
+    def _unwritten(self, content: str) -> list[str]:
         written = "".join(self._written)
         if content.startswith(written):
             return chunks_of(content[len(written) :])
@@ -86,7 +86,7 @@ class AnswerStream(Iterator[str]):
 
 
 class WrittenTokens(BaseCallbackHandler):
-    """Hands on each token that the writing role's model sends."""
+    """Callback handler that passes on each token from the model of the role that writes the answer."""
 
     run_inline = True
 
@@ -105,14 +105,14 @@ class WrittenTokens(BaseCallbackHandler):
         metadata: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """A model is asked: remember it if it writes the answer."""
+        """Remember the model's run if it writes the answer."""
         path = str((metadata or {}).get("langgraph_checkpoint_ns", ""))
         if path.partition(":")[0].removesuffix("_agent") == WRITING_ROLE:
             self._writing.add(run_id)
             self.text = ""
 
     def on_llm_new_token(self, token: str | list[Any], *, run_id: UUID, **kwargs: Any) -> None:
-        """A token came."""
+        """Pass on the token if it is part of the answer."""
         if run_id in self._writing and isinstance(token, str):
             self.text += token
             self._write(token)

@@ -1,4 +1,4 @@
-"""MultiAgentCoordinator: a question in, a response out, within the decision timeout (ADR-011, ADR-056)."""
+"""MultiAgentCoordinator: answers a question within the decision timeout (ADR-011, ADR-056)."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class MultiAgentCoordinator:
     def process_query(
         self, query: str, *, thread_id: str = "default", user_id: str = "local", context: Any = None
     ) -> AgentResponse:
-        """The response to a question; back by the deadline if the alternative keeps it.
+        """Answer a question; returns by the deadline if the alternative keeps it.
 
         The budget starts here, before any set-up. Questions on one thread follow each other; waiting for the one
         before is part of the budget. Whatever an earlier question left running cannot write into the thread.
@@ -163,7 +163,7 @@ class MultiAgentCoordinator:
     def stream(
         self, query: str, *, thread_id: str = "default", user_id: str = "local", context: Any = None
     ) -> AnswerStream:
-        """The answer in chunks of text as the synthesis model writes it; `.response` is the whole of it at the end.
+        """Answer in chunks of text as the synthesis model writes it; `.response` has the whole at the end.
 
         Args:
             query: The question.
@@ -175,12 +175,12 @@ class MultiAgentCoordinator:
             ConfigurationError: The question is empty, or the coordinator is closed.
         """
         self._require_open()
-        _checked(query)
+        _require_question(query)
         _ = self._streaming_graph  # made before any budget starts
         return AnswerStream(lambda write: self._answer(query, thread_id, user_id, context, write))
 
     def resume(self, *, thread_id: str = "default", user_id: str = "local", context: Any = None) -> AgentResponse:
-        """Go on from the thread's latest checkpoint, with a fresh deadline: an old one means nothing any more.
+        """Resume from the thread's latest checkpoint, with a fresh deadline: the old one is no longer valid.
 
         Args:
             thread_id: Conversation to go on with.
@@ -207,7 +207,7 @@ class MultiAgentCoordinator:
         question: str = "",
     ) -> AgentResponse:
         deadline = Deadline.after(self.settings.agents.decision_timeout)
-        question = question if query is None else _checked(query)
+        question = question if query is None else _require_question(query)
         number = next(self._numbers)
         recorder = Recorder(f"query-{number}", number, deadline)
         tokens = None if write is None else WrittenTokens(write)
@@ -283,12 +283,12 @@ class MultiAgentCoordinator:
     # ---- checkpoints
 
     def get_state_values(self, *, thread_id: str = "default", user_id: str = "local") -> dict[str, Any]:
-        """The state that the thread's latest checkpoint holds; empty for a thread without one. It has no deadline."""
+        """Return the state in the thread's latest checkpoint, without a deadline; empty if there is none."""
         values = self._graph.get_state(_config(thread_id, user_id)).values
         return {key: value for key, value in values.items() if key != DEADLINE_KEY}
 
     def list_checkpoints(self, *, thread_id: str = "default", user_id: str = "local") -> list[dict[str, Any]]:
-        """The thread's checkpoints, newest first: checkpoint_id, step, source, created_at, next (nodes to run)."""
+        """Return the thread's checkpoints, newest first: checkpoint_id, step, source, created_at, next (nodes)."""
         return [
             {
                 "checkpoint_id": state.config["configurable"]["checkpoint_id"],
@@ -332,7 +332,7 @@ class MultiAgentCoordinator:
             raise ConfigurationError("this coordinator is closed; make a new MultiAgentCoordinator")
 
     def close(self) -> None:
-        """Stop the services that were started, close the clients, let analytics finish."""
+        """Stop the services that were started, close the clients, and let analytics finish."""
         self._closing.at = min(self._closing.at, WALL.now())
         self._is_closed = True
         self._open.close()
@@ -351,7 +351,7 @@ class MultiAgentCoordinator:
 
 
 def chosen_alternative(alternative: Alternative | str | None, settings: Settings) -> Alternative:
-    """The alternative that a coordinator enforces its deadline with.
+    """Return the alternative that enforces the coordinator's deadline.
 
     Raises: ConfigurationError for an unknown name, more than one, or one that propagates while propagation is off.
     """
@@ -372,7 +372,7 @@ def chosen_alternative(alternative: Alternative | str | None, settings: Settings
 
 
 def _addresses(settings: Settings, services: ServiceOptions | None) -> tuple[ServiceAddresses, ServiceProcess | None]:
-    """Where the model and the vector store are; simulated ones are started for what the settings do not name."""
+    """Return the addresses of the model and the vector store; start simulated ones that the settings do not name."""
     llm, database = settings.llm.base_url, settings.database
     vectors = database.qdrant_url or ("" if database.qdrant_path else None)
     if llm is not None and vectors is not None:
@@ -389,7 +389,7 @@ def _addresses(settings: Settings, services: ServiceOptions | None) -> tuple[Ser
     )
 
 
-def _checked(query: str) -> str:
+def _require_question(query: str) -> str:
     if not isinstance(query, str) or not query.strip():
         raise ConfigurationError("query must be a question in words; it is empty")
     return query

@@ -1,4 +1,4 @@
-"""Queries handed to analytics and telemetry in threads of their own, off the critical path.
+"""Deliver finished queries to analytics and telemetry in threads of their own, off the critical path.
 
 A sink may fail or lag, and nothing changes for the user.
 """
@@ -24,7 +24,7 @@ Item = TypeVar("Item")
 
 
 class Delivery(Generic[Item]):
-    """Hands items to a sink in a thread of its own. failures: items the sink raised for, and items dropped."""
+    """Delivers items to a sink in a thread of its own. failures: items that were dropped or made the sink raise."""
 
     def __init__(self, sink: Callable[[Item], object] | None, name: str) -> None:
         self.failures = 0
@@ -35,7 +35,7 @@ class Delivery(Generic[Item]):
         self._starting = threading.Lock()
 
     def report(self, item: Item) -> None:
-        """Take the item and return at once."""
+        """Queue the item for the sink and return at once."""
         if self._sink is None:
             return
         with self._starting:
@@ -48,7 +48,7 @@ class Delivery(Generic[Item]):
             self.failures += 1
 
     def close(self, patience_s: float = 1.0) -> bool:
-        """Let the sink work off what is waiting, for a while; whether it has."""
+        """Give the sink some time to process what is queued; return whether it has finished."""
         with self._starting:
             thread, self._thread = self._thread, None
         if thread is None:
@@ -62,22 +62,22 @@ class Delivery(Generic[Item]):
         while (item := self._waiting.get()) is not None:
             try:
                 sink(item)
-            except Exception:  # noqa: BLE001 - whatever a sink does wrong, it is counted and concerns nobody else
+            except Exception:  # noqa: BLE001 - any failure of a sink is counted, and affects no query
                 self.failures += 1
 
 
 @dataclass
 class CloseTime:
-    """When a coordinator began to close, an instant of the system's monotonic clock; inf while it is open."""
+    """When a coordinator began to close, on the system's monotonic clock; inf while it is open."""
 
     at: float = math.inf
 
 
 @dataclass(frozen=True)
 class EndedQuery:
-    """One query. recorder: of its run, in which what the query has left behind may still be at work.
+    """A query that has ended. recorder: of its run, in which work left behind may still go on.
 
-    outcome: as the caller had it, which has the answer too; nobody tells of that. closing: of its coordinator, which
+    outcome: as the caller had it; the answer in it is never exported. closing: of its coordinator, which
     ends what is still at work.
     """
 
@@ -88,24 +88,24 @@ class EndedQuery:
 
 
 class QueryTelemetry(Protocol):
-    """Sends spans and metrics of queries: `docmind_lab.telemetry.Telemetry`."""
+    """Exports spans and metrics of queries: `docmind_lab.telemetry.Telemetry`."""
 
     @property
     def patience_s(self) -> float:
-        """Seconds that `close` waits for it."""
+        """Seconds that `close` waits for the export."""
         ...
 
     def check(self, settings: Settings) -> None:
-        """Return if queries can be sent under these settings. Raises: ConfigurationError."""
+        """Return if queries can be exported under these settings. Raises: ConfigurationError."""
 
     def query_sink(self, settings: Settings, corpus: str) -> Callable[[EndedQuery], object]:
-        """A function that takes one query after the other, in a thread of its own."""
+        """Return a function that exports one query after the other, in a thread of its own."""
         ...
 
 
 @dataclass(frozen=True)
 class AnalyticsEvent:
-    """One query, in names and numbers: no question, no answer, no document.
+    """Names and numbers of one query: no question, no answer, no document.
 
     outcome, stop_reason: as in the tables. processing_time_s: from the call to the response.
     """

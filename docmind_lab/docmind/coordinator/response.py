@@ -1,4 +1,4 @@
-"""The response to a question: made of an outcome, or of what retrieval finds when the agents failed (FR-3)."""
+"""The response to a question: made from an outcome, or from what retrieval finds if the agents failed (FR-3)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class AgentResponse:
 
     @property
     def timed_out(self) -> bool:
-        """Whether the budget ended before the answer was there."""
+        """Whether the budget ended before the answer was complete."""
         return self.metadata.get("reason") == "timeout"
 
     def __repr__(self) -> str:
@@ -79,7 +79,7 @@ class AgentResponse:
 
 
 def stop_metadata(outcome: Outcome) -> dict[str, Any]:
-    """What the metadata say of a run that stopped short; nothing for an answer."""
+    """Return the metadata of a run that stopped short; empty for an answer."""
     if outcome.outcome == "answered":
         return {"note": outcome.stop_reason} if outcome.stop_reason else {}
     if outcome.stop_reason in _TIMED_OUT:
@@ -89,7 +89,7 @@ def stop_metadata(outcome: Outcome) -> dict[str, Any]:
 
 
 def content_of(outcome: Outcome, decision_timeout_s: float, refusal: str = "") -> str:
-    """The answer, the draft that a timeout left, or a sentence that says what happened.
+    """Return the answer, the draft that a timeout left, or a sentence that says what happened.
 
     Args:
         outcome: Of the agents.
@@ -109,18 +109,18 @@ def content_of(outcome: Outcome, decision_timeout_s: float, refusal: str = "") -
 
 
 def fallback_content(failure: str, sentences: str) -> str:
-    """Sentences of documents, after the sentence that says that they are no answer of the agents."""
+    """Join the failure's sentence and the sentences of documents into the content of a fallback."""
     return f"{failure} These sentences of the documents share words with the question:\n\n{sentences}"
 
 
 def decisions_of(state: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """Decisions of router, planner and validation, of those that ran."""
+    """Return the decisions of router, planner and validation, as far as they ran."""
     decided = (("router", state.get("route")), ("planner", state.get("plan")), ("validation", state.get("validation")))
     return tuple({"agent": f"{role}_agent", "decision": decision} for role, decision in decided if decision)
 
 
 def metrics_of(recorder: Recorder, returned_at: float) -> dict[str, float]:
-    """Numbers of one run, up to its return."""
+    """Return the numbers of one run, up to its return."""
     snapshot = recorder.snapshot()
     sent = [attempt for attempt in snapshot.attempts if attempt.outcome != "refused"]
     calls = [
@@ -165,7 +165,7 @@ def extractive_fallback(
     deadline: Deadline,
     recorder: Recorder,
 ) -> Fallback | None:
-    """Sentences of the documents that answer the question, each cited; None if there is no budget or nothing found.
+    """Return sentences of documents that answer the question, cited; None without budget or a match.
 
     found: documents that the agents had retrieved before they failed; without any, one search is made. It is cut at
     the deadline, in total, and nothing of it goes on afterwards.

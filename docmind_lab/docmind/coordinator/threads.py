@@ -1,4 +1,4 @@
-"""Threads of a conversation: one query at a time on each, and a fence that keeps the ones before out."""
+"""Threads of conversations: one query at a time on each, and a fence that keeps earlier queries out."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from docmind_lab.core.deadlines import Deadline
 
 @dataclass
 class _Turns:
-    """Whose turn it is on one thread. waiting: queries that hold or want it."""
+    """The turns of queries on one thread. waiting: number of queries that hold or want the turn."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     waiting: int = 0
 
 
 class ConversationThreads:
-    """Keeps queries on one thread apart; queries on different threads never wait for each other."""
+    """Runs queries on one thread one after the other; different threads never wait for each other."""
 
     def __init__(self) -> None:
         self._turns: dict[str, _Turns] = {}
@@ -28,10 +28,10 @@ class ConversationThreads:
 
     @contextlib.contextmanager
     def turn(self, thread_id: str, deadline: Deadline) -> Iterator[Fence | None]:
-        """A fence that is open for the block and closed after it; None if the turn did not come by the deadline.
+        """Wait for the thread's turn; yield a fence that closes after the block, None past the deadline.
 
         What a query leaves running when its block ends finds the fence closed, so the next one starts from
-        checkpoints that nobody else changes.
+        checkpoints that nothing else changes.
         """
         with self._guard:
             turns = self._turns.setdefault(thread_id, _Turns())

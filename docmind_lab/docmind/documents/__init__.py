@@ -1,16 +1,16 @@
-"""The library: a folder of the user's documents as a searchable index, and the handbook that comes with the package.
+"""Libraries: a folder of the user's documents as a searchable index, and the handbook that comes with the package.
 
     index_folder("papers")                      # papers/.docmind: incremental, survives being killed
     library = open_library("papers")            # chunks, references, fingerprint
     read_questions("questions.jsonl", topics=library.topics)
 
-document.py        what a file says: sections, links, passages
+document.py        the content of a file: sections, links, passages
 readers.py         the reader for each suffix
 text_files.py      .txt and .rst; bytes to text
 markdown_files.py  .md
 html_files.py      .html
 pdf_files.py       .pdf
-folder.py          the documents of a folder, what is left out, and topics: names that can be cited
+folder.py          the documents of a folder, what is left out, and their topics, which citations name
 store.py           the index folder: passages and manifest, each there whole or not at all; one writer at a time
 indexing.py        index_folder
 library.py         open_library, load_project_docs; LibraryPlace names a library for other processes

@@ -1,4 +1,4 @@
-"""A document: the sections and links of a file, and how they become passages."""
+"""A document: the sections and links of a file, and how they are cut into passages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from docmind_lab.docmind.retrieval.corpus import CHUNK_CHARACTERS, split_text
 
 MAXIMUM_HEADING_CHARACTERS = 200
-"""A heading is repeated with every passage below it; what is longer is a paragraph in a heading's clothes."""
+"""Maximum length of a heading, which is repeated with every passage below it; the rest is cut off."""
 
 _REASON_CHARACTERS = 160
 
@@ -19,7 +19,7 @@ _NEW_LINES = re.compile(r"\r\n|[\r\x85\u2028\u2029]")
 
 
 class UnreadableDocument(Exception):
-    """A file that holds no text for us. It never leaves the package: the report has it as a `Problem`.
+    """A file has no text that can be read. It never leaves the package: reports list it as a `Problem`.
 
     reason: completes "guide.pdf …", such as "is encrypted". remedy: what to do about it.
     """
@@ -32,7 +32,7 @@ class UnreadableDocument(Exception):
 
 @dataclass(frozen=True)
 class Document:
-    """What a reader found in a file.
+    """The content of a file as its reader found it.
 
     sections: (headings, body) in order; headings outermost first. links: addresses as the document writes them.
     """
@@ -41,7 +41,7 @@ class Document:
     links: tuple[str, ...] = ()
 
     def passages(self, name: str) -> tuple[tuple[str, str], ...]:
-        """(section, text) of each chunk to be, in order. name: stands in for the heading of text without one.
+        """Return (section, text) of each passage, in order. name: heading for text that has none.
 
         Cut as `corpus.split_text` cuts; a single word longer than a chunk is cut inside, for a file may hold an image
         as one word of a million letters.
@@ -56,7 +56,7 @@ class Document:
 
 
 class Outline:
-    """The headings above the text being read.
+    """The headings that apply to the text being read.
 
     outline.enter(1, "Deadlines"); outline.enter(2, "Caps")   # headings: ("Deadlines", "Caps")
     """
@@ -66,22 +66,22 @@ class Outline:
         self._levels: list[tuple[int, str]] = [(1, title)] if title else []
 
     def enter(self, level: int, heading: str) -> None:
-        """Begin a section; level 1 is the outermost."""
+        """Begin a section at this level; 1 is the outermost."""
         self._levels = [(above, text) for above, text in self._levels if above < level] + [(level, heading)]
 
     @property
     def headings(self) -> tuple[str, ...]:
-        """Outermost first."""
+        """The headings that apply, outermost first."""
         return tuple(text for _, text in self._levels)
 
 
 def clean_text(text: str) -> str:
-    """The text with line feeds only, and without control characters and lone surrogates."""
+    """Return the text with line feeds only, without control characters and lone surrogates."""
     return _UNPRINTABLE.sub("", _NEW_LINES.sub("\n", text))
 
 
 def _without_wide_gaps(text: str) -> str:
-    """The text without white space at line ends and with at most two blank lines in a row.
+    """Return the text without white space at line ends, and with at most two blank lines in a row.
 
     `split_text` looks for its cuts with a search whose cost is the square of a gap's length.
     """

@@ -1,4 +1,4 @@
-"""The documents of a folder: which files are read, in which order, which are left out with a reason, and their names.
+"""The documents of a folder: which files are read, in which order, why files are left out, and the documents' names.
 
 A document's name is its topic: its path in the folder, made fit for a citation.
 """
@@ -24,20 +24,20 @@ _UNCITABLE = re.compile(r"[\s\[\],;#%:~\\\x00-\x1f\x7f-\x9f\udc80-\udcff]|[^\w.]
 
 
 def topic_of(path: str) -> str:
-    """The topic of a file: its path relative to the folder, with forward slashes.
+    """Return the topic of a file: its path relative to the folder, with forward slashes.
 
     Spaces, brackets and other characters that a citation cannot hold are percent-encoded, so that two files never
     share a topic: "my notes/a.md" is "my%20notes/a.md".
     """
-    return _UNCITABLE.sub(lambda match: _quoted(match[0]), path.replace(os.sep, "/"))
+    return _UNCITABLE.sub(lambda match: _percent_encode(match[0]), path.replace(os.sep, "/"))
 
 
-def _quoted(character: str) -> str:
+def _percent_encode(character: str) -> str:
     return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogateescape"))
 
 
 def linked_topics(path: str, links: Iterable[str]) -> tuple[str, ...]:
-    """Topics that a file's links may mean, in order, each once, without itself; whether they exist is not asked.
+    """Return the topics that a file's links may mean, in order, each once, except itself; they need not exist.
 
     Only relative addresses count. One that leaves the folder leads nowhere.
     """
@@ -45,7 +45,7 @@ def linked_topics(path: str, links: Iterable[str]) -> tuple[str, ...]:
     for link in links:
         try:
             address = urlsplit(clean_text(link).strip())
-        except ValueError:  # an address that is none, such as http://[
+        except ValueError:  # a malformed address, such as http://[
             continue
         if address.scheme or address.netloc or not address.path or address.path.startswith("/"):
             continue
@@ -56,13 +56,13 @@ def linked_topics(path: str, links: Iterable[str]) -> tuple[str, ...]:
 
 
 def resolve_link(target: str, known: Container[str]) -> str | None:
-    """The known topic that a link means: itself, or with a suffix, as wikis write links; None for no document."""
+    """Return the known topic that a link means, with or without a suffix, as wikis write links; None if none."""
     return next((topic for topic in (target, *(target + suffix for suffix in SUFFIXES)) if topic in known), None)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A file that is not in the library.
+    """Why a file is not in the library.
 
     path: relative to the folder. reason: completes the sentence that begins with the path. remedy: what to do.
     """
@@ -79,7 +79,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class FoundFile:
-    """A document in the folder. path: relative to the folder, with forward slashes. location: where to open it."""
+    """A document found in the folder. path: relative to the folder. location: where to open it."""
 
     topic: str
     path: str
@@ -89,18 +89,18 @@ class FoundFile:
 
 @dataclass(frozen=True)
 class FoundFiles:
-    """The documents by topic, and what was left out."""
+    """The documents found, by topic, and the problems with files that were left out."""
 
     files: tuple[FoundFile, ...]
     problems: tuple[Problem, ...]
 
 
 def find_documents(source: Path, *, excluded: Path, max_file_bytes: int) -> FoundFiles:
-    """The folder's documents in the order of their topics, whatever order the file system lists them in.
+    """Find the folder's documents, in the order of their topics, however the file system lists them.
 
     Left out without a word: hidden files and folders, other suffixes, the folder `excluded`, links to folders inside.
     Left out as problems: links that leave the folder, files above `max_file_bytes`, what is not a file at all, and
-    what cannot be looked at.
+    files whose status cannot be read.
 
     Raises: ConfigurationError when there is no such folder, it cannot be read, or it holds no document.
     """
@@ -117,11 +117,11 @@ def find_documents(source: Path, *, excluded: Path, max_file_bytes: int) -> Foun
         folders[:] = [name for name in shown if not (here / name).is_symlink()]
         for name in set(shown) - set(folders):
             if not (here / name).resolve().is_relative_to(root):
-                problems.append(_leaves(_relative(here / name, source)))
+                problems.append(_leaving_link(_relative(here / name, source)))
         for name in names:
             if name.startswith(".") or suffix_of(name) not in SUFFIXES:
                 continue
-            found = _look_at(here / name, source, root, max_file_bytes)
+            found = _inspect(here / name, source, root, max_file_bytes)
             if isinstance(found, FoundFile):
                 files.append(found)
             else:
@@ -138,11 +138,11 @@ def find_documents(source: Path, *, excluded: Path, max_file_bytes: int) -> Foun
     )
 
 
-def _look_at(location: Path, source: Path, root: Path, max_file_bytes: int) -> FoundFile | Problem:
+def _inspect(location: Path, source: Path, root: Path, max_file_bytes: int) -> FoundFile | Problem:
     path = _relative(location, source)
     try:
         if location.is_symlink() and not location.resolve(strict=True).is_relative_to(root):
-            return _leaves(path)
+            return _leaving_link(path)
         status = location.stat()
     except (OSError, RuntimeError) as error:  # RuntimeError: a link to itself, in Python up to 3.12
         return _unreadable(path, error)
@@ -158,7 +158,7 @@ def _relative(location: Path, source: Path) -> str:
     return location.relative_to(source).as_posix()
 
 
-def _leaves(path: str) -> Problem:
+def _leaving_link(path: str) -> Problem:
     return Problem(path, "is a link that leaves the folder", "copy what it points to into the folder")
 
 

@@ -1,4 +1,4 @@
-"""HTML: the text that a reader of the page sees, under its headings, and its links."""
+"""Read HTML: the visible text of a page, under its headings, and its links."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MARKS = re.compile(f"[{_BLOCK_END}{_LINE_END}]")
 
 
 def read_html(data: bytes) -> Document:
-    """Sections by h1 to h6, below the page's title until the first h1; links of what is shown.
+    """Read sections by h1 to h6, below the page's title until the first h1, and the visible links.
 
     Scripts, styles and navigation are left out, entities are resolved, preformatted text keeps its lines.
     Raises: UnreadableDocument for bytes that are not text.
@@ -57,17 +57,17 @@ def read_html(data: bytes) -> Document:
         elif node.name == "a" and enters and node.has_attr("href"):
             links.append(str(node["href"]))
         elif node.name in _HEADINGS and enters:
-            sections.append((outline.headings, _fold(body)))
+            sections.append((outline.headings, _fold_white_space(body)))
             outline.enter(_HEADINGS[node.name], _MARKS.sub(" ", node.get_text()))
             body = []
         elif node.name in _HEADINGS:
             body = []  # the heading's own text
-    sections.append((outline.headings, _fold(body)))
+    sections.append((outline.headings, _fold_white_space(body)))
     return Document(sections=tuple(sections), links=tuple(links))
 
 
 def _walk(soup: BeautifulSoup) -> Iterator[tuple[PageElement, bool]]:
-    """Each node of what is shown as it is entered (True), and each tag again as it is left (False).
+    """Yield each visible node when it is entered (True), and each tag again when it is left (False).
 
     Without recursion, however deep a page nests; without changes to the tree, whose cost grows with its width.
     """
@@ -93,8 +93,8 @@ def _mark(name: str, enters: bool) -> str:
     return " " if name in ("td", "th") else ""
 
 
-def _fold(pieces: list[str]) -> str:
-    """The text as it is shown: white space folded, a line for each line end, a blank line for each block end."""
+def _fold_white_space(pieces: list[str]) -> str:
+    """Return the text as displayed: white space folded, a new line at line ends, a blank line at block ends."""
     text = re.sub(r"[ \t\n\r\f]+", " ", "".join(pieces))
     text = re.sub(r"\n{3,}", "\n\n", re.sub(rf" ?{_LINE_END} ?", "\n", text))
     text = re.sub(rf"[ \n]*{_BLOCK_END}[ \n{_BLOCK_END}]*", "\n\n", text)

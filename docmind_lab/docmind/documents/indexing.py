@@ -1,4 +1,4 @@
-"""A folder of documents as an index folder, brought up to date.
+"""Bring the index of a folder of documents up to date.
 
 report = index_folder("papers")          # the index is in papers/.docmind
 print(report)                            # 12 documents, 340 passages: 2 new, 1 changed, 9 unchanged, 0 removed
@@ -36,12 +36,12 @@ class IndexProgress(Protocol):
     """A function that is called with the progress of indexing."""
 
     def __call__(self, done: int, total: int, name: str, /) -> None:
-        """`done` of `total` documents are finished, `name` is next (its path in the folder); empty at the end."""
+        """Receive that `done` of `total` documents are finished; `name` is the next one's path, empty at the end."""
 
 
 @dataclass(frozen=True)
 class LibraryReport:
-    """What indexing did.
+    """The result of indexing a folder.
 
     folder: the index folder. added, changed, unchanged, removed: topics, sorted; a document that became unreadable
     counts as removed. passages: in the whole index. problems: files that are not in it, by path.
@@ -57,7 +57,7 @@ class LibraryReport:
 
     @property
     def documents(self) -> int:
-        """Documents in the index."""
+        """Number of documents in the index."""
         return len(self.added) + len(self.changed) + len(self.unchanged)
 
     def __str__(self) -> str:
@@ -78,7 +78,7 @@ def index_folder(
     progress: IndexProgress | None = None,
     max_file_bytes: int = MAX_FILE_BYTES,
 ) -> LibraryReport:
-    """Bring the index of a folder's .md, .txt, .rst, .html and .pdf files up to date, and say what that took.
+    """Bring the index of a folder's .md, .txt, .rst, .html and .pdf files up to date, and report the changes.
 
     out: the index folder, `source_dir`/.docmind if left out; it mirrors one folder. A file whose size and dates are
     those it had is not opened; one with other dates but the same bytes is not parsed. The index is what a new one of
@@ -107,7 +107,7 @@ def index_folder(
                 if progress is not None:
                     progress(done, len(found.files), file.path)
                 try:
-                    entries[file.topic] = _up_to_date(folder, file, before.documents.get(file.topic))
+                    entries[file.topic] = _update_entry(folder, file, before.documents.get(file.topic))
                 except _FileRefused as refused:
                     problems.append(refused.problem)
         except KeyboardInterrupt:
@@ -125,15 +125,15 @@ def index_folder(
 
 
 class _FileRefused(Exception):
-    """The system would not let us read a document. It does not leave this module."""
+    """The operating system refused to read a document. It does not leave this module."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(str(problem))
         self.problem = problem
 
 
-def _up_to_date(folder: Path, file: FoundFile, known: StoreEntry | None) -> StoreEntry:
-    """The entry of a document, its passages stored; by as little work as what is known of it allows."""
+def _update_entry(folder: Path, file: FoundFile, known: StoreEntry | None) -> StoreEntry:
+    """Return a document's entry and store its passages, with as little work as the known entry allows."""
     reader = reader_name(suffix_of(file.path))
     status = file.status
     dates = (status.st_size, status.st_mtime_ns, status.st_ctime_ns)

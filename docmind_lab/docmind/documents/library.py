@@ -1,4 +1,4 @@
-"""A library: documents as chunks with the links between them, from an index folder or from the handbook.
+"""A library: documents as chunks with the links between them, from an index folder or the handbook.
 
     library = open_library("papers")                     # as index_folder("papers") left it
     SearchIndex.build(client, library.chunks, collection="papers")
@@ -32,7 +32,7 @@ _TRIES = 3
 
 @dataclass(frozen=True)
 class Library:
-    """Documents that can be searched.
+    """Documents that can be searched: their chunks, and the links between them.
 
     chunks: by topic, then in document order. references: topic → topics that its links lead to, in order, each once;
     topics without such links are left out. fingerprint: of both, equal for equal libraries in every process.
@@ -46,12 +46,12 @@ class Library:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The documents, sorted."""
+        """The topics of the documents, sorted."""
         return tuple(sorted({chunk.topic for chunk in self.chunks}))
 
 
 def library_of(documents: Iterable[Passages], *, complete: bool = True) -> Library:
-    """The library of these documents, in the order of their topics."""
+    """Build the library of these documents, in the order of their topics."""
     ordered = sorted(documents, key=lambda document: document.topic)
     known = {document.topic for document in ordered}
     chunks = tuple(
@@ -68,7 +68,7 @@ def library_of(documents: Iterable[Passages], *, complete: bool = True) -> Libra
 
 
 def open_library(directory: str | os.PathLike[str]) -> Library:
-    """The library of an index folder, or of a folder of documents that has its index inside.
+    """Open the library of an index folder, or of a folder of documents with its index inside.
 
     It is read as of one instant, also while another process brings the index up to date.
     Raises: RecordError when there is no index, it is damaged, or another version wrote it; with the remedy.
@@ -81,7 +81,7 @@ def open_library(directory: str | os.PathLike[str]) -> Library:
         if manifest is None:
             raise NoSuchRecord(f"{directory} holds no index; make one with `docmind-lab index {directory}`")
         try:
-            return library_of(_stored(folder, manifest), complete=manifest.complete)
+            return library_of(_stored_passages(folder, manifest), complete=manifest.complete)
         except FileNotFoundError as error:
             missing = error
             # Swept away after a newer manifest took over: that one names what is there.
@@ -90,7 +90,7 @@ def open_library(directory: str | os.PathLike[str]) -> Library:
     raise RecordError(f"{missing.filename} is missing; index the documents again") from missing
 
 
-def _stored(folder: Path, manifest: Manifest) -> list[Passages]:
+def _stored_passages(folder: Path, manifest: Manifest) -> list[Passages]:
     return [
         store.read_passages(folder, entry.key(topic))
         for topic, entry in manifest.documents.items()
@@ -109,7 +109,7 @@ def _fingerprint(chunks: Iterable[Chunk], references: Mapping[str, tuple[str, ..
 
 @dataclass(frozen=True)
 class LibraryPlace:
-    """A library by its place. Equal places are equal libraries.
+    """A library identified by its folder and fingerprint. Equal places mean equal libraries.
 
     fingerprint: as `Library.fingerprint`. documents, passages: how many. folder: absolute.
     """
@@ -121,7 +121,7 @@ class LibraryPlace:
 
     @classmethod
     def of(cls, folder: str | os.PathLike[str]) -> Self:
-        """The place of the library of a folder that has been indexed.
+        """Return the place of the library in a folder that has been indexed.
 
         Raises: RecordError when there is no index, it is damaged, not finished or without a document; with the remedy.
         """
@@ -141,16 +141,16 @@ class LibraryPlace:
 
     @property
     def name(self) -> str:
-        """Of the library, by what is in it: two libraries never take each other's place in one store."""
+        """Name of the library, by its content: different libraries never share a name in a store."""
         return self.name_for(self.fingerprint)
 
     @staticmethod
     def name_for(fingerprint: str) -> str:
-        """The name of a library with this fingerprint."""
+        """Return the name of a library with this fingerprint."""
         return f"library-{fingerprint[:12]}"
 
     def open(self) -> Library:
-        """The library. Raises: RecordError when another one is there now, or none."""
+        """Open the library. Raises: RecordError if the folder now holds another library, or none."""
         library = open_library(self.folder)
         if library.fingerprint != self.fingerprint:
             raise RecordError(
@@ -162,7 +162,7 @@ class LibraryPlace:
 
 @functools.cache
 def load_project_docs() -> Library:
-    """The handbook's chunks and the links between its pages; topics such as "budget.md". The same object every time."""
+    """Load the handbook: chunks, and links between its pages; topics such as "budget.md". Cached."""
     folder = importlib.resources.files("docmind_lab.core.data").joinpath("handbook")
     pages = []
     for page in folder.iterdir():

@@ -1,4 +1,4 @@
-"""Markdown: sections by CommonMark's headings, text as it is written, links between pages."""
+"""Read Markdown: sections by CommonMark's headings, text as written, links between pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FRONT_MATTER = re.compile(r"\A---[ \t]*\n((?:\w[\w-]*[ \t]*:.*\n|[ \t#-].*\n|\n
 
 
 def read_markdown(data: bytes) -> Document:
-    """Sections by headings (of both styles, not those inside quotes, lists and code), and the addresses of links.
+    """Read sections by headings (both styles, not inside quotes, lists and code), and link addresses.
 
     A body is the source between two headings: code, tables and lists as the author wrote them.
     Raises: UnreadableDocument for bytes that are not text.

@@ -1,4 +1,4 @@
-"""A user's own questions: a file with one in each row, each with the documents that a good answer rests on.
+"""Read a user's questions from a file: one in each row, with the documents that a good answer rests on.
 
     {"text": "Who closes the sluice?", "gold_documents": ["harbour/rules.md"], "gold_facts": ["the warden"]}
 
@@ -31,7 +31,7 @@ _TRUTHS = {"true": True, "false": False}
 
 
 def read_questions(path: str | os.PathLike[str], *, topics: Iterable[str] | None = None) -> tuple[Question, ...]:
-    """The questions of a file, in order; what one has no id for is called by its number.
+    """Read the questions of a file, in order; a question without an id gets its number.
 
     topics: of the documents that are asked, such as `Library.topics`. A gold document is named by its path in the
     folder, as a file or as a topic, and must be among them; None leaves them as they are written.
@@ -47,7 +47,7 @@ def read_questions(path: str | os.PathLike[str], *, topics: Iterable[str] | None
     if topics is None:
         return tuple(question for _, question in found)
     known = frozenset(topics)
-    return tuple(_among(known, place, question) for place, question in found)
+    return tuple(_with_topics(known, place, question) for place, question in found)
 
 
 def _text(path: str | os.PathLike[str]) -> str:
@@ -118,7 +118,7 @@ def _columns(cells: list[str], place: str) -> list[str]:
 
 
 def _fields(cells: Mapping[str, str], place: str) -> dict[str, Any]:
-    """What the cells of a row say; an empty one says nothing."""
+    """Return the fields in the cells of a row; empty cells are left out."""
     row: dict[str, Any] = {name: cell.strip() for name, cell in cells.items() if cell.strip()}
     for name in row.keys() & {"gold_documents", "gold_topics", "gold_facts"}:
         row[name] = [item.strip() for item in row[name].split(_BETWEEN_ITEMS) if item.strip()]
@@ -132,20 +132,20 @@ _READERS: Mapping[str, Callable[[str, str], Iterator[Row]]] = MappingProxyType(
 )
 
 
-def _among(known: Collection[str], place: str, question: Question) -> Question:
-    """The question with its gold documents by their topics. Raises: ConfigurationError for one that is not there."""
+def _with_topics(known: Collection[str], place: str, question: Question) -> Question:
+    """Replace gold documents by their topics. Raises: ConfigurationError for one that is not among the documents."""
     found: dict[str, None] = {}
     for written in question.gold_topics:
         topic = written if written in known else topic_of(os.path.normpath(written))
         if topic not in known:
             raise ConfigurationError(
-                f"{place}: the gold document {written!r} is not among the documents; {_hint(topic, known)}"
+                f"{place}: the gold document {written!r} is not among the documents; {_suggestion(topic, known)}"
             )
         found[topic] = None
     return replace(question, gold_topics=tuple(found))
 
 
-def _hint(topic: str, known: Collection[str]) -> str:
+def _suggestion(topic: str, known: Collection[str]) -> str:
     ends = sorted(name for name in known if PurePosixPath(name).name == PurePosixPath(topic).name)
     near = ends or difflib.get_close_matches(topic, sorted(known), n=1)
     if near:

@@ -1,4 +1,4 @@
-"""PDF: the text of each page, if the file holds text."""
+"""Read PDF: the text of each page, if the file holds text."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from docmind_lab.docmind.documents.document import Document, UnreadableDocument
 
 
 def read_pdf(data: bytes) -> Document:
-    """One section "page N" for each page with text. A file with an empty password is read as any other.
+    """Read one section "page N" for each page with text. A file with an empty password is read as any other.
 
     Raises: UnreadableDocument for a broken, encrypted or image-only file.
     """
-    with _quiet():
+    with _silence_pypdf():
         try:
             reader = PdfReader(io.BytesIO(data))
             if reader.is_encrypted and not reader.decrypt(""):
@@ -38,8 +38,8 @@ def read_pdf(data: bytes) -> Document:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep pypdf's warnings about every oddity it repaired off the user's terminal."""
+def _silence_pypdf() -> Iterator[None]:
+    """Silence pypdf's warnings about oddities that it repaired."""
     logger = logging.getLogger("pypdf")
     level = logger.level
     logger.setLevel(logging.CRITICAL)

@@ -1,4 +1,4 @@
-"""Which reader reads which file.
+"""The readers of documents, and which suffix each is for.
 
     read_document("guide/setup.md", data)    # Document, or UnreadableDocument says why not
 
@@ -26,20 +26,20 @@ _LIBRARIES = {".html": "beautifulsoup4", ".md": "markdown-it-py", ".pdf": "pypdf
 
 
 def suffix_of(name: str) -> str:
-    """The suffix that decides on the reader."""
+    """Return the suffix of a file's name, which selects the reader."""
     return PurePosixPath(name).suffix.lower()
 
 
 @functools.cache
 def reader_name(suffix: str) -> str:
-    """What determines the chunks of a file besides its bytes: our version, the chunks' size, the library's version."""
+    """Return what determines a file's chunks besides its bytes: versions of reader and parser, size of chunks."""
     library = _LIBRARIES.get(suffix)
     parts = [suffix.lstrip("."), str(READER_VERSION), str(CHUNK_CHARACTERS)]
     return "/".join(parts + ([f"{library} {importlib.metadata.version(library)}"] if library else []))
 
 
 def read_document(name: str, data: bytes) -> Document:
-    """What the file says; its suffix decides how it is read. Raises: UnreadableDocument, and nothing else."""
+    """Read a file with the reader for its suffix. Raises: UnreadableDocument, and nothing else."""
     try:
         return _reader(suffix_of(name))(data)
     except UnreadableDocument:

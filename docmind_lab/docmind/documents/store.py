@@ -1,10 +1,10 @@
-"""An index folder: one file of passages for each document, and the manifest that says which of them count.
+"""An index folder: one file of passages for each document, and a manifest that says which of them are in use.
 
     library.json          the manifest, replaced last and in one step
     passages/<key>.jsonl  a header line, then one line for each passage; the key is a digest of all that determines it
     lock, .gitignore      who is writing; keeps the folder out of the user's repository
 
-A passage file never changes: another version of a document has another key. So whoever is killed, whenever, leaves
+A passage file never changes: another version of a document has another key. So a process that is killed leaves
 the manifest and every file it names as they were, and what the manifest does not name is reused or swept away.
 """
 
@@ -35,7 +35,7 @@ _PASSAGE_FILE = re.compile(r"\.?([0-9a-f]{32})\.jsonl(\.tmp)?")
 
 @dataclass(frozen=True)
 class StoreEntry:
-    """What is known of a document.
+    """The manifest's entry for a document.
 
     size, mtime_ns, ctime_ns: of the file when it was read; mtime_ns is None when it had changed so shortly before
     that its date cannot tell a later change. digest: of its bytes. reader: see `readers.reader_name`.
@@ -51,14 +51,14 @@ class StoreEntry:
     problem: tuple[str, str] | None = None
 
     def key(self, topic: str) -> str:
-        """The name of its passage file."""
+        """Return the name of the document's passage file."""
         parts = "\x1f".join((topic, self.digest, self.reader))
         return hashlib.blake2b(parts.encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """The documents of an index by topic. complete: False after an interrupted run, which the next one finishes."""
+    """The documents of an index, by topic. complete: False after an interrupted run, which the next one finishes."""
 
     documents: Mapping[str, StoreEntry] = field(default_factory=dict)
     complete: bool = True
@@ -66,7 +66,7 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Passages:
-    """One document as it is stored. links: topics it may point to. passages: (section, text), in order."""
+    """One stored document. links: topics it may point to. passages: (section, text), in order."""
 
     topic: str
     links: tuple[str, ...]
@@ -74,7 +74,7 @@ class Passages:
 
 
 def prepare(folder: Path) -> None:
-    """Make the index folder if need be. Raises: ConfigurationError when it holds other things or cannot be written."""
+    """Make the index folder if needed. Raises: ConfigurationError if it holds other files or cannot be written."""
     with writing(folder):
         if folder.is_dir() and (others := sorted({entry.name for entry in folder.iterdir()} - _OURS)):
             raise ConfigurationError(
@@ -85,7 +85,7 @@ def prepare(folder: Path) -> None:
 
 @contextlib.contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Turn an operating system's refusal into one line that names the index folder and the remedy."""
+    """Convert an operating system error to one line that names the index folder and the remedy."""
     try:
         yield
     except OSError as error:
@@ -96,7 +96,7 @@ def writing(folder: Path) -> Iterator[None]:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """The manifest of an index folder, None if there is none.
+    """Read the manifest of an index folder; None if there is none.
 
     Raises: RecordError naming the file and the remedy when it is damaged or another version wrote it.
     """
@@ -125,7 +125,7 @@ def _entry(fields: Mapping[str, Any]) -> StoreEntry:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Make these documents the ones that count. Equal manifests are equal files."""
+    """Write the manifest, which puts its documents into use. Equal manifests are equal files."""
     documents = {topic: asdict(entry) for topic, entry in sorted(manifest.documents.items())}
     content = {"schema_version": SCHEMA_VERSION, "complete": manifest.complete, "documents": documents}
     # The passage files' names must be on the disk before anything points to them.
@@ -135,18 +135,18 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def write_ignore(folder: Path) -> None:
-    """Keep git from offering the copies of the user's text for a commit."""
+    """Make git ignore the index folder, so that copies of the user's text are not committed."""
     if not (folder / IGNORE).exists():
         _write_whole(folder / IGNORE, "*\n")
 
 
 def passage_path(folder: Path, key: str) -> Path:
-    """Where the passages with this key are."""
+    """Return the path of the passage file with this key."""
     return folder / PASSAGES / f"{key}.jsonl"
 
 
 def write_passages(folder: Path, key: str, stored: Passages) -> None:
-    """Store a document; it counts once a manifest names it."""
+    """Store a document; it is in use once a manifest names it."""
     header = {"topic": stored.topic, "links": list(stored.links), "passages": len(stored.passages)}
     lines: Sequence[Any] = (header, *({"section": section, "text": text} for section, text in stored.passages))
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
@@ -154,7 +154,7 @@ def write_passages(folder: Path, key: str, stored: Passages) -> None:
 
 
 def read_passages(folder: Path, key: str) -> Passages:
-    """A stored document. Raises: FileNotFoundError; RecordError for a file that is damaged."""
+    """Read a stored document. Raises: FileNotFoundError; RecordError for a damaged file."""
     path = passage_path(folder, key)
     try:
         header, *lines = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
@@ -171,7 +171,7 @@ def read_passages(folder: Path, key: str) -> Passages:
 
 
 def sweep(folder: Path, manifest: Manifest) -> None:
-    """Remove passage files that the manifest does not name, and temporary ones of a run that was killed."""
+    """Remove passage files that the manifest does not name, and temporary files of a killed run."""
     named = {entry.key(topic) for topic, entry in manifest.documents.items() if entry.problem is None}
     for path in (folder / PASSAGES).iterdir():
         match = _PASSAGE_FILE.fullmatch(path.name)
@@ -204,9 +204,9 @@ def _flush_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock during a block. The system frees it when its holder ends, however that ends.
+    """Hold the folder's lock during a block. The system frees it when its holder ends, even if killed.
 
-    The file stays, empty when nobody holds it: removing it would let two processes lock two files of one name.
+    The file stays, empty when no process holds it: removing it would let two processes lock two files of one name.
     Raises: ConfigurationError naming the process that holds it; OSError when the folder cannot be written.
     """
     descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)

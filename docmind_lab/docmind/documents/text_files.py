@@ -1,4 +1,4 @@
-"""Plain text and reStructuredText: bytes to text, and headings by their underlines.
+"""Read plain text and reStructuredText: decode bytes, and find headings by their underlines.
 
 reStructuredText is read for its headings and links; directives and roles stay as they are written, which a search
 can still find.
@@ -34,14 +34,14 @@ _DOC_ROLE = re.compile(r":doc:`(?:[^`<]*<)?([^`<>]+)>?`")
 
 
 def decode(data: bytes, declared: str | None = None) -> str:
-    """The text of a file: by its byte order mark, as UTF-8, as `declared`, else as Windows-1252 or Latin-1.
+    """Decode a file's text: by its byte order mark, as UTF-8, as `declared`, else as Windows-1252 or Latin-1.
 
     The order is fixed and nothing is guessed from statistics, so that a file is read alike everywhere.
     Raises: UnreadableDocument for bytes that are not text.
     """
     for mark, encoding in _MARKS:
         if data.startswith(mark):
-            return _decoded(data.removeprefix(mark), encoding)
+            return _decode_marked(data.removeprefix(mark), encoding)
     controls = len(data) - len(data.translate(None, _CONTROL_BYTES))
     if b"\0" in data or controls > _MOST_CONTROL_BYTES * len(data):
         raise UnreadableDocument("is not text", "save it as UTF-8 text, or move it out of the folder")
@@ -53,7 +53,7 @@ def decode(data: bytes, declared: str | None = None) -> str:
     raise AssertionError("Latin-1 decodes every byte")  # pragma: no cover
 
 
-def _decoded(data: bytes, encoding: str) -> str:
+def _decode_marked(data: bytes, encoding: str) -> str:
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
@@ -61,14 +61,14 @@ def _decoded(data: bytes, encoding: str) -> str:
 
 
 def read_text(data: bytes) -> Document:
-    """A document of one section without a heading. Raises: UnreadableDocument as `decode` does."""
+    """Read a document of one section without a heading. Raises: UnreadableDocument as `decode` does."""
     return Document(sections=(((), decode(data)),))
 
 
 def read_rst(data: bytes) -> Document:
-    """Sections by underlined headings; links from `text <target>`_ and :doc:`target`.
+    """Read sections by underlined headings; links from `text <target>`_ and :doc:`target`.
 
-    A title's level is that of its underline's character in order of appearance; a line above it is not looked at.
+    A title's level is that of its underline's character in order of appearance; a line above it is ignored.
     Raises: UnreadableDocument as `decode` does.
     """
     text = _without_overlines(clean_text(decode(data)))

@@ -1,15 +1,15 @@
 """The supervisor graph over five roles, built from LangGraph and LangChain alone.
 
-state.py         what travels through the graph, the deadline included
+state.py         the state that travels through the graph, with the deadline
 handoff.py       tools that hand over to an agent, or pass its message on
-history.py       the conversation as a model may see it: whole and trimmed
-model_calls.py   around every model call: observation, budgets and the deadline
+history.py       the conversation as a model is given it: whole and trimmed
+model_calls.py   middleware around every model call: recording, budgets and the deadline
 model_client.py  a model that a plain node calls, on the same path
 node_modes.py    model calls and tools that are async, sync, or block the event loop
 roles.py         the five agents: prompts, tools
 supervisor.py    the supervisor graph, returned uncompiled; build_params.py its options
-agent_node.py    one agent in it: its input, its result, its part of the budget
-observer.py      callbacks and a checkpointer that tell a recorder what the graph does
+agent_node.py    one agent as a node: its input, its result, its part of the budget
+observer.py      callbacks and a checkpointer that record what the graph does
 """
 
 from docmind_lab.docmind.graphs.build_params import SupervisorBuildParams

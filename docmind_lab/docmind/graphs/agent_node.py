@@ -1,4 +1,4 @@
-"""One agent as a node of the supervisor graph: its input, its result, and what happens when its time ends.
+"""One agent as a node of the supervisor graph: its input, its result, and what happens when its time is over.
 
 An agent may have a part of the budget to itself (an allocation, or all but a reserve). When that part is over and the
 run's own deadline is not, the agent is cut and the supervisor goes on without it; it is told so by a breadcrumb, which
@@ -30,7 +30,7 @@ from docmind_lab.network.recorder import current_recorder
 
 
 class AgentNode(StepsNode):
-    """Runs one agent inside the parent graph and turns its result into a delta of the parent's state."""
+    """A node that runs one agent inside the parent graph, and returns its changes to the parent's state."""
 
     def __init__(
         self, agent: CompiledStateGraph[Any, Any, Any, Any], name: str, options: SupervisorBuildParams
@@ -39,10 +39,10 @@ class AgentNode(StepsNode):
         self.agent, self.options = agent, options
 
     def _run(self, handed_down: dict[str, Any], config: RunnableConfig) -> Steps[Command[Any]]:
-        """What the agent brings back, and where the graph goes on."""
+        """Run the agent and return the command with its changes and the next node."""
         state = _with_deadline_of_run(handed_down, config)
         part = self._part(state)
-        arguments = _held_to(part, state, config)
+        arguments = _with_deadline_of_part(part, state, config)
         last: Mapping[str, Any] = state
 
         # Streamed, so that what the agent had is kept when its budget ends in the middle.
@@ -64,11 +64,11 @@ class AgentNode(StepsNode):
 
     @property
     def role(self) -> str:
-        """Whose calls the agent's are."""
+        """The role that the agent's calls are recorded under."""
         return self.name.removesuffix("_agent")
 
     def _part(self, state: Mapping[str, Any]) -> Deadline | None:
-        """The end of the agent's part of the budget; None if it has all of what is left."""
+        """Return the deadline of the agent's part of the budget; None if it has all that is left."""
         deadline = Deadline.from_state(state)
         part = None if deadline is None else allotted(deadline, self.role)
         return None if part is deadline else part
@@ -82,7 +82,7 @@ class AgentNode(StepsNode):
     def _cut(
         self, state: Mapping[str, Any], last: Mapping[str, Any], error: BudgetError, part: Deadline | None
     ) -> Command[Any]:
-        """What the agent had so far, and the end of the run; back to the supervisor if only its own part is over."""
+        """Keep what the agent had so far and end the run, or return to the supervisor if only its part is over."""
         delta = self._delta(state, last if current_policy().commits_cut_agents else state)
         deadline = Deadline.from_state(state)
         # Parts are of time only: what refuses for another budget refuses everybody.
@@ -93,11 +93,11 @@ class AgentNode(StepsNode):
         if self.name == self.options.answering_agent and not _has_spoken(self.name, state["messages"]):
             return Command(goto=END, update={**delta, "stop_reason": error.stop_reason})
         note = {"agent": self.name, "note": f"{self.name} had no time left for this; go on with what there is."}
-        messages = [*delta["messages"], *self._handed_back(json.dumps(note))]
+        messages = [*delta["messages"], *self._handback_messages(json.dumps(note))]
         return Command(goto=self.options.supervisor_name, update={**delta, "messages": messages})
 
     def _is_spent(self, deadline: Deadline | None) -> bool:
-        """Whether too little is left for a request."""
+        """Return whether too little time is left for a request."""
         return deadline is not None and deadline.remaining() <= current_policy().floor_s
 
     def _note_spent(self, part: Deadline | None) -> None:
@@ -119,11 +119,11 @@ class AgentNode(StepsNode):
         if self.options.output_mode == "last_message":
             messages = messages[_start_of_last(messages) :]
         if self.options.adds_back_messages:
-            messages += self._handed_back(f"Successfully handed back to {self.options.supervisor_name}.")
+            messages += self._handback_messages(f"Successfully handed back to {self.options.supervisor_name}.")
         return messages
 
-    def _handed_back(self, text: str) -> list[AnyMessage]:
-        """The breadcrumb of a return: a call without text, so that nobody takes it for what the agent says."""
+    def _handback_messages(self, text: str) -> list[AnyMessage]:
+        """Return the breadcrumb of a return: a call without text, so that it is not taken for the agent's words."""
         supervisor = self.options.supervisor_name
         call = ToolCall(name=HANDBACK_PREFIX + normalised_name(supervisor), args={}, id=f"back-{uuid4().hex}")
         return [
@@ -133,7 +133,7 @@ class AgentNode(StepsNode):
 
 
 def _with_deadline_of_run(state: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
-    """The agent's state with the deadline of the run under way.
+    """Return the agent's state with the deadline of the current run.
 
     What it was handed may come from a checkpoint, with the deadline of the run that was interrupted.
     """
@@ -141,17 +141,17 @@ def _with_deadline_of_run(state: dict[str, Any], config: RunnableConfig) -> dict
     return state if of_run is None else {**state, DEADLINE_KEY: of_run}
 
 
-def _held_to(
+def _with_deadline_of_part(
     part: Deadline | None, state: dict[str, Any], config: RunnableConfig
 ) -> tuple[dict[str, Any], RunnableConfig]:
-    """State and configuration with the deadline of the agent's own part, for the agent and all that is inside it."""
+    """Return state and configuration with the deadline of the agent's part, for the agent and everything inside it."""
     if part is None:
         return state, config
     return {**state, DEADLINE_KEY: part.at_s}, patch_config(config, configurable={DEADLINE_KEY: part.at_s})
 
 
 def _has_spoken(name: str, messages: Sequence[AnyMessage]) -> bool:
-    """Whether the agent has said anything since the question; a task is no question of its own."""
+    """Return whether the agent has said anything since the question; a task does not count as a question."""
     for message in reversed(messages):
         if isinstance(message, HumanMessage) and not message.text.startswith(TASK_PREFIX):
             return False
@@ -161,7 +161,7 @@ def _has_spoken(name: str, messages: Sequence[AnyMessage]) -> bool:
 
 
 def _start_of_last(messages: Sequence[AnyMessage]) -> int:
-    """Where the last message begins; a tool's result makes sense only with the message that asked for it."""
+    """Return where the last message begins; a tool's result belongs to the message that called the tool."""
     start = max(0, len(messages) - 1)
     while start > 0 and isinstance(messages[start], ToolMessage):
         start -= 1

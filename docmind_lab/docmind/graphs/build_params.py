@@ -56,5 +56,5 @@ class SupervisorBuildParams:
 
     @property
     def adds_back_messages(self) -> bool:
-        """Whether breadcrumbs of returning agents are added."""
+        """Whether a breadcrumb is added when an agent returns."""
         return self.add_handoff_back_messages is not NOT_GIVEN and bool(self.add_handoff_back_messages)

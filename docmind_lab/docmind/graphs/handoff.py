@@ -1,4 +1,4 @@
-"""Tools by which the supervisor hands over to an agent, or passes an agent's message on as the answer."""
+"""Tools with which the supervisor hands over to an agent, or forwards an agent's message as the answer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _AGENT, _LIMIT = "handoff_to", "handoff_limit"
 
 
 def normalised_name(agent_name: str) -> str:
-    """The agent's name as it stands in a tool's name: lower case, anything but letters, digits and _ turned into _.
+    """Return the agent's name as used in tool names: lower case, with other characters than letters and digits as _.
 
     Raises: GraphError for a name with nothing left.
     """
@@ -47,7 +47,7 @@ def create_handoff_tool(
     add_handoff_messages: bool = True,
     max_visits: int = 3,
 ) -> BaseTool:
-    """A tool that hands over to `agent_name` in the parent graph.
+    """Return a tool that hands over to `agent_name` in the parent graph.
 
     The agent gets the conversation so far, and a task of its own if the model gives one. Several handoffs in one
     model message become parallel `Send`s.
@@ -76,7 +76,7 @@ def create_handoff_tool(
 
 
 def _hand_over(runtime: ToolRuntime[Any, Any], tool_name: str, add_messages: bool) -> Command[Any] | ToolMessage:
-    """One tool call's part in a message's handoffs.
+    """Answer one of a message's handoff calls; the first admitted one commands all of them.
 
     The agent runs each tool call as a task of its own, and of several parent commands LangGraph keeps the first. So
     the first admitted call commands all of them, and the others only answer.
@@ -101,10 +101,10 @@ def _hand_over(runtime: ToolRuntime[Any, Any], tool_name: str, add_messages: boo
     # The results of other tools in the same message are lost with a parent command; so are their requests.
     breadcrumbs: list[AnyMessage] = [with_calls_only(request, {handoff.call["id"] for handoff in handoffs})]
     breadcrumbs += [handoff.answer() for handoff in handoffs]
-    added = [*_before(request, state), *(breadcrumbs if add_messages else ())]
+    added = [*_without_request(request, state), *(breadcrumbs if add_messages else ())]
     ordinal = state.get("handoff_ordinal", 0) + 1
     sends = [
-        Send(handoff.agent, _handed_down(state, added, handoff.task, ordinal, index))
+        Send(handoff.agent, _agent_input(state, added, handoff.task, ordinal, index))
         for index, handoff in enumerate(admitted)
     ]
     update = {
@@ -117,7 +117,7 @@ def _hand_over(runtime: ToolRuntime[Any, Any], tool_name: str, add_messages: boo
 
 
 def _to_parent(goto: Any, update: Mapping[str, Any]) -> Command[Any]:
-    """A command to the supervisor graph.
+    """Return a command to the supervisor graph.
 
     Its update is given as pairs: LangGraph's tool node copies a command whose update is a dict, deeply, with the whole
     conversation and everything that is handed down.
@@ -127,7 +127,7 @@ def _to_parent(goto: Any, update: Mapping[str, Any]) -> Command[Any]:
 
 @dataclass(frozen=True)
 class _Handoff:
-    """One handoff that a message asks for. visits: handoffs to each agent so far; limit: of this one's."""
+    """One handoff that a message requests. visits: handoffs to each agent so far; limit: for this agent."""
 
     call: ToolCall
     agent: str
@@ -143,7 +143,7 @@ class _Handoff:
         return str(self.call["args"].get("task", ""))
 
     def answer(self) -> ToolMessage:
-        """The result of the tool call, for the model."""
+        """Return the result of the tool call, for the model."""
         name, call_id = self.call["name"], self.call["id"] or ""
         if self.is_admitted:
             return ToolMessage(f"Successfully handed over to {self.agent}.", tool_call_id=call_id, name=name)
@@ -155,15 +155,15 @@ class _Handoff:
         )
 
 
-def _before(request: AIMessage, state: Mapping[str, Any]) -> list[AnyMessage]:
-    """The conversation without the request: what the supervisor did before it in this turn stays on record."""
+def _without_request(request: AIMessage, state: Mapping[str, Any]) -> list[AnyMessage]:
+    """Return the conversation without the request; the supervisor's earlier messages in this turn are kept."""
     return [message for message in state["messages"] if message.id != request.id]
 
 
-def _handed_down(
+def _agent_input(
     state: Mapping[str, Any], messages: list[AnyMessage], task: str, ordinal: int, index: int
 ) -> dict[str, Any]:
-    """What an agent starts from: the state as it is, the conversation, and its place in the run."""
+    """Return the state that an agent starts from: the current one, the conversation, and its place in the run."""
     handed = {key: value for key, value in state.items() if key not in HANDED_DOWN}
     if task:
         messages = [*messages, HumanMessage(TASK_PREFIX + task)]
@@ -181,7 +181,7 @@ def _requesting_message(messages: Sequence[AnyMessage], tool_call_id: str | None
 
 
 def create_forward_message_tool(supervisor_name: str = "supervisor") -> BaseTool:
-    """A tool that ends the run with an agent's latest message, unchanged and under `supervisor_name`.
+    """Return a tool that ends the run with an agent's latest message, unchanged, as `supervisor_name`'s.
 
     An agent that has not said anything is an error the model can see.
     """
@@ -212,7 +212,7 @@ def _forward(from_agent: str, runtime: ToolRuntime[Any, Any], supervisor_name: s
             runtime, f"no message from {from_agent!r}; messages came from {', '.join(speakers) or 'nobody'}"
         )
     forwarded = AIMessage(spoken[-1].content, name=supervisor_name, id=f"{request.id}-forwarded")
-    update = {"messages": [*_before(request, runtime.state), forwarded]}
+    update = {"messages": [*_without_request(request, runtime.state), forwarded]}
     return _to_parent(END, update)
 
 

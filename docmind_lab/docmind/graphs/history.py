@@ -1,4 +1,4 @@
-"""The conversation as a model may see it: tool calls with their results, and short enough.
+"""The conversation as a model is given it: tool calls with their results, and short enough.
 
     whole_messages     leaves out tool calls without results and results without calls
     TrimHistory        middleware that keeps the conversation short
@@ -24,7 +24,7 @@ _CALL_BLOCKS = frozenset({"tool_use", "tool_call", "function_call"})
 
 
 def with_calls_only(message: AIMessage, call_ids: Collection[str | None]) -> AIMessage:
-    """The message with those of its tool calls alone, wherever the provider has put the others."""
+    """Return the message with only these tool calls, wherever the provider has put the others."""
     content = message.content
     if not isinstance(content, str):
         content = [block for block in content if not _is_other_call(block, call_ids)]
@@ -45,7 +45,7 @@ def _is_other_call(block: str | Mapping[Any, Any], call_ids: Collection[str | No
 
 
 def whole_messages(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """The messages without tool calls that have no result, and without results that have no call.
+    """Drop tool calls that have no result, and results that have no call.
 
     A message that says nothing but such calls is left out.
     """
@@ -67,9 +67,9 @@ def whole_messages(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
 
 
 def kept_messages(messages: Sequence[AnyMessage], keep: int) -> list[AnyMessage]:
-    """The last `keep` messages or a few more, tool calls and results whole, after the user's latest message before.
+    """Return the last `keep` messages or a few more, tool calls whole, after the user's latest message before.
 
-    The user's message comes along because without it nobody knows what the rest is about.
+    The user's message comes along because without it the rest cannot be understood.
     """
     start = max(0, len(messages) - keep)
     while start > 0 and isinstance(messages[start], ToolMessage):
@@ -79,7 +79,7 @@ def kept_messages(messages: Sequence[AnyMessage], keep: int) -> list[AnyMessage]
 
 
 class TrimHistory(AgentMiddleware[MultiAgentGraphState, Any, Any]):
-    """Before a model call, keeps what `kept_messages` keeps.
+    """Middleware that trims the history with `kept_messages` before each model call.
 
     The history is replaced (`RemoveMessage(id=REMOVE_ALL_MESSAGES)`), not added to.
     """
@@ -91,12 +91,12 @@ class TrimHistory(AgentMiddleware[MultiAgentGraphState, Any, Any]):
         self.keep = keep
 
     def before_model(self, state: MultiAgentGraphState, runtime: Any) -> dict[str, Any] | None:
-        """The replacement of the history, None when it is short enough."""
+        """Return the replacement of the history; None if it is short enough."""
         messages = state["messages"]
         if len(messages) <= self.keep:
             return None
         return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *kept_messages(messages, self.keep)]}
 
     async def abefore_model(self, state: MultiAgentGraphState, runtime: Any) -> dict[str, Any] | None:
-        """`before_model`, async."""
+        """`before_model`, as a coroutine."""
         return self.before_model(state, runtime)

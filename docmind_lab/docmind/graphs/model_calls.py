@@ -1,4 +1,4 @@
-"""Middleware around every model call of a role: observes the call, and holds it to the deadline of the state.
+"""Middleware around every model call of a role: records the call, and holds it to the deadline in the state.
 
 The second budgets of the run, whose meter is in force around it, are charged here too, and enforced if the meter is.
 Under a deadline retries are ours, within the budget, and the client makes none.
@@ -33,7 +33,7 @@ from docmind_lab.network.recorder import current_recorder, position_of, refusal_
 
 
 def without_client_retries(model: Any) -> Any:
-    """A ChatOpenAI like `model`, over the same connections, whose client does not retry; any other model as it is.
+    """Return a copy of a ChatOpenAI whose client does not retry; any other model is returned unchanged.
 
     What is bound to the model stays bound. No connection pool is made.
     """
@@ -51,19 +51,19 @@ def without_client_retries(model: Any) -> Any:
 
 
 def unbound(model: Any) -> Any:
-    """The model without what is bound to it."""
+    """Return the model without its bindings, such as tools."""
     while isinstance(model, RunnableBinding):
         model = model.bound
     return model
 
 
 def budget_of(error: BudgetError) -> str:
-    """Which budget it is that is used up: "time", "tokens", "calls" or "cost"."""
+    """Return which budget is used up: "time", "tokens", "calls" or "cost"."""
     return error.budget if isinstance(error, SpendingRefused) else "time"
 
 
 def reply_cap(request: ModelRequest[Any]) -> ReplyCap | None:
-    """The cap that the rest of the budget puts on the reply; None where it puts none, or the model takes no cap."""
+    """Return the cap that the remaining budget puts on the reply; None if it puts none, or the model takes none."""
     model, meter = unbound(request.model), current_meter()
     if meter is None or not isinstance(model, BaseChatOpenAI):
         return None
@@ -76,7 +76,7 @@ def reply_cap(request: ModelRequest[Any]) -> ReplyCap | None:
 
 
 def capped(request: ModelRequest[Any], cap: ReplyCap | None) -> ModelRequest[Any]:
-    """The request for a reply of no more tokens than that."""
+    """Return the request with the reply limited to the cap's tokens."""
     if cap is None:
         return request
     settings = {name: value for name, value in request.model_settings.items() if name != "max_completion_tokens"}
@@ -85,7 +85,7 @@ def capped(request: ModelRequest[Any], cap: ReplyCap | None) -> ModelRequest[Any
 
 
 def settle(response: ModelResponse[Any], role: str, cap: ReplyCap | None) -> None:
-    """Record the tokens of the current call's response, charge the meter, and record whether the reply was cut."""
+    """Record the response's tokens and charge the meter, and record whether the reply was cut."""
     recorder, meter = current_recorder(), current_meter()
     message = next((m for m in response.result if isinstance(m, AIMessage)), None)
     usage = None if message is None else message.usage_metadata
@@ -122,17 +122,17 @@ FIRST_BACKOFF_S = 0.5  # as the openai client's own first wait, so that the two 
 
 @dataclass(frozen=True)
 class _Budget:
-    """The deadline of one model call and how it is applied."""
+    """The deadline of one model call, and the policy that applies it."""
 
     deadline: Deadline
     policy: PropagationPolicy
 
     def is_spent(self) -> bool:
-        """Whether too little is left for a request."""
+        """Return whether too little time is left for a request."""
         return self.deadline.remaining() <= self.policy.floor_s
 
     def wait_before_retry(self, error: BaseException, attempt: int, role: str) -> float | None:
-        """Seconds to wait before another attempt; None when there must not be one."""
+        """Return the seconds to wait before another attempt; None if there must not be one."""
         if attempt > self.policy.retries or isinstance(error, TIMEOUTS):
             return None
         if not isinstance(error, RETRYABLE):
@@ -145,7 +145,7 @@ class _Budget:
 
 
 def retry_after_s(error: BaseException) -> float | None:
-    """Seconds that the server asks to wait; None when it does not say."""
+    """Return the seconds that the server asks to wait; None if it does not say."""
     response = getattr(error, "response", None)
     value = response.headers.get("retry-after") if response is not None else None
     try:
@@ -155,7 +155,7 @@ def retry_after_s(error: BaseException) -> float | None:
 
 
 class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
-    """Opens a recorded call around each model call, and enforces the deadline if the state carries one.
+    """Middleware that records each model call, and enforces the deadline if the state carries one.
 
     role: whose calls these are. request_timeout_s: cap of one request under propagation, besides the deadline and
     the model's own timeout. clock: what the deadline's instant is read on and what sync retries wait on.
@@ -185,32 +185,32 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
 
     @property
     def name(self) -> str:
-        """Unique per role, as LangChain asks of the middleware of one agent."""
+        """Name of the middleware, unique for each role, as LangChain requires within one agent."""
         return f"ModelCalls[{self.role}]"
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """One model call, sync."""
+        """Make one model call, sync."""
         return finish(self._calls(request, handler))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        """One model call, async."""
+        """Make one model call, async."""
         return await afinish(self._calls(request, handler))
 
     def _calls(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Steps[Any]:
-        """One call and its retries. handler: sync or async, as the driver of these steps is."""
+        """Make one call with its retries. handler: sync or async, as the driver of these steps is."""
         budget = self._budget(request)
-        with self._recorded(request, budget):
+        with self._record(request, budget):
             attempt = 0
             while True:
                 attempt += 1
                 cap = reply_cap(request)
-                call = functools.partial(handler, self._bounded(request, budget, cap))
+                call = functools.partial(handler, self._limited(request, budget, cap))
                 try:
-                    with _enforced(budget):
+                    with _enforce(budget):
                         response = yield Operation(call, call)
                 except FAILURES as error:
                     wait_s = self._wait_before_retry(error, budget, attempt)
@@ -232,7 +232,7 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
         return _Budget(deadline, policy)
 
     @contextlib.contextmanager
-    def _recorded(self, request: ModelRequest[Any], budget: _Budget | None) -> Iterator[None]:
+    def _record(self, request: ModelRequest[Any], budget: _Budget | None) -> Iterator[None]:
         recorder = current_recorder()
         position = position_of(request.state)
         try:
@@ -247,7 +247,7 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
         with recorder.call("llm", self.role, position, cap_from_deadline=budget is not None):
             yield
 
-    def _bounded(self, request: ModelRequest[Any], budget: _Budget | None, cap: ReplyCap | None) -> ModelRequest[Any]:
+    def _limited(self, request: ModelRequest[Any], budget: _Budget | None, cap: ReplyCap | None) -> ModelRequest[Any]:
         request = capped(request, cap)
         if budget is None:
             return request
@@ -257,7 +257,7 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
         return request.override(model=self._without_client_retries(request.model), model_settings=settings)
 
     def _without_client_retries(self, model: Any) -> Any:
-        """`without_client_retries`, with the last copy used again while the model has the same fields.
+        """Cached `without_client_retries`: reuse the last copy while the model's fields are the same.
 
         A fresh copy for each call costs 0.6 ms of CPU, a quarter more: LangChain would work out again what it works out
         once for each model.
@@ -274,7 +274,7 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
         return copy
 
     def _wait_before_retry(self, error: Exception, budget: _Budget | None, attempt: int) -> float:
-        """Seconds to wait before another attempt; raises what the call ends with if there must not be one."""
+        """Return the seconds to wait before another attempt; raise if there must not be one."""
         if budget is None:
             raise error
         self._raise_if_spent(error, budget)
@@ -299,7 +299,7 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
         raise budget.deadline.exceeded(self.role, "network") from error
 
     def _admit_retry(self, error: Exception, budget: _Budget | None) -> None:
-        """Count another attempt. Raises: SpendingRefused if others have spent what was left."""
+        """Count another attempt. Raises: SpendingRefused if other calls have spent the rest."""
         try:
             _admit(self.role, budget)
         except BudgetError as refusal:
@@ -313,7 +313,7 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
 
 
 def _admit(role: str, budget: _Budget | None) -> None:
-    """Count a request that is sent next. Raises: BudgetRefused, SpendingRefused when nothing is left for one."""
+    """Count the request that is sent next. Raises: BudgetRefused, SpendingRefused if nothing is left for it."""
     if budget is not None and budget.is_spent():
         raise budget.deadline.refused(role, "middleware")
     meter = current_meter()
@@ -321,8 +321,8 @@ def _admit(role: str, budget: _Budget | None) -> None:
         meter.admit(role, "middleware")
 
 
-def _enforced(budget: _Budget | None) -> contextlib.AbstractContextManager[Deadline | None]:
-    """What the network seam holds the call to; under a per-read cap it is left to the client's timeout."""
+def _enforce(budget: _Budget | None) -> contextlib.AbstractContextManager[Deadline | None]:
+    """Put the deadline in force at the network seam; under a per-read cap the client's timeout applies instead."""
     return deadline_scope(budget.deadline if budget is not None and budget.policy.cap == "total" else None)
 
 

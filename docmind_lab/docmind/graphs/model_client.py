@@ -1,4 +1,4 @@
-"""A model that a plain node calls on the path of agents' calls: recorded, held to the deadline, retried within it.
+"""A model for plain nodes, called as agents' models are: recorded, held to the deadline, retried within it.
 
 model_client = ModelClient(model, ModelCalls("judge", request_timeout_s=180))
 message = yield model_client.ask([HumanMessage("…")], state, system="You judge …")
@@ -20,7 +20,7 @@ from docmind_lab.docmind.sync_async import Operation
 
 @dataclass(frozen=True)
 class ModelClient:
-    """A model, and the path that its calls take. calls: of the role that asks."""
+    """A model, and the middleware that its calls go through. calls: the middleware, for the role that asks."""
 
     model: BaseChatModel
     calls: ModelCalls
@@ -33,7 +33,7 @@ class ModelClient:
         system: str = "",
         tools: Sequence[Any] = (),
     ) -> Operation:
-        """The model's `AIMessage`.
+        """Return an operation that asks the model and results in its `AIMessage`.
 
         state: of the graph that asks: its deadline, and its place in the run as `handoff_ordinal` and
         `fan_out_index`. tools: offered to the model, as `bind_tools` takes them. Waited for, it raises what
@@ -50,24 +50,24 @@ class ModelClient:
             )
 
         async def awaited() -> AIMessage:
-            return _ai_message(await self.calls.awrap_model_call(request(), lambda made: _sent_async(made, tools)))
+            return _ai_message(await self.calls.awrap_model_call(request(), lambda made: _send_async(made, tools)))
 
         return Operation(
-            lambda: _ai_message(self.calls.wrap_model_call(request(), lambda made: _sent(made, tools))),
+            lambda: _ai_message(self.calls.wrap_model_call(request(), lambda made: _send(made, tools))),
             awaited,
         )
 
 
-def _sent(request: ModelRequest[Any], tools: Sequence[Any]) -> ModelResponse[Any]:
-    return ModelResponse(result=[_bound(request, tools).invoke(_messages(request), **request.model_settings)])
+def _send(request: ModelRequest[Any], tools: Sequence[Any]) -> ModelResponse[Any]:
+    return ModelResponse(result=[_with_tools(request, tools).invoke(_messages(request), **request.model_settings)])
 
 
-async def _sent_async(request: ModelRequest[Any], tools: Sequence[Any]) -> ModelResponse[Any]:
-    message = await _bound(request, tools).ainvoke(_messages(request), **request.model_settings)
+async def _send_async(request: ModelRequest[Any], tools: Sequence[Any]) -> ModelResponse[Any]:
+    message = await _with_tools(request, tools).ainvoke(_messages(request), **request.model_settings)
     return ModelResponse(result=[message])
 
 
-def _bound(request: ModelRequest[Any], tools: Sequence[Any]) -> Any:
+def _with_tools(request: ModelRequest[Any], tools: Sequence[Any]) -> Any:
     return request.model.bind_tools(list(tools)) if tools else request.model
 
 

@@ -1,7 +1,7 @@
-"""Node modes: whether what waits inside a graph is async, sync, or async in name only.
+"""Node modes: whether the waits inside a graph are async, sync, or block the event loop.
 
     own              each method as it is: async runs await the async client, and cancelling them cuts it
-    sync             async runs hand the sync method to a worker thread, which nobody can cancel
+    sync             async runs hand the sync method to a worker thread, which cannot be cancelled
     blocking   async runs call the sync method on the event loop, which hears nothing until it returns
 
 Sync runs use sync methods under all three. An async deadline is as good as what it can interrupt: `sync` lets it leave
@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 
 
 def checked_node_mode(mode: str) -> NodeMode:
-    """The mode, if there is one of that name. Raises: ConfigurationError naming those there are."""
+    """Return the mode if it exists. Raises: ConfigurationError naming the modes."""
     for known in NODE_MODES:
         if mode == known:
             return known
@@ -39,7 +39,7 @@ def checked_node_mode(mode: str) -> NodeMode:
 
 
 def effective_node_mode(of_alternative: str, mode: NodeMode) -> str:
-    """Level of `node_mode` in the tables: sync, async or blocking.
+    """Return the level of `node_mode` in the tables: sync, async or blocking.
 
     Args:
         of_alternative: Which methods the alternative calls, "sync" or "async". One that calls the sync ones has no
@@ -50,19 +50,19 @@ def effective_node_mode(of_alternative: str, mode: NodeMode) -> str:
 
 
 async def in_thread(function: Callable[..., Result], *arguments: Any, **options: Any) -> Result:
-    """The function's result, from a thread of the loop's own pool, where LangGraph and LangChain put sync code too.
+    """Run the function in a thread of the event loop's pool, as LangGraph and LangChain run sync code.
 
     Cancelled, it is waited for no longer; the thread goes on to the function's end, and is work of its run until then.
     """
     return await run_in_executor(None, as_thread_work, function, *arguments, **options)
 
 
-async def _on_the_loop(function: Callable[..., Result], *arguments: Any, **options: Any) -> Result:
-    """The function's result; nothing else happens on the loop meanwhile."""
+async def _on_loop(function: Callable[..., Result], *arguments: Any, **options: Any) -> Result:
+    """Run the function on the event loop, which it blocks meanwhile."""
     return function(*arguments, **options)
 
 
-CALL_SYNC: dict[NodeMode, Callable[..., Awaitable[Any]]] = {"sync": in_thread, "blocking": _on_the_loop}
+CALL_SYNC: dict[NodeMode, Callable[..., Awaitable[Any]]] = {"sync": in_thread, "blocking": _on_loop}
 """How an async run calls a sync function, for each mode but "own"."""
 
 
@@ -90,7 +90,7 @@ class SyncChatOpenAI(ChatOpenAI):
 
 
 class BlockingChatOpenAI(SyncChatOpenAI):
-    """A ChatOpenAI whose async side blocks the event loop for as long as a call takes: a common mistake, measured."""
+    """A ChatOpenAI whose async side blocks the event loop during each call, a common mistake."""
 
     node_mode: ClassVar[NodeMode] = "blocking"
 
@@ -104,7 +104,7 @@ MODEL_CLASSES: dict[NodeMode, type[ChatOpenAI]] = {
 
 
 def chat_model(mode: NodeMode, llm: LlmSettings, base_url: str, http: HttpClients, **options: Any) -> ChatOpenAI:
-    """The chat model of a system, over its own HTTP clients.
+    """Build the chat model of a system, over the system's HTTP clients.
 
     Args:
         mode: Of the model's async side.
@@ -127,7 +127,7 @@ def chat_model(mode: NodeMode, llm: LlmSettings, base_url: str, http: HttpClient
 
 
 def tool_in_mode(tool: BaseTool, mode: NodeMode) -> BaseTool:
-    """The tool as async runs of this mode have it; one that is no `StructuredTool` of a function stays as it is."""
+    """Return the tool with an async side of this mode; only a `StructuredTool` of a function is changed."""
     if mode == "own" or not isinstance(tool, StructuredTool) or tool.func is None:
         return tool
     call_sync, function = CALL_SYNC[mode], tool.func

@@ -1,4 +1,4 @@
-"""Callbacks, a checkpointer and a helper for threads that record what a graph does, without a change to the graph."""
+"""Callbacks, a checkpointer and a helper for threads that record what a graph does, without changing the graph."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ Result = TypeVar("Result")
 
 
 def is_node(tags: Sequence[str] | None) -> bool:
-    """Whether LangGraph has tagged a run of callbacks as that of a node."""
+    """Return whether LangGraph has tagged a run of callbacks as a node's."""
     return any(tag.startswith(_NODE_TAG) for tag in tags or ())
 
 
 def node_names(metadata: Mapping[str, Any] | None) -> list[str]:
-    """The nodes that a run of callbacks is in, from the outermost to the innermost; [""] outside."""
+    """Return the nodes that a run of callbacks is in, outermost first; [""] outside every node."""
     path = str((metadata or {}).get("langgraph_checkpoint_ns", ""))
     return [part.partition(":")[0] for part in path.split("|")]
 
 
 def role_of(node: str) -> str:
-    """A node's name as a role of the tables."""
+    """Return the role that a node's name stands for in the tables."""
     return "" if node == START else node.removesuffix("_agent")
 
 
 def as_thread_work(function: Callable[..., Result], *arguments: Any, **options: Any) -> Result:
-    """The function's result, recorded as work of its node until it ends; for a thread with the caller's context.
+    """Call the function and record it as work of its node until it ends; for a thread with the caller's context.
 
     Where no run is recorded, it is only called.
     """
@@ -50,7 +50,7 @@ def as_thread_work(function: Callable[..., Result], *arguments: Any, **options: 
 
 
 class RunCallbacks(BaseCallbackHandler):
-    """Tells a recorder when nodes of any depth, and the graph as a whole, begin and end.
+    """Callback handler that reports to a recorder when nodes of any depth, and the graph, begin and end.
 
     It runs in the thread or task of the node (`run_inline`), so an orphaned node still reports its end. A cancelled one
     ends with its task, and what it has left in a thread later (`Recorder.thread_work`).
@@ -78,7 +78,7 @@ class RunCallbacks(BaseCallbackHandler):
         metadata: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Something began: a node if LangGraph tagged it so, the graph if it has no parent."""
+        """Report that a node began, if LangGraph tagged it so, or the graph, if there is no parent."""
         if parent_run_id is None:
             self._recorder.work_started(run_id, "graph")
         elif is_node(tags):
@@ -91,14 +91,14 @@ class RunCallbacks(BaseCallbackHandler):
             self._recorder.event("node_started", role, node=path)
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """Something ended well."""
-        self._ended(run_id, "ok")
+        """Report that a node or the graph ended without an error."""
+        self._report_end(run_id, "ok")
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """Something ended with an exception, cancellation included."""
-        self._ended(run_id, type(error).__name__)
+        """Report that a node or the graph ended with an exception, cancellation included."""
+        self._report_end(run_id, type(error).__name__)
 
-    def _ended(self, run_id: UUID, outcome: str) -> None:
+    def _report_end(self, run_id: UUID, outcome: str) -> None:
         node = self._nodes.pop(run_id, None)
         if node is not None:
             self._recorder.event("node_ended", node[0], node=node[1], outcome=outcome)
@@ -106,7 +106,7 @@ class RunCallbacks(BaseCallbackHandler):
 
 
 class ObservedSaver(InMemorySaver):
-    """`InMemorySaver` that notes every put with the recorder of the run it belongs to."""
+    """An `InMemorySaver` that records every put in the run that it belongs to."""
 
     def put(
         self,
@@ -115,7 +115,7 @@ class ObservedSaver(InMemorySaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Note the put, then put."""
+        """Record the put, then store the checkpoint."""
         recorder = current_recorder()
         if recorder is not None:
             recorder.event("checkpoint_put", step=metadata.get("step", 0))

@@ -1,4 +1,4 @@
-"""The five roles of ADR-011, each a LangChain `create_agent`: prompts, tools, middleware."""
+"""The five roles of ADR-011, each a LangChain `create_agent`: their prompts, tools and middleware."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ by the document it cites, and report with report_validation: verdict "accept", o
 
 
 def _decision(runtime: ToolRuntime[Any, Any], name: str, key: str, value: Any, message: Any) -> Command[Any]:
-    """A command that puts a decision into the state, and its tool message for the model."""
+    """Return a command that writes a decision into the state, with its tool message for the model."""
     result = ToolMessage(json.dumps(message), tool_call_id=runtime.tool_call_id or "", name=name)
     return Command(update={key: value, "messages": [result]})
 
@@ -85,7 +85,7 @@ def _report_validation(
 
 
 def role_tools(role: str, resources: RetrievalResources | None = None, mode: NodeMode = "own") -> list[BaseTool]:
-    """The tools of a role, in a fixed order. mode: of their async side, see `node_modes.py`."""
+    """Return the tools of a role, in a fixed order. mode: of their async side, see `node_modes.py`."""
     return [tool_in_mode(tool, mode) for tool in _tools(role, resources)]
 
 
@@ -109,7 +109,7 @@ def build_role_agents(
     middleware: Callable[[str], Sequence[AgentMiddleware[Any, Any, Any]]] = lambda role: (),
     mode: NodeMode = "own",
 ) -> list[CompiledStateGraph[Any, Any, Any, Any]]:
-    """The five agents in the order of their roles, named "router_agent" and so on.
+    """Build the five agents in the order of their roles, named "router_agent" and so on.
 
     Every agent carries `MultiAgentGraphState`, and with it the deadline.
 
@@ -136,5 +136,5 @@ def build_role_agents(
 def role_middleware(
     role: str, request_timeout_s: float | None = None, more: Sequence[AgentMiddleware[Any, Any, Any]] = ()
 ) -> list[AgentMiddleware[Any, Any, Any]]:
-    """What every role's model calls pass through; also for the supervisor."""
+    """Return the middleware that every role's model calls pass through; also for the supervisor."""
     return [*more, TrimHistory(), ModelCalls(role, request_timeout_s=request_timeout_s)]

@@ -1,4 +1,4 @@
-"""The state of the supervisor graph, carried by the parent and by every role."""
+"""The state of the supervisor graph, which the parent and every role share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from langgraph.channels import BinaryOperatorAggregate, UntrackedValue
 
 
 def merge_documents(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Old documents, then those of the new ones whose id is not there yet: merging twice changes nothing."""
+    """Append the new documents whose id is not there yet to the old ones; merging twice changes nothing."""
     merged = {str(document["id"]): document for document in old or ()}
     for document in new or ():
         merged.setdefault(str(document["id"]), document)
@@ -19,22 +19,22 @@ def merge_documents(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str,
 
 
 def merge_visits(old: Mapping[str, int], new: Mapping[str, int]) -> dict[str, int]:
-    """For each agent the larger of two counts."""
+    """Return the larger of two counts for each agent."""
     return {name: max((old or {}).get(name, 0), (new or {}).get(name, 0)) for name in [*(old or {}), *(new or {})]}
 
 
 def keep_reason(old: str, new: str) -> str:
-    """The first reason that was given: parallel agents may be cut at the same instant."""
+    """Return the first reason given: parallel agents may be cut at the same instant."""
     return old or new
 
 
 def newest(old: Any, new: Any) -> Any:
-    """The newer value: agents that run side by side may both decide, and the last one in the message counts."""
+    """Return the newer value: of agents side by side that both decide, the last one in the message counts."""
     return new
 
 
 class Merged(BinaryOperatorAggregate[Any]):
-    """A channel that merges what is written, as LangGraph's own does, and is copied at a tenth of the cost.
+    """A channel that merges values as LangGraph's own does, but is copied at a tenth of the cost.
 
     LangGraph copies every channel of a graph at each of its conditional edges: 0.3 µs each in place of 2.5 µs, which
     the constructor takes to work out the first value.
@@ -43,7 +43,7 @@ class Merged(BinaryOperatorAggregate[Any]):
     __slots__ = ()
 
     def copy(self) -> Self:
-        """The channel with its value."""
+        """Return a copy of the channel with its value."""
         made = object.__new__(type(self))
         made.typ, made.key, made.operator, made.value = self.typ, self.key, self.operator, self.value
         return made
@@ -54,7 +54,7 @@ class MultiAgentGraphState(AgentState[Any]):
 
     deadline_ts: monotonic instant at which the budget ends; absent when it is not propagated. A sub-agent whose own
     schema lacks the key never sees it: LangGraph drops what a schema does not name. It is in no checkpoint: a
-    monotonic instant means nothing to whoever resumes one.
+    monotonic instant means nothing after a resume.
     documents: what retrieval found, each a mapping with id, content, metadata, score. visits: handoffs per agent.
     handoff_ordinal, fan_out_index: which handoff, and which of its parallel tasks, this agent works on.
 

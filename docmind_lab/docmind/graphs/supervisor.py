@@ -1,4 +1,4 @@
-"""The supervisor graph: a central agent that hands over to others and collects what they report (ADR-011)."""
+"""The supervisor graph: a central agent that hands over to others and collects their results (ADR-011)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ NEW_QUESTION = "new_question"
 
 
 class SupervisorGraph(StateGraph[Any, Any, Any, Any]):
-    """An uncompiled supervisor graph that remembers how many agents may run side by side."""
+    """An uncompiled supervisor graph that knows how many agents may run side by side."""
 
     max_concurrent_agents: int | None = None
 
     def compile(self, *args: Any, **kwargs: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
-        """`StateGraph.compile`, with the bound on concurrent agents set for every run of the result."""
+        """Compile as `StateGraph.compile` does, with the limit on concurrent agents set for every run."""
         compiled = super().compile(*args, **kwargs)
         if self.max_concurrent_agents is None:
             return compiled
@@ -49,7 +49,7 @@ def build_multi_agent_supervisor_graph(
     extra_tools: Sequence[BaseTool] = (),
     params: SupervisorBuildParams | None = None,
 ) -> StateGraph[Any, Any, Any, Any]:
-    """The uncompiled graph of a supervisor over `agents` (ADR-011).
+    """Build the uncompiled graph of a supervisor over `agents` (ADR-011).
 
     Agents add only what is new to the conversation, and write back only what they changed.
 
@@ -94,7 +94,7 @@ def build_multi_agent_supervisor_graph(
 
 
 def _without_managed(schema: type[Any], graph: SupervisorGraph) -> type[Any]:
-    """The schema without what LangGraph manages itself (`remaining_steps`), which an agent may not have as input."""
+    """Return the schema without keys that LangGraph manages (`remaining_steps`), which no agent may take as input."""
     if not graph.managed:
         return schema
     hints = get_type_hints(schema, include_extras=True)
@@ -106,7 +106,7 @@ def _without_managed(schema: type[Any], graph: SupervisorGraph) -> type[Any]:
 
 
 def _add_entry(graph: StateGraph[Any, Any, Any, Any], supervisor_name: str) -> None:
-    """Start at the supervisor; on a thread that has answered before, drop first what the last question led to."""
+    """Add the entry: start at the supervisor, after clearing what an earlier question on the thread left."""
     empty = {
         key: Overwrite(value) if isinstance(graph.channels[key], BinaryOperatorAggregate) else value
         for key, value in OF_ONE_QUESTION.items()

@@ -1,4 +1,4 @@
-"""Retrieval: the corpus, its index in Qdrant, the ways to search it, and the questions with known answers.
+"""Retrieval: the corpus, its index in Qdrant, the search strategies, and the questions with known answers.
 
 corpus.py      Chunk; the language reference as chunks, and its cross references
 encoders.py    BM25 and LSA, fitted on the chunks

@@ -1,4 +1,4 @@
-"""The documents that are searched: chunks of pages, and the language reference that every Python carries.
+"""The documents that are searched: pages cut into chunks, such as Python's language reference.
 
     load_language_reference()
     # (Chunk(id="break#1", topic="break", section='The "break" statement', text='"break" may only …'), …)
@@ -41,7 +41,7 @@ _CUTS = (
 
 @dataclass(frozen=True)
 class Chunk:
-    """One passage of a document, the unit that is indexed, retrieved and cited.
+    """One passage of a document: the unit that is indexed, retrieved and cited.
 
     id: "topic#ordinal", 1-based within the topic, stable for a given text. topic: the page. section: the headings
     above the passage, outermost first, joined with " > ". text: the passage itself, line breaks kept.
@@ -54,12 +54,12 @@ class Chunk:
 
     @property
     def searchable(self) -> str:
-        """The text that encoders see: headings and passage, since a passage seldom repeats what it is about."""
+        """The text that encoders see: headings and passage, since a passage seldom repeats its subject."""
         return f"{self.section}\n{self.text}"
 
 
 def split_text(text: str, limit: int = CHUNK_CHARACTERS) -> tuple[str, ...]:
-    """The `text` in pieces of at most `limit` characters, in order, as few as greedy packing gives.
+    """Split the `text` into pieces of at most `limit` characters, in order, as few as greedy packing gives.
 
     Cuts fall between paragraphs; inside one only where it alone is longer than the limit, at a line end or, failing
     that, between words. A single word longer than the limit stays whole. Blank text has no pieces.
@@ -83,7 +83,7 @@ def _pack(text: str, limit: int, cuts: Sequence[tuple[re.Pattern[str], str]]) ->
 
 
 def page_sections(page: str) -> tuple[tuple[str, str], ...]:
-    """(headings, body) of each section with a body, in page order.
+    """Return (headings, body) of each section with a body, in page order.
 
     A heading is a line above an underline of one repeated character that is at least as long. The first character
     met is the outermost level, as in reStructuredText.
@@ -114,13 +114,13 @@ def _walk_sections(page: str) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def chunk_pages(pages: Mapping[str, str], *, limit: int = CHUNK_CHARACTERS) -> tuple[Chunk, ...]:
-    """Chunks of all pages (topic → text), by topic name and then in page order.
+    """Cut all pages (topic → text) into chunks, ordered by topic and then as on the page.
 
     A section that several pages hold, word for word, is kept on the shortest of them; of two equal pages the one
     whose name comes first in the text keeps it. A page made only of such sections has no chunk of its own.
     """
     owners: dict[str, str] = {}
-    for topic in sorted(pages, key=lambda name: (len(pages[name]), _first_mention(pages[name], name), name)):
+    for topic in sorted(pages, key=lambda name: (len(pages[name]), _position_of_name(pages[name], name), name)):
         for _, body in page_sections(pages[topic]):
             owners.setdefault(" ".join(body.split()), topic)
     chunks: list[Chunk] = []
@@ -137,14 +137,14 @@ def chunk_pages(pages: Mapping[str, str], *, limit: int = CHUNK_CHARACTERS) -> t
     return tuple(chunks)
 
 
-def _first_mention(page: str, name: str) -> int:
+def _position_of_name(page: str, name: str) -> int:
     position = page.find(name)
     return position if position >= 0 else len(page)
 
 
 @functools.cache
 def load_language_reference() -> tuple[Chunk, ...]:
-    """Chunks of the running Python's language reference, a few hundred; the same object on every call.
+    """Load the running Python's language reference: a few hundred chunks, the same object on every call.
 
     Source: `pydoc_data.topics` of the standard library. Topics are pydoc's own names, such as "with" or "naming".
     """
@@ -152,7 +152,7 @@ def load_language_reference() -> tuple[Chunk, ...]:
 
 
 def topic_references(topic: str) -> tuple[str, ...]:
-    """Topics that the page of `topic` points to, in pydoc's order, each once, without itself.
+    """Return the topics that the page of `topic` points to, in pydoc's order, each once, without itself.
 
     Source: the tables behind "Related help topics" (`pydoc.Helper.topics` and `.keywords`). Names there that are
     modules or built-ins, and topics without a chunk in the language reference, are left out. A topic that the
@@ -170,7 +170,7 @@ def topic_references(topic: str) -> tuple[str, ...]:
 
 @functools.cache
 def language_references() -> Mapping[str, tuple[str, ...]]:
-    """Topic → `topic_references`, for every topic of the language reference that has any; what `SearchIndex` takes."""
+    """Return topic → `topic_references` for every topic that has any, as `SearchIndex` takes them."""
     topics = sorted({chunk.topic for chunk in load_language_reference()})
     found = {topic: topic_references(topic) for topic in topics}
     return MappingProxyType({topic: references for topic, references in found.items() if references})

@@ -1,4 +1,4 @@
-"""Texts as vectors: BM25 weights for exact words, and LSA for words that keep the same company.
+"""Encode texts as vectors: BM25 weights for exact words, and LSA for words that occur in similar texts.
 
     sparse = SparseEncoder.fit(texts)
     sparse.encode_query("yield from")   # SparseVector(indices=[…], values=[1.0, …])
@@ -38,7 +38,7 @@ _DIGITS = 6
 
 
 def tokenise(text: str) -> list[str]:
-    """The text's words in order: lower case, two letters or more, without English stop words, stemmed.
+    """Return the text's words in order: lower case, two letters or more, no English stop words, stemmed.
 
     Source: bm25s' tokenizer and stop words (Lucene's list of 33), Snowball's English stemmer.
     """
@@ -57,7 +57,7 @@ def _stem(word: str) -> str:
 
 
 def token_id(token: str) -> int:
-    """A stable 32-bit id for a token, so that documents and queries need no shared vocabulary.
+    """Return a stable 32-bit id for a token, so that documents and queries need no shared vocabulary.
 
     Two tokens share an id with probability 2⁻³²; over ten thousand words, about one pair in eighty corpora.
     """
@@ -66,7 +66,7 @@ def token_id(token: str) -> int:
 
 @dataclass(frozen=True)
 class SparseEncoder:
-    """BM25's document side; the inverse document frequency is Qdrant's part (`Modifier.IDF`, on the query).
+    """BM25 weights of documents; Qdrant applies the inverse document frequency (`Modifier.IDF`) to the query.
 
     average_length: tokens per document, fitted. k1: how soon repeats of a word stop counting. b: how much long
     documents are discounted, 0 to 1. The values of k1 and b are Robertson and Zaragoza's (2009) usual choice.
@@ -90,12 +90,12 @@ class SparseEncoder:
 
     @classmethod
     def fit(cls, texts: Sequence[str], *, k1: float = 1.2, b: float = 0.75) -> SparseEncoder:
-        """An encoder for documents like these. Raises ConfigurationError if no text has a word."""
+        """Fit an encoder to documents like these. Raises ConfigurationError if no text has a word."""
         lengths = [len(tokenise(text)) for text in texts]
         return cls(average_length=sum(lengths) / len(lengths) if lengths else 0.0, k1=k1, b=b)
 
     def encode_document(self, text: str) -> SparseVector:
-        """Term-frequency weights, each below k1 + 1; indices ascend. Empty for a text without words."""
+        """Return term-frequency weights, each below k1 + 1; indices ascend. Empty for a text without words."""
         tokens = tokenise(text)
         discount = self.k1 * (1 - self.b + self.b * len(tokens) / self.average_length)
         # Keywords that are stop words elsewhere do not count in the length: other words weigh what they would without.
@@ -103,13 +103,13 @@ class SparseEncoder:
         return _sparse_vector({index: n * (self.k1 + 1) / (n + discount) for index, n in counts.items()})
 
     def encode_query(self, text: str) -> SparseVector:
-        """Weight 1 for each different word; indices ascend. Empty for a text without words."""
+        """Return weight 1 for each different word; indices ascend. Empty for a text without words."""
         tokens = tokenise(text)
         return _sparse_vector({token_id(token): 1.0 for token in (*tokens, *_other_terms(text, tokens))})
 
 
 def _other_terms(text: str, tokens: Sequence[str]) -> Counter[str]:
-    """Keywords of the text that are no tokens of it, being stop words."""
+    """Return the keywords of the text that are not among its tokens because they are stop words."""
     return Counter({term: count for term, count in keyword_terms(text).items() if term not in tokens})
 
 
@@ -119,7 +119,7 @@ def _sparse_vector(weights: Mapping[int, float]) -> SparseVector:
 
 
 class TextEncoder(Protocol):
-    """Texts as dense vectors: what an index needs of an encoder, LSA or an embedding model of a user's own.
+    """An encoder of texts as dense vectors for an index: LSA, or an embedding model of the user.
 
     name: names the vector in the collection and tells one encoder from another, so a model's own name. An index built
     with another name or dimension is built anew.
@@ -127,22 +127,22 @@ class TextEncoder(Protocol):
 
     @property
     def name(self) -> str:
-        """Name of the vector."""
+        """Name of the vector in the collection."""
         ...
 
     @property
     def dimension(self) -> int:
-        """Numbers in each vector."""
+        """How many numbers each vector has."""
         ...
 
     def encode(self, text: str) -> list[float]:
-        """The text's vector; all zero for a text that the encoder knows nothing of."""
+        """Return the text's vector; all zero for a text without a known word."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class DenseEncoder:
-    """LSA: tf-idf rows projected on the leading right singular vectors of the documents' matrix.
+    """LSA: tf-idf rows projected on the leading right singular vectors of the document matrix.
 
     columns: token → column. weights: idf per column. components: columns × dimension, float64.
     Source: Deerwester et al. (1990), with 1 + ln(tf) and smoothed idf as weights.
@@ -156,7 +156,7 @@ class DenseEncoder:
 
     @classmethod
     def fit(cls, texts: Sequence[str], *, dimension: int = MAXIMUM_DIMENSION) -> DenseEncoder:
-        """An encoder fitted on the documents; its dimension is less than asked for when they are few.
+        """Fit an encoder to the documents; its dimension is less than requested if they are few.
 
         Raises ConfigurationError if no text has a word, or the dimension is below 1.
         """
@@ -181,14 +181,14 @@ class DenseEncoder:
 
     @property
     def dimension(self) -> int:
-        """Numbers in each vector."""
+        """How many numbers each vector has."""
         return int(self.components.shape[1])
 
     def encode(self, text: str) -> list[float]:
-        """The text's place in the space, of length 1.
+        """Return the text's vector, of length 1.
 
         All zero when the documents have none of its words. A zero vector has no direction and so no neighbours:
-        whoever searches leaves the dense part out, which is a result and not an error.
+        a search leaves the dense part out, which is a result and not an error.
         """
         indices, values = _weigh(Counter(tokenise(text)), self.columns, self.weights)
         projected = values @ self.components[indices]
@@ -202,7 +202,7 @@ class DenseEncoder:
 def _weigh(
     counts: Mapping[str, int], columns: Mapping[str, int], weights: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Columns and tf-idf values of the known words, the values of length 1 together."""
+    """Return the columns and tf-idf values of the known words; the values together have length 1."""
     known = sorted((columns[token], count) for token, count in counts.items() if token in columns)
     indices = np.array([column for column, _ in known], dtype=np.int64)
     values = (1 + np.log(np.array([count for _, count in known], dtype=np.float64))) * weights[indices]

@@ -1,4 +1,4 @@
-"""A search index: chunks in a Qdrant collection, and the encoders that were fitted on them.
+"""A search index: chunks in a Qdrant collection, and the encoders fitted on them.
 
     index = SearchIndex.build(QdrantClient(":memory:"), load_language_reference())
     search(client, index, "hybrid", "What does a generator return?")     # strategies.py
@@ -30,7 +30,7 @@ CORPUS_FIELD = "corpus"
 
 @dataclass(frozen=True, eq=False)
 class SearchIndex:
-    """What a search needs besides a client.
+    """Everything that a search needs besides a client: the collection's name, the encoders, the references.
 
     Attributes:
         collection: Its name in Qdrant.
@@ -57,7 +57,7 @@ class SearchIndex:
         references: Mapping[str, Sequence[str]] | None = None,
         dense: TextEncoder | None = None,
     ) -> SearchIndex:
-        """The index of these chunks, without sending anything.
+        """Fit an index to these chunks, without sending anything.
 
         references: of the corpus, topic → topics, such as `language_references()`; those to topics without a chunk,
         and to the topic itself, are left out. dense: an encoder to use as it is; None fits LSA on the chunks.
@@ -91,7 +91,7 @@ class SearchIndex:
         dense: TextEncoder | None = None,
         batch_size: int = BATCH_SIZE,
     ) -> SearchIndex:
-        """The index of these chunks, with the collection filled and counted.
+        """Build the index of these chunks, and fill the collection.
 
         A collection that already holds exactly these chunks is kept. One that holds other chunks of ours is
         replaced; one with points that are not ours is left alone. references, dense: as in `fit`.
@@ -125,7 +125,7 @@ class SearchIndex:
         return index
 
     def points(self, chunks: Sequence[Chunk]) -> Iterator[models.PointStruct]:
-        """One point for each chunk: its place in the sequence as id, both vectors, and the payload.
+        """Yield one point for each chunk: its number in the sequence as id, both vectors, and the payload.
 
         A vector with nothing in it is left out, for a zero vector has no cosine.
         """
@@ -146,7 +146,7 @@ class SearchIndex:
             yield models.PointStruct(id=number, vector=vectors, payload=payload)
 
     def is_complete(self, client: QdrantClient) -> bool:
-        """Whether the collection holds every chunk of this index and nothing else. Two requests."""
+        """Check with two requests that the collection holds every chunk of this index and nothing else."""
         ours = models.Filter(
             must=[models.FieldCondition(key=CORPUS_FIELD, match=models.MatchValue(value=self.fingerprint))]
         )

@@ -1,11 +1,11 @@
-"""Retrieval through an injected router engine: found, admitted, asked within its share of the budget (ADR-056).
+"""Retrieval through an injected router engine: how it is found, admitted, and limited to its share (ADR-056).
 
     graph.invoke(inputs, context={"router_engine": engine})       # or {"tools_data": {"router_engine": engine}}
     RetrievalResources(index, client, router_injection=True, router_engine=engine)
 
 The runtime context is the place for it: LangGraph copies and checkpoints what is in a state, and a live engine, with
 its connections and locks, can be neither copied nor written down. So `MultiAgentGraphState` does not carry one; the
-state of a graph of one's own may, under the same keys.
+state of a user's own graph may, under the same keys.
 
 An engine is any object with `query(str)` whose answer has `source_nodes`; `aquery` is awaited in async code if there
 is one. Whatever goes wrong with it, explicit retrieval follows in what is left of the same budget.
@@ -51,7 +51,7 @@ _ENDPOINT_NAMES = ("endpoint", "endpoints", "url", "base_url")
 
 @dataclass(frozen=True)
 class RouterResult:
-    """What came of asking a router.
+    """The result of asking a router engine: documents, or the reason why there are none.
 
     strategy: what it says it followed, empty if it does not say. Without documents, reason: refused (its endpoint),
     budget (too little left to ask), timeout, error or empty; and error_type: the name of an exception, or "empty".
@@ -64,9 +64,9 @@ class RouterResult:
 
 
 def find_router(context: Any, state: Mapping[str, Any], default: Any = None) -> Any:
-    """The injected engine, None without one: of the runtime context, then of the state, then `default`.
+    """Return the injected engine: of the runtime context, else of the state, else `default`; None without one.
 
-    Context and state are looked at for `router_engine` and for `tools_data["router_engine"]`.
+    Context and state may hold it as `router_engine` or as `tools_data["router_engine"]`.
     """
     for place in (context, _entry(context, TOOLS_DATA_KEY), state, _entry(state, TOOLS_DATA_KEY)):
         engine = _entry(place, ENGINE_KEY)
@@ -84,7 +84,7 @@ def check_endpoints(engine: Any, admit: Admission | None) -> None:
 
     Declared are the attributes endpoint, endpoints, url and base_url: an address, or a collection of them. admit: as
     `Settings.admit`; None for that of the settings in the environment. What an engine reaches through clients of
-    ours is checked again at every request; what it reaches by itself and does not declare, nobody can see here.
+    ours is checked again at every request; what it reaches by itself and does not declare cannot be checked.
 
     Raises: EndpointRefused, also for a declaration that cannot be read as an address.
     """
@@ -113,13 +113,13 @@ _calling: ContextVar[Mapping[str, Any] | None] = ContextVar("docmind_lab_calling
 
 
 def calling_state() -> Mapping[str, Any]:
-    """Place in the run and deadline of the agent that asks an engine, as a graph's state has them."""
+    """Return place in the run and deadline of the agent that asks an engine, as keys of a graph's state."""
     return _calling.get() or {}
 
 
 @dataclass(frozen=True)
 class RouterCall:
-    """One question to an engine.
+    """One question to a router engine, with its limits.
 
     state: of the agent that asks. deadline: of its search, None if none is propagated. share: of what is left until
     the deadline, in (0, 1), how much the engine gets. limit: documents at most.
@@ -134,26 +134,26 @@ class RouterCall:
     admit: Admission | None = None
 
     def ask(self) -> RouterResult:
-        """Documents, or why there are none; sync. Raises nothing that an engine raises."""
+        """Ask the engine, sync; return documents, or why there are none. Raises nothing that the engine raises."""
         return _record_fallback(self._refusal() or self._ask())
 
     async def ask_async(self) -> RouterResult:
-        """As `ask`, for async code; a cancellation of the asking task goes on through it."""
+        """`ask`, as a coroutine; a cancellation of the asking task is passed on."""
         return _record_fallback(self._refusal() or await self._ask_async())
 
     def _refusal(self) -> RouterResult | None:
-        """Why the engine is not asked at all; None when it may be."""
+        """Return why the engine may not be asked; None if it may."""
         try:
             check_endpoints(self.engine, self.admit)
         except Exception as error:  # noqa: BLE001 - an attribute of an injected engine may raise anything
             _event("router_refused", error_type=type(error).__name__)
-            return _nothing("refused", error)
+            return _no_documents("refused", error)
         if self.deadline is not None and self._share_deadline().remaining() <= current_policy().floor_s:
             return RouterResult(reason="budget", error_type="BudgetRefused")
         return None
 
     def _ask(self) -> RouterResult:
-        with self._in_force() as until:
+        with self._within_share() as until:
             if until is None:
                 return self._query_engine(until)
             future = _in_thread(lambda: self._query_engine(until))
@@ -164,14 +164,14 @@ class RouterCall:
 
     async def _ask_async(self) -> RouterResult:
         in_task = callable(getattr(self.engine, "aquery", None))
-        with self._in_force() as until:
+        with self._within_share() as until:
             try:
                 async with asyncio.timeout(None if until is None else max(0.0, until.remaining())):
                     if in_task:
                         return await self._aquery_engine(until)
                     return await asyncio.wrap_future(_in_thread(lambda: self._query_engine(until)))
             except TimeoutError as error:
-                return _nothing("timeout", error) if in_task else self._abandon(error)
+                return _no_documents("timeout", error) if in_task else self._abandon(error)
             except asyncio.CancelledError as error:
                 if not in_task:
                     self._abandon(error)
@@ -182,8 +182,8 @@ class RouterCall:
         return self.deadline.child(max(0.0, self.deadline.remaining()) * (1 - self.share))
 
     @contextlib.contextmanager
-    def _in_force(self) -> Iterator[Deadline | None]:
-        """Observe the engine's requests as one retrieval call, and hold them to its share; the share's deadline."""
+    def _within_share(self) -> Iterator[Deadline | None]:
+        """Record the engine's requests as one retrieval call within its share; yield the share's deadline."""
         until = None if self.deadline is None else self._share_deadline()
         total = current_policy().cap == "total"
         place = {key: self.state[key] for key in ("handoff_ordinal", "fan_out_index") if key in self.state}
@@ -206,10 +206,10 @@ class RouterCall:
         try:
             return self._read(self.engine.query(self.query))
         except asyncio.CancelledError as error:
-            # Of a loop inside the engine: nobody can cancel a thread.
-            return _failed(error, until)
-        except Exception as error:  # noqa: BLE001 - an injected engine is anybody's code; explicit retrieval follows
-            return _failed(error, until)
+            # From a loop inside the engine: a thread cannot be cancelled.
+            return _failure(error, until)
+        except Exception as error:  # noqa: BLE001 - an injected engine is foreign code; explicit retrieval follows
+            return _failure(error, until)
 
     async def _aquery_engine(self, until: Deadline | None) -> RouterResult:
         try:
@@ -222,9 +222,9 @@ class RouterCall:
             if task is None or task.cancelling():
                 raise
             # Nobody cancelled us: something inside the engine was, which is a failure of the engine.
-            return _failed(error, until)
+            return _failure(error, until)
         except Exception as error:  # noqa: BLE001 - as in _query_engine
-            return _failed(error, until)
+            return _failure(error, until)
 
     def _read(self, answer: Any) -> RouterResult:
         documents = read_source_nodes(answer, self.limit)
@@ -235,22 +235,22 @@ class RouterCall:
         return RouterResult(documents, strategy if isinstance(strategy, str) else "")
 
     def _abandon(self, error: BaseException) -> RouterResult:
-        """What is left of a thread that is waited for no longer; it keeps running."""
+        """Record that the engine's thread is no longer waited for, and return the timeout; the thread keeps running."""
         _event("router_abandoned", share=self.share)
-        return _nothing("timeout", error)
+        return _no_documents("timeout", error)
 
 
-def _nothing(reason: str, error: BaseException) -> RouterResult:
+def _no_documents(reason: str, error: BaseException) -> RouterResult:
     return RouterResult(reason=reason, error_type=type(error).__name__)
 
 
-def _failed(error: BaseException, until: Deadline | None) -> RouterResult:
+def _failure(error: BaseException, until: Deadline | None) -> RouterResult:
     late = isinstance(error, TimeoutError) or (until is not None and until.passed())
-    return _nothing("timeout" if late else "error", error)
+    return _no_documents("timeout" if late else "error", error)
 
 
 def _record_fallback(routed: RouterResult) -> RouterResult:
-    # By who asked, not in the engine's thread, which may end when nobody waits for it any more.
+    # In the asking thread, not in the engine's, which may end when no caller waits for it any more.
     if routed.reason:
         _event("router_fallback", reason=routed.reason, error_type=routed.error_type)
     return routed
@@ -263,7 +263,7 @@ def _event(name: str, **detail: Any) -> None:
 
 
 def _in_thread(work: Callable[[], RouterResult]) -> Future[RouterResult]:
-    """The work's future, done in a daemon thread with the caller's context and recorded as work until it ends."""
+    """Run the work in a daemon thread with the caller's context, recorded as work; return its future."""
     future: Future[RouterResult] = Future()
     context, recorder = contextvars.copy_context(), current_recorder()
 
@@ -274,7 +274,7 @@ def _in_thread(work: Callable[[], RouterResult]) -> Future[RouterResult]:
         try:
             with contextlib.nullcontext() if recorder is None else recorder.thread_work(ROUTER_ROLE):
                 result = work()
-        except BaseException as error:  # noqa: BLE001 - handed to whoever waits, as a pool would
+        except BaseException as error:  # noqa: BLE001 - handed to the waiting caller, as a pool would
             future.set_exception(error)
         else:
             future.set_result(result)

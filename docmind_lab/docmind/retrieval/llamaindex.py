@@ -34,7 +34,7 @@ def llamaindex_retriever(
     async_client: AsyncQdrantClient | None = None,
     limit: int = LIMIT,
 ) -> BaseRetriever:
-    """A LlamaIndex retriever that searches our index by one strategy; its nodes have our documents' ids.
+    """Return a LlamaIndex retriever that searches the index by one strategy; node ids are document ids.
 
     It has no time hooks of its own: through clients of ours (`HttpClients`), its requests are held to the deadline in
     force around it.

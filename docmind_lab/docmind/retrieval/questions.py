@@ -1,4 +1,4 @@
-"""The questions asked of a corpus, and how an answer to one is scored.
+"""The questions asked about a corpus, and how answers are scored.
 
     question = load_questions()[0]
     source_recall(question, ["function", "calls"])                            # 1.0
@@ -38,7 +38,7 @@ _SENTENCE_END = re.compile(
 
 @dataclass(frozen=True)
 class Question:
-    """One question with what a good answer rests on.
+    """A question, with the topics and facts that a good answer rests on.
 
     Args:
         id: Of the question, different from all others asked.
@@ -56,15 +56,15 @@ class Question:
 
 
 class CitableDocument(Protocol):
-    """What a citation can point to: an id, as in `[with#1]`, and a text."""
+    """A document that a citation such as `[with#1]` can name: an id and a text."""
 
     @property
     def id(self) -> str:
-        """The name between the brackets."""
+        """Id of the document, as written between the brackets."""
 
     @property
     def content(self) -> str:
-        """The text that has to bear the citation out."""
+        """Text of the document, which must state what the citation is for."""
 
 
 _FILES = {"language_reference": "questions.json", "handbook": "handbook_questions.json"}
@@ -85,17 +85,17 @@ _SHAPES = {**_LISTS, "complex": "true or false"}
 
 
 def load_questions(corpus: str = "language_reference") -> tuple[Question, ...]:
-    """The questions that come with a corpus, in file order; the same object on every call.
+    """Load the questions that come with a corpus, in file order; the same object on every call.
 
     corpus: "language_reference" has forty, "handbook" twelve. Raises: ConfigurationError for another name.
     """
     if corpus not in _FILES:
         raise ConfigurationError(f"corpus must be one of {', '.join(_FILES)}, not {corpus!r}")
-    return _shipped(_FILES[corpus])
+    return _load_file(_FILES[corpus])
 
 
 @functools.cache
-def _shipped(name: str) -> tuple[Question, ...]:
+def _load_file(name: str) -> tuple[Question, ...]:
     file = importlib.resources.files("docmind_lab.core.data").joinpath(name)
     rows = json.loads(file.read_text(encoding="utf-8"))
     return tuple(
@@ -104,7 +104,7 @@ def _shipped(name: str) -> tuple[Question, ...]:
 
 
 def parsed_questions(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Question]]:
-    """(place, question) of each (place, object), in order. place: what an error calls the object.
+    """Parse (place, object) pairs to (place, question), in order. place: names the object in errors.
 
     An object has `text`, and what is known of gold_documents (or gold_topics, the same by another name), gold_facts,
     complex and id. One without an id is called by its number: "001".
@@ -147,7 +147,7 @@ def _is_list_of_texts(value: Any) -> bool:
 
 
 def source_recall(question: Question, topics: Iterable[str]) -> float:
-    """Share of `question`'s gold topics among `topics`, in [0, 1]; NaN for a question without gold topics.
+    """Return the share of the gold topics among `topics`, in [0, 1]; NaN for a question without gold topics.
 
     Given the topics of the sources that reached the caller it is `source_recall` of the runs table, given those of
     everything retrieved by the deadline it is `recall_at_deadline`.
@@ -159,7 +159,7 @@ def source_recall(question: Question, topics: Iterable[str]) -> float:
 
 
 def answer_score(question: Question, answer: str, documents: Iterable[CitableDocument]) -> float:
-    """Share of `question`'s gold facts that `answer` states with proof, in [0, 1]; NaN without gold facts.
+    """Return the share of gold facts that `answer` states with proof, in [0, 1]; NaN without gold facts.
 
     A fact counts when one sentence both states it and cites, as `[id]` or `[id, id]` in the sentence or right
     after it, one of `documents` that states it too. Right facts without a citation, or with one to a document that does
@@ -173,17 +173,17 @@ def answer_score(question: Question, answer: str, documents: Iterable[CitableDoc
 
 
 def normalise(text: str) -> str:
-    """The text in lower case without quotes, backticks and asterisks, each run of white space as one space."""
+    """Return the text in lower case without quotes, backticks and asterisks, with white space folded."""
     return " ".join(text.translate(_MARKUP).casefold().split())
 
 
 def contains_fact(text: str, fact: str) -> bool:
-    """Whether a normalised text has the normalised fact as whole words."""
+    """Return whether a normalised text contains the normalised fact as whole words."""
     return re.search(rf"(?<!\w){re.escape(fact)}(?!\w)", text) is not None
 
 
 def split_sentences(answer: str) -> tuple[str, ...]:
-    """The answer's sentences, each with the citations that follow it; paragraphs and bullets end one too."""
+    """Split an answer into sentences, each with the citations after it; paragraphs and bullets end one too."""
     sentences, start = [], 0
     for end in _SENTENCE_END.finditer(answer):
         sentences.append(answer[start : end.end()])
@@ -193,7 +193,7 @@ def split_sentences(answer: str) -> tuple[str, ...]:
 
 
 def _read_sentence(sentence: str, texts: dict[str, str]) -> tuple[str, tuple[str, ...]]:
-    """What a sentence states, normalised and without its citations, and the texts that it cites."""
+    """Return what a sentence states, normalised and without citations, and the texts that it cites."""
     cited: list[str] = []
 
     def take(match: re.Match[str]) -> str:

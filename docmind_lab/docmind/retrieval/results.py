@@ -1,4 +1,4 @@
-"""Documents as a search returns them, from points of Qdrant or from the sources of a router engine.
+"""Documents that a search returns, made from points of Qdrant or from the sources of a router engine.
 
 Their metadata have no paths and no blobs. A router's answer has LlamaIndex's shape: `answer.source_nodes` holds nodes
 with a score around nodes with an id, a text and metadata; plain objects with the same attributes serve as well. Any
@@ -28,7 +28,7 @@ _SCORE_DIGITS = 4
 Points = Sequence[models.ScoredPoint | models.Record]
 
 # A slash, drive letter or share that starts a word and is followed by a name. "and/or", "f(a, /)", "a / b", "./here"
-# and the slashes of a web address are none of it.
+# and the slashes of a web address do not match.
 _ABSOLUTE_PATH = re.compile(
     r"""  (?<![\w/.)\]]) ~?/ [\w.~]         # /srv/x, ~/x
         | (?<!\w) ~\w* [\\/]               # ~name/x
@@ -58,23 +58,23 @@ class RetrievedDocument:
 
     @property
     def topic(self) -> str:
-        """The page it comes from; empty if its metadata names none."""
+        """Topic of the page that the passage is from; empty if its metadata has none."""
         return str(self.metadata.get("topic", ""))
 
     def to_payload(self) -> dict[str, Any]:
-        """The document as JSON: id, content, metadata, score."""
+        """Return the document as JSON: id, content, metadata, score."""
         return {"id": self.id, "content": self.content, "metadata": dict(self.metadata), "score": self.score}
 
 
 def best_first(documents: Iterable[RetrievedDocument]) -> tuple[RetrievedDocument, ...]:
-    """The documents by falling score, ties by id."""
+    """Sort the documents by falling score, ties by id."""
     return tuple(sorted(documents, key=lambda document: (-document.score, document.id)))
 
 
 def read_documents(
     points: Points, score_of: Callable[[Any], float] = lambda point: point.score
 ) -> tuple[RetrievedDocument, ...]:
-    """Documents of a response's points, best first, ties by id. Raises ServiceError for points without text.
+    """Convert a response's points to documents, best first, ties by id. Raises ServiceError for points without text.
 
     score_of: what a point scores; points of a scroll have no score of their own.
     """
@@ -94,7 +94,7 @@ def read_documents(
 
 
 def clean_metadata(metadata: Mapping[Any, Any]) -> dict[str, Any]:
-    """The metadata that may leave: JSON values without absolute paths and without binary blobs, at any depth.
+    """Return the metadata that may be passed on: JSON values without absolute paths and binary blobs, at any depth.
 
     Dropped: bytes; strings that hold an absolute path (POSIX, Windows, share, home or file: address), base64 or
     control characters; NaN and infinities; everything that JSON does not know; and keys that are not clean strings.
@@ -115,7 +115,7 @@ def _clean(value: Any) -> Any:
 
 
 def is_clean(value: Any) -> bool:
-    """Whether a value may leave as it is; what a list or mapping holds is not looked at."""
+    """Return whether a value may be passed on; the content of a list or mapping is not checked."""
     if isinstance(value, str):
         return not (_ABSOLUTE_PATH.search(value) or _BLOB.search(value))
     if isinstance(value, float):
@@ -129,10 +129,10 @@ _EMPTY_ANSWERS = frozenset({"", "None", "Empty Response"})
 
 
 def read_source_nodes(answer: Any, limit: int) -> tuple[RetrievedDocument, ...]:
-    """The documents of a router's answer, best first, at most `limit`; none for an empty answer.
+    """Convert a router's answer to documents, best first, at most `limit`; none for an empty answer.
 
     Documents of equal score keep the order in which the router has them; of two with one id the better stays.
-    Raises: ServiceError for an answer that cannot be believed: nodes that are none, or without an id or a text, a
+    Raises: ServiceError for an unusable answer: nodes of another type, or without an id or a text, a
     score that is no number, an answer in words without a source.
     """
     if inspect.isawaitable(answer):
@@ -196,7 +196,7 @@ def _score(item: Any, place: int) -> float:
 def record_retrieved(
     role: str, ids: Iterable[str], topics: Iterable[str], strategy: str, *, router_used: bool = False
 ) -> None:
-    """Record what a search found, if a run is recorded. topics: of the documents, in any order."""
+    """Record what a search found, if the run is recorded. topics: of the documents, in any order."""
     recorder = current_recorder()
     if recorder is not None:
         recorder.event(

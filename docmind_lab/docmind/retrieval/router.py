@@ -1,4 +1,4 @@
-"""DocMind's own router engine: chooses one of the explicit strategies for a query, and searches by it.
+"""DocMind's router engine: chooses a search strategy for each query, and searches with it.
 
     engine = RouterEngine(index, client, async_client)                                    # chooses by words
     engine = RouterEngine(index, client, async_client, ModelSelector(model, ModelCalls("router_engine")))
@@ -37,49 +37,49 @@ _TOOL = "select_engine"
 
 
 class Selector(Protocol):
-    """Chooses a strategy for a query. Both doors give the same."""
+    """Chooses a strategy for a query. Sync and async choose the same."""
 
     def select(self, query: str, strategies: Sequence[str]) -> str:
-        """One of the strategies."""
+        """Choose one of the strategies."""
         ...
 
     async def aselect(self, query: str, strategies: Sequence[str]) -> str:
-        """`select`, async."""
+        """`select`, as a coroutine."""
         ...
 
 
 @dataclass(frozen=True)
 class RuleSelector:
-    """Chooses by words alone, with the rules that the scripted model's router has; costs nothing."""
+    """Chooses by the query's words, with the scripted model's rules; makes no model call."""
 
     def select(self, query: str, strategies: Sequence[str]) -> str:
-        """One of the strategies."""
+        """Choose one of the strategies by the query's words."""
         return strategy_for(query, strategies)
 
     async def aselect(self, query: str, strategies: Sequence[str]) -> str:
-        """`select`, async."""
+        """`select`, as a coroutine."""
         return strategy_for(query, strategies)
 
 
 class ModelPath(Protocol):
-    """What stands around every model call of a role: observation, caps, retries. `ModelCalls` is one."""
+    """Middleware around every model call of a role: recording, caps, retries. `ModelCalls` is one."""
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """One model call."""
+        """Make one model call."""
         ...
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        """One model call, async."""
+        """Make one model call, async."""
         ...
 
 
 @dataclass(frozen=True)
 class ModelSelector:
-    """Chooses with one call of a model.
+    """Chooses a strategy with one model call.
 
     Place in the run and deadline are those of the agent that asks the engine. It raises what the call raises, and
     ServiceError for a choice that was not offered.
@@ -94,13 +94,13 @@ class ModelSelector:
     path: ModelPath
 
     def select(self, query: str, strategies: Sequence[str]) -> str:
-        """One of the strategies."""
-        response = self.path.wrap_model_call(self._request(query, strategies), _Inside(strategies).answer)
+        """Choose one of the strategies with a model call."""
+        response = self.path.wrap_model_call(self._request(query, strategies), _Call(strategies).answer)
         return _choice(response, strategies)
 
     async def aselect(self, query: str, strategies: Sequence[str]) -> str:
-        """`select`, async."""
-        response = await self.path.awrap_model_call(self._request(query, strategies), _Inside(strategies).answer_async)
+        """`select`, as a coroutine."""
+        response = await self.path.awrap_model_call(self._request(query, strategies), _Call(strategies).answer_async)
         return _choice(response, strategies)
 
     def _request(self, query: str, strategies: Sequence[str]) -> ModelRequest[Any]:
@@ -113,8 +113,8 @@ class ModelSelector:
         )
 
 
-class _Inside:
-    """The call itself; made inside the recorded call of the path, whose parent is the engine's own."""
+class _Call:
+    """The handler of the selector's model call, which links the recorded call to the engine's own as its parent."""
 
     def __init__(self, strategies: Sequence[str]) -> None:
         self._parent = current_call()
@@ -168,13 +168,13 @@ class SourceNode:
     score: float
 
     def get_content(self) -> str:
-        """The document's text."""
+        """Return the document's text."""
         return self.text
 
 
 @dataclass(frozen=True)
 class RouterAnswer:
-    """What a router engine answers: sources, and which strategy found them. It says nothing in words."""
+    """A router engine's answer: sources, and the strategy that found them. It has no text of its own."""
 
     source_nodes: tuple[SourceNode, ...]
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -183,7 +183,7 @@ class RouterAnswer:
 
 @dataclass(frozen=True)
 class RouterEngine:
-    """A router over the explicit strategies of one index; every request goes through the clients it is given.
+    """A router over the search strategies of one index; every request goes through the given clients.
 
     Args:
         index: What is searched.
@@ -212,12 +212,12 @@ class RouterEngine:
             raise ConfigurationError(f"limit must be 1 or more, not {self.limit}")
 
     def query(self, query: str) -> RouterAnswer:
-        """Documents by the strategy that the selector chooses. Raises what selector, search and client raise."""
+        """Search with the strategy that the selector chooses. Raises what selector, search and client raise."""
         strategy = self.selector.select(query, self.strategies)
         return _answer(strategy, search(self.client, self.index, strategy, query, limit=self.limit))
 
     async def aquery(self, query: str) -> RouterAnswer:
-        """`query`, async. Raises: ConfigurationError without an async client."""
+        """`query`, as a coroutine. Raises: ConfigurationError without an async client."""
         if self.async_client is None:
             raise ConfigurationError("RouterEngine has no async_client: give it one to run the graph async")
         strategy = await self.selector.aselect(query, self.strategies)

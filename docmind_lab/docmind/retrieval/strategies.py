@@ -1,4 +1,4 @@
-"""The explicit ways to search: which requests a strategy makes, and what comes back as documents.
+"""Search strategies: the requests that each makes, and the documents that come back.
 
     search(client, index, "sparse", "operator precedence")               # words: BM25
     await search_async(client, index, "hybrid", "operator precedence")   # words and LSA, fused in Qdrant
@@ -45,7 +45,7 @@ _REFERRED_WEIGHT = 0.5
 
 @dataclass(frozen=True)
 class Request:
-    """One request of a strategy: a method of the Qdrant client, and what it is called with."""
+    """One request of a strategy: a method of the Qdrant client, and its arguments."""
 
     method: Literal["query_points", "scroll"]
     arguments: Mapping[str, Any]
@@ -82,7 +82,7 @@ STRATEGIES = (*_BUILDERS, "hierarchical", "graph")
 
 
 def build_query(index: SearchIndex, strategy: str, query: str, limit: int = LIMIT) -> dict[str, Any]:
-    """Keyword arguments for `query_points`: the one request of a strategy, or the first of two.
+    """Return keyword arguments for `query_points`: the only request of a strategy, or the first of two.
 
     Empty when the query has no word to search for. A hybrid query whose words are all unknown to the dense encoder is
     fused from its sparse half alone.
@@ -105,16 +105,16 @@ def build_query(index: SearchIndex, strategy: str, query: str, limit: int = LIMI
 
 
 def strategy_in_effect(index: SearchIndex, strategy: str) -> str:
-    """The strategy that a search follows: "hybrid" for "graph" over a corpus that has no references."""
+    """Return the strategy that is really used: "hybrid" for "graph" over a corpus without references."""
     return "hybrid" if strategy == "graph" and not index.references else strategy
 
 
-def _plain(index: SearchIndex, arguments: dict[str, Any], limit: int) -> Requests:
+def _single(index: SearchIndex, arguments: dict[str, Any], limit: int) -> Requests:
     return read_documents((yield Request("query_points", arguments)))
 
 
 def _hierarchical(index: SearchIndex, arguments: dict[str, Any], limit: int) -> Requests:
-    """The best passages, each followed by its neighbours: of its section, or of its page where the section is short.
+    """Find the best passages, each followed by its neighbours: in its section, or on its page if that is short.
 
     A neighbour has the score of the passage that it stands around, which `context_of` in its metadata names.
     """
@@ -152,7 +152,7 @@ def _window(point: models.ScoredPoint | models.Record, topic: str) -> models.Fil
 def _nearest(
     point: models.ScoredPoint | models.Record, candidates: Points, document: RetrievedDocument
 ) -> list[RetrievedDocument]:
-    """At most `_NEIGHBOURS` of the candidates: on the document's page, in its section first, then by distance."""
+    """Return at most `_NEIGHBOURS` candidates on the document's page: those in its section first, then by distance."""
     place, section = int(point.id), document.metadata.get("section")
     on_page = [it for it in candidates if (it.payload or {}).get("topic") == document.topic]
     near = [it for it in on_page if 0 < abs(int(it.id) - place) <= _NEIGHBOURS]
@@ -162,7 +162,7 @@ def _nearest(
 
 
 def _graph(index: SearchIndex, arguments: dict[str, Any], limit: int) -> Requests:
-    """The best passages, and in the last places the best ones of the topics that theirs refer to.
+    """Find the best passages and, for the last places, the best ones of the topics that they refer to.
 
     At most two places in five go to referred topics, none where nothing is referred to; their scores are halved.
     `referred_by` in their metadata names the topics that refer to theirs.
@@ -195,13 +195,13 @@ _REQUESTS: Mapping[str, Callable[[SearchIndex, dict[str, Any], int], Requests]] 
 
 def _requests(index: SearchIndex, strategy: str, query: str, limit: int) -> Requests | None:
     arguments = build_query(index, strategy, query, limit)
-    return _REQUESTS.get(strategy_in_effect(index, strategy), _plain)(index, arguments, limit) if arguments else None
+    return _REQUESTS.get(strategy_in_effect(index, strategy), _single)(index, arguments, limit) if arguments else None
 
 
 def search(
     client: QdrantClient, index: SearchIndex, strategy: str, query: str, *, limit: int = LIMIT
 ) -> tuple[RetrievedDocument, ...]:
-    """The best documents, best first, ties by id; none, and no request, for a query without a word.
+    """Return the best documents, best first, ties by id; a query without a word finds none and sends nothing.
 
     Args:
         client: Of the vector store.
@@ -219,7 +219,7 @@ def search(
 async def search_async(
     client: AsyncQdrantClient, index: SearchIndex, strategy: str, query: str, *, limit: int = LIMIT
 ) -> tuple[RetrievedDocument, ...]:
-    """As `search`, for the async client."""
+    """`search`, as a coroutine for the async client."""
     return await afinish(_search_steps(client, index, strategy, query, limit))
 
 
@@ -232,7 +232,7 @@ def _search_steps(
     request = next(requests)
     while True:
         call = functools.partial(getattr(client, request.method), **request.arguments)
-        points = _points_of((yield Operation(call, call)))
+        points = _extract_points((yield Operation(call, call)))
         try:
             request = requests.send(points)
         except StopIteration as end:
@@ -240,7 +240,7 @@ def _search_steps(
             return documents
 
 
-def _points_of(response: Any) -> Points:
+def _extract_points(response: Any) -> Points:
     # A scroll gives its points and where to go on; a query an object that has them.
     points: Points = response[0] if isinstance(response, tuple) else response.points
     return points

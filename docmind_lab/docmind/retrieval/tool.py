@@ -1,8 +1,8 @@
-"""The `retrieve_documents` tool: what an agent searches with, and the payload it always gets.
+"""The `retrieve_documents` tool, with which agents search, and the payload that it always returns.
 
     documents [{id, content, metadata, score}], strategy_used, query_original, query_optimized, document_count,
     processing_time_ms, router_used                            # on failure also: error, error_type
-                                                               # router asked in vain: router_error_type
+                                                               # router failed: router_error_type
 
 What to search comes from the tool itself (`create_retrieve_documents(resources)`) or, for the ready-made
 `retrieve_documents`, from `resources` in the runtime context of the graph. With router injection on, an injected
@@ -46,7 +46,7 @@ ROUTER_SHARE = 0.5
 
 @dataclass(frozen=True)
 class RetrievalResources:
-    """What a search needs: the index, and the clients that reach its collection.
+    """Everything a search needs: the index, the clients that reach its collection, the router's options.
 
     Args:
         index: What is searched.
@@ -84,7 +84,7 @@ class RetrievalResources:
 
 
 def optimised_query(query: str) -> str:
-    """The query as it is searched: white space folded, the punctuation of a question taken off."""
+    """Return the query as it is searched: white space folded, final punctuation removed."""
     return " ".join(query.split()).rstrip("?!. ").strip()
 
 
@@ -106,14 +106,14 @@ SEARCH_FAILURES = (ApiException, httpx.HTTPError, TimeoutError)
 
 
 def _deadline(state: Mapping[str, Any], clock: Clock) -> Deadline | None:
-    """The deadline in the state, less the reserve; None if there is none."""
+    """Return the deadline in the state, less the reserve; None if there is none."""
     deadline = Deadline.from_state(state, clock)
     return None if deadline is None else deadline.child(current_policy().reserve_s)
 
 
 @contextlib.contextmanager
 def bounded_search(state: Mapping[str, Any], clock: Clock = WALL) -> Iterator[None]:
-    """Observe a search as one retrieval call, however many requests it makes, and hold it to the state's deadline.
+    """Record a search as one retrieval call, however many requests it makes, limited by the state's deadline.
 
     Without a deadline the client's own timeout is the only limit of a search.
     Raises: BudgetRefused with nothing left, DeadlineExceeded in place of the client's error when the deadline is over.
@@ -144,7 +144,7 @@ def bounded_search(state: Mapping[str, Any], clock: Clock = WALL) -> Iterator[No
 
 @dataclass
 class _Search:
-    """One search under way: its budget, its clock, and the payload it ends in."""
+    """One search of the tool: its arguments, its start, and the router's result."""
 
     runtime: ToolRuntime[Any, Any]
     resources: RetrievalResources
@@ -158,7 +158,7 @@ class _Search:
         self.started_at = self.resources.clock.now()
 
     def router_call(self) -> RouterCall | None:
-        """The question to the injected router; None where injection is off or nothing is injected."""
+        """Return the question to the injected router; None if injection is off or no router is injected."""
         resources = self.resources
         if not resources.router_injection:
             return None
@@ -171,13 +171,13 @@ class _Search:
 
     @property
     def strategy_used(self) -> str:
-        """What found the documents; "router" for an engine that does not name one of our strategies."""
+        """The strategy that found the documents; "router" for an engine that names none of ours."""
         if self.routed.documents:
             return self.routed.strategy if self.routed.strategy in STRATEGIES else "router"
         return strategy_in_effect(self.resources.index, self.strategy)
 
     def payload(self, documents: Sequence[RetrievedDocument], error: BaseException | None = None) -> dict[str, Any]:
-        """What the tool returns."""
+        """Return the payload that the tool returns."""
         result: dict[str, Any] = {
             "documents": [document.to_payload() for document in documents],
             "strategy_used": self.strategy_used,
@@ -190,11 +190,11 @@ class _Search:
         if self.routed.error_type:
             result["router_error_type"] = self.routed.error_type
         if error is not None:
-            result |= {"error": _safe_message(error), "error_type": type(error).__name__}
+            result |= {"error": _public_message(error), "error_type": type(error).__name__}
         return result
 
     def command(self, documents: Sequence[RetrievedDocument], error: BaseException | None = None) -> Command[Any]:
-        """The payload for the model, and the documents for the state."""
+        """Return the tool's command: the payload for the model, and the documents for the state."""
         if error is None:
             ids, topics = [one.id for one in documents], [one.topic for one in documents]
             record_retrieved(ROLE, ids, topics, self.strategy_used, router_used=bool(self.routed.documents))
@@ -213,7 +213,7 @@ class _Search:
 _SURVIVABLE = (*SEARCH_FAILURES, DocmindLabError, ValueError)
 
 
-def _safe_message(error: BaseException) -> str:
+def _public_message(error: BaseException) -> str:
     # An HTTP client's message may quote the request; the type of the error says enough.
     return str(error) if isinstance(error, DocmindLabError) else f"the search failed: {type(error).__name__}"
 
@@ -225,7 +225,7 @@ _STRATEGY_HELP = (
 
 
 def create_retrieve_documents(resources: RetrievalResources | None = None) -> BaseTool:
-    """A `retrieve_documents` tool for these `resources`, or for those of the runtime context (None).
+    """Return a `retrieve_documents` tool for these `resources`, or for those of the runtime context (None).
 
     A search that fails or is cut returns the payload with `error` and `error_type`; it does not raise. Under a
     deadline its requests end with it, and nothing is left running on this side but what an injected router leaves.
@@ -257,7 +257,7 @@ def create_retrieve_documents(resources: RetrievalResources | None = None) -> Ba
 
 
 def _search_steps(under_way: _Search) -> Steps[Command[Any]]:
-    """The documents of the router, or else of the strategy."""
+    """Search with the router, or else with the strategy."""
     resources, query = under_way.resources, optimised_query(under_way.query)
     arguments: Any = (resources.index, under_way.strategy, query)
     async_client: Any = resources.async_client

@@ -1,9 +1,9 @@
-"""Many runs in virtual time: cells of runs, workers that stay warm, a store with one file for each cell.
+"""Many runs in virtual time: cells of runs, worker processes that stay warm, one file for each finished cell.
 
-cells.py     what is computed together and stored as one file
-worker.py    one cell, in whatever process it is sent to
+cells.py     a cell: runs that one worker computes and one file holds
+worker.py    compute one cell in a worker process
 workers.py   executors: processes, or this process; a stalled one is replaced
-runner.py    cells of any kind over workers, results as they come
+runner.py    compute cells of any kind on workers, and yield results as they come
 """
 
 from docmind_lab.analysis.cell_store import CellStore

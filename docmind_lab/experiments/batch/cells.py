@@ -1,4 +1,4 @@
-"""A cell: runs that are computed together, stored as one file, and repeated as a whole when they are lost."""
+"""A cell: a group of runs that one worker computes, that is stored as one file, and repeated as a whole if lost."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Simulated:
 
     @property
     def of_process(self) -> tuple[str, str | LibraryPlace, Settings, int | None]:
-        """What a process builds a system from, at some cost; everything else is said run by run."""
+        """The values that a process builds its system from; building is slow, so workers cache it by them."""
         return self.workload, self.corpus, self.settings, self.client_retries
 
 
 @dataclass(frozen=True)
 class Cell:
-    """id: names its file, unique in a study. orders: the runs, in the order they are computed."""
+    """Runs that one worker computes and one file holds. id: names the file, unique in a study. orders: the runs."""
 
     id: str
     orders: tuple[RunOrder, ...]
@@ -49,7 +49,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class CellResult:
-    """What came of a cell.
+    """The outcome of one cell: its measured runs, or why there are none.
 
     stalled: what kept a run from going on; its worker cannot be used again then. error: why there is nothing, of a
     cell that was lost twice. cpu_s: CPU seconds that its process took for the runs.
@@ -65,13 +65,13 @@ class CellResult:
 def cells_of(
     orders: Iterable[RunOrder], system: Simulated, runs_per_cell: int = RUNS_PER_CELL, prefix: str = ""
 ) -> list[Cell]:
-    """The orders in cells, as they come, named by their place: "000", "001", … after the prefix."""
+    """Divide the orders into cells, in order, with ids "000", "001", … after the prefix."""
     waiting: Sequence[RunOrder] = list(orders)
     chunks = [waiting[start : start + runs_per_cell] for start in range(0, len(waiting), runs_per_cell)]
     digits = max(3, len(str(len(chunks))))
     return [Cell(f"{prefix}{number:0{digits}}", tuple(chunk), system) for number, chunk in enumerate(chunks)]
 
 
-def portable(measured: MeasuredRun) -> MeasuredRun:
-    """The run without the state of its graph: large, of interest to nobody but the caller of a single run."""
+def without_state(measured: MeasuredRun) -> MeasuredRun:
+    """Return the run without the state of its graph, which is large and which only a caller of a single run needs."""
     return dataclasses.replace(measured, outcome=dataclasses.replace(measured.outcome, state={}))

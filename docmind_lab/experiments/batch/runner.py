@@ -1,4 +1,4 @@
-"""Cells over workers: results as they come, lost cells tried once more, a stop heard between cells."""
+"""Compute cells on workers: yield results as they come, retry lost cells once, check for a stop between cells."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ Progress = Callable[[int, int], None]
 
 
 class AnyKindOfCell(Protocol):
-    """A cell of any kind."""
+    """What `compute_cells` needs to know of a cell, whatever its kind."""
 
     @property
     def id(self) -> str:
-        """Unique among the cells of a study."""
+        """Id of the cell, unique in its study."""
 
 
 class Result(Protocol):
-    """What comes of a cell of any kind, as `CellResult` has it."""
+    """What `compute_cells` needs to know of a cell's result, whatever its kind."""
 
     @property
     def stalled(self) -> str:
-        """What kept a run from going on; its worker cannot be used again then."""
+        """Why a run could not go on; empty if none stalled. The worker of a stalled run cannot be used again."""
 
 
 AnyCell = TypeVar("AnyCell", bound=AnyKindOfCell)
@@ -49,7 +49,7 @@ AnyResult = TypeVar("AnyResult", bound=Result)
 
 @dataclass(frozen=True)
 class Computing(Generic[AnyCell, AnyResult]):
-    """How cells of one kind are computed.
+    """The functions that compute cells of one kind.
 
     function: (cell, attempt) → its result, in a worker, so it must be found by its name. lost: (id, error) → the result
     of a cell that was lost twice.
@@ -70,7 +70,7 @@ def run_cells(
     *,
     patience_s: float = PATIENCE_S,
 ) -> Generator[CellResult]:
-    """The cells' results: see `compute_cells`."""
+    """Compute cells of runs and yield their results, as `compute_cells` does."""
     return compute_cells(cells, Computing(run_cell, _lost_cell), workers, stop, patience_s=patience_s)
 
 
@@ -82,7 +82,7 @@ def compute_cells(
     *,
     patience_s: float = PATIENCE_S,
 ) -> Generator[AnyResult]:
-    """The cells' results, in the order they are done. cells: asked for one by one, as there is room for them.
+    """Compute cells on the workers and yield their results as they are done. cells: drawn one by one, as workers free.
 
     A cell that is lost (its worker died or stalled, a run raised) is computed once more, and then comes back without
     runs and with the `error`. When a pool breaks, nobody knows who broke it: those who were in it go one at a time, so
@@ -92,7 +92,7 @@ def compute_cells(
     queue = _Queue(iter(cells), computing)
     done_at = time.monotonic()
     try:
-        while queue.hand_out(workers):
+        while queue.submit_cells(workers):
             done, _ = wait(queue.under_way, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
             if done:
                 done_at = time.monotonic()
@@ -100,13 +100,13 @@ def compute_cells(
             if stop is not None and stop.is_set():
                 return
             if time.monotonic() - done_at > patience_s:
-                yield from queue.lose_all(f"no cell was done for {patience_s:g} s")
+                yield from queue.give_up_all(f"no cell was done for {patience_s:g} s")
                 done_at = time.monotonic()
             if queue.must_replace:
                 workers.replace()
                 queue.must_replace = False
     except KeyboardInterrupt:
-        # Whoever is interrupted ends the pool, with all that is in it; loky's thread reports a defect of its own when
+        # An interrupt ends the pool, with all that is in it; loky's thread reports a defect of its own when
         # it finds a cell there that was cancelled a moment before.
         queue.under_way.clear()
         raise
@@ -117,7 +117,7 @@ def compute_cells(
 
 @dataclass
 class _Queue(Generic[AnyCell, AnyResult]):
-    """Cells not asked for yet, cells that wait again, those that go alone because their pool broke, those under way."""
+    """Queue of cells: not yet drawn, waiting for a retry, to be run alone because their pool broke, and under way."""
 
     fresh: Iterator[AnyCell]
     computing: Computing[AnyCell, AnyResult]
@@ -127,8 +127,8 @@ class _Queue(Generic[AnyCell, AnyResult]):
     lost_before: set[str] = field(default_factory=set)
     must_replace: bool = False
 
-    def hand_out(self, workers: Workers) -> bool:
-        """Whether any cell is under way, after handing out as many as there is room for."""
+    def submit_cells(self, workers: Workers) -> bool:
+        """Submit as many cells as there is room for. Returns whether any cell is under way."""
         if self.suspects:
             if not self.under_way:
                 self._submit(self.suspects.popleft(), workers)
@@ -153,7 +153,7 @@ class _Queue(Generic[AnyCell, AnyResult]):
         self.under_way[future] = cell
 
     def results_of(self, done: set[Future[AnyResult]]) -> Iterator[AnyResult]:
-        """What those that are done came to; the lost ones wait again, or come back with their error."""
+        """Yield the results of the futures that are done; queue lost cells again, or yield their errors."""
         if any(isinstance(_error_of(future), BrokenExecutor) for future in done):
             # The pool is gone, and with it those of which nothing has been heard yet.
             done = set(self.under_way)
@@ -166,33 +166,33 @@ class _Queue(Generic[AnyCell, AnyResult]):
                     yield result
                     continue
                 error = SimulationStalled(f"run {result.stalled}")
-                self._spare_the_others()
+                self._requeue_others()
             if isinstance(error, BrokenExecutor):
                 self.must_replace = True
                 error = SimulationError(f"cell {cell.id} ended its worker: {error}")
-                yield from self._give_back(cell, error, self.suspects)
+                yield from self._retry_or_give_up(cell, error, self.suspects)
             elif isinstance(error, Exception):
-                yield from self._give_back(cell, error, self.waiting)
+                yield from self._retry_or_give_up(cell, error, self.waiting)
             else:
                 raise error
 
-    def lose_all(self, reason: str) -> Iterator[AnyResult]:
-        """Count all that are under way as lost."""
+    def give_up_all(self, reason: str) -> Iterator[AnyResult]:
+        """Count every cell under way as lost."""
         cells = list(self.under_way.values())
         for future in self.under_way:
             future.cancel()
         self.under_way.clear()
         self.must_replace = True
         for cell in cells:
-            yield from self._give_back(cell, SimulationStalled(f"cell {cell.id}: {reason}"), self.suspects)
+            yield from self._retry_or_give_up(cell, SimulationStalled(f"cell {cell.id}: {reason}"), self.suspects)
 
-    def _spare_the_others(self) -> None:
-        """Have what is under way computed again: it goes with the pool that is replaced, and is not at fault."""
+    def _requeue_others(self) -> None:
+        """Queue the other cells under way again: they are lost with the replaced pool, but did not break it."""
         self.must_replace = True
         self.waiting.extendleft(cell for future, cell in self.under_way.items() if not future.done())
         self.under_way = {future: cell for future, cell in self.under_way.items() if future.done()}
 
-    def _give_back(self, cell: AnyCell, error: Exception, again: deque[AnyCell]) -> Iterator[AnyResult]:
+    def _retry_or_give_up(self, cell: AnyCell, error: Exception, again: deque[AnyCell]) -> Iterator[AnyResult]:
         if cell.id in self.lost_before:
             yield self.computing.lost(cell.id, error)
         else:
@@ -201,9 +201,9 @@ class _Queue(Generic[AnyCell, AnyResult]):
 
 
 def _error_of(future: Future[Any]) -> BaseException | None:
-    """What it ended with; the end of its pool, if it has not ended or was cancelled."""
+    """Return the exception of a future, if any; a BrokenExecutor if the future is not done or was cancelled."""
     if not future.done() or future.cancelled():
         return BrokenExecutor("its pool broke")
     error = future.exception()
-    # Somebody else's comparison was interrupted, which ends the processes that it shares with us.
+    # Another comparison was interrupted, which ends the processes that it shares with this one.
     return BrokenExecutor(str(error)) if isinstance(error, ShutdownExecutorError) else error

@@ -1,4 +1,4 @@
-"""One cell, in whatever process it is sent to: the system is built once there and kept for the cells that follow."""
+"""Compute one cell in a worker process, which builds the system once and keeps it for the cells that follow."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from docmind_lab.core.errors import SimulationStalled
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.documents import LibraryPlace
-from docmind_lab.experiments.batch.cells import Cell, CellResult, portable
+from docmind_lab.experiments.batch.cells import Cell, CellResult, without_state
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 
@@ -18,9 +18,9 @@ _one_at_a_time = threading.Lock()
 
 
 def run_cell(cell: Cell, attempt: int = 1) -> CellResult:
-    """The cell's runs, measured in virtual time one after the other, and no other cell's in this process meanwhile.
+    """Measure the cell's runs in virtual time, one after the other, and no other cell in this process meanwhile.
 
-    A run that stalls ends the cell: the process has threads then that nobody can end. attempt: counts, for executors
+    A run that stalls ends the cell: the process then has threads that cannot be ended. attempt: counts, for executors
     that take the same call for the same result, and would give back the error of the first.
     """
     with _one_at_a_time:
@@ -34,7 +34,7 @@ def _measure_cell(cell: Cell) -> CellResult:
     for order in cell.orders:
         try:
             run = system.measure(order, cell.system.options, node_mode=cell.system.node_mode)
-            measured.append(portable(run))
+            measured.append(without_state(run))
         except SimulationStalled as error:
             return CellResult(cell.id, tuple(measured), f"{order.facts.run_id}: {error}")
     return CellResult(cell.id, tuple(measured), cpu_s=time.process_time() - begun_s)

@@ -1,4 +1,4 @@
-"""Who computes cells: processes that stay warm, or this process; any other executor serves as well."""
+"""Executors that compute cells: processes that stay warm, this process, or any executor of the caller."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _LOOK_S = 1.0
 
 
 def begin_worker(parent_id: int) -> None:
-    """Have this process end within about a second of its parent's end. For the initializer of a pool.
+    """Make this process end within about a second after its parent ends. For the initializer of a pool.
 
     A parent that was killed cannot tell its workers, which would wait for ever for the next cell. A worker that is
-    killed cannot give back a semaphore of the system, so progress bars get a lock that is none.
+    killed cannot give back a semaphore of the system, so progress bars get an ordinary lock.
 
     Args:
         parent_id: The process that started this one.
@@ -55,10 +55,10 @@ def _watch(parent_id: int) -> None:
 
 
 class InThisProcess(Executor):
-    """An executor that does the work at once, where it is asked; for debugging, and where processes are not allowed."""
+    """An executor that runs each function at once, inside `submit`; for debugging, or where processes are forbidden."""
 
     def submit(self, function: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
-        """A future that is done already."""
+        """Run the function now and return a future that is already done."""
         future: Future[Result] = Future()
         try:
             future.set_result(function(*args, **kwargs))
@@ -68,7 +68,7 @@ class InThisProcess(Executor):
 
 
 def processes(count: int | None = None) -> Callable[[], Executor]:
-    """A factory of process pools. count: of processes; None for one on each core.
+    """Return a factory of process pools. count: number of processes; None for one on each core.
 
     They are started afresh, not forked, and need no guard in the calling script. What a cell refers to may come from a
     notebook. Raises: ConfigurationError for a count below 1.
@@ -78,7 +78,7 @@ def processes(count: int | None = None) -> Callable[[], Executor]:
 
 
 def in_this_process() -> Callable[[], Executor]:
-    """A factory of executors without any process of their own."""
+    """Return a factory of executors that run everything in this process."""
     return InThisProcess
 
 
@@ -95,11 +95,11 @@ def _process_count(count: int | None) -> int:
 
 
 class Workers:
-    """An executor made by a factory, and made anew when one of its workers has stalled; a context manager.
+    """A context manager over an executor, which is made by a factory and remade when one of its workers stalls.
 
     window: how many cells are handed out at once; two for each worker keep it busy, more would only delay a stop.
-    keep_warm: leave the executor as it is when the block ends well, for whoever makes the same one next. borrowed:
-    the executor is somebody else's: it is neither ended nor replaced.
+    keep_warm: leave the executor as it is when the block ends well, for the next user of the same one. borrowed:
+    the executor belongs to the caller: it is neither ended nor replaced.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Workers:
 
     @classmethod
     def of(cls, executor: Executor, window: int | None = None) -> Self:
-        """Workers of an executor that its owner ends: a process pool, or `distributed.Client.get_executor()`.
+        """Wrap an executor that its owner ends: a process pool, or `distributed.Client.get_executor()`.
 
         window: cells handed out at once; two for each of its workers when left out.
         Raises: ConfigurationError for a pool of threads: virtual time belongs to a process as a whole.
@@ -129,16 +129,16 @@ class Workers:
         return cls(lambda: executor, window or _window(executor, workers=_MANY_WORKERS), borrowed=True)
 
     def submit(self, function: Callable[..., Result], *args: Any) -> Future[Result]:
-        """As an executor's. Raises: ConfigurationError when the system lets no process be started."""
-        with _naming_what_workers_need():
+        """Submit a function to the executor. Raises: ConfigurationError when the system lets no process be started."""
+        with _explaining_shared_memory_errors():
             return self._executor.submit(function, *args)
 
     def _new_executor(self) -> Executor:
-        with _naming_what_workers_need():
+        with _explaining_shared_memory_errors():
             return self._make()
 
     def replace(self) -> None:
-        """A new executor; the old one's processes end, and what they had under way is lost."""
+        """Replace the executor by a new one; the old processes end, and the cells they had under way are lost."""
         if not self._borrowed:
             self._end()
             self._executor = self._new_executor()
@@ -153,13 +153,13 @@ class Workers:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        # Whoever leaves early leaves cells under way, which would keep the next comparison waiting.
+        # An early exit leaves cells under way, which would keep the next comparison waiting.
         if not self._borrowed and (kind is not None or not self._keep_warm):
             self._end()
 
 
 @contextlib.contextmanager
-def _naming_what_workers_need() -> Iterator[None]:
+def _explaining_shared_memory_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -172,13 +172,13 @@ def _naming_what_workers_need() -> Iterator[None]:
 
 
 def _window(executor: Executor, workers: int) -> int:
-    """How many cells to hand out at once. workers: of an executor that does not say how many it has."""
+    """How many cells to hand out at once. workers: assumed for an executor that does not say how many it has."""
     # What is done where it is asked for is done before the next is asked for, and is to be kept by then.
     return 1 if isinstance(executor, InThisProcess) else 2 * getattr(executor, "_max_workers", workers)
 
 
 def workers_for(runs: int, count: int | None = None) -> Workers:
-    """Workers for so many runs: processes that are kept warm for the next ones, or none for a few runs or on one core.
+    """Return workers for this many runs: warm processes, or this process for a few runs or on one core.
 
     count: of processes; None for one on each core. Raises: ConfigurationError for a count below 1.
     """
@@ -189,7 +189,7 @@ def workers_for(runs: int, count: int | None = None) -> Workers:
 
 
 def kept_warm(count: int | None = None) -> Workers:
-    """Processes that stay for whoever asks for as many next.
+    """Return worker processes that stay alive for the next caller that asks for the same number.
 
     count: of processes; None for one on each core. Raises: ConfigurationError for a count below 1.
     """

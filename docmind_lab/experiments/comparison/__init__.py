@@ -1,13 +1,13 @@
-"""The main job: the same questions under every alternative.
+"""The main experiment: the same questions asked under every alternative.
 
-request.py        what is asked: the one description of a comparison
-resolve.py        from a request to a comparison: of a workload, of a user's graph (own_graph.py), of a recording
+request.py        CompareRequest, the description of a comparison that callers build
+resolve.py        turn a request into a comparison: of a workload, of a user's graph (own_graph.py), of a recording
                   (replays.py)
-documents.py      what is searched, and the questions that are put to it
+documents.py      the documents to search, and the questions about them
 design.py         what to compare, and the runs that follow
 virtual.py        runs in virtual time, cells of them over warm processes
 wall.py           runs on the wall clock, against services over sockets
-live_estimate.py  what a live endpoint is expected to be sent
+live_estimate.py  estimate the requests and tokens that a live endpoint will get
 run.py            `compare`, which makes a request of its keywords; its runs, study and folder
 """
 

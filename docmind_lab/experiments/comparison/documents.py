@@ -1,4 +1,4 @@
-"""What a comparison searches and what it is asked: the lab's own documents and questions, or the user's."""
+"""The documents that a comparison searches and the questions it asks: the lab's own, or the user's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from docmind_lab.workloads.kinds import WorkloadKind
 
 @dataclass(frozen=True)
 class Documents:
-    """A corpus and the questions that are put to it.
+    """A corpus and the questions to ask about it.
 
     corpus: the name of one that comes with questions, or the place of the user's. questions: the user's; empty for
     those that come with the corpus.
@@ -32,16 +32,16 @@ class Documents:
 
     @property
     def name(self) -> str:
-        """Of what is searched."""
+        """Name of the corpus."""
         return str(self.corpus)
 
     @property
     def are_own(self) -> bool:
-        """Whether any of it is the user's."""
+        """Whether the corpus or the questions are the user's."""
         return isinstance(self.corpus, LibraryPlace) or bool(self.questions)
 
     def cases(self, kind: WorkloadKind) -> tuple[Question, ...]:
-        """What a workload is asked. Raises: ConfigurationError for what cannot be put to it, and for no questions."""
+        """Return the questions for a workload. Raises: ConfigurationError if it cannot take them, or there are none."""
         if not self.are_own:
             if kind.takes_questions and self.name not in CORPORA:
                 raise _unknown(self.name)
@@ -59,7 +59,7 @@ class Documents:
         return self.questions
 
     def design(self) -> dict[str, Any]:
-        """What determines them, as JSON: names and digests, neither text nor a path."""
+        """Return what identifies the corpus and the questions, as JSON: names and digests, no text and no path."""
         # Only of the user's own: the ids of other studies stay what they were.
         said: dict[str, Any] = {"corpus": self.name}
         if isinstance(self.corpus, LibraryPlace):
@@ -72,7 +72,7 @@ class Documents:
 
 
 def documents_of(corpus: str | os.PathLike[str], questions: str | os.PathLike[str] | None) -> Documents:
-    """The documents and questions by these names.
+    """Return the documents and questions with these names.
 
     corpus: one of `CORPORA`, or a folder that has been indexed. questions: a file of them; None for those that come
     with the corpus, which a folder's do not.
@@ -83,7 +83,7 @@ def documents_of(corpus: str | os.PathLike[str], questions: str | os.PathLike[st
     elif Path(corpus).is_dir():
         found = LibraryPlace.of(corpus)
     elif questions is None and isinstance(corpus, str) and os.sep not in corpus:
-        # A workload of somebody else's may have corpora of its own, and says so of a name that it does not know.
+        # A workload from another package may have corpora of its own, and itself refuses names it does not know.
         return Documents(corpus)
     else:
         raise _unknown(os.fspath(corpus))
@@ -103,6 +103,6 @@ def _topics(corpus: str | LibraryPlace) -> frozenset[str]:
 
 @functools.cache
 def _digest(questions: tuple[Question, ...]) -> str:
-    """The same for the same questions, however their file writes them."""
+    """Return a digest of the questions that does not depend on how their file is laid out."""
     text = json.dumps([dataclasses.asdict(question) for question in questions], sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

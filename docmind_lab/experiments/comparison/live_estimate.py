@@ -1,4 +1,4 @@
-"""What a live comparison is expected to send, said before it sends anything."""
+"""Estimate the requests and tokens of a live comparison before it sends anything."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WARM_UP_RUNS = 2
 
 @dataclass(frozen=True)
 class RequestEstimate:
-    """What a live study is expected to send: model requests, and the tokens of both ways.
+    """Estimated model requests of a live study, and their tokens in both directions.
 
     requests, tokens: each alternative's median run, as often as it is run, and the warm-up. most_requests, most_tokens:
     the same with the worst run of the pilot; no bound, since another model may take other ways. pilot_runs: how many
@@ -52,7 +52,7 @@ class RequestEstimate:
 
 
 def request_estimate(orders: Sequence[RunOrder], system: Simulated, runs: int) -> RequestEstimate:
-    """The estimate. orders: of the pilot, in virtual time. system: simulated, whatever endpoint the study will ask.
+    """Estimate the study's requests from a pilot. orders: of the pilot. system: simulated services.
     runs: of each alternative in the study. Raises: what a run in virtual time raises.
     """
     built = SimulatedSystem(
@@ -68,7 +68,7 @@ def request_estimate(orders: Sequence[RunOrder], system: Simulated, runs: int) -
 
 
 def _traffic_of(measured: MeasuredRun) -> tuple[int, int]:
-    """Model requests of a run, and their tokens as the simulated service counts them."""
+    """Return a run's number of model requests, and their tokens as the simulated service counts them."""
     model = [call for call in measured.calls if call.kind == "llm"]
     requests = sum(call.seen_from == "client" and call.outcome != "refused" for call in model)
     tokens = sum(call.input_tokens + call.output_tokens for call in model if call.seen_from == "server")
@@ -84,7 +84,7 @@ def _estimate(arms: Sequence[Sequence[tuple[int, int]]], runs: int) -> RequestEs
 
 
 def without_endpoints(system: Simulated) -> Simulated:
-    """The system on simulated services: what a live study would ask, asked of them."""
+    """Return the system with simulated services in place of live endpoints."""
     settings = system.settings.replaced(
         llm={"base_url": None, "model": "docmind-scripted"}, database={"qdrant_url": None, "qdrant_path": None}
     )
@@ -92,12 +92,12 @@ def without_endpoints(system: Simulated) -> Simulated:
 
 
 def asks_live_endpoints(comparison: Comparison, settings: Settings) -> bool:
-    """Whether some of its requests go to servers that are not the lab's own, and may cost something."""
+    """Whether some requests go to servers that are not the lab's own, and may cost something."""
     return comparison.clock == "wall" and not (comparison.kind.has_server_log and has_server_log(settings))
 
 
 def expected_to_send(comparison: Comparison, settings: Settings) -> str:
-    """A sentence with the requests and tokens of a comparison, from a few of its runs in virtual time.
+    """Return a sentence with the requests and tokens of a comparison, from a few of its runs in virtual time.
 
     Takes some seconds, and sends nothing. A graph that simulated services cannot answer has no pilot; the sentence says
     why.

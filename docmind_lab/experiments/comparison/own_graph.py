@@ -1,4 +1,4 @@
-"""A comparison of a user's own graph: what can be asked of it."""
+"""A comparison of a user's own graph, and the options that apply to one."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _EVERY_ROLE = "*"
 
 
 def of_own_graph(request: CompareRequest, settings: Settings, clock: ClockName) -> CompareRequest:
-    """The same, of the graph and its inputs by the names under which comparisons find them.
+    """Return the request with the user's graph and inputs replaced by the names that they are registered under.
 
-    Raises: ConfigurationError for what a graph of one's own cannot be asked, and for a graph or inputs that are none.
+    Raises: ConfigurationError for options that a user's graph cannot have, and for an unusable graph or inputs.
     """
     others = request.names_system | {"retries": request.retries is not None}
     others |= {"router_injection": bool(request.router_injection)}
@@ -41,7 +41,7 @@ def _graph_of_names(graph: Any, inputs: Inputs | None, deadline_key: str, servic
 
 
 def _require_own_only(settings: Settings, clock: ClockName, services: Services, given: Iterable[str]) -> None:
-    """Return if nothing is asked of a user's graph that only the lab's own systems have. given: options of those."""
+    """Return if no option is given that only the lab's own systems have. given: names of such options."""
     if services == "own" and clock == "virtual":
         raise ConfigurationError(
             "services='own': what answers in real time is not reached in virtual time; use the wall clock "
@@ -58,7 +58,7 @@ def _require_own_only(settings: Settings, clock: ClockName, services: Services, 
 
 
 def faults_in(kind: WorkloadKind, faults: Iterable[Fault]) -> tuple[Fault, ...]:
-    """The faults as they strike a user's graph: one that names no role strikes every call, since its roles are nodes.
+    """Return the faults for a user's graph, whose roles are its nodes; one without a role strikes every call.
 
     Raises: ConfigurationError for a role that is no node of the graph.
     """

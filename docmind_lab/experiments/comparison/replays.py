@@ -1,4 +1,4 @@
-"""The comparison that replays a recording: its questions, seeds and conditions, under any alternatives and budget."""
+"""The comparison that replays a recording: same questions, seeds and conditions, any alternatives and budget."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from docmind_lab.services.faults import Fault
 from docmind_lab.workloads.kinds import OWN_PREFIX, WORKLOADS
 
 
-def off_endpoints(settings: Settings) -> Settings:
-    """The settings without live endpoints, which a replay does not ask."""
+def without_live_endpoints(settings: Settings) -> Settings:
+    """Return the settings without live endpoints, since a replay calls none."""
     return settings.replaced(llm={"base_url": None}, database={"qdrant_url": None})
 
 
 def replayed_comparison(
     recording: Recording, request: CompareRequest, clock: ClockName, settings: Settings
 ) -> Comparison:
-    """The comparison of a replay: what is asked, and all else as it was recorded.
+    """Return the comparison of a replay: what the request says, and otherwise what was recorded.
 
     request: for a user's graph, by the names that it and its inputs have in this process.
     Raises: ConfigurationError for what the recording has settled and was given all the same, for alternatives that
     cannot be told from the recording, and for other inputs than were recorded.
     """
     design = recording.design
-    _require_open(design, request, clock)
+    _require_not_settled(design, request, clock)
     documents = _documents(design, request)
     chosen = _recorded_alternatives(design, settings) if request.alternatives is None else request.alternatives
     client_retries = design["client_retries"]
@@ -81,8 +81,8 @@ def _recorded_budget(design: Mapping[str, Any]) -> Budget:
     return Budget(**said, price=None if price is None else Price(**price))
 
 
-def _require_open(design: Mapping[str, Any], request: CompareRequest, clock: ClockName) -> None:
-    """Return if nothing is asked that the recording has settled otherwise."""
+def _require_not_settled(design: Mapping[str, Any], request: CompareRequest, clock: ClockName) -> None:
+    """Return if the request sets nothing that the recording has fixed."""
     if design.get("run_seeds") != RUN_SEEDS:
         raise ConfigurationError(
             "replay: this recording was made by an older version, which drew seeds in another way; record again"
@@ -109,12 +109,12 @@ def _require_open(design: Mapping[str, Any], request: CompareRequest, clock: Clo
 
 
 def has_own_documents(design: Mapping[str, Any]) -> bool:
-    """Whether documents or questions of the user's own were recorded, which a recording does not hold."""
+    """Whether the recording was made with the user's documents or questions, which it does not contain."""
     return "library" in design or "questions" in design
 
 
 def _documents(design: Mapping[str, Any], request: CompareRequest) -> Documents:
-    """What was searched and asked. Raises: ConfigurationError when the user's, named again, are others."""
+    """Return the recorded documents and questions. Raises: ConfigurationError if the user now names different ones."""
     if request.graph is not None or not has_own_documents(design):
         return Documents(str(design["corpus"]))
     documents = documents_of(request.documents, request.questions)
@@ -146,7 +146,7 @@ def _alternative(name: str, options: Mapping[str, Any], settings: Settings) -> A
 
 
 def recorded_workload(design: Mapping[str, Any], named: str) -> str:
-    """The workload that was recorded: one of the lab's, or another's that the caller has named as well.
+    """Return the recorded workload: one of the lab's, or another that the caller has also named.
 
     A recording is data, so no module is imported because it is named there.
 
@@ -172,7 +172,7 @@ def recorded_workload(design: Mapping[str, Any], named: str) -> str:
 
 
 def simulated_name(workload: str) -> str:
-    """The workload on simulated services: a user's graph that asked its own endpoints asks nobody now."""
+    """Return the workload's name without `services=own`: in a replay a user's graph calls no endpoint."""
     name, mark, said = workload.partition("?")
     options = [option for option in said.split("&") if option and not option.startswith("services=")]
     return f"{name}{mark}{'&'.join(options)}" if options else name

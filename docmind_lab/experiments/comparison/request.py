@@ -1,4 +1,4 @@
-"""What a comparison is asked to measure: the one description that the command line and `compare` build."""
+"""The description of a comparison that the command line and `compare` build."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEFAULT_DOCUMENTS = "language_reference"
 
 @dataclass(frozen=True)
 class CompareRequest(CommonOptions):
-    """What to measure, and what to record of it. The fields are the keywords of `compare`, which documents them.
+    """What to measure, and what to record. The fields are the keywords of `compare`, which documents them.
 
     None leaves a field open: the workload, the settings or the recording that is replayed settles it. Nothing is
     checked here, because what may be asked depends on those too; `resolve` checks it.
@@ -56,20 +56,20 @@ class CompareRequest(CommonOptions):
 
     @property
     def recording(self) -> RecordingOptions:
-        """What is recorded, replayed and capped. Raises: ConfigurationError for options that do not go together."""
+        """Options of recording, replay and caps. Raises: ConfigurationError if they do not go together."""
         return RecordingOptions.of(self.record, self.record_text, self.replay, self.max_requests, self.max_tokens)
 
     @property
     def is_of_own_graph(self) -> bool:
-        """Whether any of it is about a user's graph."""
+        """Whether the request is about a user's own graph."""
         return self.graph is not None or self.inputs is not None or self.services != "simulated"
 
     @property
     def names_system(self) -> dict[str, bool]:
-        """Keyword that names one of the lab's own systems, or what it searches and is asked → whether it was given."""
+        """For each keyword that names a system of the lab, its documents or questions: whether it was given."""
         return {"workload": self.workload != DEFAULT_WORKLOAD} | self.names_documents
 
     @property
     def names_documents(self) -> dict[str, bool]:
-        """Keyword that names what is searched and asked → whether it was given."""
+        """For each keyword that names documents or questions: whether it was given."""
         return {"documents": self.documents != DEFAULT_DOCUMENTS, "questions": self.questions is not None}

@@ -1,4 +1,4 @@
-"""From a request to the comparison that it means: of a workload, of a user's graph, or of a recording."""
+"""Turn a request into a comparison: of a workload, of a user's graph, or of a recording."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.design import SIDE_BY_SIDE, Comparison
 from docmind_lab.experiments.comparison.documents import Documents, documents_of
 from docmind_lab.experiments.comparison.own_graph import faults_in, of_own_graph, require_whole_budget
-from docmind_lab.experiments.comparison.replays import off_endpoints, replayed_comparison
+from docmind_lab.experiments.comparison.replays import replayed_comparison, without_live_endpoints
 from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.experiments.recordings.recording import RUNS, Recording
 from docmind_lab.services.faults import Fault
@@ -19,7 +19,7 @@ from docmind_lab.workloads.kinds import workload_kind
 
 
 def resolve(request: CompareRequest, settings: Settings) -> tuple[Comparison, Settings]:
-    """The comparison that a request means, and the settings that it goes on under.
+    """Return the comparison that a request describes, and the settings to run it with.
 
     Args:
         request: What to measure.
@@ -31,7 +31,7 @@ def resolve(request: CompareRequest, settings: Settings) -> tuple[Comparison, Se
     """
     recorded_in = request.recording.replay
     if recorded_in is not None:
-        settings = off_endpoints(settings)
+        settings = without_live_endpoints(settings)
     clock = _clock_of(request, settings)
     if request.is_of_own_graph:
         request = of_own_graph(request, settings, clock)
@@ -56,7 +56,7 @@ def _is_live(settings: Settings) -> bool:
 
 
 def default_side_by_side(settings: Settings, *, is_own: bool = False) -> int:
-    """How many runs are under way at once on the wall clock when nobody says.
+    """Return how many runs go on at once on the wall clock if the request does not say.
 
     What answers a live endpoint is shared by all runs, and a user's nodes may block the event loop that runs share.
 
@@ -68,7 +68,7 @@ def default_side_by_side(settings: Settings, *, is_own: bool = False) -> int:
 
 
 def _new_comparison(request: CompareRequest, clock: ClockName, settings: Settings) -> Comparison:
-    """A comparison that is measured: what is left open is as its workload has it on this clock."""
+    """Return a comparison to measure, with defaults from its workload and clock where the request is silent."""
     kind, is_own = workload_kind(request.workload), request.is_of_own_graph
     documents = Documents(str(request.documents)) if is_own else documents_of(request.documents, request.questions)
     defaults = kind.defaults.get(clock, kind.defaults["virtual"])

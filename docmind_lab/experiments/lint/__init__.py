@@ -1,13 +1,13 @@
-"""The deadline lint: which alternatives can keep a deadline on somebody's graph, and what stands in the way.
+"""The deadline lint: which alternatives can keep a deadline on a user's graph, and what prevents the others.
 
 trials.py      measured runs of the graph, one at a time
-observation.py an alternative that is looked on at: nodes, threads, a loop that stands still
-probe.py       what the graph does when nothing limits it
-facts.py       of each node: mode, calls, timeouts, retries and their worst case
-probing.py     every node probed, and where the deadline is then put
-report.py      of each alternative whether it keeps the deadline; the report and its lines
-overruns.py    what ate the time of a run that was late
-findings.py    what is wrong, the run that shows it, the remedy
+observation.py observe a run: visits of nodes, work in threads, a blocked event loop
+probe.py       run the graph without a limit and observe it
+facts.py       facts about each node: mode, calls, timeouts, retries, worst case
+probing.py     probe every node, and choose where to put the deadline
+report.py      whether each alternative keeps the deadline; the report and its lines
+overruns.py    where a late run lost its time
+findings.py    problems found, the run that shows each, the remedy
 run.py         lint_graph
 """
 

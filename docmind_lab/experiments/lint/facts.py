@@ -1,4 +1,4 @@
-"""What is known of each node: its mode, its calls, the timeouts and retries in force, and what they come to."""
+"""Facts about each node: its mode, its calls, the timeouts and retries in force, and its worst case."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from docmind_lab.experiments.lint.probe import Scene, sent_in
 from docmind_lab.experiments.lint.trials import Trial, TrialBench
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 
-# What has not given up after a day never does, to whoever waits.
+# A call that has not given up after a day counts as endless.
 LONGEST_S = 86_400.0
 SLOWEST_GAP_S = 3600.0
 """The slowest trickle of a simulated service: seconds between two pieces."""
@@ -20,7 +20,7 @@ SLOWEST_GAP_S = 3600.0
 
 @dataclass(frozen=True)
 class WorstCase:
-    """What one visit of a node takes when the service never answers it.
+    """How long one visit of a node takes when the service never answers it.
 
     requests: sent one after the other or side by side. timeouts_s: that they ran into, added up; pauses_s: everything
     else. took_s: infinite if it went on for longer than a day.
@@ -46,7 +46,7 @@ class WorstCase:
 
 @dataclass(frozen=True)
 class RetryFacts:
-    """Requests of one visit of a node, when all goes well and when every request fails at once.
+    """How many requests one visit of a node sends when all goes well, and when every request fails at once.
 
     of_one_call: that the client made of one call by itself.
     """
@@ -60,7 +60,7 @@ class RetryFacts:
 
 @dataclass(frozen=True)
 class TrickledCall:
-    """A call whose body came in pieces: its timeout, and how long it went on. Seconds."""
+    """A call that outlived its timeout because its body came in pieces. Times in seconds."""
 
     run_id: str
     command: str
@@ -71,7 +71,7 @@ class TrickledCall:
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """One node of the outermost graph.
+    """What the lint knows of one node of the outermost graph.
 
     mode: sync, async, blocking async, or that it takes no time, as an event loop saw it. calls: kind → how many in
     one run. timeouts_s: of its requests, each of one read; empty where there is none. capped: how many
@@ -93,7 +93,7 @@ class NodeFacts:
 
 
 def calls_in(scene: Scene, node: str) -> dict[str, int]:
-    """Kind → how many calls of the node there were."""
+    """Count the node's calls by kind."""
     of_node = {
         (call.call_id, call.kind)
         for call in scene.measured.calls
@@ -103,20 +103,20 @@ def calls_in(scene: Scene, node: str) -> dict[str, int]:
 
 
 def timeouts_of(scene: Scene, node: str) -> tuple[float, ...]:
-    """The timeouts that the node's own clients gave its requests."""
+    """Return the timeouts that the node's own clients set on its requests."""
     given = {call.timeout_s for call in requests_of(scene.measured) if call.role == node}
     return tuple(sorted(float(timeout_s) for timeout_s in given if not math.isnan(timeout_s)))
 
 
 def faults_of(scene: Scene, node: str) -> list[tuple[str, str]]:
-    """The faults that have the node's requests never answered, and failing at once: of models, then of searches."""
+    """Return pairs of faults for the node's requests (no answer, failure at once), for models, then for searches."""
     kinds = {call.kind for call in requests_of(scene.measured) if call.role == node}
     known = {"llm": ("hang", "http_500"), "retrieval": ("retrieval_hang", "retrieval_503")}
     return [faults for kind, faults in known.items() if kind in kinds]
 
 
 def capped_in(told: Scene, node: str) -> tuple[int, int]:
-    """How many requests of the node carried the deadline of a run that hands it on, and how many there were."""
+    """Return how many of the node's requests carried the deadline that the run propagates, and how many there were."""
     sent = {(call.call_id, call.attempt) for call in requests_of(told.measured) if call.role == node}
     details = [json.loads(event.detail) for event in told.measured.events if event.event == "attempt_started"]
     capped = [one for one in details if (one["call_id"], one["attempt"]) in sent and one["capped"]]
@@ -124,7 +124,7 @@ def capped_in(told: Scene, node: str) -> tuple[int, int]:
 
 
 def retries_of(bench: TrialBench, well: Scene, failing: Scene, node: str) -> RetryFacts:
-    """What the node's retries come to."""
+    """Return how many requests the node's retries add."""
 
     def most(scene: Scene) -> int:
         return max((len(scene.requests(visit)) for visit in scene.outermost(node)), default=0)
@@ -135,7 +135,7 @@ def retries_of(bench: TrialBench, well: Scene, failing: Scene, node: str) -> Ret
 
 
 def worst_case_of(bench: TrialBench, like: Scene, node: str, fault: str) -> WorstCase:
-    """A visit of the node whose service never answers, measured to its end or for a day."""
+    """Measure a visit of the node whose service never answers, until the visit ends or a day has passed."""
     trial = Trial(like.trial.alternative, LONGEST_S / HORIZON_FACTOR, like.trial.question_id, f"{fault}:{node}")
     measured = bench.measure(trial)
     first = like.outermost(node)[0]
@@ -144,7 +144,7 @@ def worst_case_of(bench: TrialBench, like: Scene, node: str, fault: str) -> Wors
         event.at_s
         for event in measured.events
         if event.event == "node_ended" and event.role == node and "/" not in json.loads(event.detail)["node"]
-        # A graph may be slower before the node than it was; an earlier end is none of this visit's.
+        # A graph may be slower before the node than it was; an earlier end belongs to another visit.
         if event.at_s >= first.started_at_s
     ]
     # Branches begin together, and the first of them to end has met the whole of it.
@@ -154,7 +154,7 @@ def worst_case_of(bench: TrialBench, like: Scene, node: str, fault: str) -> Wors
 
 
 def trickled_of(bench: TrialBench, like: Scene, node: str, timeout_s: float) -> TrickledCall | None:
-    """A call that went on past its client's timeout because its body came in pieces; None if it was cut."""
+    """Return a call that outlived its client's timeout as its body came in pieces; None if the call was cut."""
     gap_s = min(timeout_s / 2, SLOWEST_GAP_S)
     fault = f"trickle={gap_s!r}:{node}"
     trial = Trial(like.trial.alternative, LONGEST_S / HORIZON_FACTOR, like.trial.question_id, fault)

@@ -1,4 +1,4 @@
-"""A finding: what is wrong at a node, the measured run that shows it, the remedy, the alternatives it defeats."""
+"""A finding: the problem at a node, the measured run that shows it, the remedy, and the alternatives it defeats."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
 
 @dataclass(frozen=True)
 class Evidence:
-    """A measured run. says: its numbers. command: measures the same run again; empty where no command does."""
+    """A measured run. says: its numbers. command: measures the same run again; empty if no command can."""
 
     run_id: str
     says: str
@@ -83,7 +83,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong at a node. defeats: the alternatives that were measured late by it; none for a warning."""
+    """A problem at a node. defeats: the alternatives whose runs it made late; none for a warning."""
 
     node: str
     kind: str
@@ -98,19 +98,19 @@ class Finding:
 
 
 class Findings:
-    """Findings as they are gathered: evidence of one kind at one node is one finding."""
+    """Collects findings: all evidence of one kind at one node becomes one finding."""
 
     def __init__(self) -> None:
         self._evidence: dict[tuple[str, str], list[Evidence]] = {}
         self._defeats: dict[tuple[str, str], list[str]] = {}
 
     def add(self, node: str, kind: str, evidence: Evidence, defeats: Iterable[str] = ()) -> None:
-        """One more run that shows it."""
+        """Add a run that shows a problem of this kind at the node."""
         self._evidence.setdefault((node, kind), []).append(evidence)
         self._defeats.setdefault((node, kind), []).extend(defeats)
 
     def all(self) -> tuple[Finding, ...]:
-        """Those that defeat most first."""
+        """Return the findings, those that defeat most alternatives first."""
         made = []
         for (node, kind), evidence in self._evidence.items():
             what, remedy = KINDS[kind]
@@ -119,19 +119,19 @@ class Findings:
         return tuple(sorted(made, key=lambda finding: -len(finding.defeats)))
 
 
-def of_overruns(findings: Findings, overruns: Mapping[Overrun, str]) -> None:
-    """Every overrun as evidence: the worst of each alternative. overruns: with the command of each."""
+def add_overruns(findings: Findings, overruns: Mapping[Overrun, str]) -> None:
+    """Add the worst overrun of each alternative as evidence. overruns: each with its command."""
     worst: dict[tuple[str, str, str], Overrun] = {}
     for overrun in overruns:
         key = overrun.node, overrun.cause, overrun.trial.alternative
         if key not in worst or overrun.worst_s > worst[key].worst_s:
             worst[key] = overrun
     for (node, cause, alternative), overrun in worst.items():
-        findings.add(node, cause, Evidence(overrun.run_id, late(overrun), overruns[overrun]), [alternative])
+        findings.add(node, cause, Evidence(overrun.run_id, lateness_of(overrun), overruns[overrun]), [alternative])
 
 
-def late(overrun: Overrun) -> str:
-    """How late, and by what."""
+def lateness_of(overrun: Overrun) -> str:
+    """Say in words how late the run of an overrun was, and under which conditions."""
     waited = "at least " if overrun.is_unfinished else ""
     caller = f"the caller waited {waited}{overrun.caller_s:.3f} s past the deadline"
     if overrun.caller_s <= 0:
@@ -145,8 +145,8 @@ def late(overrun: Overrun) -> str:
     return f"{under}: {said}: {overrun.what_ate_it()}"
 
 
-def of_facts(findings: Findings, facts: NodeFacts, decision_timeout_s: float) -> None:
-    """What the undisturbed runs and those of single faults have shown of a node."""
+def add_facts(findings: Findings, facts: NodeFacts, decision_timeout_s: float) -> None:
+    """Add findings from the facts of a node: from its undisturbed runs, and those with a single fault."""
     worst, retries, trickled = facts.worst_case, facts.retries, facts.trickled
     if worst is not None and worst.took_s > decision_timeout_s:
         findings.add(

@@ -1,4 +1,4 @@
-"""An alternative that is looked on at: what nodes were given, when they were at work, when the loop stood still.
+"""Observe runs of an alternative: inputs of nodes, when nodes were at work, when the event loop was blocked.
 
 seen = Observation()
 order = dataclasses.replace(order, alternative=ObservedAlternative(order.alternative, seen))
@@ -27,7 +27,7 @@ _ON_TIME_S = 1e-6
 
 @dataclass
 class Visit:
-    """A node at work. Instants in seconds since the run's start. had_key: its input had the key of the deadline."""
+    """One execution of a node; instants in seconds since the run's start. had_key: its input had the deadline's key."""
 
     place: Place
     started_at_s: float
@@ -38,7 +38,7 @@ class Visit:
 
 @dataclass
 class Observation:
-    """What was seen of one run. deadline_key: what is looked for in the inputs of nodes.
+    """What was observed during one run. deadline_key: the key to look for in the inputs of nodes.
 
     blocked: (from, to) while the event loop stood still, in seconds since the run's start. tick_s: how long at least
     for it to be seen, since each tick takes an event of the loop's own; 0 for not looking.
@@ -51,7 +51,7 @@ class Observation:
 
 
 class _NodeVisits(BaseCallbackHandler):
-    """Tells of nodes of any depth, with what they were given."""
+    """Callback handler that notes a visit for each node at any depth, and whether its input had the key."""
 
     run_inline = True
     ignore_llm = True
@@ -65,43 +65,43 @@ class _NodeVisits(BaseCallbackHandler):
         self._open: dict[UUID, Visit] = {}
 
     def on_chain_start(self, serialized: Any, inputs: Any, **said: Any) -> None:
-        """A node, or anything else that has runs below it."""
+        """Note the start of a node, or of any other runnable that has children."""
         run_id, parent_run_id = said["run_id"], said.get("parent_run_id")
         above = self.tree.place_of(parent_run_id)
         self.tree.begun(run_id, parent_run_id, said.get("tags"), said.get("metadata"))
         place = self.tree.place_of(run_id)
         if place is above or place.path[-1:] == (START,):
             return
-        had_key = self._read_from_state(place) if _is_tool_calls(inputs) else _has(inputs, self._seen.deadline_key)
+        had_key = self._read_from_state(place) if _is_tool_calls(inputs) else _has_key(inputs, self._seen.deadline_key)
         visit = Visit(place, self._since(), had_key)
         self._open[run_id] = visit
         self._seen.visits.append(visit)
 
     def _read_from_state(self, place: Place) -> bool:
-        """A node that is sent tool calls reads the state of its own graph, as the node before it there was given it."""
+        """Whether a node that is sent tool calls had the key: it reads the state that the node before it had."""
         beside = [visit for visit in self._seen.visits if visit.place.path[:-1] == place.path[:-1]]
         return beside[-1].had_key if beside else False
 
     def on_tool_start(self, serialized: Any, input_str: Any, **said: Any) -> None:
-        """A tool, for the nodes of a graph that it may run."""
+        """Note the start of a tool, since the tool may run a graph with nodes of its own."""
         self.tree.begun(said["run_id"], said.get("parent_run_id"), None, None)
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """A node has ended."""
-        self._ended(run_id, "")
+        """Note that a node has ended."""
+        self._end_visit(run_id, "")
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """A node has raised."""
-        self._ended(run_id, type(error).__name__)
+        """Note that a node has raised."""
+        self._end_visit(run_id, type(error).__name__)
 
-    def _ended(self, run_id: UUID, error_type: str) -> None:
+    def _end_visit(self, run_id: UUID, error_type: str) -> None:
         visit = self._open.pop(run_id, None)
         if visit is not None:
             visit.ended_at_s, visit.error_type = self._since(), error_type
 
 
 class ObservedAlternative:
-    """The alternative, doing what it does; everything else is asked of it itself."""
+    """A wrapper that runs an alternative and observes it; all other attributes are those of the alternative."""
 
     def __init__(self, inner: Alternative, seen: Observation) -> None:
         self._inner, self._seen = inner, seen
@@ -110,7 +110,7 @@ class ObservedAlternative:
         return getattr(self._inner, name)
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
-        """Run the graph as the alternative does, and look on."""
+        """Run the graph as the alternative does, and observe it."""
 
         def since() -> float:
             return recorder.clock.now() - recorder.started_at
@@ -119,13 +119,13 @@ class ObservedAlternative:
         watched: Any = runnable.with_config({"callbacks": [visits]})
         if self._inner.node_mode == "sync" or not self._seen.tick_s:
             return self._inner.run(watched, inputs, deadline, recorder)
-        looking = shared_loop().submit(self._look_on(since))
+        looking = shared_loop().submit(self._watch_loop(since))
         try:
             return self._inner.run(watched, inputs, deadline, recorder)
         finally:
             looking.cancel()
 
-    async def _look_on(self, since: Callable[[], float]) -> None:
+    async def _watch_loop(self, since: Callable[[], float]) -> None:
         tick_s = self._seen.tick_s
         while True:
             due_at_s = since() + tick_s
@@ -140,8 +140,8 @@ def _is_tool_calls(given: Any) -> bool:
     )
 
 
-def _has(given: Any, key: str) -> bool:
-    """Whether a node's input has the key with a value; a tool's has the state of its agent inside."""
+def _has_key(given: Any, key: str) -> bool:
+    """Whether a node's input has a value for the key; a tool's input holds the state of its agent."""
     if isinstance(given, Mapping):
         inner = given.get("state")
         return given.get(key) is not None or (isinstance(inner, Mapping) and inner.get(key) is not None)
@@ -152,17 +152,17 @@ TimeSpan = tuple[float, float]
 
 
 def length_of(interval: TimeSpan) -> float:
-    """Its seconds."""
+    """Return the length of an interval in seconds."""
     return interval[1] - interval[0]
 
 
 def length_s(intervals: Iterable[TimeSpan]) -> float:
-    """Seconds that the union of the intervals covers."""
+    """Return the seconds that the union of the intervals covers."""
     return sum(to - start for start, to in union(intervals))
 
 
 def union(intervals: Iterable[TimeSpan]) -> list[TimeSpan]:
-    """The intervals in order, those that touch made one."""
+    """Return the intervals in order, with those that touch merged."""
     made: list[TimeSpan] = []
     for start, to in sorted(intervals):
         if made and start <= made[-1][1]:
@@ -173,13 +173,13 @@ def union(intervals: Iterable[TimeSpan]) -> list[TimeSpan]:
 
 
 def within(intervals: Iterable[TimeSpan], start: float, to: float) -> list[TimeSpan]:
-    """What of the intervals lies between two instants."""
+    """Return the parts of the intervals that lie between two instants."""
     clipped = ((max(start, begun), min(to, ended)) for begun, ended in intervals)
     return [(begun, ended) for begun, ended in clipped if ended > begun]
 
 
 def without(whole: TimeSpan, intervals: Iterable[TimeSpan]) -> list[TimeSpan]:
-    """The parts of a stretch that none of the intervals covers; one that takes no time still divides it."""
+    """Return the parts of an interval that no other interval covers; one of length 0 still divides it."""
     made, at = [], whole[0]
     for start, to in sorted(intervals):
         if start > whole[1] or to < whole[0]:

@@ -1,4 +1,4 @@
-"""What ate the time of a run that was late: in which node, by what, and the call that it was.
+"""Where a late run lost its time: in which node, to which cause, and in which call.
 
 Everything is read off the tables of the run: its calls, its nodes, and what its event loop had handed to threads. An
 overrun that nothing explains is one of the graph as a whole, and still an overrun.
@@ -23,7 +23,7 @@ Cause = Literal["call", "per_read", "retries", "code", "blocks_loop", "thread", 
 
 @dataclass(frozen=True)
 class Overrun:
-    """A run in which something went on past the deadline.
+    """A run in which work, or the wait of its caller, lasted past the deadline.
 
     caller_s, work_s: how long the caller waited past the deadline, and how long anything went on past it, seconds;
     lower bounds if the caller `is_unfinished`, or the work `is_censored`, at the horizon. node: where most of that was.
@@ -45,11 +45,11 @@ class Overrun:
 
     @property
     def worst_s(self) -> float:
-        """The longer of the two."""
+        """The longer of the caller's overrun and the work's, seconds."""
         return max(self.caller_s, self.work_s)
 
     def what_ate_it(self) -> str:
-        """The call, or the code, in words."""
+        """Name the call, or the code, that took the time, in words."""
         if not self.call_id:
             return f"code of node {self.node} outside every call" if self.node else "work outside every node"
         if self.cause == "retries":
@@ -61,18 +61,18 @@ class Overrun:
 
 
 def requests_of(measured: MeasuredRun) -> list[CallRecord]:
-    """The attempts that a server knows of, as the client saw them: what a deadline can cut."""
+    """Return the attempts that reached a server, as the client saw them: what a deadline can cut."""
     known = {(call.call_id, call.attempt) for call in measured.calls if call.seen_from == "server"}
     return [call for call in measured.calls if call.seen_from == "client" and (call.call_id, call.attempt) in known]
 
 
 def span_of(call: CallRecord) -> TimeSpan:
-    """From its start to its end, which may never have come."""
+    """Return the interval from the call's start to its end; the end is infinite if the call never ended."""
     return call.started_at_s, math.inf if math.isnan(call.ended_at_s) else call.ended_at_s
 
 
 def threads_of(measured: MeasuredRun) -> defaultdict[str, list[TimeSpan]]:
-    """Role → when threads did what its nodes, or an event loop for them, had handed over; to infinity if never done."""
+    """Return for each role when threads ran its work; the end is infinite if the work was never done."""
     begun: Counter[tuple[str, float]] = Counter()
     made: defaultdict[str, list[TimeSpan]] = defaultdict(list)
     for event in measured.events:
@@ -90,7 +90,7 @@ def threads_of(measured: MeasuredRun) -> defaultdict[str, list[TimeSpan]]:
 def overrun_of(
     trial: Trial, measured: MeasuredRun, *, is_async: bool, blocking: Iterable[str], slack_s: float
 ) -> Overrun | None:
-    """The overrun of a run, if anything of it was later than the slack. blocking: nodes that block an event loop."""
+    """Return the run's overrun; None if it is within the slack. blocking: nodes that block an event loop."""
     run = measured.run
     due_s, horizon_s = run.decision_timeout_s, run.horizon_s
     is_unfinished = run.outcome == "unfinished"
@@ -137,7 +137,7 @@ def overrun_of(
 
 
 def _longest_call(calls: Iterable[CallRecord], node: str, late: TimeSpan, *, after_failure: bool) -> CallRecord | None:
-    """The call of the node that was under way for most of that time, requests before the tools that send them."""
+    """Return the node's call that filled most of the late interval; a request comes before the tool that sent it."""
     of_node = [call for call in calls if call.role == node]
     if after_failure:
         failed = [call for call in of_node if call.outcome != "ok" and span_of(call)[1] <= late[0]]
@@ -156,7 +156,7 @@ def _by_role(pairs: Iterable[tuple[str, TimeSpan]]) -> defaultdict[str, list[Tim
 
 
 def _nodes_at_work(measured: MeasuredRun) -> defaultdict[str, list[TimeSpan]]:
-    """When the outermost nodes were at work; branches of one node end in no order, which changes no union."""
+    """Return when the outermost nodes were at work; branches end in any order, which changes no union."""
     begun: defaultdict[str, list[float]] = defaultdict(list)
     made: defaultdict[str, list[TimeSpan]] = defaultdict(list)
     for event in measured.events:

@@ -1,6 +1,6 @@
-"""Everything that is found out before any deadline, and where the deadline is then put.
+"""Everything the lint learns before it sets a deadline, and where it then puts the deadline.
 
-Each node is looked at with the first input that has it send a request, and its code with the input that has it take
+Each node is examined with the first input for which it sends a request, and its code with the input for which it takes
 longest.
 """
 
@@ -21,7 +21,7 @@ from docmind_lab.experiments.lint.facts import (
     worst_case_of,
 )
 from docmind_lab.experiments.lint.observation import length_of
-from docmind_lab.experiments.lint.probe import UNTIMED, UNTIMED_ASYNC, Scene, look
+from docmind_lab.experiments.lint.probe import UNTIMED, UNTIMED_ASYNC, Scene, observe_run
 from docmind_lab.experiments.lint.trials import TrialBench
 
 # Of a stretch that cannot be cut: early enough that most of it is still to come.
@@ -34,7 +34,7 @@ _DIGITS = 6
 
 @dataclass
 class GraphProbe:
-    """What is known of a graph before any deadline.
+    """What the lint knows of a graph before it sets any deadline.
 
     scenes: undisturbed, by input and alternative. told: with the deadline handed to the graph, by input, where its key
     is looked for. cannot: the alternative under which it failed, with the run. trials: (decision timeout, fault, input)
@@ -48,25 +48,25 @@ class GraphProbe:
     trials: dict[tuple[float, str, str], None] = field(default_factory=dict)
 
     def of_input(self, question_id: str) -> list[Scene]:
-        """The sync scene and the async one, as far as the graph ran so."""
+        """Return the sync scene and the async scene of an input, if the graph ran in that mode."""
         return [scene for (asked, _), scene in self.scenes.items() if asked == question_id]
 
     def home(self, node: str) -> list[Scene]:
-        """The scenes of the input that the node is looked at with."""
+        """Return the scenes of the input that the node is examined with."""
         visiting = [scene for scene in self.scenes.values() if scene.outermost(node)]
         asking = [scene for scene in visiting if faults_of(scene, node)]
         return [scene for scene in self.of_input((asking or visiting)[0].trial.question_id) if scene.outermost(node)]
 
 
 def probe(bench: TrialBench, decision_timeout_s: float, slack_s: float, key: str) -> GraphProbe:
-    """What is known of the graph. key: of its deadline; empty where none is asked for.
+    """Probe a graph without a deadline. key: the deadline's key in its state; empty if it has none.
 
     Raises: GraphError for a graph that fails without any deadline, sync and async.
     """
     probed = GraphProbe()
     for question in bench.questions():
         for alternative in (UNTIMED, UNTIMED_ASYNC):
-            scene = look(bench, alternative, question.id)
+            scene = observe_run(bench, alternative, question.id)
             if scene.failed:
                 probed.cannot.setdefault(alternative, scene)
             else:
@@ -79,7 +79,7 @@ def probe(bench: TrialBench, decision_timeout_s: float, slack_s: float, key: str
             )
         probed.trials[decision_timeout_s, "none", question.id] = None
         in_mode = "A" if scenes[0].trial.alternative == UNTIMED else "E"
-        probed.told[question.id] = look(bench, in_mode, question.id, key=key)
+        probed.told[question.id] = observe_run(bench, in_mode, question.id, key=key)
     for node in dict.fromkeys(node for scene in probed.scenes.values() for node in scene.nodes()):
         probed.facts[node] = _facts(bench, probed, node, decision_timeout_s, slack_s, key)
     return probed
@@ -88,13 +88,13 @@ def probe(bench: TrialBench, decision_timeout_s: float, slack_s: float, key: str
 def _facts(
     bench: TrialBench, probed: GraphProbe, node: str, decision_timeout_s: float, slack_s: float, key: str
 ) -> NodeFacts:
-    """The facts of a node; its runs under a deadline go to `probed.trials`."""
+    """Return the facts of a node, and add its runs under a deadline to `probed.trials`."""
     scenes = probed.home(node)
     first, question_id = scenes[0], scenes[0].trial.question_id
     retries = worst = trickled = None
     timeouts_s = timeouts_of(first, node)
     for hang, fail in faults_of(first, node):
-        failing = [look(bench, scene.trial.alternative, question_id, fault=f"{fail}:{node}") for scene in scenes]
+        failing = [observe_run(bench, scene.trial.alternative, question_id, fault=f"{fail}:{node}") for scene in scenes]
         begins_at_s = first.outermost(node)[0].started_at_s
         within_s = max(decision_timeout_s, round(begins_at_s + _TO_HANG_IN_S, _DIGITS))
         probed.trials[within_s, f"{hang}:{node}", question_id] = None
@@ -106,11 +106,11 @@ def _facts(
             probed.trials[within_s, f"trickle={gap_s!r}:{node}", question_id] = None
             trickled = trickled_of(bench, first, node, timeouts_s[0]) if timeouts_s else None
         for scene in failing:
-            _cut(probed, scene, node, slack_s)
+            _add_trials(probed, scene, node, slack_s)
     for alternative in (UNTIMED, UNTIMED_ASYNC):
         found = [scene for (_, of), scene in probed.scenes.items() if of == alternative and scene.outermost(node)]
         if found:
-            _cut(probed, max(found, key=lambda scene: length_of(scene.longest_code(node))), node, slack_s)
+            _add_trials(probed, max(found, key=lambda scene: length_of(scene.longest_code(node))), node, slack_s)
     under_loop = [scene for (_, of), scene in probed.scenes.items() if of == UNTIMED_ASYNC and scene.outermost(node)]
     told = [scene for scene in probed.told.values() if scene.outermost(node)]
     return NodeFacts(
@@ -133,8 +133,8 @@ def _mode(under_loop: list[Scene], node: str) -> str:
     return next((mode for mode in ("blocking async", "sync", "async", "takes no time") if mode in seen), "sync only")
 
 
-def _cut(probed: GraphProbe, scene: Scene, node: str, slack_s: float) -> None:
-    """Put the deadline into the node's stretches, if what is then left of one is longer than the slack."""
+def _add_trials(probed: GraphProbe, scene: Scene, node: str, slack_s: float) -> None:
+    """Add a trial for each of the node's stretches whose rest after the deadline would exceed the slack."""
     for stretch in scene.stretches(node):
         if length_of(stretch) * (1 - _CUT_AFTER) > slack_s:
             cut_at_s = round(stretch[0] + length_of(stretch) * _CUT_AFTER, _DIGITS)

@@ -1,4 +1,4 @@
-"""What the lint says: of each alternative whether it keeps the deadline on this graph, and why not."""
+"""The lint's report: for each alternative, whether it keeps the deadline on this graph, and if not, why."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from html import escape
 from typing import Any, Literal
 
 from docmind_lab.experiments.lint.facts import NodeFacts
-from docmind_lab.experiments.lint.findings import Finding, late
+from docmind_lab.experiments.lint.findings import Finding, lateness_of
 from docmind_lab.experiments.lint.overruns import Overrun
 
 Keeping = Literal["keeps", "caller only", "does not keep", "does not run"]
@@ -18,7 +18,7 @@ Keeping = Literal["keeps", "caller only", "does not keep", "does not run"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """One alternative. runs: measured under it; late: those with an overrun beyond the slack.
+    """Whether one alternative keeps the deadline. runs: measured; late: those with an overrun beyond the slack.
 
     keeping: "keeps" (the caller is back and nothing goes on), "caller only" (the caller is back, and work goes on),
     "does not keep", "does not run" (the graph fails in the mode that the alternative calls).
@@ -39,7 +39,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class LintReport:
-    """A graph under its deadline. slack_s: how much later than the deadline still keeps it."""
+    """The result of linting a graph. slack_s: how many seconds past the deadline still count as keeping it."""
 
     graph: str
     decision_timeout_s: float
@@ -51,21 +51,21 @@ class LintReport:
 
     @property
     def keeps(self) -> bool:
-        """Whether any of the alternatives keeps the deadline."""
+        """Whether any alternative keeps the deadline."""
         return any(verdict.keeping == "keeps" for verdict in self.verdicts)
 
     @property
     def nearest(self) -> Verdict:
-        """The alternative that keeps it, or comes nearest."""
+        """Verdict of the alternative that keeps the deadline, or comes nearest to it."""
         return min(self.verdicts, key=lambda verdict: verdict.worst.worst_s if verdict.worst else 0.0 - verdict.runs)
 
     def after_a_cancel_s(self, node: str) -> float:
-        """For how long the node's work was seen to go on after a cancellation, under C; 0.0 if it was not."""
+        """For how long the node's work went on after a cancellation under C, seconds; 0.0 if it did not."""
         seen = [found.work_s for found in self.overruns if found.node == node and found.trial.alternative == "C"]
         return max(seen, default=0.0)
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON types, but for infinities."""
+        """Return the report as JSON types, except that infinities stay floats."""
         said = {item.name: getattr(self, item.name) for item in dataclasses.fields(self) if item.name != "overruns"}
         plain = {name: _plain(value) for name, value in said.items()}
         return {**plain, "keeps": self.keeps}
@@ -78,17 +78,17 @@ def _plain(value: Any) -> Any:
 
 
 def verdict_of(alternative: str, runs: int, overruns: Sequence[Overrun], slack_s: float) -> Verdict:
-    """The verdict on an alternative that ran."""
+    """Return the verdict on an alternative from its runs and overruns."""
     if not overruns:
         return Verdict(alternative, "keeps", f"back and quiet within {slack_s:g} s in {runs} runs", runs, 0)
     waited = [overrun for overrun in overruns if overrun.caller_s > slack_s]
     worst = max(waited or overruns, key=lambda overrun: overrun.caller_s if waited else overrun.work_s)
     keeping: Keeping = "does not keep" if waited else "caller only"
-    return Verdict(alternative, keeping, late(worst), runs, len(overruns), worst)
+    return Verdict(alternative, keeping, lateness_of(worst), runs, len(overruns), worst)
 
 
 def lines_of(report: LintReport) -> Iterator[str]:
-    """Findings and verdicts, a line each; the nodes are `nodes_table`."""
+    """Yield the findings and verdicts, a line each; `nodes_table` has the nodes."""
     for number, finding in enumerate(report.findings, 1):
         where = f"node {finding.node}" if finding.node else "the graph"
         defeats = f" (defeats {', '.join(finding.defeats)})" if finding.defeats else ""
@@ -105,7 +105,7 @@ def lines_of(report: LintReport) -> Iterator[str]:
 
 
 def summary_of(report: LintReport) -> str:
-    """One sentence: who keeps the deadline, or that nobody does."""
+    """Return one sentence: which alternatives keep the deadline, or that none does."""
     keeping = [verdict.alternative for verdict in report.verdicts if verdict.keeping == "keeps"]
     budget = f"{report.decision_timeout_s:g} s deadline"
     if keeping:
@@ -120,7 +120,7 @@ def summary_of(report: LintReport) -> str:
 
 
 def nodes_table(report: LintReport) -> Any:
-    """The nodes as a table of rich."""
+    """Return the nodes as a `rich` table."""
     from rich.table import Table  # noqa: PLC0415 - slow, and only terminals need it
 
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))

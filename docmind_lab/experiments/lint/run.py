@@ -1,4 +1,4 @@
-"""`lint_graph`: probe a graph, put the deadline where it hurts, and say which alternatives keep it."""
+"""`lint_graph`: probe a graph, put the deadline where it is hardest to keep, and report which alternatives keep it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from docmind_lab.core.catalogue import CATALOGUE, letter_of, offered
 from docmind_lab.core.deadlines import DEADLINE_KEY, HELD_WITHIN_S, require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.batch.runner import Progress
-from docmind_lab.experiments.lint.findings import Evidence, Findings, of_facts, of_overruns
+from docmind_lab.experiments.lint.findings import Evidence, Findings, add_facts, add_overruns
 from docmind_lab.experiments.lint.overruns import Overrun, overrun_of
 from docmind_lab.experiments.lint.probe import UNTIMED
 from docmind_lab.experiments.lint.probing import GraphProbe, probe
@@ -33,7 +33,7 @@ def lint_graph(
     seed: int = 7,
     progress: Progress | None = None,
 ) -> LintReport:
-    """Which alternatives keep the deadline on a graph, per node what stands in the way, each by a measured run.
+    """Report which alternatives keep a deadline on a graph, and which nodes prevent it, from measured runs.
 
     graph, inputs, deadline_key: as `compare` takes them. decision_timeout_s: the budget. slack_s: how much later the
     caller may be back, and the last work be over. alternatives: those in question; None for every
@@ -62,11 +62,11 @@ def lint_graph(
         wanted_key = deadline_key if deadline_key != DEADLINE_KEY or deadline_key in input_keys(made) else ""
         probed = probe(bench, decision_timeout_s, slack_s, wanted_key)
         findings = Findings()
-        _of_probe(bench, findings, probed, modes)
+        _add_probe_findings(bench, findings, probed, modes)
         verdicts, overruns = _judge(bench, probed, modes, slack_s, progress)
-        of_overruns(findings, {overrun: bench.command(overrun.trial) for overrun in overruns})
+        add_overruns(findings, {overrun: bench.command(overrun.trial) for overrun in overruns})
         for facts in probed.facts.values():
-            of_facts(findings, facts, decision_timeout_s)
+            add_facts(findings, facts, decision_timeout_s)
     finally:
         bench.close()
     nodes = tuple(probed.facts.values())
@@ -83,7 +83,7 @@ def _all_that_enforce() -> str:
     return ",".join(names)
 
 
-def _of_probe(bench: TrialBench, findings: Findings, probed: GraphProbe, modes: Mapping[str, str]) -> None:
+def _add_probe_findings(bench: TrialBench, findings: Findings, probed: GraphProbe, modes: Mapping[str, str]) -> None:
     for alternative, scene in probed.cannot.items():
         mode = "sync" if alternative == UNTIMED else "async"
         failed = [visit for visit in scene.outermost() if visit.error_type == scene.failed]

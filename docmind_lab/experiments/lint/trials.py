@@ -1,4 +1,4 @@
-"""Measured runs of somebody's graph, one at a time: under which alternative, with which budget and which fault."""
+"""Measured runs of a user's graph, one at a time, each with an alternative, a budget and a fault."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _VIRTUAL_ONLY = (
 
 @dataclass(frozen=True)
 class Trial:
-    """One run to be measured. alternative: as `parse_alternatives` takes it. question_id: of the input asked."""
+    """One run to measure. alternative: as `parse_alternatives` takes it. question_id: id of the input."""
 
     alternative: str
     decision_timeout_s: float
@@ -42,7 +42,7 @@ class Trial:
 
 
 class TrialBench:
-    """Somebody's graph on simulated services, in this process and in virtual time; every trial is run once.
+    """A user's graph on simulated services, in this process and in virtual time; it runs each trial once.
 
     profile: of the services' latencies. seed: keys every draw. Raises: ConfigurationError for a graph or inputs that
     cannot be used.
@@ -57,17 +57,17 @@ class TrialBench:
         self._done: dict[Trial, MeasuredRun] = {}
 
     def parse(self, alternatives: str) -> tuple[Alternative, ...]:
-        """The alternatives of that text. Raises: ConfigurationError for one that a foreign graph cannot have."""
+        """Parse the alternatives. Raises: ConfigurationError for one that a user's graph cannot have."""
         found = parse_alternatives(alternatives, budgeted_retries=self._settings.agents.max_retries)
         require_whole_budget(found)
         return found
 
     def questions(self) -> tuple[Question, ...]:
-        """What the graph is asked."""
+        """Return the questions that the graph is asked."""
         return tuple(question for _, question in self._comparison(Trial("unguarded", 1.0, "")).questions())
 
     def measure(self, trial: Trial, *, seen_by: Any = None) -> MeasuredRun:
-        """The trial's run. seen_by: makes of its alternative one that looks on; such a run is not kept.
+        """Measure the trial. seen_by: wraps its alternative in an observing one; such a run is not cached.
 
         Raises: NotSimulated for a graph that leaves virtual time, saying by what and in which node.
         """
@@ -89,11 +89,11 @@ class TrialBench:
         return measured
 
     def measured(self) -> dict[Trial, MeasuredRun]:
-        """Every run so far."""
+        """Return every cached run, by trial."""
         return dict(self._done)
 
     def command(self, trial: Trial) -> str:
-        """The command that measures the same run again; a live graph and inputs stand there by what they are."""
+        """Return the command that measures the same run again, with placeholders for a graph or inputs in memory."""
         words = ["docmind-lab", "compare", "--graph", self._reference, "--inputs", "inputs.jsonl"]
         words += ["--alternatives", trial.alternative, "--decision-timeout", repr(trial.decision_timeout_s)]
         words += ["--runs", str(self._own.questions), "--seed", str(self.seed), "--profile", self.profile]
@@ -102,7 +102,7 @@ class TrialBench:
         return shlex.join(words)
 
     def close(self) -> None:
-        """Close the services."""
+        """Close the simulated services."""
         self._system.close()
 
     def _comparison(self, trial: Trial) -> Comparison:

@@ -1,16 +1,16 @@
-"""Load studies: queries arrive whatever happens to those before, and all meet one provider with so many slots.
+"""Load studies: queries arrive at a given rate, whether or not earlier ones are done, at one provider with few slots.
 
     from docmind_lab.experiments.load import run_load
     study = run_load([0.3, 0.5, 0.7], alternatives="A,B,C", slots=4)
 
-arrivals.py     when queries arrive: Poisson, constant, as recorded
+arrivals.py     arrival processes: Poisson, constant, recorded
 crowd.py        queries side by side in one virtual time or in real time, each a real run of the whole stack
 design.py       loads × alternatives × replicates, and the queries that follow
-cell.py         one crowd, in whatever process it is sent to
-tables.py       queries and servings: what is kept of each query, and of each request at the model server
-measures.py     goodput, abandoned work, and what live queries waited for it
-study.py        the tables in a folder, and what they say
-run.py          crowds over workers
+cell.py         compute one crowd in a worker process
+tables.py       the tables queries and servings: rows of each query, and of each request at the model server
+measures.py     goodput, abandoned work, and how long live queries waited because of it
+study.py        LoadStudy: the tables, their summary, their folder
+run.py          run_load: compute crowds on workers
 load_table.py   a `[load]` table of a study file, checked
 """
 

@@ -1,4 +1,4 @@
-"""When queries arrive: open processes, in which no query waits for the one before it.
+"""Open arrival processes: when queries arrive, none of which waits for the one before it.
 
     Poisson(0.5).instants(200, seed=7)          # seconds, the first one after its gap
     Constant(0.5)                               # one every 2 s
@@ -20,17 +20,17 @@ from docmind_lab.core.randomness import keyed_uniform
 
 
 class Arrivals(Protocol):
-    """An open arrival process: a frozen dataclass with one method, interchangeable with the others."""
+    """An open arrival process. The implementations are frozen dataclasses, interchangeable with each other."""
 
     kind: ClassVar[str]
 
     @property
     def rate_per_s(self) -> float:
-        """Queries a second, on average."""
+        """Average number of queries a second."""
         ...
 
     def instants(self, count: int, seed: int) -> tuple[float, ...]:
-        """The instants of the first arrivals, in order.
+        """Return the instants of the first arrivals, in order.
 
         Args:
             count: How many.
@@ -44,7 +44,7 @@ class Arrivals(Protocol):
 
 @dataclass(frozen=True)
 class Poisson:
-    """Independent arrivals: gaps are exponential, with mean 1 / rate.
+    """Independent arrivals, with exponential gaps of mean 1 / rate.
 
     A seed's gaps at two rates are the same numbers, scaled, so that a curve over rates is not one of luck.
 
@@ -59,7 +59,7 @@ class Poisson:
         _check_rate(self.rate_per_s)
 
     def instants(self, count: int, seed: int) -> tuple[float, ...]:
-        """As `Arrivals.instants`."""
+        """Return the instants of the first arrivals, as `Arrivals.instants` does."""
         gaps = (-math.log1p(-keyed_uniform(seed, "arrival", number)) / self.rate_per_s for number in range(count))
         return tuple(accumulate(gaps))
 
@@ -79,13 +79,13 @@ class Constant:
         _check_rate(self.rate_per_s)
 
     def instants(self, count: int, seed: int) -> tuple[float, ...]:
-        """As `Arrivals.instants`; a seed changes nothing."""
+        """Return the instants of the first arrivals, as `Arrivals.instants` does; the seed changes nothing."""
         return tuple(number / self.rate_per_s for number in range(count))
 
 
 @dataclass(frozen=True)
 class Trace:
-    """Arrivals as they were recorded.
+    """Recorded arrivals.
 
     Args:
         instants_s: Seconds from any start, never decreasing, at least two.
@@ -106,16 +106,16 @@ class Trace:
 
     @property
     def rate_per_s(self) -> float:
-        """Gaps a second over the whole trace."""
+        """Average number of queries a second over the whole trace."""
         return (len(self.instants_s) - 1) / (self.instants_s[-1] - self.instants_s[0])
 
     def faster(self, factor: float) -> Trace:
-        """The trace at so many times its speed; below 1 it is slower. Raises: ConfigurationError unless above 0."""
+        """Return the trace sped up by the factor; below 1 slows it down. Raises: ConfigurationError unless above 0."""
         _check_rate(factor, "factor")
         return Trace(tuple(instant_s / factor for instant_s in self.instants_s))
 
     def instants(self, count: int, seed: int) -> tuple[float, ...]:
-        """`count` arrivals that followed each other, from a place that the seed draws; the first one is at 0.
+        """Return `count` successive arrivals, from a place in the trace drawn from the seed; the first is at 0.
 
         Raises: ConfigurationError when the trace has fewer.
         """
@@ -133,7 +133,7 @@ KINDS: tuple[str, ...] = (Poisson.kind, Constant.kind, Trace.kind)
 
 
 def as_json(arrivals: Arrivals) -> dict[str, Any]:
-    """What determines the arrivals, as JSON types."""
+    """Return the parameters of the arrivals as JSON types."""
     said: dict[str, Any] = {"kind": arrivals.kind, "rate_per_s": arrivals.rate_per_s}
     return said | ({"instants_s": list(arrivals.instants_s)} if isinstance(arrivals, Trace) else {})
 

@@ -1,4 +1,4 @@
-"""One crowd, in whatever process it is sent to: the system is built once there and kept for the crowds that follow."""
+"""Compute one crowd in a worker process, which builds the system once and keeps it for the crowds that follow."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CONNECTIONS = 1_000
 
 @dataclass(frozen=True)
 class LoadCell:
-    """A crowd and what it meets: everything a worker needs.
+    """A crowd of queries and the system that it meets: everything a worker needs.
 
     point: its queries. system: the services and settings. callers: queries that the system takes at once; None for no
     limit. clock: on the wall clock, the crowd has a model server of its own, which all of its queries share.
@@ -43,7 +43,7 @@ class LoadCell:
 
     @property
     def id(self) -> str:
-        """That of the crowd."""
+        """Id of the crowd."""
         return self.point.id
 
 
@@ -64,7 +64,7 @@ class LoadCellResult:
 
 
 def run_load_cell(cell: LoadCell, attempt: int = 1) -> LoadCellResult:
-    """The crowd's tables; a crowd that left virtual time has none, and its process is of no more use.
+    """Run a crowd and return its tables; a crowd that left virtual time has none, and spoils its process.
 
     attempt: counts, for executors that take the same call for the same result. Raises: what a run raises.
     """
@@ -100,7 +100,7 @@ def _in_virtual_time(cell: LoadCell, rows: Callable[[QueryResult], QueryRows]) -
 
 
 def _over_sockets(cell: LoadCell, rows: Callable[[QueryResult], QueryRows]) -> tuple[tuple[QueryRows, ...], float]:
-    """The crowd at services of its own, all of them gone afterwards.
+    """Run the crowd against a model server of its own over sockets, and close the server afterwards.
 
     The services go first: what still runs then fails at once. A connection closed under a thread that reads from it
     would leave the thread waiting for ever.

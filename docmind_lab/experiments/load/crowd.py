@@ -1,4 +1,4 @@
-"""Queries side by side: real runs of the whole stack, each from its scheduled instant on, in one time.
+"""Run many queries side by side on one clock: real runs of the whole stack, each begun at its scheduled instant.
 
     run_crowd(queries, workload, door, keep=lambda attended: attended.measured.run)                 # in virtual time
     run_crowd_on_the_wall(queries, workload, log, keep=lambda attended: attended.measured.run)      # over sockets
@@ -48,7 +48,7 @@ _UNWINDING_S = 10.0
 
 @dataclass(frozen=True)
 class Query:
-    """What to run, and when: seconds since the begin of the crowd."""
+    """A run, and when it is scheduled: seconds since the crowd began."""
 
     order: RunOrder
     scheduled_at_s: float
@@ -56,7 +56,7 @@ class Query:
 
 @dataclass(frozen=True)
 class QueryResult:
-    """A query and what came of it.
+    """A query and its measured run.
 
     number: its place in the crowd. started_at_s: when a caller took it, seconds since the begin of the crowd; its
     budget began then. measured: its run. late_s: how long after its scheduled arrival its thread began.
@@ -70,7 +70,7 @@ class QueryResult:
 
     @property
     def waited_for_caller_s(self) -> float:
-        """Seconds from the scheduled arrival until a caller took it."""
+        """Seconds from the scheduled arrival until a caller took the query."""
         # The sum of a wait and an instant may miss the instant that was aimed for by its last digit.
         return max(0.0, self.started_at_s - self.query.scheduled_at_s)
 
@@ -83,7 +83,7 @@ def run_crowd(
     keep: Callable[[QueryResult], Kept],
     callers: int | None = None,
 ) -> tuple[Kept, ...]:
-    """What `keep` makes of each query, in the order of the queries.
+    """Run the queries in virtual time and return what `keep` makes of each, in the order of the queries.
 
     queries: in the order of their instants. workload: one whose clients reach the addresses of the door, and have
     connections for all that is under way. callers: queries that the system takes at once; the others wait for one, in
@@ -100,7 +100,7 @@ def run_crowd(
     crowd = _Crowd(workload, door, keep, callers)
     clock = VirtualClock(
         horizon_s=queries[-1].scheduled_at_s + turns * horizon_s + _AFTER_HORIZON_S,
-        on_entry=[lambda _: _same_chances(queries[0].order.facts.seed), door.open],
+        on_entry=[lambda _: _fixed_randomness(queries[0].order.facts.seed), door.open],
     )
     clock.run(crowd.attend, queries, clock)
     return tuple(crowd.kept[number] for number in range(len(queries)))
@@ -115,7 +115,7 @@ def run_crowd_on_the_wall(
     end_services: Callable[[], None],
     callers: int | None = None,
 ) -> tuple[Kept, ...]:
-    """Returns what `keep` makes of each query, in the order of the queries, after as many seconds as they take.
+    """Run the queries in real time and return what `keep` makes of each, in the order of the queries.
 
     Each query has a thread of its own, which begins at its scheduled instant whatever became of those before. As many
     are under way as arrive within a horizon: see `LoadDesign`, which bounds them.
@@ -153,8 +153,8 @@ def run_crowd_on_the_wall(
 
 
 @contextlib.contextmanager
-def _same_chances(seed: int) -> Iterator[None]:
-    """Draw from the same global generator in every repeat, and leave it to the crowd when garbage goes.
+def _fixed_randomness(seed: int) -> Iterator[None]:
+    """Seed the global random generator the same way in every repeat, and leave garbage collection to the crowd.
 
     As in `simulation`; but a crowd makes too much garbage to keep all of it. What is there already is left out of the
     crowd's collections, which would otherwise go through the whole imported stack each time.
@@ -174,7 +174,7 @@ def _same_chances(seed: int) -> Iterator[None]:
 
 
 class _Crowd(Generic[Kept]):
-    """The queries of one clock while they are under way."""
+    """The queries under way on one clock."""
 
     def __init__(
         self, workload: Workload, log: RequestLog, keep: Callable[[QueryResult], Kept], callers: int | None
@@ -187,14 +187,14 @@ class _Crowd(Generic[Kept]):
         self.is_over = threading.Event()
 
     def attend(self, queries: Sequence[Query], clock: Clock) -> None:
-        """Let each query begin at its instant and wait for all of them to end. Raises: what the first one raised."""
+        """Start each query at its instant and wait until all have ended. Raises: what the first failed query raised."""
         self.begin(queries, clock)
         for thread in self.threads:
             thread.join()
         self.raise_first()
 
     def begin(self, queries: Sequence[Query], clock: Clock) -> None:
-        """Let each query begin at its instant, whatever became of those before, until one raises."""
+        """Start each query at its instant, whatever became of those before it, until one raises."""
         callers = None if self._limit is None else Callers(self._limit, clock)
         began_at = clock.now()
         for number, query in enumerate(queries):
@@ -202,7 +202,7 @@ class _Crowd(Generic[Kept]):
             if self.failures:
                 break
             thread = threading.Thread(
-                target=self._one, args=(number, query, clock, began_at, callers), name=f"query-{number}", daemon=True
+                target=self._run, args=(number, query, clock, began_at, callers), name=f"query-{number}", daemon=True
             )
             thread.start()
             self.threads.append(thread)
@@ -212,13 +212,13 @@ class _Crowd(Generic[Kept]):
         if self.failures:
             raise self.failures[0]
 
-    def _one(self, number: int, query: Query, clock: Clock, began_at: float, callers: Callers | None) -> None:
+    def _run(self, number: int, query: Query, clock: Clock, began_at: float, callers: Callers | None) -> None:
         late_s = max(0.0, clock.now() - began_at - query.scheduled_at_s)
         try:
             order = query.order
             if callers is not None:
                 callers.wait_for_one(number)
-                order = dataclasses.replace(order, alternative=_freeing(order.alternative, callers, number))
+                order = dataclasses.replace(order, alternative=_free_caller_after(order.alternative, callers, number))
             try:
                 if self.is_over.is_set():
                     return
@@ -243,18 +243,18 @@ class _Crowd(Generic[Kept]):
 
 
 class _WallCrowd(_Crowd[Kept]):
-    """A crowd in real time, which ends early when a query fails. Garbage is collected as in real use."""
+    """A crowd in real time, which stops early when a query fails. Python collects its garbage as usual."""
 
     def _wait_until(self, at: float, clock: Clock) -> None:
         while not self.failures and (left_s := at - clock.now()) > 0:
             clock.sleep(min(left_s, _LONGEST_SLEEP_S))
 
     def _collect_garbage(self) -> None:
-        """Nothing: Python does."""
+        """Do nothing: Python collects garbage by itself."""
 
 
 class Callers:
-    """So many callers, and who waits for one, first come first served. Safe to use from the threads of one clock."""
+    """A fixed number of callers, and a first-come-first-served queue of queries for them. Safe to use from threads."""
 
     def __init__(self, count: int, clock: Clock) -> None:
         self._queue: SlotQueue[int] = SlotQueue(count)
@@ -271,7 +271,7 @@ class Callers:
         turn.wait()
 
     def free(self, number: int) -> None:
-        """The caller of this query takes the next one. A second time changes nothing."""
+        """Free the caller of this query for the next one. A second call changes nothing."""
         with self._lock:
             self._let_start(self._queue.leave(number, self._clock.now()))
 
@@ -281,8 +281,8 @@ class Callers:
 
 
 @dataclass(frozen=True)
-class _Freeing:
-    """An alternative whose caller is free as soon as it has returned."""
+class _CallerFreeing:
+    """An alternative that frees its caller as soon as it has returned."""
 
     inner: Alternative
     free: Callable[[], None]
@@ -302,6 +302,6 @@ class _Freeing:
             self.free()
 
 
-def _freeing(alternative: Alternative, callers: Callers, number: int) -> Alternative:
+def _free_caller_after(alternative: Alternative, callers: Callers, number: int) -> Alternative:
     # A measurement asks for no name; what an alternative is called stands in the facts.
-    return cast("Alternative", _Freeing(alternative, lambda: callers.free(number)))
+    return cast("Alternative", _CallerFreeing(alternative, lambda: callers.free(number)))

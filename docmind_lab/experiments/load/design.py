@@ -1,4 +1,4 @@
-"""What a load study is: load points × alternatives × replicates, and the queries that follow from them."""
+"""The design of a load study: loads × alternatives × replicates, and the queries that follow from them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MOST_UNDER_WAY = 100
 
 @dataclass(frozen=True)
 class LoadPoint:
-    """One crowd: an alternative at a load, in one replicate. Queries scheduled within the window are counted."""
+    """One crowd: an alternative at a load, in one replicate. Only queries scheduled in its window are counted."""
 
     id: str
     arrivals: Arrivals
@@ -45,7 +45,7 @@ class LoadPoint:
 
 @dataclass(frozen=True)
 class LoadDesign:
-    """What a load study runs; `run_load` makes it of its arguments, which have the same names.
+    """What a load study runs. `run_load` makes it from its arguments, which have the same names.
 
     Queries scheduled before `warm_up_s` load the provider and are not counted; None is the horizon, from when on the
     provider has abandoned work of every age. Those of the last decision timeout are not counted either, since fewer and
@@ -100,16 +100,16 @@ class LoadDesign:
 
     @property
     def window_from_s(self) -> float:
-        """When counting begins."""
+        """Instant from which queries are counted, seconds since the crowd began."""
         return self.horizon_s if self.warm_up_s is None else self.warm_up_s
 
     @property
     def total_queries(self) -> int:
-        """Queries of all crowds together."""
+        """Number of queries of all crowds together."""
         return self.queries * self.replicates * len(self.arrivals) * len(self.alternatives)
 
     def design(self) -> dict[str, Any]:
-        """What determines the queries, as JSON."""
+        """Return everything that determines the queries, as JSON."""
         budget = self.budget.second_as_json()
         clock = {"clock": self.clock} if self.clock != "virtual" else {}
         return (
@@ -135,14 +135,14 @@ class LoadDesign:
 
     @property
     def study_id(self) -> str:
-        """A name derived from the design: the same study has the same one."""
+        """Id derived from the design: equal designs have equal ids."""
         digest = hashlib.blake2b(json.dumps(self.design(), sort_keys=True).encode(), digest_size=5)
         return f"load-{digest.hexdigest()}"
 
     def points(self) -> Iterator[LoadPoint]:
-        """Every crowd, all alternatives of a load and replicate after each other, the highest load first.
+        """Yield every crowd, the highest load first, and all alternatives of a load and replicate together.
 
-        It takes longest, and whoever computes side by side is done sooner when the longest does not come last.
+        It takes longest, and side by side all are done sooner when the longest does not come last.
         """
         by_load = sorted(enumerate(self.arrivals), key=lambda each: -each[1].rate_per_s)
         for load, arrivals in by_load:

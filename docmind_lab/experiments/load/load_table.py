@@ -30,7 +30,7 @@ from docmind_lab.experiments.sweeps.study_files import explain
 
 
 class LoadTable(BaseModel):
-    """The table's fields, by the names and units of `run_load`.
+    """The fields of a `[load]` table, with the names and units of `run_load`.
 
     Arrivals "trace" have two of their own: `trace_instants_s`, what was recorded, and `trace_speeds`, how many times as
     fast it is played.
@@ -74,14 +74,14 @@ class LoadTable(BaseModel):
         return self
 
     def processes(self) -> tuple[Arrivals, ...]:
-        """One arrival process for each load. Raises: ConfigurationError for a rate or trace that cannot be used."""
+        """Return one arrival process for each load. Raises: ConfigurationError for an unusable rate or trace."""
         if self.arrivals == "trace":
             trace = Trace(self.trace_instants_s)
             return tuple(trace.faster(speed) for speed in self.trace_speeds)
         return tuple((Poisson if self.arrivals == "poisson" else Constant)(rate) for rate in self.rates_per_s)
 
     def options(self) -> dict[str, Any]:
-        """The keyword arguments of `run_load` but those that say who computes, and where results go."""
+        """Return the keyword arguments of `run_load`, without those that say who computes and where results go."""
         of_budget = {*FIELDS, "price"}
         named = self.model_dump(exclude={"arrivals", "rates_per_s", "trace_instants_s", "trace_speeds", *of_budget})
         limits = (self.budget_tokens, self.budget_calls, self.budget_cost)
@@ -89,16 +89,16 @@ class LoadTable(BaseModel):
 
 
 def load_options(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The keyword arguments of `run_load` that a `[load]` table says: `run_load(**load_options(table), out=…)`.
+    """Return the keyword arguments of `run_load` from a `[load]` table: `run_load(**load_options(table), out=…)`.
 
     Raises: ConfigurationError naming every field that does not fit, and how.
     """
     try:
         # As JSON types: a TOML array is a list, and a whole number may stand for a float.
-        return LoadTable.model_validate({name: _tuples(value) for name, value in table.items()}).options()
+        return LoadTable.model_validate({name: _list_to_tuple(value) for name, value in table.items()}).options()
     except ValidationError as error:
         raise ConfigurationError(explain(error, LoadTable, "load")) from error
 
 
-def _tuples(value: Any) -> Any:
+def _list_to_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value

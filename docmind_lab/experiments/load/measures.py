@@ -1,4 +1,4 @@
-"""What the tables of a load study say: goodput, the cost of abandoned work, and what live queries waited for it.
+"""Measures of a load study: goodput, the cost of abandoned work, and how long live queries waited because of it.
 
     replicate_measures(queries, servings)                          one row for each crowd
     load_summary(replicates)                                       one row for each arm and load, with intervals
@@ -60,7 +60,7 @@ MEASURES: Final = (
 def replicate_measures(
     queries: pd.DataFrame, servings: pd.DataFrame, counted_from: CountedFrom = "arrival"
 ) -> pd.DataFrame:
-    """One row for each crowd: the unit of every interval.
+    """Return the measures of each crowd, one row each: the unit of every interval.
 
     Args:
         queries: A row for each query, as in `LoadStudy.queries`.
@@ -99,7 +99,7 @@ def _with_types(frame: pd.DataFrame, arms: pd.Index[Any]) -> pd.DataFrame:
 
 
 def load_summary(replicates: pd.DataFrame) -> pd.DataFrame:
-    """One row for each arm and load: means over replicates, in the order of the loads.
+    """Return means over replicates, one row for each arm and load, in the order of the loads.
 
     Args:
         replicates: What `replicate_measures` returns.
@@ -113,7 +113,7 @@ def load_summary(replicates: pd.DataFrame) -> pd.DataFrame:
     keys = [*LOAD, "arm"]
     rows = []
     for key, group in replicates.groupby(keys, observed=True, sort=True):
-        goodput_low, goodput_high = mean_interval(group["goodput_per_s"].tolist(), least=0.0, most=_most(group))
+        goodput_low, goodput_high = mean_interval(group["goodput_per_s"].tolist(), least=0.0, most=_max_goodput(group))
         abandoned_low, abandoned_high = mean_interval(group["abandoned_share"].tolist(), least=0.0, most=1.0)
         collapsed = int((group["share_in_time"] < COLLAPSED_BELOW).sum())
         share_collapsed = share_interval(collapsed, len(group))
@@ -139,7 +139,7 @@ def load_summary(replicates: pd.DataFrame) -> pd.DataFrame:
 
 
 def goodput_differences(replicates: pd.DataFrame, reference: str) -> pd.DataFrame:
-    """How much more or less goodput each arm has than another, by load.
+    """Return how much more or less goodput each arm has than a reference arm, by load.
 
     Args:
         replicates: What `replicate_measures` returns.
@@ -162,7 +162,7 @@ def goodput_differences(replicates: pd.DataFrame, reference: str) -> pd.DataFram
     goodput = replicates.pivot(index=[*LOAD, "replicate"], columns="arm", values="goodput_per_s")
     rows = []
     for load, group in goodput.groupby(level=list(LOAD)):
-        most = _most(replicates[(replicates[list(LOAD)] == list(load)).all(axis=1)])
+        most = _max_goodput(replicates[(replicates[list(LOAD)] == list(load)).all(axis=1)])
         for arm in arms:
             if arm == reference:
                 continue
@@ -185,7 +185,7 @@ def goodput_differences(replicates: pd.DataFrame, reference: str) -> pd.DataFram
 
 
 def mean_interval(values: Sequence[float], *, least: float, most: float) -> tuple[float, float]:
-    """The 95 % interval of a mean over replicates: that of a bounded mean, which holds for two modes too.
+    """Return the 95 % interval of a mean over replicates, for bounded values; it holds for two modes too.
 
     Args:
         values: One for each replicate, between `least` and `most`; with a NaN among them there is no interval.
@@ -207,16 +207,16 @@ def _p_value(differences: Sequence[float]) -> float:
     return mean_p_value(values, np.zeros_like(values), paired=True)[0]
 
 
-def _most(replicates: pd.DataFrame) -> float:
-    """The most goodput there can be: no more is answered than arrives, and as many as offered may have arrived."""
+def _max_goodput(replicates: pd.DataFrame) -> float:
+    """Return the highest goodput possible: the rate offered, or the rate that arrived if it was higher."""
     return float(max(replicates["offered_per_s"].max(), replicates["arrived_per_s"].max()))
 
 
 def _with_wanted(queries: pd.DataFrame, servings: pd.DataFrame, counted_from: CountedFrom) -> pd.DataFrame:
-    """Requests with `wanted_until_s`, from when on nobody waits for an answer to their query that is in time."""
+    """Add `wanted_until_s` to the requests: when their query's deadline passed or its caller returned."""
     counted_at = "scheduled_at_s" if counted_from == "arrival" else "started_at_s"
     due_at_s = queries[counted_at] + queries["decision_timeout_s"]
-    # fmin: whoever had no answer by the horizon has not left before the deadline.
+    # fmin: a caller without an answer by the horizon has not left before the deadline.
     wanted_until_s = np.fmin(due_at_s, queries["started_at_s"] + queries["returned_at_s"])
     of_runs = queries[["run_id"]].assign(wanted_until_s=wanted_until_s)
     return servings.merge(of_runs, on="run_id", how="left", validate="many_to_one")
@@ -254,7 +254,7 @@ def _measures(asked: pd.DataFrame, servings: pd.DataFrame, counted_from: Counted
 
 
 def _seconds_within(begun_at_s: pd.Series[float], ended_at_s: pd.Series[float], from_s: float, until_s: float) -> float:
-    """Seconds of all the stretches that lie in the window; a stretch without a begin (NaN) is none."""
+    """Return the seconds of all the stretches inside the window; a stretch without a begin (NaN) has none."""
     seconds = ended_at_s.clip(upper=until_s) - begun_at_s.clip(lower=from_s)
     return float(seconds.clip(lower=0.0).sum())
 

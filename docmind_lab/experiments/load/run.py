@@ -1,4 +1,4 @@
-"""`run_load`: queries that arrive whatever happens to those before, under every alternative, at every load."""
+"""`run_load`: queries that arrive at given rates, under every alternative."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def run_load(
     progress: Progress | None = None,
     stop: threading.Event | None = None,
 ) -> LoadStudy:
-    """The same arrivals under every alternative, at each load, in virtual time or on the wall clock.
+    """Run the same arrivals under every alternative, at each load, in virtual time or on the wall clock.
 
         study = run_load([0.3, 0.5, 0.7], alternatives="A,B,C", slots=4)
         study                                   # goodput at each load, and what abandoned work took of the slots
@@ -132,7 +132,7 @@ def run_load_design(
     progress: Progress | None = None,
     stop: threading.Event | None = None,
 ) -> LoadStudy:
-    """`run_load` of a design; `workers`, `out`, `progress` and `stop` are as there."""
+    """Run a load study from its design. `workers`, `out`, `progress` and `stop` are as for `run_load`."""
     _check_settings(design, settings)
     folder = None if out is None else prepare_folder(out)
     settings = settings.replaced(agents={"enable_router_injection": design.router_injection})
@@ -176,11 +176,11 @@ def _cells(design: LoadDesign, settings: Settings) -> Iterator[LoadCell]:
 
 
 def _compute(cells: Sequence[LoadCell], crew: Workers, stop: threading.Event | None) -> Iterator[LoadCellResult]:
-    """The cells' tables in the order they are done. Raises: what kept a crowd from being done, twice."""
+    """Yield the tables of each crowd as it is done. Raises: the error of a crowd that failed twice."""
     if stop is not None and stop.is_set():
         return
     done = 0
-    # A crowd of thousands takes many minutes, and how many depends on the machine: nobody is given up for being slow.
+    # A crowd of thousands takes many minutes, and how many depends on the machine: no crowd is given up for being slow.
     with contextlib.closing(compute_cells(cells, _CROWDS, crew, stop, patience_s=math.inf)) as results:
         for result in results:
             if result.error is not None:
@@ -188,7 +188,7 @@ def _compute(cells: Sequence[LoadCell], crew: Workers, stop: threading.Event | N
             done += 1
             yield result
     if done < len(cells):
-        # Stopped. What is under way takes its time, and would keep whoever uses the same processes next waiting.
+        # Stopped. What is under way takes its time, and would delay the next user of the same processes.
         crew.replace()
 
 

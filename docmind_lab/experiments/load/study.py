@@ -1,4 +1,4 @@
-"""A load study: its two tables and its manifest, what they say, and the folder they are kept in."""
+"""A load study: its two tables and manifest, its summary, and the folder that it is saved in."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LATE_MATTERS_FROM = 0.01
 
 @dataclass(frozen=True, eq=False)
 class LoadStudy:
-    """What `run_load` returns.
+    """The result of `run_load`.
 
     Args:
         queries: A row for each query.
@@ -51,22 +51,22 @@ class LoadStudy:
 
     @classmethod
     def of(cls, cells: Iterable[LoadCellResult], manifest: Mapping[str, Any]) -> LoadStudy:
-        """The study of some crowds, in the order of their queries' ids, whatever order they were done in."""
+        """Build a study from the results of crowds, ordered by the ids of their queries."""
         done = list(cells)
         return cls(
             joined_queries(cell.queries for cell in done), joined_servings(cell.servings for cell in done), manifest
         )
 
     def replicates(self, counted_from: CountedFrom = "arrival") -> pd.DataFrame:
-        """One row for each crowd: see `measures.replicate_measures`, also for what `counted_from` changes."""
+        """Return one row for each crowd: see `measures.replicate_measures`, also for `counted_from`."""
         return replicate_measures(self.queries, self.servings, counted_from)
 
     def summary(self, counted_from: CountedFrom = "arrival") -> pd.DataFrame:
-        """One row for each load and arm, with intervals over replicates: see `measures.load_summary`."""
+        """Return one row for each load and arm, with intervals over replicates: see `measures.load_summary`."""
         return load_summary(self.replicates(counted_from))
 
     def differences(self, reference: str, counted_from: CountedFrom = "arrival") -> pd.DataFrame:
-        """How much more or less goodput each arm has than the reference: see `measures.goodput_differences`."""
+        """Return how much more or less goodput each arm has than the reference: see `goodput_differences`."""
         return goodput_differences(self.replicates(counted_from), reference)
 
     def save(self, directory: str | os.PathLike[str]) -> Path:
@@ -81,7 +81,7 @@ class LoadStudy:
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> LoadStudy:
-        """The study that `save` wrote. Raises: RecordError when there is none, or a newer version wrote it."""
+        """Read a study that `save` wrote. Raises: RecordError if there is none, or a newer version wrote it."""
         folder = Path(directory)
         try:
             manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
@@ -95,7 +95,7 @@ class LoadStudy:
 
     @property
     def title(self) -> str:
-        """What was run, in a line."""
+        """One line that says what was run."""
         first = self.queries.iloc[0]
         slots = "no limit of slots" if pd.isna(first["slots"]) else counted(int(first["slots"]), "slot")
         callers = "" if pd.isna(first["callers"]) else f" · {counted(int(first['callers']), 'caller')}"
@@ -110,7 +110,7 @@ class LoadStudy:
 
     @property
     def lateness(self) -> str:
-        """How late the harness began queries, in a sentence; empty where 99 % waited under 1 % of their timeout."""
+        """A sentence on how late queries were begun; empty if 99 % waited under 1 % of their timeout."""
         late_s, timeout_s = self.queries["late_s"], float(self.queries["decision_timeout_s"].iloc[0])
         usual_s = float(late_s.quantile(0.99))
         if usual_s < _LATE_MATTERS_FROM * timeout_s:

@@ -1,4 +1,4 @@
-"""The two tables of a load study: one row for each query, one for each request that the model server received.
+"""The two tables of a load study: a row for each query, and a row for each request that the model server received.
 
     queries     every column of `runs`, and those below: how much was offered, when the query arrived, how long it took
     servings    when a request was received, had a slot, and was gone
@@ -29,7 +29,7 @@ _SAME_INSTANT_S = 1e-6
 
 @dataclass(frozen=True)
 class LoadColumns:
-    """What a row of `queries` has besides the columns of `runs`.
+    """The columns that `queries` has besides those of `runs`.
 
     arrivals: the kind of the arrival process; offered_per_s: its rate. slots: of the provider; callers: of the system;
     NA for no limit. replicate: 0, 1, …; its arrivals, questions and draws are the same under every alternative.
@@ -58,7 +58,7 @@ class LoadColumns:
 
 @dataclass(frozen=True)
 class ServingRecord:
-    """One request at the model server.
+    """One request at the model server, a row of `servings`.
 
     served_from_s: a slot was had, NaN if never. left_at_s: answered, given up, or cut at the horizon of its run.
     outcome: that of the server's row in `calls`.
@@ -90,7 +90,7 @@ _SERVING_DTYPES: Final[Mapping[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class QueryRows:
-    """The rows of one query."""
+    """The rows that one query has in both tables."""
 
     run: RunRecord
     load: LoadColumns
@@ -98,7 +98,7 @@ class QueryRows:
 
 
 def rows_of_query(attended: QueryResult, **same: Any) -> QueryRows:
-    """The rows of a query. same: the columns of `LoadColumns` that were fixed before it arrived."""
+    """Make the rows of a query. same: the columns of `LoadColumns` that were fixed before it arrived."""
     run = attended.measured.run
     response_s = attended.waited_for_caller_s + run.returned_at_s
     load = LoadColumns(
@@ -134,7 +134,7 @@ def _serving(call: CallRecord, started_at_s: float, horizon_s: float) -> Serving
 
 
 def frames_of(rows: Sequence[QueryRows]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """`queries` and `servings`, with their dtypes, in the order of the rows."""
+    """Return the tables `queries` and `servings`, with their dtypes, in the order of the rows."""
     runs = to_frame("runs", [row.run for row in rows])
     loads = pd.DataFrame([asdict(row.load) for row in rows], columns=[field.name for field in fields(LoadColumns)])
     servings = [asdict(serving) for row in rows for serving in row.servings]
@@ -143,7 +143,7 @@ def frames_of(rows: Sequence[QueryRows]) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def joined_queries(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """Frames of `queries` below each other, ordered by run, dtypes kept."""
+    """Concatenate `queries` tables, ordered by run, and restore their dtypes."""
     frame = _concatenate(frames)
     if "late_s" not in frame:  # written before there were loads on the wall clock
         frame = frame.assign(late_s=0.0)
@@ -155,7 +155,7 @@ def joined_queries(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
 
 
 def joined_servings(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """Frames of `servings` below each other, ordered by run, dtypes kept."""
+    """Concatenate `servings` tables, ordered by run, and restore their dtypes."""
     return _concatenate(frames).astype(dict(_SERVING_DTYPES))
 
 

@@ -1,6 +1,6 @@
-"""One run, measured.
+"""The measurement of one run.
 
-run          the order of a run, and the run observed to its horizon
-derive       how the columns of its rows follow from what was observed
+run          measure: one run, observed to its horizon
+derive       turn what was observed into rows
 simulation   a run in virtual time
 """

@@ -1,4 +1,4 @@
-"""From what was observed to rows: call and event records, and a run's derived columns from them alone.
+"""Turn what was observed of a run into rows: call and event records, and the run's columns derived from them.
 
 `derive_run` looks at nothing but call records, event records and the facts that were fixed before the run, so that
 anybody can recompute a run from the tables.
@@ -32,13 +32,13 @@ HORIZON_FACTOR = 5.0
 
 
 def horizon_of(decision_timeout_s: float, factor: float = HORIZON_FACTOR) -> float:
-    """How long a run is observed after its start, in seconds."""
+    """Return how long a run is observed after its start, in seconds."""
     return factor * decision_timeout_s
 
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What is known of a run before it starts: the columns of `runs` that are not measured."""
+    """Everything known of a run before it starts: the columns of `runs` that are not measured."""
 
     study_id: str
     run_id: str
@@ -66,7 +66,7 @@ class RunFacts:
     def of(
         cls, alternative: Alternative, decision_timeout_s: float, *, horizon_s: float | None = None, **others: Any
     ) -> RunFacts:
-        """The facts of a run under an alternative.
+        """Return the facts of a run under an alternative.
 
         Args:
             alternative: It says its name, its options and whether it propagates.
@@ -86,7 +86,7 @@ class RunFacts:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the caller got: how it ended, and how good it is (NaN where nothing can be said)."""
+    """The caller's answer: how the run ended, and how good the answer is (NaN where unknown)."""
 
     outcome: RunOutcome
     stop_reason: str = ""
@@ -99,7 +99,7 @@ class Answer:
 def call_records(
     facts: RunFacts, recorder: Recorder, snapshot: Snapshot, rows: Sequence[RequestRow]
 ) -> list[CallRecord]:
-    """Client rows, then server rows, ordered by start."""
+    """Return the run's calls: client rows, then server rows, ordered by start."""
     client = [_client_record(facts, recorder, attempt) for attempt in snapshot.attempts]
     horizon_at = recorder.started_at + facts.horizon_s
     server = [_server_record(facts, recorder, row, min(snapshot.taken_at, horizon_at)) for row in rows]
@@ -109,7 +109,7 @@ def call_records(
 def event_records(
     facts: RunFacts, recorder: Recorder, snapshot: Snapshot, rows: Sequence[RequestRow]
 ) -> list[EventRecord]:
-    """The run's events in order, with those that the service's log tells of."""
+    """Return the run's events in order, including those from the service's log."""
     raw = [*snapshot.events, RawEvent(recorder.deadline.at_s, "deadline")]
     for row in rows:
         if row.fault:
@@ -134,13 +134,13 @@ def event_records(
         )
         for event in raw
     ]
-    return sorted(records, key=_place)
+    return sorted(records, key=_sort_key)
 
 
 _RANK_OF_EVENT = {name: rank for rank, name in enumerate(EVENTS)}
 
 
-def _place(event: EventRecord) -> tuple[float, int, str, str]:
+def _sort_key(event: EventRecord) -> tuple[float, int, str, str]:
     # In virtual time much happens at one instant, in an order that an event loop may change with the next Python.
     return event.at_s, _RANK_OF_EVENT.get(event.event, len(_RANK_OF_EVENT)), event.role, event.detail
 
@@ -249,7 +249,7 @@ def derive_run(
     work_censored: bool,
     threads_left: int,
 ) -> RunRecord:
-    """The run's row. calls and events are those of this run alone."""
+    """Return the run's row. calls and events are those of this run only."""
     deadline_s = facts.decision_timeout_s
     client = [call for call in calls if call.seen_from == "client"]
     server = [call for call in calls if call.seen_from == "server"]
@@ -290,13 +290,13 @@ def derive_run(
 
 
 def _error_node(error_type: str, events: Iterable[EventRecord]) -> str:
-    """The innermost node that ended with the error: an agent's node ends before the node that holds the agent."""
+    """Return the innermost node that ended with the error: an agent's node ends before the node that holds it."""
     ended = ((event, json.loads(event.detail)) for event in events if event.event == "node_ended")
     return next((str(detail["node"]) for _, detail in ended if error_type and detail.get("outcome") == error_type), "")
 
 
 def _spending(budget: Budget, requests: Sequence[CallRecord]) -> dict[str, Any]:
-    """The columns of second budgets. requests: to the model, as the client saw them."""
+    """Return the columns of second budgets. requests: those to the model, as the client saw them."""
     read, written = (
         math.fsum(tokens for tokens in column if not math.isnan(tokens))
         for column in ([call.input_tokens for call in requests], [call.output_tokens for call in requests])
@@ -332,7 +332,7 @@ def _busy_after(server: Iterable[CallRecord], deadline_s: float, horizon_s: floa
 
 
 def _tokens_after(events: Iterable[EventRecord], deadline_s: float) -> float:
-    """Tokens of each stretch that came after the deadline; token i of n comes at begun + span × i / n."""
+    """Count the tokens generated after the deadline; token i of n comes at begun + span × i / n."""
     after = 0
     for event in events:
         if event.event != "tokens_generated":

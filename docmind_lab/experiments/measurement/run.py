@@ -1,4 +1,4 @@
-"""One run, measured: the caller's side, then everything that goes on until nothing does or the horizon is reached."""
+"""Measure one run: the caller's side, then everything that goes on until the run is quiescent or at its horizon."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ _FIRST_LOOK_S = 0.25
 
 
 class RequestLog(Protocol):
-    """Where a service's own rows are read."""
+    """The log of a service, which has a row for each request that it received."""
 
     def rows(self, run_id: str, wait_quiet_s: float = 0.0) -> list[RequestRow]:
-        """The rows of a run, after waiting for the service to be done with it."""
+        """Return the rows of a run, after waiting for the service to be done with it."""
 
     def forget(self, run_id: str) -> None:
-        """Cut what is still open for a run and drop its rows."""
+        """Cut the requests of a run that are still open, and drop its rows."""
 
 
 @dataclass(frozen=True)
 class MeasuredRun(RunRows):
-    """The rows of one run, and the answer itself, which no table holds.
+    """The rows of one run, and its answer, which no table holds.
 
     started_at_s: instant of its start on the run's own clock, which no table holds either.
     """
@@ -54,7 +54,7 @@ class MeasuredRun(RunRows):
 
 @dataclass(frozen=True)
 class RunOrder:
-    """What to run: the facts of the run, the alternative that enforces its deadline, and the question."""
+    """A run to be measured: its facts, the alternative that enforces its deadline, and the question."""
 
     facts: RunFacts
     alternative: Alternative
@@ -62,7 +62,7 @@ class RunOrder:
 
 
 def measure(order: RunOrder, workload: Workload, log: RequestLog, clock: Clock = WALL) -> MeasuredRun:
-    """Run once and observe until quiet or the horizon, then end whatever is left.
+    """Run once and observe until the run is quiescent or at its horizon, then end whatever is left.
 
     The budget starts here, before any set-up of the run. Raises what the alternative raises, which is a defect.
     """
@@ -105,7 +105,7 @@ def _meter(order: RunOrder) -> Meter:
 def _answer_by(
     order: RunOrder, workload: Workload, recorder: Recorder, deadline: Deadline, horizon_at: float
 ) -> Outcome:
-    """What the caller got by the horizon; `unfinished` if nothing."""
+    """Return the outcome that the caller had by the horizon; `unfinished` if it had none."""
     returned: Future[Outcome] = Future()
 
     def call() -> None:
@@ -131,7 +131,7 @@ def _answer_by(
 
 
 def _server_rows(recorder: Recorder, log: RequestLog, horizon_at: float) -> tuple[list[RequestRow], bool]:
-    """The service's rows, and whether both sides were quiet before the horizon."""
+    """Return the service's rows, and whether both sides were quiet before the horizon."""
     clock = recorder.clock
     arrival_limit_at = None
     look_s = _FIRST_LOOK_S

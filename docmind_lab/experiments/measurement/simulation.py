@@ -1,4 +1,4 @@
-"""Runs in virtual time: the system on virtual services, built once and measured as often as one likes.
+"""Runs in virtual time: the system on virtual services, built once and measured any number of times.
 
     system = SimulatedSystem(Settings())
     measured = system.measure(order, ServiceOptions(profile=..., faults=...))
@@ -48,7 +48,7 @@ def simulate(
     schedule: int | None = None,
     stall_after_s: float = 10.0,
 ) -> MeasuredRun:
-    """The order measured on a virtual clock of its own, from instant 0; its `clock` column says "virtual".
+    """Measure the run on a virtual clock of its own, from instant 0; its `clock` column says "virtual".
 
     workload: one whose clients reach the addresses of the door. schedule: draws another order of threads and tasks
     that are ready at one instant; None for first come, first served. stall_after_s: see `VirtualClock`.
@@ -60,7 +60,7 @@ def simulate(
         seed=schedule,
         horizon_s=facts.horizon_s + _AFTER_HORIZON_S,
         stall_after_s=stall_after_s,
-        on_entry=[lambda _: _same_chances(facts.seed), door.open],
+        on_entry=[lambda _: _fixed_randomness(facts.seed), door.open],
     )
     try:
         return clock.run(measure, dataclasses.replace(order, facts=facts), workload, door, clock)
@@ -71,8 +71,8 @@ def simulate(
 
 
 @contextlib.contextmanager
-def _same_chances(seed: int) -> Iterator[None]:
-    """Have what is drawn from the global generator, and when garbage goes, be the same in every repeat of a run.
+def _fixed_randomness(seed: int) -> Iterator[None]:
+    """Make the global random generator and garbage collection behave the same in every repeat of a run.
 
     The openai client draws the jitter of its retries from there. An object that closes a connection when it is
     collected would do so at some instant or other, as the collector's count happens to stand.
@@ -90,7 +90,7 @@ def _same_chances(seed: int) -> Iterator[None]:
 
 @dataclass
 class SimulatedSystem:
-    """A workload and its services in this process, in virtual time only.
+    """A workload and its simulated services in this process, for runs in virtual time.
 
     client_retries: of the openai client, for alternatives that leave retries to it; None for its default. corpus: what
     is searched, by name, by place or itself. kind: of the workload, as `workload_kind` takes it. max_connections: of
@@ -134,7 +134,7 @@ class SimulatedSystem:
         return lambda: build(around)
 
     def door(self, options: ServiceOptions) -> VirtualDoor:
-        """The services with these options over the store that holds the index."""
+        """Return the services with these options, over the store that holds the index."""
         return VirtualDoor(
             llm=OpenAIService(options.profile, options.faults, options.seed, variation=options.model_variation),
             vectors=dataclasses.replace(
@@ -154,14 +154,14 @@ class SimulatedSystem:
         schedule: int | None = None,
         node_mode: NodeMode = "own",
     ) -> MeasuredRun:
-        """The order measured under these options over nodes of this mode; see `simulate`."""
+        """Measure the run with these service options, over nodes of this mode; see `simulate`."""
         door = self.door(options)
         if isinstance(options, ReplayOptions):
             door = options.replaying(door, order.facts)
         return simulate(order, self._in_node_mode(node_mode), door, schedule=schedule)
 
     def close(self) -> None:
-        """Close the clients and the store."""
+        """Close the clients and the vector store."""
         self.workload.close()
         self._store.engine.close()
 

@@ -1,15 +1,15 @@
-"""A live study kept as a recording, the recording replayed in virtual time, and what a live study may send.
+"""Recordings of live studies, their replay in virtual time, and caps on what a live study may send.
 
 caps.py       the most requests and tokens that a study may send
-recording.py  what a recording holds: a line for each run, with its calls
-timings.py    what a replay needs of a recording: how long each call took, and what others of its role took
-writing.py    a recording that is being made: the tap on the seam, and the file that grows with each finished run
+recording.py  the content of a recording: a line for each run, with its calls
+timings.py    how long each recorded call took, and other calls of its role
+writing.py    write a recording: the tap on the seam, and the file that grows with each finished run
 replay.py     services that answer as the recorded ones did
 live_study.py what a live study records, and within which caps
 account.py    how many calls of a replay were recorded, and how many were drawn
-fidelity.py   whether a replay tells the same story as the live study it was recorded from; a figure of it
+fidelity.py   whether a replay repeats the live study it was recorded from; a plot of both
 
-Recorded are the seam's instants of each attempt and how it ended, so a live endpoint needs no log of its own.
+A recording holds the seam's instants of each attempt and how it ended, so a live endpoint needs no log.
 """
 
 from docmind_lab.experiments.recordings.caps import Caps

@@ -1,4 +1,4 @@
-"""How many calls of a replay were recorded, and how many had to be drawn.
+"""Count how many calls of a replay were recorded, and how many had to be drawn.
 
 print(account_of(study, recording))
 of 2,412 calls 2,390 were recorded, 10 are another alternative's, 12 were not recorded and are drawn; …
@@ -25,7 +25,7 @@ _CALL = ["run_id", "call_id", "attempt", "kind", "role", "step"]
 
 
 class HasCalls(Protocol):
-    """A study, or anything else with its tables of runs and calls."""
+    """A study, or any object with its tables of runs and calls."""
 
     @property
     def runs(self) -> pd.DataFrame:
@@ -40,7 +40,7 @@ class HasCalls(Protocol):
 
 @dataclass(frozen=True)
 class ReplayAccount:
-    """Attempts of a replay, by where their times are from.
+    """Number of attempts in a replay, by where their times come from.
 
     Args:
         recorded: Those of the run's own recording.
@@ -58,11 +58,11 @@ class ReplayAccount:
 
     @property
     def calls(self) -> int:
-        """All of them."""
+        """Number of all attempts."""
         return self.recorded + self.of_another_alternative + self.not_recorded
 
     def to_dict(self) -> dict[str, Any]:
-        """As a manifest has it."""
+        """Return the counts as the manifest holds them."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ class ReplayAccount:
 
 
 def account_of(study: HasCalls, recording: Recording) -> ReplayAccount:
-    """The account of a replay. study: the replay's tables.
+    """Count the calls of a replay by the source of their times. study: the replay's tables.
 
     What was refused was never sent, and tools of a user's graph run again: neither counts.
     """

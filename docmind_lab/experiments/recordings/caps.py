@@ -1,4 +1,4 @@
-"""The most requests and tokens that a study may send, held at the seam.
+"""Caps on the requests and tokens that a study may send, enforced at the seam.
 
     meter = CapMeter(Caps(max_requests=500))
     with tapped(meter):
@@ -30,14 +30,14 @@ _ANY_ZLIB = 47
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens of one attempt, both ways. is_estimate: the server did not say, so they follow from the bytes."""
+    """Tokens of one attempt, in both directions. is_estimate: computed from the bytes, as the server did not say."""
 
     tokens: int
     is_estimate: bool
 
 
 def usage_of(traffic: Traffic) -> Usage:
-    """The tokens of an attempt: as its server counts them, else a quarter of the bytes that went both ways.
+    """Return the tokens of an attempt: as its server counts them, else a quarter of the bytes in both directions.
 
     A call that was cut is never told of its tokens, and has cost some.
     """
@@ -50,7 +50,7 @@ def usage_of(traffic: Traffic) -> Usage:
 
 
 def text_of(traffic: Traffic) -> str | None:
-    """The body of the response as text; None for one that is no text or is compressed in a way not known here."""
+    """Return the response's body as text; None if it is not text or has an unknown compression."""
     data = b"".join(traffic.received)
     encoding = traffic.headers.get("content-encoding", "").lower()
     try:
@@ -64,7 +64,7 @@ def text_of(traffic: Traffic) -> str | None:
 
 
 def _payloads(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects of a reply: one, or those of an event stream, the last first."""
+    """Yield the JSON objects of a reply: the only one, or those of an event stream, the last first."""
     lines = [line.removeprefix(_DATA).strip() for line in text.splitlines() if line.startswith(_DATA)]
     for part in reversed([line for line in lines if line != _END] or [text]):
         try:
@@ -76,13 +76,14 @@ def _payloads(text: str) -> Iterator[dict[str, Any]]:
 
 
 class CapReached(DocmindLabError):
-    """A request was not sent, since it would pass a cap. Ends its run, and never leaves the study."""
+    """A request was not sent because it would pass a cap. It ends its run, and is not raised out of the study."""
 
 
 @dataclass(frozen=True)
 class Caps:
-    """max_requests: of model calls, retries and the two runs of the warm-up included. max_tokens: of theirs, both ways;
-    None for no cap. Raises: ConfigurationError for one below 1.
+    """The most that a study may send; None for no cap. Raises: ConfigurationError for a cap below 1.
+
+    max_requests: of model calls, retries and the two warm-up runs included. max_tokens: of those calls, both ways.
     """
 
     max_requests: int | None = None
@@ -95,13 +96,13 @@ class Caps:
 
     @property
     def are_set(self) -> bool:
-        """Whether there is any."""
+        """Whether any cap is set."""
         return self.max_requests is not None or self.max_tokens is not None
 
 
 @dataclass
 class CapMeter:
-    """Counts requests and tokens of model calls, and lets none out past a cap; a tap on the seam.
+    """A tap on the seam that counts requests and tokens of model calls, and stops requests that would pass a cap.
 
     reached: the cap that a request ran into, in words; empty so far. cut: ids of the runs whose request it kept back.
     estimated_requests: those whose server did not say what they took, so that their tokens are an estimate.
@@ -116,7 +117,7 @@ class CapMeter:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def sending(self, call: LogicalCall) -> None:
-        """Count a request of a model call. Raises: RunCut (CapReached) for one that a cap keeps back."""
+        """Count a request of a model call. Raises: RunCut (CapReached) if a cap stops the request."""
         if call.kind != "llm":
             return
         with self._lock:
@@ -135,7 +136,7 @@ class CapMeter:
         return ""
 
     def ended(self, attempt: Attempt, traffic: Traffic) -> None:
-        """Count the tokens of a model call that is over."""
+        """Add the tokens of a model call that has ended."""
         if attempt.call.kind != "llm" or attempt.sent_at is None:
             return
         usage = usage_of(traffic)

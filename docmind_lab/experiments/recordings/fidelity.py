@@ -1,4 +1,4 @@
-"""Whether a replay in virtual time tells the same story as the live study that it was recorded from.
+"""Whether a replay in virtual time repeats the live study that it was recorded from.
 
 found = fidelity(live, replay)
 found                           # outcomes run by run, and the distance of the two distributions
@@ -62,12 +62,12 @@ class Fidelity:
 
     @property
     def same_outcome(self) -> float:
-        """Share of runs with one outcome in both."""
+        """Share of runs that have the same outcome in both studies."""
         return self.agreement.same_outcome
 
     @property
     def holds(self) -> bool:
-        """Whether both criteria are met."""
+        """Whether both the outcomes and the completion times agree well enough."""
         return self.same_outcome >= SAME_OUTCOME and self.distance <= DISTANCE
 
     def __repr__(self) -> str:
@@ -114,7 +114,7 @@ def _completions(pairs: pd.DataFrame, clock: str) -> Times:
 
 @dataclass(frozen=True)
 class Promise:
-    """The share of runs answered in time that a replay promised, and the one that the live endpoint kept.
+    """The share of runs answered in time that a replay predicted, and the share that the live endpoint achieved.
 
     Attributes:
         promised: Share in the replay, with its 95 % interval.
@@ -128,7 +128,7 @@ class Promise:
 
     @property
     def holds(self) -> bool:
-        """Whether the intervals allow that the endpoint keeps at least what the replay promised."""
+        """Whether the intervals allow that the endpoint achieves at least the share that the replay predicted."""
         return self.promised.low <= self.kept.high
 
     def __repr__(self) -> str:
@@ -140,7 +140,7 @@ class Promise:
 
 
 def promise(replay: HasRuns, live: HasRuns) -> Promise:
-    """The share answered in time of a replay beside that of a live study under the same deadline.
+    """Compare the share answered in time of a replay with that of a live study under the same deadline.
 
     Args:
         replay: A replay of a recording, of one alternative.
@@ -162,7 +162,7 @@ def promise(replay: HasRuns, live: HasRuns) -> Promise:
 
 
 def fidelity_frame(found: Fidelity) -> pd.DataFrame:
-    """The steps of `fidelity_plot`.
+    """Return the steps that `fidelity_plot` draws.
 
     Args:
         found: What `fidelity` returns.

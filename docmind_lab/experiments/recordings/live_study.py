@@ -1,4 +1,4 @@
-"""What `compare` is told of recordings and caps, and what becomes of it while a live study goes on."""
+"""Options for recordings and caps, and a live study that applies them while it runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WARM_UP = "warm-up-"
 
 @dataclass(frozen=True)
 class RecordingOptions:
-    """What is kept of a live study, and how much it may send.
+    """What to record of a live study, what to replay, and how much may be sent.
 
     record: a folder for its recording. with_text: requests' digests and responses too. replay: the folder of the
     recording that runs in virtual time are a replay of.
@@ -42,7 +42,7 @@ class RecordingOptions:
         max_requests: int | None,
         max_tokens: int | None,
     ) -> RecordingOptions:
-        """The choices, checked. Raises: ConfigurationError for those that do not go together."""
+        """Build the options and check them. Raises: ConfigurationError if they do not go together."""
         if record_text and record is None:
             raise ConfigurationError("record_text is for a recording; name its folder with record (--record)")
         if record is not None and replay is not None:
@@ -56,11 +56,11 @@ class RecordingOptions:
 
     @property
     def is_live(self) -> bool:
-        """Whether any of it needs requests that are really sent."""
+        """Whether any option needs requests that are really sent."""
         return self.record is not None or self.caps.are_set
 
     def require_fit(self, clock: ClockName, workload: str, out: Path | None) -> None:
-        """Return if it fits the study. Raises: ConfigurationError naming what does not, before anything is sent."""
+        """Return if the options fit the study. Raises: ConfigurationError, before anything is sent."""
         if self.is_live and clock == "virtual":
             named = "record" if self.record is not None else "max_requests and max_tokens"
             raise ConfigurationError(f"{named}: in virtual time nothing is sent; use the wall clock (--clock wall)")
@@ -82,7 +82,7 @@ NO_RECORDING = RecordingOptions()
 
 @dataclass
 class LiveStudy:
-    """A live study under way: what is counted of it, recorded and stored."""
+    """A live study under way: its cap meter, its recording and its stored runs."""
 
     meter: CapMeter | None = None
     writer: RecordingWriter | None = None
@@ -93,7 +93,7 @@ class LiveStudy:
     def open(
         cls, kept: RecordingOptions, manifest: Mapping[str, Any], run_ids: Iterable[str], cells: Path | None
     ) -> Iterator[LiveStudy]:
-        """The wire of a study. manifest: of it. cells: a folder for its finished runs."""
+        """Open a live study. manifest: of the study. cells: a folder for its finished runs."""
         with contextlib.ExitStack() as stack:
             wire = cls(
                 CapMeter(kept.caps) if kept.caps.are_set else None, store=None if cells is None else CellStore(cells)
@@ -105,13 +105,13 @@ class LiveStudy:
 
     @property
     def taps(self) -> tuple[Tap, ...]:
-        """What is to be told of requests."""
+        """Taps on the seam that the study's requests go through."""
         # The meter first: what it keeps back is not recorded either.
         taps: list[Tap] = [] if self.meter is None else [self.meter]
         return tuple(taps) if self.writer is None else (*taps, self.writer.tape)
 
     def record(self, runs: Iterable[MeasuredRun]) -> Generator[MeasuredRun]:
-        """The runs that came to an end of their own, recorded and stored before they are handed on."""
+        """Record and store each run, then yield it; a run that a cap cut short is left out."""
         for measured in runs:
             if self.meter is not None and measured.run.run_id in self.meter.cut:
                 continue
@@ -127,7 +127,7 @@ class LiveStudy:
         return "" if self.meter is None else self.meter.reached
 
     def manifest_entries(self) -> dict[str, Any]:
-        """What a manifest says of what was sent; nothing without caps."""
+        """Return the manifest's entries on what was sent; empty without caps."""
         if self.meter is None:
             return {}
         meter = self.meter
@@ -142,6 +142,6 @@ class LiveStudy:
         return said | ({"ended_by": meter.reached} if meter.reached else {})
 
     def close(self, manifest: Mapping[str, Any]) -> None:
-        """Say in the recording how the study ended."""
+        """Write into the recording how the study ended."""
         if self.writer is not None:
             self.writer.complete(manifest)

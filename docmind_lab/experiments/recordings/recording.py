@@ -1,4 +1,4 @@
-"""What a recording holds: a line for each run, with its calls as the network seam saw them.
+"""The content of a recording: a line for each run, with its calls as the network seam saw them.
 
     recording = Recording.load("recordings/monday")
     recording                                       # how many runs and calls, of which study
@@ -34,7 +34,7 @@ client, or by the end of what was observed, before it did either.
 
 @dataclass(frozen=True)
 class RecordedCall:
-    """One attempt. Instants are seconds since the run's start, as its client saw them; None: not reached.
+    """One recorded attempt. Instants are seconds since the run's start, seen by its client; None: not reached.
 
     call_id: "kind/role/step", the same in every run that makes the call. ended_at_s: of a call that was cut, when.
     retry_after: what the response asked for, as its headers `retry-after-ms` or `retry-after` put it. With text only:
@@ -62,13 +62,13 @@ class RecordedCall:
 
     @property
     def key(self) -> tuple[str, int]:
-        """What it is in its run."""
+        """Key of the attempt within its run: call id and attempt number."""
         return self.call_id, self.attempt
 
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """One run. returned_at_s: when its caller had what it got; None for a run that was unfinished at its horizon."""
+    """One recorded run. returned_at_s: when its caller had an answer; None if it had none by the horizon."""
 
     alternative: str
     alternative_options: str
@@ -83,7 +83,7 @@ class RecordedRun:
 
     @property
     def key(self) -> tuple[str, str, int, str]:
-        """What a replay finds it by."""
+        """Key by which a replay finds the run: alternative, its options, seed and question."""
         return self.alternative, self.alternative_options, self.seed, self.question_id
 
     @functools.cached_property
@@ -91,11 +91,11 @@ class RecordedRun:
         return {call.key: call for call in self.calls}
 
     def call(self, call_id: str, attempt: int) -> RecordedCall | None:
-        """The attempt of a call, None if the run made none."""
+        """Return an attempt of a call; None if the run did not make it."""
         return self._by_key.get((call_id, attempt))
 
     def to_json(self) -> str:
-        """One line of JSON. Fields that say nothing are left out of its calls."""
+        """Return the run as one line of JSON. Empty fields of its calls are left out."""
         said = dataclasses.asdict(self)
         said["calls"] = [
             {name: value for name, value in call.items() if value not in _NOTHING} for call in said["calls"]
@@ -104,7 +104,7 @@ class RecordedRun:
 
     @classmethod
     def from_json(cls, line: str) -> RecordedRun:
-        """The run that `to_json` wrote. Raises: ValueError, TypeError, KeyError for anything else."""
+        """Parse a line that `to_json` wrote. Raises: ValueError, TypeError, KeyError for anything else."""
         said = json.loads(line)
         calls = tuple(RecordedCall(**{**_ABSENT, **call}) for call in said.pop("calls"))
         calls = tuple(
@@ -120,14 +120,14 @@ _ABSENT: Final[Mapping[str, Any]] = {"role": "", "step": "", "first_byte_at_s": 
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """A recording that was read. manifest: of the live study, as its recorder began it and ended it."""
+    """A recording read from a folder. manifest: of the live study, written at its begin and again at its end."""
 
     runs: tuple[RecordedRun, ...]
     manifest: Mapping[str, Any]
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Recording:
-        """The recording in a folder. Raises: RecordError for a folder without one, a newer one, or a broken line."""
+        """Read the recording in a folder. Raises: RecordError if there is none, a newer one, or a broken line."""
         place = Path(folder)
         try:
             manifest = json.loads((place / MANIFEST).read_text(encoding="utf-8"))
@@ -151,22 +151,22 @@ class Recording:
 
     @property
     def id(self) -> str:
-        """The id of the live study."""
+        """Id of the live study."""
         return str(self.manifest["study_id"])
 
     @property
     def design(self) -> Mapping[str, Any]:
-        """What determined the runs of the live study."""
+        """The design of the live study, which determined its runs."""
         return dict(self.manifest["design"])
 
     @property
     def calls(self) -> int:
-        """Attempts in it."""
+        """Number of attempts in the recording."""
         return sum(len(run.calls) for run in self.runs)
 
     @functools.cached_property
     def timings(self) -> Timings:
-        """How long its calls took."""
+        """How long the recorded calls took."""
         return Timings.of(self.runs)
 
     @functools.cached_property
@@ -181,11 +181,11 @@ class Recording:
         return found
 
     def run_of(self, alternative: str, options: str, seed: int, question_id: str) -> RecordedRun | None:
-        """The run that was recorded under that alternative, None if none was."""
+        """Return the run recorded under that alternative, with that seed and question; None if there is none."""
         return self._by_key.get((alternative, options, seed, question_id))
 
     def others_of(self, seed: int, question_id: str) -> list[RecordedRun]:
-        """The runs of that seed and question, under whatever alternative, in a fixed order."""
+        """Return the runs with that seed and question, under any alternative, in a fixed order."""
         return self._by_question.get((seed, question_id), [])
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Services that answer as the recorded ones did, for runs in virtual time.
+"""Services that answer as the recorded ones did, for replays in virtual time.
 
     options = ReplayOptions(folder="recordings/monday")
     door = options.replaying(system.door(options), order.facts)
@@ -35,7 +35,7 @@ from docmind_lab.services.virtual_door import VirtualDoor
 
 @dataclass(frozen=True)
 class ReplayOptions(ServiceOptions):
-    """What services do that replay a recording. folder: of the recording. model: the name of the model that was asked.
+    """Options of services that replay a recording. folder: of the recording. model: name of the model asked.
 
     Its faults and its slots are in the recorded times, so nothing of them is simulated beside.
     """
@@ -44,7 +44,7 @@ class ReplayOptions(ServiceOptions):
     model: str = ""
 
     def replaying(self, door: VirtualDoor, facts: RunFacts) -> VirtualDoor:
-        """The door for one run: the same services, with the times of the recording."""
+        """Return the door for one run: the same services, with the times of the recording."""
         recording = open_recording(self.folder)
         llm = door.llm
         if isinstance(llm, OpenAIService):
@@ -64,7 +64,7 @@ class ReplayOptions(ServiceOptions):
 
 
 def open_recording(folder: str) -> Recording:
-    """The recording in a folder, read once in a process as long as it does not change."""
+    """Read the recording in a folder, once in a process as long as it does not change."""
     file = Path(folder) / RUNS
     return _read_recording(folder, file.stat().st_mtime_ns if file.exists() else 0)
 
@@ -79,25 +79,25 @@ RunKey = tuple[str, str, int, str]
 
 
 def run_key(facts: RunFacts) -> RunKey:
-    """What the run is found by in a recording."""
+    """Return the key by which a recording finds the run."""
     return facts.alternative, facts.alternative_options, facts.seed, facts.question_id
 
 
 @dataclass(frozen=True)
 class RecordedMatch:
-    """A recorded call, and the run that it is from."""
+    """A recorded call, and the run that it comes from."""
 
     run: RecordedRun
     call: RecordedCall
 
     @property
     def was_cut(self) -> bool:
-        """Whether its client cut it, so that its length is not known."""
+        """Whether the client cut the call, so that its full length is unknown."""
         return self.call.end == "cut"
 
 
 def find(recording: Recording, run: RunKey, call: tuple[str, int]) -> RecordedMatch | None:
-    """The call in the run's own recording, else in another run of its question; None if nobody made it.
+    """Find a call in the run's own recording, else in another run of its question; None if no run made it.
 
     Of other runs one that saw the call end by itself is preferred to one that cut it.
 
@@ -115,11 +115,11 @@ def find(recording: Recording, run: RunKey, call: tuple[str, int]) -> RecordedMa
 
 
 def drawn_wait_s(recording: Recording, found: RecordedMatch | None, kind: str, key: DrawKey) -> float | None:
-    """How long a call takes whose length was not recorded.
+    """Draw how long a call takes whose length was not recorded.
 
     Args:
         recording: Where calls of the same role are.
-        found: The call, as it was cut; None for one that nobody made.
+        found: The call, as it was cut; None if no run made it.
         kind: The call's kind.
         key: The call's key; the same key has the same wait.
 
@@ -138,7 +138,7 @@ def drawn_wait_s(recording: Recording, found: RecordedMatch | None, kind: str, k
 
 @dataclass(frozen=True)
 class ReplayedService:
-    """A service whose replies come when the recorded ones did. facts: of the run that is replayed."""
+    """A service whose replies come when the recorded ones did. facts: of the run being replayed."""
 
     inner: Service
     kind: ServiceKind
@@ -146,7 +146,7 @@ class ReplayedService:
     facts: RunFacts
 
     def plan(self, request: ServiceRequest) -> Plan:
-        """The plan for a request; what belongs to no call, such as setting up a collection, is not recorded."""
+        """Return the plan for a request; a request outside every call, such as set-up, is simulated as usual."""
         plan = self.inner.plan(request)
         call_id = request.tag("call-id")
         if not call_id:
@@ -190,16 +190,16 @@ class ReplayedService:
 
 
 def with_timing(plan: Plan, timing: Timing) -> Plan:
-    """The plan with its first byte and its end at other times, its waits stretched in proportion."""
+    """Return the plan with its first byte and end moved to the recorded times, its waits scaled in proportion."""
     at = next((place for place, step in enumerate(plan.steps) if isinstance(step, Headers)), len(plan.steps))
-    before = _lasting(plan.steps[:at], timing.first_byte_s)
+    before = _scale_waits(plan.steps[:at], timing.first_byte_s)
     rest_s = 0.0 if math.isinf(timing.first_byte_s) else timing.wait_s - timing.first_byte_s
     after = plan.steps[at + 1 :]
-    return replace(plan, steps=(*before, *plan.steps[at : at + 1], *_lasting(after, rest_s)))
+    return replace(plan, steps=(*before, *plan.steps[at : at + 1], *_scale_waits(after, rest_s)))
 
 
-def _lasting(steps: Sequence[Step], seconds: float) -> tuple[Step, ...]:
-    """The steps with waits of so many seconds together."""
+def _scale_waits(steps: Sequence[Step], seconds: float) -> tuple[Step, ...]:
+    """Return the steps with their waits scaled to so many seconds in total."""
     taken_s = math.fsum(step.seconds for step in steps if isinstance(step, Wait))
     if taken_s > 0 and not math.isinf(seconds):
         factor = seconds / taken_s
@@ -216,7 +216,7 @@ def _with_body(status: int, call: RecordedCall) -> tuple[Headers, Chunk]:
 
 
 def request_digest(body: bytes) -> str:
-    """A name for what a request asks. The model's name is no part of it: another one answers for it in a replay."""
+    """Return a digest of a request's content, except the model's name, which differs in a replay."""
     try:
         said = json.loads(body)
     except ValueError:
@@ -227,6 +227,6 @@ def request_digest(body: bytes) -> str:
 
 
 def replay_options(options: ServiceOptions, folder: str, model: str) -> ReplayOptions:
-    """The options of a comparison, for a replay of the recording in a folder."""
+    """Return a comparison's service options, changed to replay the recording in a folder."""
     shared = {item.name: getattr(options, item.name) for item in dataclasses.fields(ServiceOptions)}
     return ReplayOptions(**{**shared, "faults": ()}, folder=folder, model=model)

@@ -1,4 +1,4 @@
-"""What a replay needs of a recording: how long each call took, and what others of its role took.
+"""The timings that a replay takes from a recording: how long each call took, and other calls of its role.
 
 A call's wait is what its client computed before it, plus what passed until it was over. Virtual time leaves out what
 Python computes; played as a part of the wait, it stays where it was in the run.
@@ -44,7 +44,7 @@ _OBSERVED_SHARE = 1 / 3
 
 @dataclass(frozen=True)
 class Waits:
-    """How long calls take that come to an end by themselves: the Kaplan–Meier estimate of recorded calls.
+    """How long calls take to end by themselves: the Kaplan–Meier estimate of recorded calls.
 
     Calls that their client cut are longer than they were when cut (right-censored). What is longer than the recording
     could observe is not known, and is not made up: such a draw is infinite.
@@ -62,7 +62,7 @@ class Waits:
 
     @classmethod
     def of(cls, observed_s: Sequence[float], cut_s: Sequence[float] = ()) -> Waits:
-        """The estimate.
+        """Estimate the distribution from observed and cut calls.
 
         Args:
             observed_s: Waits of calls that ended by themselves, seconds.
@@ -85,21 +85,21 @@ class Waits:
 
     @property
     def unknown_share(self) -> float:
-        """Share of calls that are longer than the recording could observe."""
+        """Share of calls that lasted longer than the recording could observe."""
         # Shares of complete observations add up to 1 but for rounding.
         missing = 1.0 - math.fsum(self.weights)
         return missing if missing > _ROUNDING else 0.0
 
     def at(self, level: float) -> float:
-        """The quantile at a level in [0, 1), linear between the observations; infinite beyond what was observed."""
+        """Return the quantile at a level in [0, 1), interpolated between observations; infinite beyond them."""
         return self._at(level, 0)
 
     def beyond(self, passed_s: float, level: float) -> float:
-        """A wait that is longer than what has passed, as those that were; infinite where none was observed."""
+        """Return a quantile of the waits longer than what has passed; infinite if no longer one was observed."""
         return self._at(level, bisect.bisect_right(self.values_s, passed_s))
 
     def _at(self, level: float, first: int) -> float:
-        """The quantile among the observations from the first on, and what was not observed."""
+        """Return the quantile among the observations from index `first` on, and the unobserved rest."""
         values_s, weights = self.values_s[first:], self.weights[first:]
         known = math.fsum(weights)
         if not values_s or level * (known + self.unknown_share) >= known:
@@ -116,7 +116,7 @@ class Waits:
 
 @dataclass(frozen=True)
 class Timings:
-    """What a recording says of the length of calls.
+    """How long the calls of a recording took: each call, and the calls of each role and kind.
 
     Args:
         by_role: Waits by kind and role.
@@ -132,7 +132,7 @@ class Timings:
 
     @classmethod
     def of(cls, runs: Iterable[RecordedRun]) -> Timings:
-        """The timings of recorded runs."""
+        """Compute the timings of recorded runs."""
         of_call: dict[tuple[tuple[str, str, int, str], tuple[str, int]], Timing] = {}
         roles: dict[tuple[str, str], dict[str, list[float]]] = {}
         for run in runs:
@@ -154,7 +154,7 @@ class Timings:
         )
 
     def waits(self, kind: str, role: str) -> Waits | None:
-        """How long calls of a role take, else calls of the kind; None if the recording has none.
+        """Return how long calls of a role take, else calls of the kind; None if the recording has none.
 
         In a recording with calls that were cut, a role that was never seen may be what its runs did not come to:
         nothing is known of it, whatever other roles took.
@@ -169,7 +169,7 @@ _UNKNOWN = Waits((), ())
 
 
 def timings_of_run(run: RecordedRun) -> list[tuple[RecordedCall, Timing]]:
-    """Each call of a run with its timing, in the order of their starts.
+    """Return each call of a run with its timing, in the order of their starts.
 
     What was computed before a call is what passed since the latest end of another, or since the run's start; agents of
     one role that worked side by side did not wait for each other's calls. What follows an attempt that failed waited
@@ -188,7 +188,7 @@ def timings_of_run(run: RecordedRun) -> list[tuple[RecordedCall, Timing]]:
 
 
 def _returned_at_s(run: RecordedRun, last: RecordedCall) -> float:
-    """When the last call is over, with what its client computed until the return.
+    """Return when the last call is over, including what its client computed until the run returned.
 
     An answer that came in time and was handed on after the deadline would be cut in a replay, if the deadline goes with
     the calls: there it comes just in time.
@@ -201,7 +201,7 @@ def _returned_at_s(run: RecordedRun, last: RecordedCall) -> float:
 
 
 def _computed_s(call: RecordedCall, calls: Sequence[RecordedCall]) -> float:
-    """What was computed since the client had all that the call waited for."""
+    """Return the seconds that the client computed after everything that the call waited for."""
     before = [other for other in calls if other.ended_at_s <= call.started_at_s and not _side_by_side(call, other)]
     latest = max(before, key=lambda other: other.ended_at_s, default=None)
     if latest is None:
@@ -227,7 +227,7 @@ def _timing(call: RecordedCall, computed_s: float, over_at_s: float) -> Timing:
 
 
 def _last_before_return(calls: Sequence[RecordedCall], returned_at_s: float | None) -> RecordedCall | None:
-    """The call whose end let the run return; None if it was no call, or one was still open then."""
+    """Return the call whose end let the run return; None if it was not a call, or one was still open."""
     if returned_at_s is None or any(call.started_at_s < returned_at_s < call.ended_at_s for call in calls):
         return None
     before = [call for call in calls if call.ended_at_s <= returned_at_s]

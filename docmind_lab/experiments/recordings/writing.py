@@ -1,4 +1,4 @@
-"""A recording that is being made: the tap on the seam, and the file that grows with each finished run.
+"""Write a recording: the tap on the seam, and the file that grows with each finished run.
 
     with RecordingWriter.begin("recordings/monday", manifest, run_ids) as writer, tapped(writer.tape):
         writer.add(measured)                    # one line, in the file before this returns
@@ -32,9 +32,9 @@ _ENDS: Mapping[str, End] = {"ok": "ok", "error": "error", "timeout": "cut", "can
 
 @dataclass
 class Tape:
-    """What the tables do not say of attempts: how they ended in truth, and what came back; a tap on the seam.
+    """A tap on the seam that notes what the tables do not hold: how attempts really ended, and what came back.
 
-    run_ids: of the runs that are recorded; a warm-up is none. with_text: keep requests' digests and responses' bodies.
+    run_ids: of the runs to record, without warm-ups. with_text: keep requests' digests and responses' bodies.
     """
 
     run_ids: Collection[str]
@@ -43,10 +43,10 @@ class Tape:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def sending(self, call: LogicalCall) -> None:
-        """Nothing keeps a request from being recorded."""
+        """Do nothing: every request may be sent and recorded."""
 
     def ended(self, attempt: Attempt, traffic: Traffic) -> None:
-        """Note the attempt."""
+        """Note how the attempt ended and what came back."""
         call = attempt.call
         if call.run_id not in self.run_ids:
             return
@@ -67,14 +67,14 @@ class Tape:
             self._seen.setdefault(call.run_id, {})[call.call_id, attempt.number] = said
 
     def pop(self, run_id: str) -> dict[tuple[str, int], dict[str, Any]]:
-        """What was noted of a run, and no longer kept."""
+        """Return the notes of a run, and drop them."""
         with self._lock:
             return self._seen.pop(run_id, {})
 
 
 @dataclass
 class RecordingWriter:
-    """A recording under way; a context manager. Leaving it by an exception leaves it marked as not complete."""
+    """A recording being written; a context manager. An exception leaves it marked as not complete."""
 
     folder: Path
     manifest: Mapping[str, Any]
@@ -89,7 +89,7 @@ class RecordingWriter:
         run_ids: Collection[str],
         with_text: bool = False,
     ) -> RecordingWriter:
-        """A recording in a folder that has none. manifest: of the live study. Raises: ConfigurationError."""
+        """Begin a recording in a folder without one. manifest: of the live study. Raises: ConfigurationError."""
         place = require_no_recording(folder)
         said = {**manifest, "recording_format": FORMAT, "has_text": with_text, "complete": False}
         return cls(place, said, Tape(frozenset(run_ids), with_text))
@@ -104,12 +104,12 @@ class RecordingWriter:
         self._file.close()
 
     def add(self, measured: MeasuredRun) -> None:
-        """Write a run that is over."""
+        """Write a finished run to the recording."""
         run = recorded_run(measured, self.tape.pop(measured.run.run_id))
         self._file.write(run.to_json().encode() + b"\n")
 
     def complete(self, manifest: Mapping[str, Any]) -> None:
-        """Say how the study ended. manifest: what is to be said beside what was known at the beginning."""
+        """Write how the study ended. manifest: entries to add to those written at the beginning."""
         self._write_manifest({**self.manifest, **manifest})
 
     def _write_manifest(self, said: Mapping[str, Any]) -> None:
@@ -117,7 +117,7 @@ class RecordingWriter:
 
 
 def require_no_recording(folder: str | os.PathLike[str]) -> Path:
-    """The folder, made if need be, free of a recording. Raises: ConfigurationError naming it and the remedy."""
+    """Make the folder if needed, and return it. Raises: ConfigurationError if it holds a recording."""
     place = Path(folder)
     try:
         place.mkdir(parents=True, exist_ok=True)
@@ -129,10 +129,10 @@ def require_no_recording(folder: str | os.PathLike[str]) -> Path:
 
 
 def recorded_run(measured: MeasuredRun, seen: Mapping[tuple[str, int], Mapping[str, Any]]) -> RecordedRun:
-    """The run as a recording holds it. seen: what the tape noted of its attempts."""
+    """Convert a measured run to its recorded form. seen: the tape's notes on its attempts."""
     run = measured.run
     calls = [
-        _call(row, run.horizon_s, seen.get((row.call_id, row.attempt), {}))
+        _recorded_call(row, run.horizon_s, seen.get((row.call_id, row.attempt), {}))
         for row in measured.calls
         if row.seen_from == "client" and row.outcome != "refused"
     ]
@@ -150,9 +150,9 @@ def recorded_run(measured: MeasuredRun, seen: Mapping[tuple[str, int], Mapping[s
     )
 
 
-def _call(row: CallRecord, horizon_s: float, said: Mapping[str, Any]) -> RecordedCall:
+def _recorded_call(row: CallRecord, horizon_s: float, said: Mapping[str, Any]) -> RecordedCall:
     ended_at_s = _number(row.ended_at_s)
-    # What a tool does by itself passes no network, so nobody taped how it ended.
+    # What a tool does by itself passes no network, so the tape has no note of how it ended.
     noted = {"end": _ENDS.get(row.outcome, "cut"), **said}
     if ended_at_s is None:
         # Still open at the horizon: what came after it was not observed.
@@ -168,8 +168,8 @@ def _call(row: CallRecord, horizon_s: float, said: Mapping[str, Any]) -> Recorde
         ended_at_s=horizon_s if ended_at_s is None else ended_at_s,
         queue_wait_s=_number(row.queue_wait_s),
         error_type=row.error_type,
-        input_tokens=_whole(row.input_tokens),
-        output_tokens=_whole(row.output_tokens),
+        input_tokens=_integer(row.input_tokens),
+        output_tokens=_integer(row.output_tokens),
         **noted,
     )
 
@@ -178,5 +178,5 @@ def _number(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _whole(value: float) -> int | None:
+def _integer(value: float) -> int | None:
     return None if math.isnan(value) else int(value)

@@ -1,1 +1,1 @@
-"""Designed experiments: many conditions, computed in cells, kept in folders, and read as tables."""
+"""Designed experiments: many conditions, computed in cells, stored in folders, and read as tables."""

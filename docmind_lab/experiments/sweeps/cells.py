@@ -12,7 +12,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Cell
 from docmind_lab.experiments.batch.cells import RUNS_PER_CELL, Simulated, cells_of
 from docmind_lab.experiments.comparison.design import Comparison
-from docmind_lab.experiments.comparison.replays import off_endpoints
+from docmind_lab.experiments.comparison.replays import without_live_endpoints
 from docmind_lab.experiments.comparison.run import check_settings
 from docmind_lab.experiments.comparison.virtual import replaying, require_simulated, simulated
 from docmind_lab.experiments.comparison.wall import has_server_log
@@ -22,7 +22,7 @@ from docmind_lab.experiments.sweeps.design import StudyDesign
 
 @dataclass(frozen=True)
 class SweepBench:
-    """Cells that need the same services. comparison: one of those that do; its clock is theirs."""
+    """Cells that need the same services. comparison: one of the comparisons in them; they share its clock."""
 
     comparison: Comparison
     settings: Settings
@@ -30,7 +30,7 @@ class SweepBench:
 
 
 def benches_of(design: StudyDesign, settings: Settings) -> list[SweepBench]:
-    """Every run of the study in cells, by the services they need, in an order that the design alone determines.
+    """Group every run of the study into cells by the services they need, in an order fixed by the design.
 
     Within a bench the repeats go round the combinations, so that a study that is stopped has some of each; on the wall
     clock the order is drawn, so that a drift of the machine strikes no alternative alone.
@@ -38,7 +38,7 @@ def benches_of(design: StudyDesign, settings: Settings) -> list[SweepBench]:
     """
     replay = None if design.replay is None else Path(design.replay)
     if replay is not None:
-        settings = off_endpoints(settings)
+        settings = without_live_endpoints(settings)
     grouped: dict[tuple[str, Simulated], list[tuple[Comparison, int, RunOrder]]] = {}
     for number, combination in enumerate(design.plan.combinations):
         comparison = combination.comparison

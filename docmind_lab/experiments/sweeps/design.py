@@ -1,4 +1,4 @@
-"""What a study is: factors × levels × repeats, as Python or TOML, and the combinations that follow.
+"""The design of a study: factors × levels × repeats, from Python or TOML, and the resulting combinations.
 
     StudyDesign.of({"factors": {"alternative": ["A", "B"], "decision_timeout_s": [5, 10]}, "repeats": 20})
     StudyDesign.read("study.toml")
@@ -47,7 +47,7 @@ MOST_REPEATS = 10_000
 
 
 class StudyDesign(BaseModel):
-    """What determines a study. Raises: ConfigurationError naming the field, from `of` and `read`.
+    """Everything that determines a study. Raises: ConfigurationError naming the field, from `of` and `read`.
 
     name: the beginning of the study's id. repeats: runs in each combination. documents, questions: as `compare` takes
     them; paths as seen from the working directory. horizon_factor: a run is observed for so many times its decision
@@ -75,7 +75,7 @@ class StudyDesign(BaseModel):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """The design that the values describe, checked as a whole.
+        """Build a design from a mapping of values and check it as a whole.
 
         Raises: ConfigurationError naming each field that does not fit, with what does.
         """
@@ -95,7 +95,7 @@ class StudyDesign(BaseModel):
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
-        """The design in a TOML file. Raises: ConfigurationError naming the file and what is wrong in it."""
+        """Read a design from a TOML file. Raises: ConfigurationError naming the file and what is wrong in it."""
         values = read_study_file(path)
         try:
             return cls.of(values)
@@ -104,21 +104,21 @@ class StudyDesign(BaseModel):
 
     @functools.cached_property
     def library(self) -> Documents:
-        """What is searched, and the user's questions to it. Raises: as `documents_of`."""
+        """The documents that are searched, and the user's questions about them. Raises: as `documents_of`."""
         return documents_of(self.documents, self.questions or None)
 
     @functools.cached_property
     def plan(self) -> SweepPlan:
-        """The combinations, and those that cannot be."""
+        """The combinations of the design, and those that are impossible."""
         return plan_of(self)
 
     @property
     def total_runs(self) -> int:
-        """Runs of all combinations together."""
+        """Number of runs of all combinations together."""
         return len(self.plan.combinations) * self.repeats
 
     def to_dict(self) -> dict[str, Any]:
-        """What determines the runs, as JSON; equal designs have equal ones."""
+        """Return everything that determines the runs, as JSON; equal designs give equal JSON."""
         # Only where there are some: a study without second budgets is the one that it was before there were any.
         unsaid = {name for name in FIELDS if getattr(self.factors, name) == (NO_BUDGETS,)}
         unset = {name for name in ("price", "replay", "cpu_charge", "model_variation") if not getattr(self, name)}
@@ -158,7 +158,7 @@ class StudyDesign(BaseModel):
 
     @property
     def study_id(self) -> str:
-        """A name derived from the design: the same study has the same one."""
+        """Id derived from the design: equal designs have equal ids."""
         text = json.dumps(self.to_dict(), sort_keys=True)
         return f"{self.name}-{hashlib.blake2b(text.encode(), digest_size=5).hexdigest()}"
 

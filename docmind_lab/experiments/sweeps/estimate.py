@@ -1,4 +1,4 @@
-"""What a study will take, before it is begun: time and disk, from a pilot of a few of its own runs.
+"""Estimate the time and disk that a study will take, from a pilot of a few of its runs.
 
 print(estimate(StudyDesign.read("study.toml"), Settings()))
 about 4 minutes on 2 cores, 35 MB (from a pilot of 7 runs)
@@ -20,7 +20,7 @@ from docmind_lab.analysis.text import counted
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.documents import LibraryPlace
 from docmind_lab.experiments.batch import Cell, Simulated
-from docmind_lab.experiments.batch.cells import portable
+from docmind_lab.experiments.batch.cells import without_state
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.experiments.sweeps.cells import SweepBench, benches_of
@@ -37,7 +37,7 @@ _AFTER_HORIZON_S, _START_OF_SERVICES_S = 2.0, 5.0
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a study takes.
+    """The time and disk that a study is expected to take.
 
     seconds: on `cores` that have nothing else to do. bytes: of the finished cells; None where nobody knows. is_bound:
     the seconds are what it takes at the most, by its timeouts and horizons. how: where the numbers come from.
@@ -59,7 +59,7 @@ class Estimate:
 
 
 def estimate(design: StudyDesign, settings: Settings, workers: int | None = None) -> Estimate:
-    """Time and disk of the study. workers: processes; None for one on each core.
+    """Estimate time and disk of the study. workers: number of processes; None for one on each core.
 
     Some of its runs are really run, in this process and in virtual time: at least one of each arm, up to twelve, over
     its budgets; their cell is written to a temporary folder to know its size. Takes some seconds. Runs on the wall
@@ -90,8 +90,9 @@ def estimate(design: StudyDesign, settings: Settings, workers: int | None = None
 
 @dataclass(frozen=True)
 class _Pilot:
-    """What some runs took. seconds: of each. build_s: of one system. cell_bytes: of a cell of them all, empty_bytes: of
-    one of none.
+    """What a few pilot runs took. seconds: of each run. build_s: seconds to build one system.
+
+    cell_bytes: size of a cell of all these runs, empty_bytes: of an empty one.
     """
 
     seconds: tuple[tuple[RunOrder, float], ...]
@@ -100,7 +101,7 @@ class _Pilot:
     empty_bytes: int
 
     def run_s(self, order: RunOrder) -> float:
-        """What a run is expected to take: the mean of its arm at the nearest budget, else of all."""
+        """Return the expected seconds of a run: the mean of its arm at the nearest budget, else of all runs."""
         ours = [(piloted, took) for piloted, took in self.seconds if _key(piloted) == _key(order)]
         known = ours or list(self.seconds)
         budget_s = order.facts.decision_timeout_s
@@ -109,7 +110,7 @@ class _Pilot:
         return sum(nearest) / len(nearest)
 
     def bytes_of(self, cells: Sequence[Cell]) -> int:
-        """What the cells take on disk."""
+        """Return the expected size of the cells on disk."""
         of_run = (self.cell_bytes - self.empty_bytes) / len(self.seconds)
         return round(sum(self.empty_bytes + of_run * len(cell.orders) for cell in cells))
 
@@ -120,14 +121,14 @@ def _key(order: RunOrder) -> tuple[str, str, str]:
 
 
 def _virtual_s(cells: Sequence[Cell], pilot: _Pilot, cores: int) -> float:
-    """CPU time over the cores; each builds every system once."""
+    """Return the wall time of virtual runs: CPU time divided over the cores, each of which builds every system once."""
     systems = len({_system_of(cell) for cell in cells})
     working = min(cores, len(cells))
     return sum(pilot.run_s(order) for cell in cells for order in cell.orders) / working + systems * pilot.build_s
 
 
 def _bound_s(bench: SweepBench) -> float:
-    """Every run of a bench to its horizon, as many side by side as there may be."""
+    """Return the most seconds a bench can take: every run to its horizon, side by side as far as allowed."""
     side_by_side = 1 if bench.comparison.node_mode == "blocking" else bench.comparison.side_by_side
     rounds = [
         math.ceil(len(cell.orders) / side_by_side)
@@ -145,7 +146,7 @@ Chosen = list[tuple[RunOrder, Simulated]]
 
 
 def _pilot(cells: Sequence[Cell]) -> _Pilot:
-    """Some runs, run. None of them when the settings name live endpoints, which no virtual time reaches."""
+    """Measure a few pilot runs; none if the settings name live endpoints, which virtual time cannot reach."""
     measured: list[MeasuredRun] = []
     seconds: list[tuple[RunOrder, float]] = []
     build_s: list[float] = []
@@ -173,7 +174,7 @@ def _pilot(cells: Sequence[Cell]) -> _Pilot:
 
 
 def _measure(built: SimulatedSystem, order: RunOrder, system: Simulated) -> MeasuredRun:
-    return portable(built.measure(order, system.options, node_mode=system.node_mode))
+    return without_state(built.measure(order, system.options, node_mode=system.node_mode))
 
 
 def _cell_bytes(measured: Sequence[MeasuredRun]) -> int:
@@ -182,16 +183,16 @@ def _cell_bytes(measured: Sequence[MeasuredRun]) -> int:
 
 
 def _choose(cells: Sequence[Cell]) -> list[Chosen]:
-    """The pilot's runs, a list for each system that they need."""
+    """Choose the pilot's runs, a list for each system that they need."""
     by_system: dict[tuple[str, str | LibraryPlace, Settings, int | None], list[Cell]] = {}
     for cell in cells:
         by_system.setdefault(_system_of(cell), []).append(cell)
     systems = list(by_system.values())[:_MOST_SYSTEMS]
-    return [list(_in_turn(members, _LEAST_RUNS // len(systems), _MOST_RUNS // len(systems))) for members in systems]
+    return [list(_mix_arms(members, _LEAST_RUNS // len(systems), _MOST_RUNS // len(systems))) for members in systems]
 
 
-def _in_turn(cells: Sequence[Cell], least: int, most: int) -> Iterator[tuple[RunOrder, Simulated]]:
-    """Runs of the arms in turn, each time at another budget, as they come in the study."""
+def _mix_arms(cells: Sequence[Cell], least: int, most: int) -> Iterator[tuple[RunOrder, Simulated]]:
+    """Yield runs of the arms in turn, each time at another budget, in the order of the study."""
     arms: dict[tuple[str, str, str], Chosen] = {}
     for cell in cells:
         for order in cell.orders:

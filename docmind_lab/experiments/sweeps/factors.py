@@ -1,4 +1,4 @@
-"""The factors of a study and their levels, as they are written and as they are meant."""
+"""The factors of a study and their levels, as a study file writes them and as values to run with."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def second_budget(
     *,
     named: str = "factors",
 ) -> Budget:
-    """The budget with these limits; "none" and None set none. named: the table that the fields stand in.
+    """Return the budget with these limits; "none" and None set none. named: the table that holds the fields.
 
     Raises: ConfigurationError naming the field that cannot be used, and what can.
     """
@@ -56,12 +56,12 @@ def second_budget(
 
 
 def _as_list(value: Any) -> Any:
-    """A single level as a list of one."""
+    """Wrap a single level in a list."""
     return value if isinstance(value, list | tuple) else [value]
 
 
 def _numbers(value: Any) -> Any:
-    """Levels that are numbers; a truth value is none, though Python counts with it."""
+    """Return levels that are numbers; refuse booleans, which Python counts as numbers."""
     levels = _as_list(value)
     if any(isinstance(level, bool) for level in levels):
         raise ValueError("a truth value is no number")
@@ -74,11 +74,11 @@ Numbers = Annotated[tuple[Level, ...], BeforeValidator(_numbers), Field(min_leng
 
 
 class Factors(BaseModel):
-    """The factors and their levels; one level or a list of them for each.
+    """The factors of a study; each has one level or a list of levels.
 
     alternative: levels, letters or variants as `compare` takes them, or instances. decision_timeout_s: seconds.
     deadline_propagation: "own" leaves it to the alternative; true and false set it. node_mode: "own", or what an
-    async alternative finds: "sync" or "blocking" nodes. retries: tries after the first of whoever retries;
+    async alternative finds: "sync" or "blocking" nodes. retries: tries after the first, by client or lab;
     "own" leaves the clients their defaults. budget_tokens, budget_calls, budget_cost: what a run may use beside time,
     "none" for no limit; cost is that of the study's `price`. fault: as `compare` takes one; several together are joined
     by "+".
@@ -103,29 +103,29 @@ class Factors(BaseModel):
 
     @property
     def combinations(self) -> int:
-        """How many combinations of levels there are, those that cannot be among them."""
+        """Number of combinations of levels, impossible ones included."""
         others = (name for name in type(self).model_fields if name != "alternative")
         return len(_items(self)) * math.prod(len(getattr(self, name)) for name in others)
 
 
 def alternatives_of(factors: Factors) -> tuple[Alternative, ...]:
-    """The alternatives. Raises: ConfigurationError for a level that is none, as do the others here."""
+    """Return the alternatives. Raises: ConfigurationError for an unusable level, as do the functions below."""
     items = _items(factors)
     for item in items:
         if not isinstance(item, str) and not hasattr(item, "run"):
             raise ConfigurationError(f"factors.alternative: {item!r} is neither a name nor an alternative")
-    with naming("alternative"):
+    with naming_factor("alternative"):
         return parse_alternatives(items, budgeted_retries=Settings().agents.max_retries)
 
 
 def _items(factors: Factors) -> list[Any]:
-    """The alternatives as they are named; several may stand in one string."""
+    """Return the alternatives as written; one string may hold several, separated by commas."""
     return [part for item in factors.alternative for part in (item.split(",") if isinstance(item, str) else [item])]
 
 
 @contextlib.contextmanager
-def naming(factor: str) -> Iterator[None]:
-    """Say which factor a level that cannot be used is of."""
+def naming_factor(factor: str) -> Iterator[None]:
+    """Add the factor's name to a ConfigurationError about one of its levels."""
     try:
         yield
     except ConfigurationError as error:
@@ -133,25 +133,25 @@ def naming(factor: str) -> Iterator[None]:
 
 
 def profiles_of(factors: Factors) -> list[LatencyProfile]:
-    """The latency profiles."""
-    with naming("latency_profile"):
+    """Return the latency profile of each level."""
+    with naming_factor("latency_profile"):
         return [profile_of(item) for item in factors.latency_profile]
 
 
 def faults_of(factors: Factors) -> list[tuple[Fault, ...]]:
-    """The faults of each level."""
-    with naming("fault"):
+    """Return the faults of each level."""
+    with naming_factor("fault"):
         return [tuple(Fault.parse(part) for part in level.split("+")) for level in factors.fault]
 
 
 def budgets_of(factors: Factors, price: str | None) -> list[Budget]:
-    """The second budgets, every limit with every other."""
+    """Return the second budgets: every combination of their limits."""
     limits = itertools.product(factors.budget_tokens, factors.budget_calls, factors.budget_cost)
     return [second_budget(tokens, calls, cost, price) for tokens, calls, cost in limits]
 
 
 def profile_of(level: Any) -> LatencyProfile:
-    """The profile of a level."""
+    """Return the latency profile of one level."""
     if isinstance(level, LatencyProfile):
         return level
     if not isinstance(level, str):

@@ -1,4 +1,4 @@
-"""The combinations that follow from a design, and those that cannot be."""
+"""The combinations that follow from a design, and those that are impossible."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from docmind_lab.docmind.graphs.node_modes import NodeMode, checked_node_mode
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.request import DEFAULT_WORKLOAD, CompareRequest
 from docmind_lab.experiments.measurement.run import RunOrder
-from docmind_lab.experiments.sweeps.factors import alternatives_of, budgets_of, faults_of, naming, profiles_of
+from docmind_lab.experiments.sweeps.factors import alternatives_of, budgets_of, faults_of, naming_factor, profiles_of
 from docmind_lab.experiments.sweeps.replays import replayed
 from docmind_lab.workloads.kinds import WORKLOADS, workload_kind
 
 
 @dataclass(frozen=True)
 class Combination:
-    """One level of each factor: a comparison of one alternative with nothing else."""
+    """One level of each factor: a comparison with a single alternative."""
 
     comparison: Comparison
 
     @property
     def key(self) -> tuple[object, ...]:
-        """The same for the same levels, whatever they were called: what the tables say of the runs."""
+        """Key that is equal for equal levels, however they are written: the facts that the tables hold."""
         # Of one run: the others have the same, but for their questions.
         facts = vars(dataclasses.replace(self.comparison, runs=1).orders()[0].facts)
         return tuple((name, value) for name, value in facts.items() if name not in ("study_id", "run_id"))
 
     @property
     def alternative(self) -> Alternative:
-        """The alternative."""
+        """The only alternative of the comparison."""
         return self.comparison.alternatives[0]
 
     def orders(self, study_id: str, number: int, *, has_server_log: bool = True) -> list[RunOrder]:
-        """The runs, repeat by repeat. number: of the combination in its study."""
+        """Return the runs, repeat by repeat. number: of the combination in its study."""
         orders = self.comparison.orders_of(0, f"{study_id}-{number:04}", has_server_log=has_server_log)
         return [
             dataclasses.replace(order, facts=dataclasses.replace(order.facts, study_id=study_id)) for order in orders
@@ -51,13 +51,13 @@ class Combination:
 
 @dataclass(frozen=True)
 class Impossible:
-    """A combination that cannot be, and why."""
+    """A combination of levels that cannot run, and why."""
 
     reason: str
 
 
 def with_propagation(alternative: Alternative, level: bool | Literal["own"]) -> Alternative | Impossible:
-    """The alternative with the deadline propagated or not."""
+    """Return the alternative with deadline propagation set on or off, or why that is impossible."""
     if level == "own" or alternative.propagates == level:
         return alternative
     if not isinstance(alternative, Propagation):
@@ -68,7 +68,7 @@ def with_propagation(alternative: Alternative, level: bool | Literal["own"]) -> 
 
 
 def with_node_mode(alternative: Alternative, level: str) -> NodeMode | Impossible:
-    """The nodes that the system must have for the alternative to run over nodes of this mode."""
+    """Return the mode to build the system's nodes in for this level, or why that is impossible."""
     if level in ("own", alternative.node_mode):
         return "own"
     if alternative.node_mode == "sync":
@@ -82,14 +82,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """The combinations of a design. left_out: those that cannot be, each with its reason."""
+    """The combinations of a design. left_out: why each impossible combination was left out."""
 
     combinations: tuple[Combination, ...]
     left_out: tuple[str, ...]
 
 
 def plan_of(design: StudyDesign) -> SweepPlan:
-    """The combinations of the design, each once. Raises: ConfigurationError for a level that cannot be used."""
+    """Return the combinations of the design, without repetition. Raises: ConfigurationError for an unusable level."""
     found: dict[tuple[object, ...], Combination] = {}
     left_out: list[str] = []
     for combination in _combinations(design):
@@ -105,10 +105,10 @@ def plan_of(design: StudyDesign) -> SweepPlan:
 
 def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
     factors = design.factors
-    with naming("workload"):
+    with naming_factor("workload"):
         for workload in factors.workload:
             workload_kind(workload)
-    with naming("decision_timeout_s"):
+    with naming_factor("decision_timeout_s"):
         for level_s in factors.decision_timeout_s:
             require_seconds("decision timeout", level_s)
     # The budgets vary fastest but for the arms, and what costs a worker a new system varies slowest.

@@ -1,4 +1,4 @@
-"""A study over a recording: what the recording settles, and the comparisons that are left to sweep.
+"""A study over a recording: the fields that the recording fixes, and the comparisons that remain to sweep.
 
     replay = "monday"                   # the folder of a recording, beside `repeats`
 
@@ -45,13 +45,13 @@ _DESIGN_KEYS: Final = {"documents": "corpus"}
 
 
 def recording_in(folder: str) -> Recording:
-    """The recording in a folder. Raises: RecordError for a folder without one."""
+    """Read the recording in a folder. Raises: RecordError for a folder without one."""
     # As a worker finds it, wherever it was started.
     return open_recording(str(Path(folder).resolve()))
 
 
 def complete_values(values: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
-    """The values of a study's design with those that its recording has settled, or knows a default of.
+    """Add to the values of a study's design those that its recording fixes or has a default for.
 
     Raises: ConfigurationError naming a field that is settled and was given; RecordError for a folder without one.
     """
@@ -99,7 +99,7 @@ def complete_values(values: Mapping[str, Any], settings: Settings) -> dict[str, 
 
 
 def replayed(folder: str, request: CompareRequest, documents: str, questions: str) -> Comparison:
-    """The comparison that is asked of the recording. documents, questions: the user's, if it was recorded of those."""
+    """Return the comparison that replays the recording. documents, questions: the user's, if recorded with those."""
     recording = recording_in(folder)
     if has_own_documents(recording.design):
         request = dataclasses.replace(request, documents=documents, questions=questions or None)

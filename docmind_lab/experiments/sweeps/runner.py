@@ -1,4 +1,4 @@
-"""A study, computed: every cell that is not there yet, kept as it ends, and the tables when all are."""
+"""Run a study: compute every missing cell, store each as it ends, and build the tables when all are there."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from docmind_lab.workloads import systems_said
 
 @contextlib.contextmanager
 def progress_bar(unit: str = "runs") -> Iterator[Callable[[int, int], None]]:
-    """What is called with (done, all); it draws a bar with rate and time left, or nothing where nobody would see it."""
+    """Yield a function of (done, all) that draws a progress bar, or nothing outside terminals and notebooks."""
     in_notebook = "ipykernel" in sys.modules
     if not in_notebook and not sys.stderr.isatty():
         yield lambda done, total: None
@@ -68,7 +68,7 @@ def sweep(
     progress: Progress | None = None,
     stop: threading.Event | None = None,
 ) -> Study:
-    """Every combination of a design, repeated.
+    """Run every combination of a design, with repeats.
 
         study = dl.sweep("study.toml", out="results/timeouts")
         dl.sweep({"repeats": 20, "factors": {"alternative": "A,B", "decision_timeout_s": [5, 10, 20]}})
@@ -101,9 +101,9 @@ def sweep(
         return Study.load(folder.path)
     with contextlib.ExitStack() as ending:
         shown = progress or ending.enter_context(progress_bar())
-        work = _Work(benches, folder, shown, stop, crew)
+        work = _StudyWork(benches, folder, shown, stop, crew)
         try:
-            work.do()
+            work.compute()
         except KeyboardInterrupt:
             if folder is not None:
                 folder.release_all()
@@ -133,7 +133,7 @@ def sweep(
 
 
 def _manifest_notes(design: StudyDesign) -> Callable[[Study], dict[str, Any]]:
-    """What a manifest says of a study's tables: of a replay, where the times of its calls are from."""
+    """Return a function that gives the manifest's extra entries: for a replay, where its times come from."""
 
     def notes(study: Study) -> dict[str, Any]:
         if design.replay is None:
@@ -157,10 +157,10 @@ def _workers(design: StudyDesign, executor: Executor | None, count: int | None) 
 
 
 @dataclass
-class _Work:
-    """The cells of a study that are not there yet, computed and kept.
+class _StudyWork:
+    """The missing cells of a study, to be computed and stored.
 
-    done: ids of the cells that are there, whoever computed them. It only grows: files of cells go when a study ends.
+    done: ids of finished cells, whichever process computed them. It only grows: files of cells go when a study ends.
     use, runs_measured: how busy the machine was in this attempt, and the runs of it.
     """
 
@@ -177,29 +177,29 @@ class _Work:
 
     def __post_init__(self) -> None:
         self.sizes = {cell.id: len(cell.orders) for bench in self.benches for cell in bench.cells}
-        self._look()
+        self._refresh()
 
     @property
     def is_complete(self) -> bool:
         return len(self.done) == len(self.sizes)
 
-    def do(self) -> None:
-        """Compute what is missing until nothing is, but for what failed."""
-        self._show()
+    def compute(self) -> None:
+        """Compute missing cells until none is left but those that failed."""
+        self._report_progress()
         while (missing := self._missing()) and not self._is_stopped():
             before = len(self.done)
             with contextlib.closing(self._results(missing)) as results:
                 for result in results:
-                    self._take(result)
-            self._look()
+                    self._store_result(result)
+            self._refresh()
             if len(self.done) == before and self._missing() and not self._is_stopped():
                 # Another process has the rest: it will finish them, or leave them to us when it ends.
                 time.sleep(_LOOK_S)
-                self._look()
-        self._show()
+                self._refresh()
+        self._report_progress()
 
-    def _look(self) -> None:
-        """See what is there, whoever put it there."""
+    def _refresh(self) -> None:
+        """Update the set of finished cells, whichever process computed them."""
         self.looked_at = time.monotonic()
         if self.folder is None:
             return
@@ -227,14 +227,14 @@ class _Work:
                 yield from _on_the_wall_clock(bench, self._claim(bench.cells), self.stop)
 
     def _claim(self, cells: Iterable[Cell]) -> Iterator[Cell]:
-        """The cells that are ours, claimed one by one as they are handed out."""
+        """Yield the cells that this process gets, claiming each as it is handed out."""
         for cell in cells:
             if self._is_stopped():
                 return
             if self.folder is None or self.folder.claim(cell.id):
                 yield cell
 
-    def _take(self, result: CellResult) -> None:
+    def _store_result(self, result: CellResult) -> None:
         if result.error is not None:
             self.failed[result.cell_id] = f"{type(result.error).__name__}: {result.error}"
         elif self.folder is None:
@@ -248,12 +248,12 @@ class _Work:
                 self.use.add_workers(result.cpu_s)
         if self.folder is not None:
             self.folder.release(result.cell_id)
-        self._show()
+        self._report_progress()
 
-    def _show(self) -> None:
+    def _report_progress(self) -> None:
         # A folder with the cells of a large study takes milliseconds to list, so not for each of them.
         if time.monotonic() - self.looked_at >= _LOOK_S:
-            self._look()
+            self._refresh()
         self.progress(sum(self.sizes[name] for name in self.done), sum(self.sizes.values()))
 
 

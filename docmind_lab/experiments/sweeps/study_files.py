@@ -1,4 +1,4 @@
-"""TOML files that say what a study is, and how to say what is wrong with one."""
+"""Read TOML files that describe a study, and explain errors in them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from docmind_lab.core.errors import ConfigurationError
 
 
 def read_study_file(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What the file says. Raises: ConfigurationError naming the file and what is wrong with it."""
+    """Return the content of the file. Raises: ConfigurationError naming the file and what is wrong with it."""
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -23,7 +23,7 @@ def read_study_file(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def explain(error: ValidationError, model: type[BaseModel], prefix: str = "") -> str:
-    """Each field of the model that does not fit, and what does, in one line. prefix: the table that it stands in."""
+    """Explain each field that does not fit the model, in one line each. prefix: the table that holds the fields."""
     lines = []
     for problem in error.errors():
         names, inner = _field(problem["loc"], model)
@@ -37,7 +37,7 @@ def explain(error: ValidationError, model: type[BaseModel], prefix: str = "") ->
 
 
 def _field(location: tuple[int | str, ...], model: type[BaseModel]) -> tuple[list[str], type[BaseModel]]:
-    """The names of a field, and the model that it is of; the kinds and numbers of its levels are left out."""
+    """Return the names that lead to a field, and the model it belongs to, without kinds and indices of levels."""
     names: list[str] = []
     for part in map(str, location):
         names.append(part)

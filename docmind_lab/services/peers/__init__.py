@@ -1,8 +1,8 @@
-"""The peer agents: A2A servers that read passages for whoever delegates to them.
+"""The peer agents: A2A servers that read passages for the agents that delegate to them.
 
-behaviour.py   how long a peer works on a task, and what else may become of it, drawn by key
-exchange.py    one request to a peer, as the service's log sees it
-executor.py    one task of a peer, as the A2A SDK runs it, and its answer
+behaviour.py   how long a peer works on a task, and how it may misbehave, drawn by key
+exchange.py    one request to a peer, and its row in the service's log
+executor.py    one task of a peer, run by the A2A SDK, and its answer
 host.py        the SDK's server for all peers, as one ASGI application with the service's log
 virtual.py     that application in virtual time: an event loop of the run, behind the virtual door
 

@@ -1,4 +1,4 @@
-"""How long a peer works on a task, and what else may become of it: drawn by the key of the call, never by arrival.
+"""How long a peer works on a task, and how it may misbehave, drawn from the call's key and not from its arrival.
 
     behaviour = PeerBehaviour(LatencyProfile.named("typical"), PeerHabits(lost=0.1))
     behaviour.course(DrawKey(seed=7, role="reader_1", step="0.1.1"))     # PeerCourse(steps_s=(1.2, 1.6), …)
@@ -28,7 +28,7 @@ TOKENS_OF_A_STEP = 40
 
 @dataclass(frozen=True)
 class PeerHabits:
-    """What peers do besides answering; each but the last two is a share of tasks in [0, 1].
+    """How often peers misbehave; each field but the last three is a share of tasks in [0, 1].
 
     heartbeats: tasks that say that they are still worked on. heartbeat_s: seconds between such signs.
     ignores_cancel: tasks that are worked on to their end after a cancel, whose request is left without an answer.
@@ -61,12 +61,12 @@ class PeerHabits:
             raise ConfigurationError(f"peer habit clock_skew_s must be finite seconds, not {self.clock_skew_s!r}")
 
     def to_dict(self) -> dict[str, float]:
-        """The habits as JSON types; `from_dict` reads them back equal."""
+        """Return the habits as JSON types; `from_dict` restores them."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PeerHabits:
-        """The habits that `to_dict` wrote. Raises: ConfigurationError naming what does not fit."""
+        """Build habits from the output of `to_dict`. Raises: ConfigurationError naming a field that does not fit."""
         if unknown := sorted(data.keys() - {known.name for known in fields(cls)}):
             raise ConfigurationError(f"peer habits: unknown {', '.join(unknown)}")
         return cls(**data)
@@ -78,7 +78,7 @@ DEFAULT_HABITS = PeerHabits(heartbeats=0.5, ignores_cancel=0.2, lost=0.02, twice
 
 @dataclass(frozen=True)
 class PeerCourse:
-    """What becomes of one task. steps_s: seconds of each step of its work; inf for a task that is lost."""
+    """How one task goes. steps_s: seconds of each step of its work; inf for a task that is lost."""
 
     steps_s: tuple[float, ...]
     heartbeat_s: float | None = None
@@ -88,42 +88,42 @@ class PeerCourse:
 
     @property
     def work_s(self) -> float:
-        """Seconds until its answer when nobody cancels it."""
+        """Seconds of work until the answer, if the task is not cancelled."""
         return math.fsum(self.steps_s)
 
 
 @dataclass(frozen=True)
 class PeerBehaviour:
-    """How the peers of a service behave. default_seed: for clients that do not say which run they belong to."""
+    """How the peers of a service behave. default_seed: for clients that do not name their run."""
 
     profile: LatencyProfile
     habits: PeerHabits = field(default=DEFAULT_HABITS)
     default_seed: int = 0
 
     def course(self, key: DrawKey) -> PeerCourse:
-        """What becomes of the task that `key` names: for one key always the same."""
+        """Return how the task with this key goes; the same key always gives the same course."""
         habits = self.habits
         steps_s = [self._step_s(key, number) for number in range(STEPS)]
-        if self._is(key, "late", habits.late):
+        if self._has_habit(key, "late", habits.late):
             steps_s.append(habits.late_s)
-        if self._is(key, "lost", habits.lost):
+        if self._has_habit(key, "lost", habits.lost):
             steps_s.append(math.inf)
         return PeerCourse(
             steps_s=tuple(steps_s),
-            heartbeat_s=habits.heartbeat_s if self._is(key, "heartbeats", habits.heartbeats) else None,
-            ignores_cancel=self._is(key, "ignores_cancel", habits.ignores_cancel),
-            answers_twice=self._is(key, "twice", habits.twice),
+            heartbeat_s=habits.heartbeat_s if self._has_habit(key, "heartbeats", habits.heartbeats) else None,
+            ignores_cancel=self._has_habit(key, "ignores_cancel", habits.ignores_cancel),
+            answers_twice=self._has_habit(key, "twice", habits.twice),
             clock_skew_s=habits.clock_skew_s,
         )
 
     def loses_cancel(self, key: DrawKey) -> bool:
-        """Whether the cancel request that `key` names goes astray."""
-        return self._is(key, "loses_cancel", self.habits.loses_cancel)
+        """Whether the cancel request with this key is lost."""
+        return self._has_habit(key, "loses_cancel", self.habits.loses_cancel)
 
     def _step_s(self, key: DrawKey, number: int) -> float:
         of_step = DrawKey(key.seed, key.role, f"{key.step}/{number}", key.attempt)
         return self.profile.draw_llm(of_step).service_s(TOKENS_OF_A_STEP)
 
     @staticmethod
-    def _is(key: DrawKey, habit: str, share: float) -> bool:
+    def _has_habit(key: DrawKey, habit: str, share: float) -> bool:
         return share > 0 and key.uniform(f"peer.{habit}") < share

@@ -1,7 +1,7 @@
-"""One request to a peer, as the service's log sees it: open until its reply is over and nothing works for it any more.
+"""One request to a peer and its log row, which stays open until the reply and all work for the request are over.
 
 A task outlives the request that asked for it. So a row of kind "peer" ends with the work, not with the connection, and
-what a peer does after a deadline stands in the log whoever still listens.
+what a peer does after a deadline is in the log, whether or not a client still listens.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from docmind_lab.services.log import RequestRow, RowOutcome
 
 @dataclass(eq=False)
 class PeerExchange:
-    """A request and the work that it began. ended: told once, when both are over.
+    """A request to a peer and the work that it started. ended: called once, when both are over.
 
     cut: whether its run is over, so that nothing may go on. task_id: of the task that it began, empty for none.
     """
@@ -35,13 +35,13 @@ class PeerExchange:
     _outcome: RowOutcome | None = None
 
     def client_left(self) -> None:
-        """The client has left; the work goes on."""
+        """Note that the client has left. The work goes on."""
         if self.row.outcome == "open" and not self.is_replied:
             self.row.client_gone_at = self.clock.now()
         self.gone.set()
 
     def sent(self, status: int | None, *, body: bool) -> None:
-        """Note bytes of the reply: its head when there is a status, a part of its body."""
+        """Note that bytes of the reply were sent: its headers if there is a status, or a part of its body."""
         now = self.clock.now()
         if status is not None:
             self.row.status, self.row.first_byte_at = status, now
@@ -49,21 +49,21 @@ class PeerExchange:
             self.row.last_byte_at = now
 
     def replied(self) -> None:
-        """The reply is over, complete or not."""
+        """Note that the reply is over, complete or not."""
         self.is_replied = True
         self._end_if_over()
 
     def begin_work(self, task_id: str) -> None:
-        """The running task works for this request from now on."""
+        """Note that the current asyncio task works for this request from now on."""
         self.task_id, self.work = task_id, asyncio.current_task()
 
     def end_work(self, outcome: RowOutcome) -> None:
-        """The work is over."""
+        """Note that the work is over."""
         self._outcome, self.work = "ended" if self.cut else outcome, None
         self._end_if_over()
 
-    def end_with_its_run(self) -> None:
-        """Its run is over: the client is as good as gone, and the work stops where it is."""
+    def stop_with_run(self) -> None:
+        """Stop the work because its run is over, and treat the client as gone."""
         self.cut = True
         self.gone.set()
         if self.work is not None:

@@ -1,4 +1,4 @@
-"""One task of a peer, as the A2A SDK runs it: work for as long as its course says, then an answer.
+"""One task of a peer, run by the A2A SDK: work for as long as the task's course says, then an answer.
 
 The answer is made of the passages that the peer is sent; nothing is looked up elsewhere. A cancelled task ends where it
 is, unless its course ignores cancels: it then works on to its end and answers, late, and the request that asked for the
@@ -35,14 +35,14 @@ _NOTHING_S = 1e-9
 
 
 class PeerExecutor(AgentExecutor):
-    """Works on the tasks of all peers of a service."""
+    """Executes the tasks of all peers of a service."""
 
     def __init__(self, behaviour: PeerBehaviour) -> None:
         self._behaviour = behaviour
         self._courses: dict[str, PeerCourse] = {}
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
-        """Work on a task until its answer, or until it is cancelled."""
+        """Work on a task until it is answered or cancelled."""
         exchange = CURRENT_EXCHANGE.get()
         task_id, context_id = str(context.task_id), str(context.context_id)
         course = self._courses[task_id] = self._behaviour.course(exchange.key)
@@ -62,7 +62,7 @@ class PeerExecutor(AgentExecutor):
             exchange.end_work(outcome)
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
-        """Say that a task is cancelled; nothing, of one that ignores it."""
+        """Report a task as cancelled; do nothing if the task ignores cancels."""
         course = self._courses.get(str(context.task_id))
         if course is not None and course.ignores_cancel:
             return
@@ -93,7 +93,7 @@ class PeerExecutor(AgentExecutor):
 
 
 async def _work(seconds: float, course: PeerCourse, exchange: PeerExchange) -> None:
-    """Be at work for so long; through cancels, if the course says so and the run is not over."""
+    """Work for so many seconds; through cancels, if the course says so and the run is not over."""
     clock = asyncio.get_running_loop().time
     ends_at = clock() + seconds
     while (left_s := ends_at - clock()) > _NOTHING_S:
@@ -107,15 +107,14 @@ async def _work(seconds: float, course: PeerCourse, exchange: PeerExchange) -> N
 
 
 def _calendar(skew_s: float) -> str:
-    """The time of day on the peer's clock, which may be wrong."""
+    """Return the time of day on the peer's clock, which may be wrong."""
     return (datetime.now(UTC) + timedelta(seconds=skew_s)).isoformat()
 
 
 def read(task: Mapping[str, Any]) -> dict[str, Any]:
-    """{"statement": sentences with citations, "ids": the cited passages in the order given}; empty when nothing fits.
+    """Answer a task from its passages: {"statement": sentences with citations, "ids": the cited passages}; else empty.
 
-    task: {"question": text, "passages": [{"id", "content"}, …]}; whatever else stands there, or is missing, is as if
-    nothing had been sent.
+    task: {"question": text, "passages": [{"id", "content"}, …]}; anything else is ignored, anything missing is empty.
     """
     passages = [
         Document(str(passage["id"]), str(passage["content"]))

@@ -1,4 +1,4 @@
-"""The A2A SDK's own server for all peers of a service: `/a2a/<peer>` over JSON-RPC, streams included.
+"""The A2A SDK's server for all peers of a service: `/a2a/<peer>` over JSON-RPC, streams included.
 
 It is used by a door, which reads a request, says when the client leaves, and sends what comes back. Each peer has its
 own card at `/a2a/<peer>/.well-known/agent-card.json`; all of them work alike and differ by what their keys draw.
@@ -33,7 +33,7 @@ _ROW = Plan((), "peer")
 
 
 def agent_card(peer: str, url: str) -> AgentCard:
-    """The card of a peer: its name and address."""
+    """Return the A2A agent card of a peer, with its name and address."""
     skill = AgentSkill(id="read", name="Read passages", description="Says what answers a question.", tags=["reading"])
     return AgentCard(
         name=peer,
@@ -48,7 +48,7 @@ def agent_card(peer: str, url: str) -> AgentCard:
 
 
 class PeerHost:
-    """The peers of one service. changed: called whenever a row of the log has ended."""
+    """The server of all peers of one service. changed: called whenever a row of the log has ended."""
 
     def __init__(
         self, behaviour: PeerBehaviour, log: ServiceLog, clock: Clock, changed: Callable[[], None] = lambda: None
@@ -63,15 +63,15 @@ class PeerHost:
         self._tasks_of_runs: dict[str, list[str]] = {}
 
     def received(self, request: ServiceRequest, received_at: float) -> PeerExchange:
-        """The exchange of a request, its row begun."""
+        """Begin the log row of a request and return its exchange."""
         row = self._log.received(request, _ROW, received_at)
         key = request.draw_key(_peer_of(request.path), "0", self._behaviour.default_seed)
-        exchange = PeerExchange(row, key, self._clock, self._ended)
+        exchange = PeerExchange(row, key, self._clock, self._note_end)
         self._open[exchange] = None
         return exchange
 
     async def serve(self, request: ServiceRequest, exchange: PeerExchange, send: Send) -> None:
-        """Answer a request, until its reply is over or its client has left."""
+        """Answer a request, until the reply is over or the client has left."""
         CURRENT_EXCHANGE.set(exchange)
         try:
             if _is_cancel(request) and self._behaviour.loses_cancel(exchange.key):
@@ -103,29 +103,29 @@ class PeerHost:
             if app.done():
                 app.result()
         finally:
-            # Who waits for a reply that nobody reads any more is at no work.
+            # Waiting for a reply that no client reads any more is not work.
             for task in (app, gone):
                 task.cancel()
             await asyncio.wait((app, gone))
 
     def end_run(self, run_id: str) -> None:
-        """A run is over: stop what the peers still do for it."""
+        """Stop everything that the peers still do for a run that is over."""
         for exchange in [exchange for exchange in self._open if exchange.row.run_id == run_id]:
-            exchange.end_with_its_run()
+            exchange.stop_with_run()
 
     async def forget(self, run_id: str) -> None:
-        """Drop the tasks of a run."""
+        """Delete the tasks of a run."""
         for task_id in self._tasks_of_runs.pop(run_id, ()):
             await self._store.delete(task_id, ServerCallContext())
 
     async def aclose(self) -> None:
-        """Stop all work of the peers, of every run."""
+        """Stop all work of the peers, for every run."""
         for exchange in list(self._open):
-            exchange.end_with_its_run()
+            exchange.stop_with_run()
         for handler in self._handlers:
             await handler.aclose()
 
-    def _ended(self, exchange: PeerExchange) -> None:
+    def _note_end(self, exchange: PeerExchange) -> None:
         self._open.pop(exchange, None)
         if exchange.task_id:
             self._tasks_of_runs.setdefault(exchange.row.run_id, []).append(exchange.task_id)

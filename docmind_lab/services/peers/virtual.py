@@ -1,4 +1,4 @@
-"""The peers in virtual time: the SDK's server on an event loop of the run, behind the virtual door.
+"""The peers in virtual time: the A2A SDK's server on an event loop of the run, behind the virtual door.
 
 The loop is a thread of the run like any other, so its waits are virtual; requests are handed to it, and what it sends
 goes over the connection that the request came by. It begins with the first request for a peer and ends with the run.
@@ -22,7 +22,7 @@ from docmind_lab.virtual_time import VirtualClock
 
 
 class VirtualPeers:
-    """The peers of one run. Made, and its methods called, by actors of the run. changed: as of `PeerHost`."""
+    """The peers of one run, used only by threads of that run. changed: as for `PeerHost`."""
 
     def __init__(
         self, behaviour: PeerBehaviour, log: ServiceLog, clock: VirtualClock, changed: Callable[[], None]
@@ -49,13 +49,13 @@ class VirtualPeers:
         await asyncio.gather(*rest, return_exceptions=True)
 
     def serve(self, request: ServiceRequest, connection: HttpConnection) -> None:
-        """Have a request answered; returns at once."""
+        """Start to answer a request over the connection, and return at once."""
         exchange = self._host.received(request, self._clock.now())
-        connection.attend(_Leaving(exchange, self._on_loop))
-        self._on_loop(partial(self._begin, request, exchange, connection))
+        connection.attend(_LeaveNotice(exchange, self._on_loop))
+        self._on_loop(partial(self._start_serving, request, exchange, connection))
 
     def end_run(self, run_id: str) -> None:
-        """A run is over: stop what the peers still do for it."""
+        """Stop everything that the peers still do for a run that is over."""
         self._on_loop(partial(self._host.end_run, run_id))
 
     def _on_loop(self, function: Callable[[], None]) -> None:
@@ -64,12 +64,12 @@ class VirtualPeers:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(function, context=contextvars.Context())
 
-    def _begin(self, request: ServiceRequest, exchange: PeerExchange, connection: HttpConnection) -> None:
-        task = self._loop.create_task(self._host.serve(request, exchange, _sending(connection, self._clock)))
+    def _start_serving(self, request: ServiceRequest, exchange: PeerExchange, connection: HttpConnection) -> None:
+        task = self._loop.create_task(self._host.serve(request, exchange, _sender(connection, self._clock)))
         self._serving[task] = None
-        task.add_done_callback(partial(self._served, exchange, connection))
+        task.add_done_callback(partial(self._end_serving, exchange, connection))
 
-    def _served(self, exchange: PeerExchange, connection: HttpConnection, task: asyncio.Task[None]) -> None:
+    def _end_serving(self, exchange: PeerExchange, connection: HttpConnection, task: asyncio.Task[None]) -> None:
         del self._serving[task]
         self._clock.note_effect()
         if exchange.cut:
@@ -84,8 +84,8 @@ def _fail(error: BaseException) -> None:
     raise error
 
 
-class _Leaving:
-    """Tells an exchange, on the loop that it belongs to, that its client has left."""
+class _LeaveNotice:
+    """Tells an exchange, on its own event loop, that its client has left."""
 
     def __init__(self, exchange: PeerExchange, on_loop: Callable[[Callable[[], None]], None]) -> None:
         self._exchange, self._on_loop = exchange, on_loop
@@ -94,7 +94,7 @@ class _Leaving:
         self._on_loop(self._exchange.client_left)
 
 
-def _sending(connection: HttpConnection, clock: VirtualClock) -> Send:
+def _sender(connection: HttpConnection, clock: VirtualClock) -> Send:
     async def send(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = ((name.decode(), value.decode("latin-1")) for name, value in message["headers"])

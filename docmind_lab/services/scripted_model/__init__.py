@@ -1,9 +1,9 @@
-"""A model that is scripted but not canned: what it says follows from the request alone.
+"""A scripted model: its replies are computed from the request alone, by rules.
 
-conversation.py   what a chat request holds: question, documents, who has reported, tools on offer
-extraction.py     sentences of documents that answer a question, with citations, and checking them
+conversation.py   a parsed chat request: question, documents, reports, tools on offer
+extraction.py     answers built from sentences of documents, with citations, and their check
 roles.py          what each role does: the supervisor's next hand-over, a route, a plan, a search, an answer, a verdict
-variation.py      replies that are not the best, in a share of the calls
+variation.py      worse replies than the best, in a share of the calls
 research.py, staged.py   the roles of the other systems under a deadline
 """
 

@@ -13,7 +13,7 @@ HANDOFF_PREFIX = "transfer_to_"
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A tool that the model asks for."""
+    """A call of a tool that the model asks for."""
 
     name: str
     arguments: Mapping[str, Any]
@@ -21,7 +21,7 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Reply:
-    """What the model says: text, or tools to call, or both."""
+    """The model's reply: text, tool calls, or both."""
 
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
@@ -36,7 +36,7 @@ class Document:
 
 
 def message_text(message: Mapping[str, Any]) -> str:
-    """The text of a message whose content is a string or a list of parts."""
+    """Return the text of a message whose content is a string or a list of parts."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -54,7 +54,7 @@ def _parse_json(text: str) -> Any:
 
 @dataclass(frozen=True)
 class Conversation:
-    """A chat completion request, read once.
+    """A parsed chat completion request.
 
     tools: name → JSON schema of the parameters, in the order given.
     """
@@ -64,7 +64,7 @@ class Conversation:
 
     @classmethod
     def from_request(cls, payload: Mapping[str, Any]) -> Conversation:
-        """The conversation in the JSON body of `/v1/chat/completions`."""
+        """Parse the JSON body of `/v1/chat/completions`."""
         tools = {}
         for tool in payload.get("tools") or ():
             function = tool.get("function", {})
@@ -73,17 +73,17 @@ class Conversation:
 
     @property
     def system_prompt(self) -> str:
-        """What the system and developer messages say."""
+        """Text of the system and developer messages."""
         return "\n".join(message_text(m) for m in self.messages if m.get("role") in ("system", "developer"))
 
     @property
     def question(self) -> str:
-        """The user's current question, not a task that was made out of it."""
+        """The user's current question, not a task that was derived from it."""
         return next((t for t in reversed(self._user_texts()) if not t.startswith(TASK_PREFIX)), "")
 
     @property
     def task(self) -> str:
-        """What this agent was asked: its own task if it was given one, else the question."""
+        """The task of this agent: its own if it was given one, else the question."""
         texts = self._user_texts()
         return texts[-1].removeprefix(TASK_PREFIX) if texts else ""
 
@@ -91,7 +91,7 @@ class Conversation:
         return [message_text(m) for m in self.messages if m.get("role") == "user"]
 
     def current_turn(self) -> tuple[Mapping[str, Any], ...]:
-        """The messages after the user's current question."""
+        """Return the messages after the user's current question."""
         start = 0
         for position, message in enumerate(self.messages):
             if message.get("role") == "user" and not message_text(message).startswith(TASK_PREFIX):
@@ -99,7 +99,7 @@ class Conversation:
         return self.messages[start:]
 
     def called_tools(self) -> Iterator[ToolCall]:
-        """Tools called since the question, oldest first, by whichever agent."""
+        """Yield the tools that any agent called since the question, oldest first."""
         for message in self.current_turn():
             for call in message.get("tool_calls") or ():
                 function = call.get("function", {})
@@ -107,7 +107,7 @@ class Conversation:
                 yield ToolCall(str(function.get("name", "")), arguments if isinstance(arguments, dict) else {})
 
     def handoff_rounds(self) -> list[list[str]]:
-        """Agents handed over to since the question: one list for each message that hands over."""
+        """Return the agents handed over to since the question: one list for each message with hand-overs."""
         rounds = []
         for message in self.current_turn():
             names = [str(call.get("function", {}).get("name", "")) for call in message.get("tool_calls") or ()]
@@ -117,16 +117,16 @@ class Conversation:
         return rounds
 
     def reports(self) -> list[dict[str, Any]]:
-        """JSON objects that tools have returned since the question, oldest first."""
+        """Return the JSON objects that tools returned since the question, oldest first."""
         found = [_parse_json(message_text(m)) for m in self.current_turn() if m.get("role") == "tool"]
         return [report for report in found if isinstance(report, dict)]
 
     def latest_report(self, key: str) -> dict[str, Any] | None:
-        """The newest tool result that has `key`, None without one."""
+        """Return the newest tool result that has `key`; None without one."""
         return next((report for report in reversed(self.reports()) if key in report), None)
 
     def agent_text(self, name_part: str) -> str:
-        """The newest text of an agent whose name contains `name_part`; empty without one."""
+        """Return the newest text of an agent whose name contains `name_part`; empty without one."""
         for message in reversed(self.current_turn()):
             said_by = str(message.get("name") or "")
             if message.get("role") == "assistant" and name_part in said_by and message_text(message):
@@ -134,7 +134,7 @@ class Conversation:
         return ""
 
     def documents(self) -> list[Document]:
-        """Documents in the context, oldest first, each id once.
+        """Return the documents in the context, oldest first, each id once.
 
         They come from tool results: JSON with "documents", or any other text, which counts as one document.
         """

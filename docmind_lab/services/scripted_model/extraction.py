@@ -1,4 +1,4 @@
-"""Answers made of sentences of the documents, with citations, and how such an answer is checked.
+"""Build answers from sentences of the documents, with citations, and check such answers.
 
 A sentence is chosen by the words it shares with the question, rare words counting more (inverse document frequency
 over the sentences at hand), and by how many of the question's words no sentence before it has covered.
@@ -47,12 +47,12 @@ def _stem(word: str) -> str:
 
 
 def content_words(text: str) -> list[str]:
-    """Stems of the words that carry meaning, in order."""
+    """Return the stems of the words that carry meaning, in order."""
     return [_stem(word) for word in (w.lower() for w in _WORD.findall(text)) if word not in _STOP_WORDS]
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, white space folded, too short and too long ones left out."""
+    """Split a text into sentences with white space folded; leave out those that are too short or too long."""
     folded = (" ".join(part.split()) for part in _SENTENCE_END.split(text))
     return [part for part in folded if 20 <= len(part) <= MAX_SENTENCE_CHARACTERS]
 
@@ -66,7 +66,7 @@ class _Candidate:
 
 
 def extract_answer(question: str, documents: list[Document]) -> str:
-    """Up to four sentences that answer the question, each with the id of its document: "Sentence. [id]".
+    """Return up to four sentences that answer the question, each with its document's id: "Sentence. [id]".
 
     `NOT_FOUND` when no sentence shares enough words with the question.
     """
@@ -84,7 +84,7 @@ def extract_answer(question: str, documents: list[Document]) -> str:
     chosen: list[_Candidate] = []
     covered: set[str] = set()
     while pool and len(chosen) < MAX_SENTENCES:
-        best = max(pool, key=lambda c: (_worth(c, asked, covered, weight), -c.order))
+        best = max(pool, key=lambda c: (_score(c, asked, covered, weight), -c.order))
         pool = [c for c in pool if c.text != best.text]
         chosen.append(best)
         covered |= best.words & asked
@@ -93,7 +93,7 @@ def extract_answer(question: str, documents: list[Document]) -> str:
     return " ".join(f"{c.text} [{c.document_id}]" for c in sorted(chosen, key=lambda c: c.order))
 
 
-def _worth(candidate: _Candidate, asked: set[str], covered: set[str], weight: dict[str, float]) -> float:
+def _score(candidate: _Candidate, asked: set[str], covered: set[str], weight: dict[str, float]) -> float:
     shared = asked & candidate.words
     # A word that is covered already counts half; long sentences share words by their length alone.
     value = math.fsum(weight[word] * (0.5 if word in covered else 1.0) for word in sorted(shared))
@@ -101,7 +101,7 @@ def _worth(candidate: _Candidate, asked: set[str], covered: set[str], weight: di
 
 
 def unsupported_statements(answer: str, documents: list[Document]) -> list[str]:
-    """Statements of an answer that no document it cites contains, and those that cite nothing."""
+    """Return the statements of an answer that no cited document contains, and those without a citation."""
     contents = {document.id: " ".join(document.content.split()) for document in documents}
     unsupported = []
     position = 0

@@ -1,4 +1,4 @@
-"""The roles of the research loop, as the scripted model plays them.
+"""The roles of the research loop in the scripted model.
 
 The query writer asks in the hypothesis's own words first, and then with words that stand in what was kept. The filter
 accepts what has a sentence with enough of those words. The judge calls a source saturated when its last two queries
@@ -39,7 +39,7 @@ _LITTLE = 0.2
 
 
 def _user_json(conversation: Conversation) -> dict[str, Any]:
-    """The JSON object in the user's message; empty for anything else."""
+    """Parse the JSON object in the user's message; return an empty one for anything else."""
     try:
         request = json.loads(conversation.question)
     except (ValueError, RecursionError):
@@ -48,7 +48,7 @@ def _user_json(conversation: Conversation) -> dict[str, Any]:
 
 
 def _words(text: str) -> list[str]:
-    """The words of a text that carry meaning, as they stand, each once, in order."""
+    """Return the words of a text that carry meaning, unchanged, each once, in order."""
     return [word for word in dict.fromkeys(_WORD.findall(text.lower())) if content_words(word)]
 
 
@@ -77,12 +77,12 @@ def _filter(conversation: Conversation) -> Reply:
     wanted = set(content_words(str(request.get("hypothesis", ""))))
     needed = max(_LEAST_SHARED, round(_SHARE_OF_WORDS * len(wanted)))
     results = request.get("results") or []
-    accepted = [int(result["number"]) for result in results if _bears_on(result, wanted, needed)]
+    accepted = [int(result["number"]) for result in results if _is_relevant(result, wanted, needed)]
     reasoning = f"{len(accepted)} of {len(results)} have a sentence with {needed} words of the hypothesis."
     return _json(accepted=accepted, reasoning=reasoning)
 
 
-def _bears_on(result: Mapping[str, Any], wanted: set[str], needed: int) -> bool:
+def _is_relevant(result: Mapping[str, Any], wanted: set[str], needed: int) -> bool:
     title = set(content_words(str(result.get("title", ""))))
     return any(
         len(wanted & (title | set(content_words(sentence)))) >= needed for sentence in sentences(str(result["text"]))

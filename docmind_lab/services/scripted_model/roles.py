@@ -1,4 +1,4 @@
-"""The scripted model's replies in each role, decided from the request alone.
+"""The scripted model's replies in each role, computed from the request alone.
 
 Which role a request is for is read off the tools on offer and the system prompt; a request for none of the five
 (a user's own agent) is played by searching once, if a search tool is on offer, and answering from what was found.
@@ -56,8 +56,7 @@ MAX_CORRECTIONS = 1
 
 
 def role_of(conversation: Conversation) -> str:
-    """Which role the request is for: "supervisor", one of the five, "router_engine", one of another system's, or
-    "assistant"."""
+    """Return the role that a request is for: "supervisor", one of `ROLES`, a role of another system, or "assistant"."""
     prompt = conversation.system_prompt
     for phrase, role in _ROLE_OF_PHRASE.items():
         if phrase in prompt:
@@ -72,12 +71,12 @@ def role_of(conversation: Conversation) -> str:
 
 
 def reply_to(conversation: Conversation) -> Reply:
-    """What the model says; the same request gets the same reply."""
+    """Return the model's reply; the same request gets the same reply."""
     return _PLAYED[role_of(conversation)](conversation)
 
 
 def strategy_for(question: str, offered: Sequence[str]) -> str:
-    """How to search for a question, by its words alone: one of the strategies on offer.
+    """Choose a strategy of those on offer to search for a question, by its words alone.
 
     sparse: exact names and code (`__init__`, `f()`, "quoted", snake_case). graph: what is related, compared or
     different. hierarchical: an overview, a whole section. hybrid: everything else. The first of these that fits and
@@ -89,7 +88,7 @@ def strategy_for(question: str, offered: Sequence[str]) -> str:
 
 def _router(conversation: Conversation) -> Reply:
     question = conversation.task
-    strategy = strategy_for(question, _offered(conversation, "choose_route", "strategy") or ("sparse", "hybrid"))
+    strategy = strategy_for(question, _options_of(conversation, "choose_route", "strategy") or ("sparse", "hybrid"))
     complexity = "complex" if _COMPLEX.search(question) else "simple"
     if "choose_route" in conversation.tools:
         return Reply(tool_calls=(ToolCall("choose_route", {"strategy": strategy, "complexity": complexity}),))
@@ -97,11 +96,11 @@ def _router(conversation: Conversation) -> Reply:
 
 
 def _router_engine(conversation: Conversation) -> Reply:
-    engines = _offered(conversation, "select_engine", "engine") or ("hybrid",)
+    engines = _options_of(conversation, "select_engine", "engine") or ("hybrid",)
     return Reply(tool_calls=(ToolCall("select_engine", {"engine": strategy_for(conversation.task, engines)}),))
 
 
-def _offered(conversation: Conversation, tool: str, parameter: str) -> tuple[str, ...]:
+def _options_of(conversation: Conversation, tool: str, parameter: str) -> tuple[str, ...]:
     schema: Mapping[str, Any] = conversation.tools.get(tool, {}).get("properties", {}).get(parameter, {})
     return tuple(schema.get("enum", ()))
 
@@ -114,7 +113,7 @@ def _planner(conversation: Conversation) -> Reply:
 
 
 def sub_questions(question: str) -> list[str]:
-    """The parts of a question that can be looked up on their own, at most three; the question itself if it has none."""
+    """Split a question into parts that can be looked up alone, at most three; the question itself if it has none."""
     compared = _COMPARED.search(question)
     parts = [compared["a"], compared["b"]] if compared else _SPLIT.split(question)
     parts = [part.strip(" ?.,") for part in parts if len(part.strip(" ?.,")) > 2]
@@ -124,7 +123,7 @@ def sub_questions(question: str) -> list[str]:
 def _retrieval(conversation: Conversation) -> Reply:
     if "retrieve_documents" not in conversation.tools:
         return Reply("There is no search tool to find documents with.")
-    offered = _offered(conversation, "retrieve_documents", "strategy") or ("hybrid",)
+    offered = _options_of(conversation, "retrieve_documents", "strategy") or ("hybrid",)
     route = conversation.latest_report("strategy") or {}
     strategy = str(route.get("strategy", "hybrid"))
     verdict = conversation.latest_report("verdict")
@@ -179,7 +178,7 @@ def _supervisor(conversation: Conversation) -> Reply:
 
 
 def _next_agent(conversation: Conversation, agents: list[str], rounds: list[list[str]]) -> str | None:
-    """The agent after the last one in the order of the roles; after validation, what its verdict asks for."""
+    """Return the next agent in the order of the roles; after validation, the one that its verdict asks for."""
     visited = [agents_of_round[0] for agents_of_round in rounds]
     by_role = {role: agent for role in ROLES for agent in reversed(agents) if role in agent}
     if not by_role:
@@ -205,7 +204,7 @@ def _is_complex(conversation: Conversation) -> bool:
 
 
 def _tasks_for(conversation: Conversation, agent: str) -> list[str]:
-    """One task for each part of the plan when searching, so that the searches run side by side."""
+    """Return one task for each part of the plan if the agent searches, so that searches run side by side."""
     tasks = (conversation.latest_report("tasks") or {}).get("tasks")
     takes_task = "task" in conversation.tools[HANDOFF_PREFIX + agent].get("properties", {})
     if "retrieval" not in agent or not takes_task or not isinstance(tasks, list) or len(tasks) < 2:
@@ -237,7 +236,7 @@ def _assistant(conversation: Conversation) -> Reply:
 
 
 def _delegate(conversation: Conversation) -> Reply:
-    """Ask every peer on offer, each once; then answer from the passages that the peers gave back."""
+    """Ask every peer on offer, each once; then answer from the passages that the peers returned."""
     asked = {call.name for call in conversation.called_tools()}
     calls = tuple(
         ToolCall(name, {_parameter_of(schema): conversation.task})

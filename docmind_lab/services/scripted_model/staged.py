@@ -1,4 +1,4 @@
-"""The agent of the staged ladder, as the scripted model plays it: it extracts a graph from the passage it is given.
+"""The agent of the staged ladder in the scripted model: it extracts a graph from the passage it is given.
 
 What it extracts is found in the passage, by rules. How it says it is drawn from the passage's text (the same passage,
 the same manner): real models do not always call the tools that they have, and each rung of the ladder is for one of the
@@ -55,7 +55,7 @@ _LINK_TARGET = re.compile(r"\]\([^)\s]*\)")
 
 
 def entities_in(passage: str) -> list[str]:
-    """What a passage is about, at most six: names of code, what its sentences are about, what they end with."""
+    """Return at most six entities of a passage: names of code, subjects and objects of its sentences."""
     found: dict[str, str] = {}
     plain = _LINK_TARGET.sub("]", passage).replace("[", "").replace("]", "")
     for match in _CODE.finditer(passage):
@@ -68,7 +68,7 @@ def entities_in(passage: str) -> list[str]:
 
 
 def relations_in(passage: str, names: Sequence[str]) -> list[tuple[str, str, str]]:
-    """(subject, predicate, object) for two of the names that follow each other closely in a sentence."""
+    """Return (subject, predicate, object) for two of the names that are close together in a sentence."""
     made = []
     plain = _LINK_TARGET.sub("]", passage).replace("[", "").replace("]", "").replace("`", "")
     for sentence in sentences(plain):
@@ -82,7 +82,7 @@ def relations_in(passage: str, names: Sequence[str]) -> list[tuple[str, str, str
 
 
 def manner_of(passage: str) -> str:
-    """How the model answers to a passage: one of `MANNERS`, drawn from its text."""
+    """Return the manner in which the model answers to a passage: one of `MANNERS`, drawn from its text."""
     drawn = keyed_uniform("staged", "manner", _KEY, passage) * sum(MANNERS.values())
     for manner, share in MANNERS.items():
         drawn -= share
@@ -126,7 +126,7 @@ _ORDERS = {
 
 
 def _primary(conversation: Conversation) -> Reply:
-    """The next thing that the agent says: each kind of call in a round of its own, and then that it is done."""
+    """Return the agent's next reply: each kind of call in a round of its own, then a text that says it is done."""
     passage = conversation.question
     manner = manner_of(passage)
     if manner in _ORDERS:

@@ -1,4 +1,4 @@
-"""How the scripted model varies: hand-overs, searches and answers that are not the best, drawn by the key of the call.
+"""Vary the scripted model: some hand-overs, searches and answers are not the best, drawn by the call's key.
 
 Without variation the same question gets the same sources and the same answer in every run, whatever its seed, so that
 quality is a constant of the question. With it, a share of the model's decisions goes another way: the supervisor hands
@@ -23,14 +23,14 @@ _CITED = re.compile(r".+?\[[^\]]+\]\s*", re.DOTALL)
 
 
 def checked_variation(share: object) -> float:
-    """The share. Raises: ConfigurationError if it is none."""
+    """Return the share as a float. Raises: ConfigurationError if it is not a number from 0 to 1."""
     if isinstance(share, int | float) and not isinstance(share, bool) and 0 <= share <= 1:
         return float(share)
     raise ConfigurationError(f"model_variation must be a share of the decisions from 0 to 1, not {share!r}")
 
 
 def vary_reply(reply: Reply, conversation: Conversation, role: str, key: DrawKey, share: float) -> Reply:
-    """The reply, or in a share of the cases another one that this role might give.
+    """Return the reply or, in a share of the cases, another one that the role might give.
 
     Args:
         reply: What the model says without variation.
@@ -43,16 +43,16 @@ def vary_reply(reply: Reply, conversation: Conversation, role: str, key: DrawKey
         return reply
     drawn = key.uniform("variation kind")
     if role == "supervisor":
-        return _handed_over(reply, conversation, drawn)
+        return _hand_over(reply, conversation, drawn)
     if role == "retrieval":
-        return replace(reply, tool_calls=tuple(_searched_for_less(call, drawn) for call in reply.tool_calls))
+        return replace(reply, tool_calls=tuple(_shorten_query(call, drawn) for call in reply.tool_calls))
     if role == "synthesis":
-        return replace(reply, text=_shortened(reply.text, drawn))
+        return replace(reply, text=_shorten_answer(reply.text, drawn))
     return reply
 
 
-def _handed_over(reply: Reply, conversation: Conversation, drawn: float) -> Reply:
-    """A hand-over to another agent than the one whose turn it is; the end of a run stays its end."""
+def _hand_over(reply: Reply, conversation: Conversation, drawn: float) -> Reply:
+    """Hand over to another agent than the one whose turn it is; the end of a run stays its end."""
     best = reply.tool_calls[0].name if reply.tool_calls else ""
     if not best.startswith(HANDOFF_PREFIX):
         return reply
@@ -60,8 +60,8 @@ def _handed_over(reply: Reply, conversation: Conversation, drawn: float) -> Repl
     return Reply(tool_calls=(ToolCall(others[int(drawn * len(others))], {}),)) if others else reply
 
 
-def _searched_for_less(call: ToolCall, drawn: float) -> ToolCall:
-    """The search with a half to all but one of its words."""
+def _shorten_query(call: ToolCall, drawn: float) -> ToolCall:
+    """Shorten the search to between half of its words and all but one."""
     words = _WORD.findall(str(call.arguments.get("query", "")))
     if len(words) < 2:
         return call
@@ -70,7 +70,7 @@ def _searched_for_less(call: ToolCall, drawn: float) -> ToolCall:
     return replace(call, arguments={**call.arguments, "query": " ".join(words[first : first + kept])})
 
 
-def _shortened(text: str, drawn: float) -> str:
-    """The answer without some of its sentences; at least one stays."""
+def _shorten_answer(text: str, drawn: float) -> str:
+    """Drop some of the answer's last sentences, keeping at least one."""
     cited = _CITED.findall(text)
     return text if len(cited) < 2 else "".join(cited[: 1 + int(drawn * (len(cited) - 1))]).strip()

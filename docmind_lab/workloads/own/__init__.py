@@ -1,12 +1,12 @@
-"""The workload `own`: a graph that was not made for the lab, run unchanged under every alternative.
+"""The workload `own`: a user's graph, run unchanged under every alternative.
 
-inputs.py        what it is asked, checked against its schema
+inputs.py        the graph's inputs, checked against its schema
 kind.py          "my_app:graph", or a live object, as a graph with a name that worker processes find
-workload.py      one graph, many runs
-doorway.py       the deadline on its way in, states on their way out
-calls.py         calls under way: their node, their call above, when they are over
-callbacks.py     models, tools and retrievers, as LangChain tells of them
-watch.py         requests, as the hooks below HTTP clients tell of them, and where they go
+workload.py      OwnWorkload: the graph under any alternative
+doorway.py       the adapter: passes the deadline in, converts states on their way out
+calls.py         calls under way: their node, their parent call, when they are over
+callbacks.py     calls of models, tools and retrievers, from LangChain's callbacks
+watch.py         requests, from hooks below HTTP clients, and where they go
 """
 
 from docmind_lab.workloads.own.callbacks import GraphCallbacks

@@ -19,7 +19,7 @@ from docmind_lab.workloads.own.calls import RunCalls
 
 
 class GraphCallbacks(RunCallbacks):
-    """`RunCallbacks` that also begins and ends the calls of the run, in the thread or task that they are made in.
+    """Callback handler that records nodes, and begins and ends the run's calls in the thread or task making them.
 
     One handler for both: LangChain asks each about every run, and a model looks each over before a call. What it raises
     is a RunCut: LangChain logs an `Exception` of a callback and goes on.
@@ -35,38 +35,38 @@ class GraphCallbacks(RunCallbacks):
         self.calls = calls
 
     def on_chain_start(self, serialized: Any, inputs: Any, **details: Any) -> None:
-        """A node, or anything else that has runs below it."""
+        """Note the start of a node, or of any other runnable that has children."""
         super().on_chain_start(serialized, inputs, **details)
         self.calls.tree.begun(
             details["run_id"], details.get("parent_run_id"), details.get("tags"), details.get("metadata")
         )
 
     def on_chain_error(self, error: BaseException, **details: Any) -> None:
-        """With it ends what it left under way: LangChain tells of no tool's end by cancellation."""
+        """Note the error, and end the calls under it: LangChain reports no end of a cancelled tool."""
         super().on_chain_error(error, **details)
         self.calls.ended_above(details["run_id"], error)
 
     def on_llm_start(self, serialized: Any, prompts: Any, **details: Any) -> None:
-        """A model is asked."""
-        self._started("llm", details)
+        """Begin the call of a model."""
+        self._begin_call("llm", details)
 
     def on_chat_model_start(self, serialized: Any, messages: Any, **details: Any) -> None:
-        """A chat model is asked."""
-        self._started("llm", details)
+        """Begin the call of a chat model."""
+        self._begin_call("llm", details)
 
     def on_tool_start(self, serialized: Any, input_str: Any, **details: Any) -> None:
-        """A tool is called."""
-        self._started("tool", details)
+        """Begin the call of a tool."""
+        self._begin_call("tool", details)
 
     def on_retriever_start(self, serialized: Any, query: Any, **details: Any) -> None:
-        """A retriever is asked."""
-        self._started("retrieval", details)
+        """Begin the call of a retriever."""
+        self._begin_call("retrieval", details)
 
-    def _started(self, kind: CallKind, details: Mapping[str, Any]) -> None:
+    def _begin_call(self, kind: CallKind, details: Mapping[str, Any]) -> None:
         self.calls.started(kind, details["run_id"], details.get("parent_run_id"))
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
-        """The model has answered; notes its tokens if it counts them."""
+        """End the call of a model, and note its tokens if it counts them."""
         opened = self.calls.ended(run_id)
         usage = _usage(response)
         if opened is not None and usage is not None:
@@ -74,7 +74,7 @@ class GraphCallbacks(RunCallbacks):
                 self.calls.recorder.note_tokens(usage["input_tokens"], usage["output_tokens"])
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """The model has not. Raises: a RunCut again."""
+        """End the failed call of a model. Raises: the error again if it is a RunCut."""
         self.calls.ended(run_id, error)
         if isinstance(error, RunCut):
             # An async model gathers what it waits for, takes what is no `Exception` for a result, and fails over that
@@ -82,19 +82,19 @@ class GraphCallbacks(RunCallbacks):
             raise error
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """The tool has returned."""
+        """End the call of a tool."""
         self.calls.ended(run_id)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """The tool has raised."""
+        """End the failed call of a tool."""
         self.calls.ended(run_id, error)
 
     def on_retriever_end(self, documents: Sequence[Any], *, run_id: UUID, **kwargs: Any) -> None:
-        """The retriever has found something or nothing."""
+        """End the call of a retriever."""
         self.calls.ended(run_id)
 
     def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """The retriever has raised."""
+        """End the failed call of a retriever."""
         self.calls.ended(run_id, error)
 
 

@@ -1,4 +1,4 @@
-"""The calls of a user's graph while they are under way: their node, the call above them, and when they are over.
+"""The calls of a user's graph that are under way: the node and the call each belongs to, and when each is over.
 
 A model's or retriever's attempts are the requests that are sent while it is under way; where none is seen (a model in
 this process, a client that is not httpx's), one attempt spans the call. A tool's call is one attempt from its start to
@@ -28,7 +28,7 @@ _PUSHED = "__pregel_push"
 
 @dataclass(frozen=True)
 class Place:
-    """A node at work.
+    """The node that is at work, and its position in the run.
 
     role: of the outermost node, as the tables have it. path: the nodes from the outermost to this one. position:
     "step.branch", the step of the outermost graph and which of the tasks that `Send` started side by side it is: the
@@ -42,7 +42,7 @@ class Place:
 
     @property
     def position(self) -> str:
-        """As `recorder.call` takes it."""
+        """The position as `recorder.call` takes it: "step.branch"."""
         return f"{self.step}.{'-'.join(str(branch) for branch in self.branches) or '0'}"
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ NOWHERE = Place()
 
 
 class RunTree:
-    """Which run of LangChain's callbacks belongs to which node. Safe to use from any thread."""
+    """Maps each run of LangChain's callbacks to its node. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._above: dict[UUID, UUID | None] = {}
@@ -64,18 +64,18 @@ class RunTree:
     def begun(
         self, run_id: UUID, above: UUID | None, tags: Sequence[str] | None, metadata: Mapping[str, Any] | None
     ) -> None:
-        """A run began: a node's, if LangGraph tagged it so."""
+        """Note that a run began; it is a node's if LangGraph tagged it so."""
         self._above[run_id] = above
         if is_node(tags):
             self._places[run_id] = place = _place(metadata or {}, self.place_of(above))
             self._latest[threading.get_ident()] = place
 
     def latest_in(self, thread_id: int) -> Place:
-        """The node that began last in a thread; NOWHERE in a thread where none did."""
+        """Return the node that began last in a thread; NOWHERE if none did."""
         return self._latest.get(thread_id, NOWHERE)
 
     def place_of(self, run_id: UUID | None) -> Place:
-        """Where a run happens: the nearest node above it, or itself; NOWHERE outside."""
+        """Return the nearest node at or above a run; NOWHERE if there is none."""
         while run_id is not None:
             place = self._places.get(run_id)
             if place is not None:
@@ -99,7 +99,7 @@ class OpenCall:
     """A call under way.
 
     above: the one it happens in. begun_by, below: the run of callbacks that it is, and the one that this belongs to.
-    threads: that work on it. is_left: whoever waited for it does so no more, and a thread goes on.
+    threads: that work on it. is_left: its caller no longer waits for it, and a thread goes on.
     """
 
     call: LogicalCall
@@ -121,7 +121,7 @@ _worker = threading.local()
 
 
 def innermost_call() -> OpenCall | None:
-    """The call under way that the calling code belongs to."""
+    """Return the innermost open call that the calling code belongs to; None outside every call."""
     # What ended in another task than it began in is still there.
     found = _innermost.get()
     while found is not None and found.is_over:
@@ -130,7 +130,7 @@ def innermost_call() -> OpenCall | None:
 
 
 class RunCalls:
-    """The calls of one run: begun and ended by callbacks and by requests, refused where no budget is left.
+    """The calls of one run: callbacks and requests begin and end them; they are refused when no budget is left.
 
     deadline, policy: of the run, once it is known that they travel with it; a call then ends the run (`RunCut`) when
     nothing is left. tree: which node is whose.
@@ -143,7 +143,7 @@ class RunCalls:
         self._open: dict[UUID, OpenCall] = {}
 
     def refuse_if_spent(self, kind: CallKind, place: Place) -> None:
-        """Return if there is budget for a call. Raises: RunCut after recording the refusal."""
+        """Return if there is budget left for a call. Raises: RunCut after recording the refusal."""
         deadline = self.deadline
         if deadline is not None and deadline.remaining() <= self.policy.floor_s:
             self.recorder.refuse(kind, place.role, place.position)
@@ -152,7 +152,7 @@ class RunCalls:
     def begin(
         self, kind: CallKind, place: Place, *, begun_by: UUID | None = None, below: UUID | None = None
     ) -> OpenCall:
-        """A call that begins now, not in force yet."""
+        """Begin a call and return it, without making it the innermost one."""
         # In a context of its own, where its scope can be left again from any thread or task.
         context = contextvars.copy_context()
         scope = self.recorder.call(kind, place.role, place.position, cap_from_deadline=self.deadline is not None)
@@ -160,11 +160,11 @@ class RunCalls:
         above = innermost_call()
         call.parent_call_id = "" if above is None else above.call.call_id
         opened = OpenCall(call, above, begun_by, below, context, scope, self.recorder.clock.now())
-        self._worked_on(opened)
+        self._note_thread_work(opened)
         return opened
 
     def end(self, opened: OpenCall, outcome: AttemptOutcome, error: BaseException | None = None) -> None:
-        """The call is over; once."""
+        """End the call; a second time changes nothing."""
         if opened.is_over:
             return
         opened.is_over = True
@@ -185,7 +185,7 @@ class RunCalls:
         self.recorder.attempt_started(opened.span)
 
     def cut(self, error: BaseException | None = None) -> None:
-        """The deadline has cut what is under way: LangChain tells of no end that is not an `Exception`."""
+        """End the innermost calls as timed out: LangChain reports no end by an error that is not an `Exception`."""
         opened = innermost_call()
         while opened is not None:
             if opened.span is not None or opened.call.kind != "tool":
@@ -194,14 +194,14 @@ class RunCalls:
 
     @contextlib.contextmanager
     def in_a_thread(self, opened: OpenCall | None) -> Iterator[None]:
-        """Work in a thread that nobody can cancel, on a call and those that begin in it.
+        """Mark the block as work on a call in a thread that cannot be cancelled, and on calls that begin in it.
 
         A call that was left is over when its threads are done.
         """
         worked_on: list[OpenCall] = []
         _worker.calls = worked_on
         if opened is not None:
-            self._worked_on(opened)
+            self._note_thread_work(opened)
         try:
             yield
         finally:
@@ -212,16 +212,16 @@ class RunCalls:
                     self.end(call, "ok")
 
     @staticmethod
-    def _worked_on(opened: OpenCall) -> None:
+    def _note_thread_work(opened: OpenCall) -> None:
         calls = getattr(_worker, "calls", None)
         if calls is not None:
             opened.threads += 1
             calls.append(opened)
 
-    # ---- calls that LangChain tells of
+    # ---- calls that LangChain reports
 
     def started(self, kind: CallKind, run_id: UUID, above: UUID | None) -> None:
-        """A call of LangChain's began, in force from now on. Raises: RunCut if there is no budget for it."""
+        """Begin a call that LangChain reported, as the innermost one. Raises: RunCut if no budget is left."""
         place = self.tree.place_of(above)
         self.tree.begun(run_id, above, None, None)
         self.refuse_if_spent(kind, place)
@@ -232,7 +232,7 @@ class RunCalls:
         _innermost.set(opened)
 
     def ended(self, run_id: UUID, error: BaseException | None = None) -> OpenCall | None:
-        """It ended, with an error or well; the call, if it is known."""
+        """End a call that LangChain reported, with an error or without; return the call if it is known."""
         opened = self._open.get(run_id)
         if opened is not None:
             self.end(opened, _outcome(error), error)
@@ -241,7 +241,7 @@ class RunCalls:
         return opened
 
     def ended_above(self, run_id: UUID, error: BaseException) -> None:
-        """A run ended with an error, and with it what it left under way, but for what a thread still works on."""
+        """End the calls under a run that failed, except those that a thread still works on."""
         for opened in [opened for opened in list(self._open.values()) if opened.below == run_id]:
             opened.is_left = opened.threads > 0
             if not opened.is_left:

@@ -1,4 +1,4 @@
-"""The adapter between an alternative and a graph that was not made for the lab.
+"""The adapter between an alternative and a user's graph.
 
 In: the deadline, which an alternative puts into input and configuration, is taken out of the input, where a foreign
 schema knows nothing of it, and put in force as context; a key of the graph's own that asks for it gets it. Out: states
@@ -21,7 +21,7 @@ from docmind_lab.workloads.own.watch import RunWatch
 
 
 class RunDoorway:
-    """The doorway of one run. state_key: the key of the graph's input that takes the deadline; empty for none."""
+    """The adapter for one run. state_key: the key of the graph's input for the deadline; empty for none."""
 
     def __init__(self, watch: RunWatch, state_key: str = "") -> None:
         self.watch, self.state_key = watch, state_key
@@ -29,37 +29,37 @@ class RunDoorway:
     def stream(
         self, inner: Callable[..., Iterator[Any]], config: Any, given: Any, *rest: Any, **options: Any
     ) -> Iterator[Any]:
-        """What the graph streams, with the deadline in force around it; states alone are turned into `FreeState`."""
-        seen = free_state if options.get("stream_mode") == "values" else _as_it_is
-        with self._in_force(config, rest, options):
+        """Stream from the graph with the deadline in force; whole states are converted to `FreeState`."""
+        seen = free_state if options.get("stream_mode") == "values" else _unchanged
+        with self._deadline_in_force(config, rest, options):
             for state in inner(self._input(given), *rest, **options):
                 yield seen(state)
 
     async def astream(
         self, inner: Callable[..., AsyncIterator[Any]], config: Any, given: Any, *rest: Any, **options: Any
     ) -> AsyncIterator[Any]:
-        """`stream`, async."""
-        seen = free_state if options.get("stream_mode") == "values" else _as_it_is
-        with self._in_force(config, rest, options):
+        """`stream`, as an async generator."""
+        seen = free_state if options.get("stream_mode") == "values" else _unchanged
+        with self._deadline_in_force(config, rest, options):
             async for state in inner(self._input(given), *rest, **options):
                 yield seen(state)
 
     def invoke(self, inner: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """The last state; the graph's own `invoke` comes by `stream`."""
+        """Return the last state; the graph's own `invoke` calls `stream`."""
         return free_state(inner(*arguments, **options))
 
     async def ainvoke(self, inner: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Any:
-        """`invoke`, async."""
+        """`invoke`, as a coroutine."""
         return free_state(await inner(*arguments, **options))
 
     def seen(self, state: Any) -> FreeState:
-        """A state of the graph as alternatives read it."""
+        """Convert a state of the graph to the form that alternatives read."""
         return free_state(state)
 
     @contextlib.contextmanager
-    def _in_force(self, config: Any, rest: tuple[Any, ...], options: Mapping[str, Any]) -> Iterator[None]:
+    def _deadline_in_force(self, config: Any, rest: tuple[Any, ...], options: Mapping[str, Any]) -> Iterator[None]:
         given = options.get("config") or (rest[0] if rest else None)
-        at_s = next((found for found in map(_instant, (given, config)) if found is not None), None)
+        at_s = next((found for found in map(_deadline_instant, (given, config)) if found is not None), None)
         if at_s is None:
             yield
             return
@@ -71,33 +71,33 @@ class RunDoorway:
         try:
             yield
         finally:
-            # Whoever lets go of a stream half way has it ended in a context that this was never set in.
+            # A stream that is dropped half way ends in a context in which this was never set.
             with contextlib.suppress(ValueError):
                 scope.__exit__(None, None, None)
 
     def _input(self, given: Any) -> Any:
-        """What goes into the graph: without the lab's key, and with its own."""
+        """Return the graph's input without the lab's key of the deadline, and with the graph's own."""
         if isinstance(given, Command) and isinstance(given.update, Mapping) and DEADLINE_KEY in given.update:
-            update = self._keyed(given.update)
+            update = self._with_own_key(given.update)
             return Command(update=update) if update else None
-        return self._keyed(given) if isinstance(given, Mapping) and DEADLINE_KEY in given else given
+        return self._with_own_key(given) if isinstance(given, Mapping) and DEADLINE_KEY in given else given
 
-    def _keyed(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def _with_own_key(self, values: Mapping[str, Any]) -> dict[str, Any]:
         rest = {name: value for name, value in values.items() if name != DEADLINE_KEY}
         return {**rest, self.state_key: values[DEADLINE_KEY]} if self.state_key else rest
 
 
-def _instant(config: Any) -> float | None:
+def _deadline_instant(config: Any) -> float | None:
     at_s = (config or {}).get("configurable", {}).get(DEADLINE_KEY)
     return None if at_s is None else float(at_s)
 
 
-def _as_it_is(state: Any) -> Any:
+def _unchanged(state: Any) -> Any:
     return state
 
 
 def free_state(state: Any) -> FreeState:
-    """A graph's state as alternatives read it: messages and documents."""
+    """Convert a graph's state to the messages and documents that alternatives read."""
     values = state if isinstance(state, Mapping) else getattr(state, "__dict__", {})
     found = values.get("documents", ())
     documents = found if isinstance(found, list | tuple) else ()
@@ -115,7 +115,7 @@ def _messages(values: Any) -> list[Any]:
     try:
         return convert_to_messages(values)
     except (ValueError, TypeError, NotImplementedError):
-        return []  # somebody's own kind of message
+        return []  # a kind of message that LangChain does not know
 
 
 def _document(found: Any) -> Mapping[str, Any] | None:

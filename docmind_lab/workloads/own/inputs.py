@@ -40,21 +40,21 @@ _JSON_TYPES: Mapping[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True)
 class GraphInput(Question):
-    """One input. given: what goes into the graph. gold_facts: what a good answer states."""
+    """One input of a user's graph. given: what goes into the graph. gold_facts: what a good answer states."""
 
     given: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 
 def read_inputs(graph: Pregel[Any, Any, Any, Any], inputs: Inputs) -> tuple[GraphInput, ...]:
-    """The inputs, each checked against the graph's schema.
+    """Read the inputs, and check each against the graph's schema.
 
     Raises: ConfigurationError naming the line (or item) and the key that does not fit.
     """
     schema = _Schema(graph)
     is_file = isinstance(inputs, str | os.PathLike)
-    items = _lines(Path(inputs)) if is_file else enumerate(_listed(inputs), 1)  # type: ignore[arg-type]
+    items = _lines(Path(inputs)) if is_file else enumerate(_checked_list(inputs), 1)  # type: ignore[arg-type]
     named = f"{Path(inputs).name} line" if is_file else "inputs item"  # type: ignore[arg-type]
-    made = tuple(_one(schema, item, f"{named} {number}", number) for number, item in items)
+    made = tuple(_parse_item(schema, item, f"{named} {number}", number) for number, item in items)
     if not made:
         raise ConfigurationError(f"{named.rpartition(' ')[0]}: there are no inputs; give one at least")
     ids = [one.id for one in made]
@@ -65,13 +65,13 @@ def read_inputs(graph: Pregel[Any, Any, Any, Any], inputs: Inputs) -> tuple[Grap
 
 
 def fingerprint(inputs: Sequence[GraphInput]) -> str:
-    """A short name that inputs which are equal share."""
+    """Return a short digest of the inputs; equal inputs have equal ones."""
     content = json.dumps([[one.id, one.given, one.gold_facts] for one in inputs], sort_keys=True, default=repr)
     return hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
 
 
 def input_keys(graph: Pregel[Any, Any, Any, Any]) -> Mapping[str, Mapping[str, Any]]:
-    """The keys of a graph's input with their JSON schemas, {} where that cannot be said; no keys if none are known."""
+    """Return each key of a graph's input with its JSON schema, {} where that is unknown; empty if no key is known."""
     schema = _json_schema(graph)
     if "$ref" in schema:
         schema = schema.get("$defs", {}).get(str(schema["$ref"]).rpartition("/")[2], {})
@@ -92,15 +92,15 @@ def _json_schema(graph: Pregel[Any, Any, Any, Any]) -> Mapping[str, Any]:
 
 
 class _Schema:
-    """What a graph takes in."""
+    """The input schema of a graph."""
 
     def __init__(self, graph: Pregel[Any, Any, Any, Any]) -> None:
         self.keys = input_keys(graph)
         declared = getattr(getattr(graph, "builder", None), "input_schema", None)
         self.model = declared if isinstance(declared, type) and issubclass(declared, BaseModel) else None
 
-    def taken(self, item: Any, where: str) -> Mapping[str, Any]:
-        """The item as the graph's input. Raises: ConfigurationError."""
+    def to_input(self, item: Any, where: str) -> Mapping[str, Any]:
+        """Convert an item to the graph's input. Raises: ConfigurationError if it does not fit."""
         if isinstance(item, str):
             if "messages" not in self.keys:
                 raise ConfigurationError(
@@ -133,19 +133,19 @@ class _Schema:
         return ", ".join(self.keys) or "none that can be told"
 
 
-def _one(schema: _Schema, item: Any, where: str, number: int) -> GraphInput:
+def _parse_item(schema: _Schema, item: Any, where: str, number: int) -> GraphInput:
     is_wrapped = (
         isinstance(item, Mapping) and "input" in item and item.keys() <= _WRAPPED and "input" not in schema.keys
     )
     gold = item.get("gold", ()) if is_wrapped else ()
     if not isinstance(gold, list | tuple) or not all(isinstance(fact, str) and fact for fact in gold):
         raise ConfigurationError(f"{where}: gold must be a list of texts, each something that a good answer states")
-    given = schema.taken(item["input"] if is_wrapped else item, where)
+    given = schema.to_input(item["input"] if is_wrapped else item, where)
     name = str(item.get("id", "")) if is_wrapped else ""
     return GraphInput(id=name or f"{number:03}", text="", gold_facts=tuple(gold), given=given)
 
 
-def _listed(inputs: Iterable[Any]) -> Iterable[Any]:
+def _checked_list(inputs: Iterable[Any]) -> Iterable[Any]:
     if isinstance(inputs, Mapping):
         raise ConfigurationError("inputs is a list of inputs; put the one into brackets: inputs=[{…}]")
     return inputs

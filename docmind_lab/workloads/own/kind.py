@@ -1,4 +1,4 @@
-"""A user's graph by reference, and its kind: found by worker processes, or a live object of this process.
+"""A user's graph as a workload kind: named by a reference that other processes can load, or live in this process.
 
     kind, corpus = own_kind("my_app:graph", "inputs.jsonl")        # kind.name is how comparisons name it
     workload_kind("own:my_app:graph")                              # the same, in any process
@@ -34,9 +34,9 @@ from docmind_lab.workloads.own.workload import OwnWorkload
 
 
 def load_graph(reference: str) -> Pregel[Any, Any, Any, Any]:
-    """The compiled graph of a reference "module:attribute". The working directory counts as a place of modules.
+    """Load the compiled graph "module:attribute". Modules are also looked for in the working directory.
 
-    Raises: ConfigurationError in one line: for a reference that is none, a module that does not import, an attribute
+    Raises: ConfigurationError in one line: for a malformed reference, a module that does not import, an attribute
     that is not there or is no graph, a factory that fails.
     """
     module_name, _, attribute = reference.partition(":")
@@ -51,7 +51,7 @@ def load_graph(reference: str) -> Pregel[Any, Any, Any, Any]:
 
 
 def compile_graph(found: Any, reference: str) -> Pregel[Any, Any, Any, Any]:
-    """The compiled graph that an object is or makes. Raises: ConfigurationError as `load_graph` does."""
+    """Return the compiled graph that an object is, or makes if called. Raises: ConfigurationError as `load_graph`."""
     if isinstance(found, StateGraph):
         raise ConfigurationError(
             f"graph {reference!r} is a {type(found).__name__} that is not compiled; call .compile()"
@@ -80,9 +80,7 @@ def _import(reference: str, module: str) -> Any:
     except DocmindLabError:
         raise
     except Exception as error:
-        raise ConfigurationError(
-            f"graph {reference!r}: module {module} does not import: {_in_a_line(error)}"
-        ) from error
+        raise ConfigurationError(f"graph {reference!r}: module {module} does not import: {_one_line(error)}") from error
 
 
 def _call_factory(factory: Any, reference: str) -> Any:
@@ -102,7 +100,7 @@ def _call_factory(factory: Any, reference: str) -> Any:
     except DocmindLabError:
         raise
     except Exception as error:
-        raise ConfigurationError(f"graph {reference!r} could not be made: {_in_a_line(error)}") from error
+        raise ConfigurationError(f"graph {reference!r} could not be made: {_one_line(error)}") from error
 
 
 async def _await(made: Any) -> Any:
@@ -113,12 +111,12 @@ def _kind(value: Any) -> str:
     return f"class ({value.__name__})" if inspect.isclass(value) else type(value).__name__
 
 
-def _in_a_line(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
-# Nobody knows how long somebody's graph takes; these are those of DocMind itself.
+# How long a user's graph takes is unknown; these are the defaults of DocMind itself.
 DEFAULTS: Mapping[ClockName, Defaults] = {
     "virtual": Defaults(20.0, 40, "heavy_tail/3"),
     "wall": Defaults(2.0, 8, "typical/6"),
@@ -130,7 +128,7 @@ _inputs: dict[str, tuple[GraphInput, ...]] = {}
 
 @dataclass(frozen=True)
 class OwnGraph:
-    """A user's graph and its inputs, by the names that `compare` finds them by.
+    """The names under which `compare` finds a user's graph and its inputs.
 
     workload: its name as `workload_kind` takes it. corpus: the name of its inputs. questions: how many there are.
     """
@@ -147,7 +145,7 @@ def own_graph(
     deadline_key: str = DEADLINE_KEY,
     services: Services = "simulated",
 ) -> OwnGraph:
-    """A graph and its inputs, checked, under names by which comparisons find them.
+    """Check a graph and its inputs, and register them under names by which comparisons find them.
 
     graph: "module:attribute", a compiled graph, or a factory. Raises: ConfigurationError for any of it that cannot be
     used, in one line.
@@ -159,7 +157,7 @@ def own_graph(
         options["services"] = services
     query = f"?{urlencode(options)}" if options else ""
     if isinstance(graph, str):
-        name, found = graph, _loaded(graph)
+        name, found = graph, _load_once(graph)
     else:
         found = compile_graph(graph, getattr(graph, "__name__", "") or "graph")
         name = _register(found)
@@ -170,10 +168,10 @@ def own_graph(
 
 
 def own_kind(workload: str) -> WorkloadKind:
-    """The kind of a name that `own_graph` gave, here or in another process. Raises: ConfigurationError."""
+    """Return the kind for a name that `own_graph` gave, in this process or another. Raises: ConfigurationError."""
     reference, _, query = workload.removeprefix(OWN_PREFIX).partition("?")
     options = {name: values[-1] for name, values in parse_qs(query).items()}
-    graph = _live[reference] if reference in _live else _loaded(reference)
+    graph = _live[reference] if reference in _live else _load_once(reference)
     services, key = options.get("services", "simulated"), options.get("deadline_key", DEADLINE_KEY)
 
     def build(around: Surroundings) -> OwnWorkload:
@@ -197,11 +195,11 @@ def own_kind(workload: str) -> WorkloadKind:
 
 
 # A module is imported once in a process, and a factory called once.
-_loaded = functools.cache(load_graph)
+_load_once = functools.cache(load_graph)
 
 
 def _register(graph: Pregel[Any, Any, Any, Any]) -> str:
-    """The name of a live graph: its own, with a number where another one has it already."""
+    """Register a live graph and return its name, with a number if another graph has the name already."""
     own = str(graph.get_name()).replace("?", "_").replace(":", "_")
     number = 1
     while True:

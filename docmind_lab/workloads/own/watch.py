@@ -1,4 +1,4 @@
-"""One run of a user's graph, seen from its requests: which call each belongs to, where it goes, when it is cut.
+"""Watch the requests of a run of a user's graph: which call each belongs to, where it goes, and when it is cut.
 
 The hooks below HTTP clients are in place while there are runs to watch; they ask which one the calling code belongs to.
 """
@@ -40,7 +40,7 @@ REMEDY = 'use the wall clock with the graph\'s own services: clock="wall", servi
 
 
 def kind_of(url: str) -> CallKind:
-    """What a request is for, by its path."""
+    """Return the kind of call that a request makes, judged by its URL's path."""
     path = urlsplit(url).path.rstrip("/")
     if path.endswith(_MODEL_PATHS):
         return "llm"
@@ -49,13 +49,13 @@ def kind_of(url: str) -> CallKind:
 
 @dataclass(frozen=True)
 class SimulatedDestinations:
-    """Requests go to simulated services, whichever host they name: models to the one, vector stores to the other."""
+    """Sends requests to simulated services, whatever host they name: a model server and a vector store."""
 
     openai_base_url: str
     qdrant_url: str
 
     def of(self, method: str, url: str) -> str:
-        """The URL that takes the place of a request's own. Raises: NotSimulated for what neither service knows."""
+        """Return the simulated URL for a request. Raises: NotSimulated if neither service has the path."""
         parts = urlsplit(url)
         path = parts.path.rstrip("/")
         if path.endswith("/chat/completions"):
@@ -73,10 +73,10 @@ class SimulatedDestinations:
 
 @dataclass(frozen=True)
 class Own:
-    """Requests go where the graph's code sends them."""
+    """Leaves requests to the hosts that the graph's code names."""
 
     def of(self, method: str, url: str) -> None:
-        """None: the request's own URL."""
+        """Return None: the request keeps its own URL."""
 
 
 Destinations = SimulatedDestinations | Own
@@ -86,7 +86,7 @@ _latest: ContextVar[OpenCall | None] = ContextVar("docmind_lab_own_request", def
 
 
 class RunWatch:
-    """Observes the requests of one run, and bounds them. missing: the first request that nothing simulates."""
+    """Watches and limits the requests of one run. missing: the error for the first request that is not simulated."""
 
     def __init__(self, recorder: Recorder, destinations: Destinations) -> None:
         self.recorder, self.destinations = recorder, destinations
@@ -97,17 +97,17 @@ class RunWatch:
     # ---- requests: `network.guests.Watch`
 
     def passage(self, method: str, url: str, is_retry: bool = False) -> GuestCall:
-        """What a request is let through with. Raises: RunCut with no budget left, or nobody to answer it."""
+        """Let a request through, with its call and URL. Raises: RunCut if no budget is left or nothing simulates it."""
         call = innermost_call()
         place = self.place()
         kind = kind_of(url)
         try:
             to = self.destinations.of(method, url)
         except NotSimulated as error:
-            raise self.without(str(error), place) from error
+            raise self.not_simulated(str(error), place) from error
         self.calls.refuse_if_spent(kind if call is None else call.call.kind, place)
         if call is None or call.call.kind == "tool":
-            call = self._of_its_own(kind, place, is_retry)
+            call = self._separate_call(kind, place, is_retry)
         deadline, policy = self.calls.deadline, self.calls.policy
         total = policy.cap == "total"
         return GuestCall(
@@ -118,17 +118,17 @@ class RunWatch:
             headers={} if to is None else {ANY_MODEL_HEADER: "1"},
         )
 
-    def _of_its_own(self, kind: CallKind, place: Place, is_retry: bool) -> OpenCall:
-        """A call for one request that no callback told of; the call before it, if its client tries that again."""
+    def _separate_call(self, kind: CallKind, place: Place, is_retry: bool) -> OpenCall:
+        """Return a call for one request outside every reported call; the previous one if this is its retry."""
         opened = _latest.get() if is_retry else None
         if opened is None or opened.call.observer.watch is not self:  # type: ignore[attr-defined]
             opened = self.calls.begin(kind, place)
-            opened.call.observer = _UntilItsEnd(self, opened)
+            opened.call.observer = _SingleAttempt(self, opened)
             _latest.set(opened)
         return opened
 
     def cut(self, attempt: Attempt, deadline: Deadline) -> RunCut:
-        """What is raised in a client whose request the deadline has cut."""
+        """Record that the deadline cut a request, and return the error to raise in its client."""
         role = attempt.call.role
         self.recorder.event("deadline_cut", role, kind=attempt.call.kind, source="network")
         made = RunCut(deadline.exceeded(role, "network"))
@@ -136,7 +136,7 @@ class RunWatch:
         return made
 
     def as_work(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, recorded as work of the run until its end."""
+        """Wrap a function so that its execution in a thread is recorded as work of the run."""
 
         opened, place = innermost_call(), self.place()
 
@@ -149,17 +149,17 @@ class RunWatch:
     # ---- where, and what cannot be
 
     def where(self, thread_id: int | None = None) -> str:
-        """The node that a thread is in, in words. thread_id: None for the calling thread, whose context says it."""
+        """Say in words which node a thread is in. thread_id: None for the calling thread."""
         at = self.place()
         return _in_words(self.calls.tree.latest_in(thread_id) if at is NOWHERE and thread_id is not None else at)
 
     def place(self) -> Place:
-        """The node that the calling code belongs to."""
+        """Return the node that the calling code belongs to."""
         config = var_child_runnable_config.get() or {}
         return self.calls.tree.place_of(getattr(config.get("callbacks"), "parent_run_id", None))
 
-    def without(self, what: str, place: Place | None = None) -> RunCut:
-        """The error to raise for something that is not simulated; kept in `missing`."""
+    def not_simulated(self, what: str, place: Place | None = None) -> RunCut:
+        """Return the error to raise for something that is not simulated; the first one is kept in `missing`."""
         at = self.place() if place is None else place
         error = NotSimulated(f"{what} ({_in_words(at)}); {REMEDY}")
         self.missing = self.missing or error
@@ -170,8 +170,8 @@ def _in_words(place: Place) -> str:
     return "outside every node" if place is NOWHERE else f"in node {place}"
 
 
-class _UntilItsEnd:
-    """Observes the one attempt of a call, and ends the call with it."""
+class _SingleAttempt:
+    """Observes the only attempt of a call, and ends the call with it."""
 
     def __init__(self, watch: RunWatch, opened: OpenCall) -> None:
         self.watch, self._opened = watch, opened
@@ -193,7 +193,7 @@ _hooks: dict[VirtualClock | None, GuestHooks] = {}
 
 
 def watch_of_calling_code(world: VirtualClock | None) -> RunWatch | None:
-    """The run that the calling code belongs to, if it is one of this world: a virtual clock's, or the wall clock's.
+    """Return the watch of the run that the calling code belongs to, if its clock is `world` (None: the wall).
 
     Code in a thread that was started without the run's context is known in virtual time only, where a run is alone.
     """
@@ -207,7 +207,7 @@ def watch_of_calling_code(world: VirtualClock | None) -> RunWatch | None:
 
 
 def begin_watching(watch: RunWatch) -> None:
-    """Its requests are seen from now on."""
+    """Start to watch the requests of a run."""
     with _lock:
         _watched[id(watch.recorder)] = watch
     hold(watch.clock)
@@ -218,7 +218,7 @@ def begin_watching(watch: RunWatch) -> None:
 
 
 def end_watching(watch: RunWatch) -> None:
-    """Its requests are seen no more."""
+    """Stop watching the requests of a run."""
     with _lock:
         if _watched.pop(id(watch.recorder), None) is None:
             return
@@ -226,7 +226,7 @@ def end_watching(watch: RunWatch) -> None:
 
 
 def hold(world: VirtualClock | None) -> None:
-    """Have the hooks of a world in place until they are released as often."""
+    """Install the hooks for one clock, and keep them installed until `release` is called as often."""
     with _lock:
         _holds[world] = _holds.get(world, 0) + 1
         if _holds[world] > 1:
@@ -234,11 +234,11 @@ def hold(world: VirtualClock | None) -> None:
         hooks = _hooks[world] = GuestHooks(lambda: watch_of_calling_code(world))
         hooks.install()
         if world is not None:
-            _name_what_is_not_there(hooks, world)
+            _refuse_unsimulated(hooks, world)
 
 
 def release(world: VirtualClock | None) -> None:
-    """Undo one `hold`."""
+    """Undo one `hold`; the last one removes the hooks."""
     with _lock:
         _holds[world] -= 1
         if _holds[world]:
@@ -252,8 +252,8 @@ def release(world: VirtualClock | None) -> None:
         shared_loop().run(hooks.aclose_idle())
 
 
-def _name_what_is_not_there(hooks: GuestHooks, world: VirtualClock) -> None:
-    """Have what leaves virtual time raise by name, where it would otherwise fail in words of its own, or wait."""
+def _refuse_unsimulated(hooks: GuestHooks, world: VirtualClock) -> None:
+    """Make functions that leave virtual time raise a clear error, where they would fail oddly or block."""
 
     # Clients say what machine they are on, and Python asks a subprocess for it, once.
     platform.platform()
@@ -264,7 +264,7 @@ def _name_what_is_not_there(hooks: GuestHooks, world: VirtualClock) -> None:
                 watch = watch_of_calling_code(world)
                 if watch is None:
                     return previous(*arguments, **options)
-                raise watch.without(what(*arguments, **options))
+                raise watch.not_simulated(what(*arguments, **options))
 
             return refused
 

@@ -1,4 +1,4 @@
-"""The workload `own`: somebody's compiled graph, as it is, run under any alternative."""
+"""The workload `own`: a user's compiled graph, run unchanged under any alternative."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from docmind_lab.workloads.own.watch import Destinations, RunWatch, begin_watchi
 
 
 class NotingSaver(PassingSaver):
-    """Reads and writes through; every put is an event of the run (`checkpoint_put`)."""
+    """A checkpointer that passes everything through, and records every put as the event `checkpoint_put`."""
 
     def __init__(self, inner: BaseCheckpointSaver[Any], recorder: Recorder) -> None:
         super().__init__(inner)
@@ -37,22 +37,22 @@ class NotingSaver(PassingSaver):
     def instead_of_put(
         self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata
     ) -> RunnableConfig | None:
-        """None, after noting the put."""
+        """Record the put, and return None so that it goes through."""
         self._recorder.event("checkpoint_put", step=metadata.get("step", 0))
         return None
 
 
-# A thread that sleeps longer than this in somebody's node may ask for whatever it likes when it wakes up.
+# A thread that sleeps longer than this in a node is no longer watched when it wakes up.
 _ORPHAN_PATIENCE_S = 3600.0
 
 
 class OwnWorkload:
-    """A graph that was not made for the lab.
+    """A user's graph as a workload.
 
     name: level in the tables. destinations: where its requests go. deadline_key: the key of its input that takes the
     deadline, an instant of `time.monotonic()`, if the input has one of that name.
 
-    `documents_count` counts what the state has under `documents`. `source_recall` is NaN: nobody knows what there was
+    `documents_count` counts what the state has under `documents`. `source_recall` is NaN: it is unknown what there was
     to find. `answer_score` is the share of an input's gold texts that the answer states, case aside; NaN without gold.
     """
 
@@ -70,7 +70,7 @@ class OwnWorkload:
         self._lock = threading.Lock()
 
     def runnable(self, recorder: Recorder) -> Runnable:
-        """The graph, observed by the run's recorder, with a thread of its own in its checkpointer if it has one."""
+        """Return the graph, observed by the recorder, with its own thread in the checkpointer if there is one."""
         if current_clock() is None:
             self._hold_until_closed()
         watch = RunWatch(recorder, self.destinations)
@@ -87,12 +87,12 @@ class OwnWorkload:
         )
 
     def inputs(self, question: Question) -> dict[str, Any]:
-        """The graph's input."""
+        """Return the graph's input for a question."""
         assert isinstance(question, GraphInput), "a graph of one's own is asked its own inputs"
         return dict(question.given)
 
     def scores(self, question: Question, outcome: Outcome) -> tuple[float, float]:
-        """No recall, and the share of the gold that the answer states. Raises: NotSimulated, see `network.guests`."""
+        """Return NaN for recall, and the share of gold facts answered. Raises: NotSimulated, see `network.guests`."""
         missing = [watch.missing for watch in self._watches.values() if watch.missing is not None]
         if missing:
             self._watches.clear()
@@ -102,13 +102,13 @@ class OwnWorkload:
         return NAN, sum(fact.casefold() in stated for fact in gold) / len(gold) if gold else NAN
 
     def in_node_mode(self, node_mode: NodeMode) -> Self:
-        """Itself. Raises: ConfigurationError for any mode but the nodes' own, which cannot be changed."""
+        """Return this workload. Raises: ConfigurationError for any mode but "own", since nodes cannot be changed."""
         if node_mode != "own":
             raise ConfigurationError(f"node_mode {node_mode!r}: the nodes of a graph of your own stay as they are")
         return self
 
     def forget(self, run_id: str) -> None:
-        """Drop a run's checkpoints, and see its requests no more."""
+        """Drop a run's checkpoints, and stop watching its requests."""
         watch = self._watches.get(run_id)
         if watch is None:
             return
@@ -124,7 +124,7 @@ class OwnWorkload:
             _delete(saver, run_id)
 
     def close(self) -> None:
-        """Take away the hooks; the graph's clients are its own."""
+        """Remove the hooks; the graph's clients belong to the graph."""
         with self._lock:
             if self._holding:
                 self._holding = False
@@ -147,6 +147,6 @@ def _delete(saver: BaseCheckpointSaver[Any], thread_id: str) -> None:
     try:
         saver.delete_thread(thread_id)
     except Exception:  # noqa: BLE001 - savers that are async only refuse this in ways of their own
-        # A checkpointer that cannot delete keeps a thread that nobody asks for again.
+        # A checkpointer that cannot delete keeps a thread that is never used again.
         with contextlib.suppress(Exception):
             shared_loop().run(saver.adelete_thread(thread_id))

@@ -1,12 +1,12 @@
-"""The workload `peers`: a parent that delegates to peer agents over A2A, and what becomes of calls that take too long.
+"""The workload `peers`: a parent that delegates to peer agents over A2A, and how calls that take too long end.
 
-correlation.py   a pending call, the limits of its time, and the four ways in which it can be decided
-stores.py        where pending calls are kept; the one atomic claim that decides each
-correlator.py    who decides: an answer, a timeout, a cancel, a failure, whoever claims first
+correlation.py   a pending call, the limits of its time, and its four outcomes
+stores.py        stores of pending calls; one atomic claim decides each
+correlator.py    decides each call by the first of an answer, a timeout, a cancel, a failure
 client.py        A2A clients through the network seam
-caller.py        calls side by side, their timers, signs of life, cancels
+caller.py        call peers side by side: timers, signs of life, cancels
 events.py        events of a call, and the table `peer_tasks`
-shelves.py       the corpus in parts, one for each peer
+shelves.py       the corpus divided among the peers
 graph.py         the parent agent
 workload.py      the parent as a system under a deadline
 
@@ -20,7 +20,7 @@ from docmind_lab.workloads.kinds import Defaults, WorkloadKind
 from docmind_lab.workloads.peers.events import EVENTS, PEER_TASKS
 from docmind_lab.workloads.peers.workload import PEERS, PeersWorkload
 
-# Late answers and failed cancels are what is studied here: they are logged, and printed where somebody asks for it.
+# Late answers and failed cancels are studied here: they are logged, and printed where logging is configured.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 KIND = WorkloadKind(

@@ -1,9 +1,9 @@
-"""Calls to peers side by side, each under its own timeout: the async half of a parent.
+"""Call peers side by side, each under its own timeout: the async half of the parent agent.
 
     caller = PeerCaller(PeerClients(url, http), Correlator())
     results = await caller.call(calls, step="0", logical_task_id="run 7")     # in call order
 
-All calls are registered before the first is sent. Cancels and late answers are nobody's critical path: they go on in
+All calls are registered before the first is sent. Cancels and late answers are off the critical path: they go on in
 tasks of their own after `call` has returned, each bounded, and `idle` waits for them. A store that blocks is asked in
 threads, so that a server that does not answer holds up its own calls only.
 """
@@ -24,7 +24,7 @@ from docmind_lab.core.errors import StoreError
 from docmind_lab.network.recorder import current_recorder
 from docmind_lab.virtual_time import current_clock
 from docmind_lab.workloads.peers.client import FAILURES, PeerClients, PeerNews
-from docmind_lab.workloads.peers.correlation import CorrelationEntry, Limit, PeerResult, PeerTimeouts, words_of
+from docmind_lab.workloads.peers.correlation import CorrelationEntry, Limit, PeerResult, PeerTimeouts, describe_limit
 from docmind_lab.workloads.peers.correlator import Correlator
 from docmind_lab.workloads.peers.events import CallNotes
 
@@ -36,7 +36,7 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True)
 class PeerCall:
-    """What the model asks of a peer.
+    """A call that the model makes to a peer.
 
     function_call_id: of its tool call. task: what the peer is sent. topics: of the passages in it, by their ids.
     """
@@ -50,7 +50,7 @@ class PeerCall:
 
 @dataclass(eq=False)
 class _Child:
-    """One call under way. left_s: what the run's deadline leaves to it; inf for all the time there is."""
+    """One call under way. left_s: seconds that the run's deadline leaves to it; inf without a deadline."""
 
     entry: CorrelationEntry
     call: PeerCall
@@ -70,7 +70,7 @@ class _Child:
 
 @dataclass
 class PeerCaller:
-    """Calls peers for one parent process, on one event loop. clock: of the loop."""
+    """Calls peers for one parent process, on one event loop. clock: that of the loop."""
 
     clients: PeerClients
     correlator: Correlator = field(default_factory=Correlator)
@@ -81,7 +81,7 @@ class PeerCaller:
     async def call(
         self, calls: Sequence[PeerCall], *, step: str, logical_task_id: str, left_s: float = math.inf
     ) -> tuple[PeerResult, ...]:
-        """What became of each call, in call order, as soon as all of them are decided.
+        """Call the peers and return their results in call order, as soon as all calls are decided.
 
         step: ordinal of the parent's step within its task; calls are told apart below it. left_s: what the run's
         deadline leaves to each of them. Cancelled, it claims and cancels what is pending, and raises; then nothing
@@ -124,10 +124,10 @@ class PeerCaller:
         try:
             return await decided
         except asyncio.CancelledError:
-            self._soon(self._parent_cancelled(children))
+            self._run_soon(self._on_parent_cancelled(children))
             raise
         finally:
-            self._later(self._forget_when_over(invocation_id, children))
+            self._run_later(self._forget_when_over(invocation_id, children))
 
     def _child(self, call: PeerCall, position: str, logical_task_id: str, invocation_id: str, left_s: float) -> _Child:
         entry = CorrelationEntry(
@@ -154,10 +154,10 @@ class PeerCaller:
             child.timer.cancel()
         child.due_s, child.limit = due_s, limit
         loop = asyncio.get_running_loop()
-        child.timer = loop.call_at(child.started_at + due_s, lambda: self._soon(self._timed_out(child)))
+        child.timer = loop.call_at(child.started_at + due_s, lambda: self._run_soon(self._on_timeout(child)))
 
     async def _listen(self, child: _Child) -> None:
-        """Send the call and handle the events of its stream, to its end."""
+        """Send the call and handle the events of its stream until the stream ends."""
         why_not = "no answer"
         try:
             with child.notes.sent(child.entry.timeout_s):
@@ -176,9 +176,9 @@ class PeerCaller:
             child.task_id = news.task_id
             child.notes.event("peer_task_known")
             if child.wants_cancel:
-                self._later(self._cancel(child))
+                self._run_later(self._cancel(child))
         elif news.kind == "working":
-            await self._sign_of_life(child)
+            await self._on_sign_of_life(child)
         elif news.kind == "answer":
             payload = dict(news.payload or {})
             too_late = await self._decide(self.correlator.answered, child.entry, payload)
@@ -188,7 +188,7 @@ class PeerCaller:
             else:
                 child.notes.event("peer_too_late", kind=too_late.kind, late_by_s=too_late.late_by_s)
 
-    async def _sign_of_life(self, child: _Child) -> None:
+    async def _on_sign_of_life(self, child: _Child) -> None:
         if not child.is_working:
             child.is_working = True  # the first says that work has begun, at once; there is nothing to put off yet
             return
@@ -201,23 +201,23 @@ class PeerCaller:
             child.notes.event("peer_extended", extensions=child.extensions, due_s=due_s)
             self._set_timer(child, due_s, limit)
 
-    async def _timed_out(self, child: _Child) -> None:
+    async def _on_timeout(self, child: _Child) -> None:
         claimed = await self._decide(self.correlator.timed_out, child.entry)
         if claimed is None:
             return
         self._note_decision(child, "timed_out", child.limit)
         self._want_cancel(child, self.timeouts.listen_s)
-        error = words_of(child.limit, child.due_s)
+        error = describe_limit(child.limit, child.due_s)
         result = PeerResult(claimed.function_call_id, claimed.peer_agent_name, "timed_out", error=error)
         await self._decide(self.correlator.deliver, result, claimed)
 
-    async def _parent_cancelled(self, children: Sequence[_Child]) -> None:
+    async def _on_parent_cancelled(self, children: Sequence[_Child]) -> None:
         entries = await self._decide(self.correlator.parent_cancelled, [child.entry for child in children])
         claimed = {entry.sub_task_id for entry in entries}
         for child in children:
             if child.entry.sub_task_id in claimed:
                 self._note_decision(child, "cancelled")
-                # As long as a cancel needs: nobody is left who would count a late answer.
+                # As long as a cancel needs: late answers are no longer counted.
                 self._want_cancel(child, self.timeouts.cancel_s)
 
     def _note_decision(self, child: _Child, outcome: str, limit: str = "") -> None:
@@ -235,10 +235,10 @@ class PeerCaller:
             limit = asyncio.get_running_loop().call_later(listens_s, child.stream.cancel)
             child.stream.add_done_callback(lambda _: limit.cancel())
         if child.wants_cancel and child.task_id:
-            self._later(self._cancel(child))
+            self._run_later(self._cancel(child))
 
     async def _cancel(self, child: _Child) -> None:
-        """Ask the peer to stop, within `cancel_s`. The result changes no decision."""
+        """Ask the peer to stop, within `cancel_s`. The reply changes no decision."""
         peer, name = child.entry.peer_agent_name, child.entry.sub_task_id
         with child.notes.cancelling() as ended:
             try:
@@ -251,21 +251,21 @@ class PeerCaller:
             log.info("The cancel of call %s to peer %s: %s", name, peer, ended[0])
 
     async def _forget_when_over(self, invocation_id: str, children: Sequence[_Child]) -> None:
-        """Keep what lateness is told from for as long as an answer may come."""
+        """Forget the invocation once its streams have ended, so that late answers are still recognised."""
         streams = [child.stream for child in children if child.stream is not None]
         await asyncio.wait(streams)
         self.correlator.forget(invocation_id)
 
     async def _decide(self, method: Callable[_Given, _Answer], *given: _Given.args, **more: _Given.kwargs) -> _Answer:
-        """What a method of the correlator returns, which asks the store."""
+        """Run a method of the correlator, in a thread if its store blocks."""
         if self._blocks():
             return await asyncio.to_thread(method, *given, **more)
         return method(*given, **more)
 
-    def _soon(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do work at once if its store does not block, and otherwise in a task of its own."""
+    def _run_soon(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run the work at once if the store does not block, and otherwise as a background task."""
         if self._blocks():
-            self._later(work)
+            self._run_later(work)
             return
         with contextlib.suppress(StopIteration):
             work.send(None)
@@ -275,13 +275,13 @@ class PeerCaller:
         # In virtual time a wait for a disk takes no time, and a thread would change the order of events.
         return self.correlator.store.blocks and current_clock() is None
 
-    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+    def _run_later(self, work: Coroutine[Any, Any, None]) -> None:
         # In no deadline's scope: a cancel that is due when nothing is left of the budget is sent all the same.
         task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
         self._background[task] = None
         task.add_done_callback(lambda done: self._background.pop(done, None))
 
     async def idle(self) -> None:
-        """Wait until nothing of any call goes on."""
+        """Wait until all background work for calls has ended."""
         while self._background:
             await asyncio.wait(list(self._background))

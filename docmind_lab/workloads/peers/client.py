@@ -1,4 +1,4 @@
-"""A2A clients of the peers at one address, over one pool of connections through the network seam.
+"""A2A clients of the peers at one address, over one connection pool that goes through the network seam.
 
 A client belongs to the event loop it was first used on; whoever makes `PeerClients` closes it there.
 """
@@ -41,7 +41,7 @@ CancelAnswer = Literal["accepted", "already_terminal", "not_found"]
 
 @dataclass(frozen=True)
 class PeerNews:
-    """One thing that a peer's stream says.
+    """One event of a peer's stream.
 
     kind: known (its server's id of the task), working, answer (with a payload), ended (without one; state says how).
     """
@@ -53,7 +53,7 @@ class PeerNews:
 
 
 class PeerClients:
-    """Clients for the peers below `url`, each at its name. Their cards are known: nothing is asked before a task.
+    """Clients for the peers below `url`, one for each name. Agent cards are built here, so none is fetched.
 
     elsewhere: whole addresses of peers that are not there.
     """
@@ -64,7 +64,7 @@ class PeerClients:
         self._clients: dict[str, Client] = {}
 
     async def send(self, peer: str, task: Mapping[str, Any], timeout_s: float) -> AsyncIterator[PeerNews]:
-        """What a peer says of a task, from its submission on. timeout_s: for the peer to know; a duration.
+        """Send a task and yield the peer's news of it. timeout_s: a duration in seconds, told to the peer.
 
         Raises: one of `FAILURES`.
         """
@@ -76,7 +76,7 @@ class PeerClients:
                 yield news
 
     async def cancel(self, peer: str, task_id: str) -> CancelAnswer:
-        """What became of a cancel. Raises: one of `FAILURES` that is none of the normal answers."""
+        """Ask a peer to cancel a task, and return its answer. Raises: one of `FAILURES` for other errors."""
         try:
             await self._client(peer).cancel_task(CancelTaskRequest(id=task_id))
         except TaskNotCancelableError:

@@ -1,8 +1,8 @@
-"""A pending call to a peer: what is known of it, which of several limits ends it, and what can become of it.
+"""A pending call to a peer: its data, the limits of its time, and the outcomes it can have.
 
     PENDING ──► COMPLETED    the peer answered first
             ├─► TIMED_OUT    its time ran out first
-            ├─► CANCELLED    whoever wanted the answer was cancelled first
+            ├─► CANCELLED    the parent was cancelled first
             └─► SEND_FAILED  it could not be sent, or the connection broke
 
 A call is pending as long as its entry is in the store. Whoever *claims* the entry, which removes and returns it in one
@@ -25,7 +25,7 @@ PEER_OUTCOMES: tuple[PeerOutcome, ...] = get_args(PeerOutcome)
 
 @dataclass(frozen=True)
 class CorrelationEntry:
-    """One pending call.
+    """A pending call, as the store keeps it.
 
     sub_task_id: the caller's own name of the call, known before anything is sent. function_call_id: of the model's tool
     call. original_task_context: names and numbers of what the parent was at. peer_agent_name: whom to send a cancel to;
@@ -44,18 +44,18 @@ class CorrelationEntry:
     extensions: int = 0
 
     def as_json(self) -> str:
-        """The entry as one line of JSON, for stores outside this process; `from_json` reads it back equal."""
+        """Return the entry as one line of JSON, for stores outside this process."""
         return json.dumps({**asdict(self), "original_task_context": dict(self.original_task_context)}, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> CorrelationEntry:
-        """The entry that `as_json` wrote."""
+        """Parse an entry that `as_json` wrote."""
         return cls(**json.loads(text))
 
 
 @dataclass(frozen=True)
 class PeerResult:
-    """What became of one call.
+    """The result of one call to a peer.
 
     payload: what the peer found, of a completed call. error: of any other, in words that name what fired.
     """
@@ -73,7 +73,7 @@ LIMITS: tuple[Limit, ...] = ("peer_timeout", "hard_cap", "deadline")
 
 @dataclass(frozen=True)
 class PeerTimeouts:
-    """Durations, in seconds.
+    """Time limits of calls to peers, in seconds.
 
     timeout_s: without an answer or a sign of life, a call has timed out. hard_cap_s: with signs of life, at the latest.
     cancel_s: how long a cancel request may take. listen_s: how long after its timeout a call's stream is kept open, so
@@ -97,7 +97,7 @@ class PeerTimeouts:
             )
 
     def due(self, since_s: float, left_s: float) -> tuple[float, Limit]:
-        """Seconds after the start of a call at which it times out, and which limit that is.
+        """Return after how many seconds from its start a call times out, and by which limit.
 
         since_s: when it last gave a sign of life, seconds after its start. left_s: what the run's deadline leaves to
         it, counted from its start; inf for all the time there is. Of equal limits the deadline is it, then the cap.
@@ -110,8 +110,8 @@ class PeerTimeouts:
         return min(limits, key=lambda limit: limit[0])
 
 
-def words_of(limit: Limit, after_s: float) -> str:
-    """The limit that fired, in words."""
+def describe_limit(limit: Limit, after_s: float) -> str:
+    """Describe the limit that fired, in words."""
     named = {
         "peer_timeout": "its own timeout",
         "hard_cap": "the cap on extended timeouts",

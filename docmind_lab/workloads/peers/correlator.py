@@ -1,8 +1,8 @@
-"""Decides what becomes of each call to a peer: the first of an answer, a timeout, a cancel or a failure counts.
+"""Decide how each call to a peer ends: by the first of an answer, a timeout, a cancel or a failure.
 
 No network and no timers here: whatever brings news calls one of these methods, from any thread. Each of them claims the
 call first; who finds it claimed already says so in the log and does nothing. When the last call of an invocation is
-decided, the parent is retriggered, once. Where the store fails, whoever comes first in this process decides without it.
+decided, the parent is retriggered, once. If the store fails, the first event in this process decides.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Retrigger = Callable[[tuple[PeerResult, ...]], None]
 
 @dataclass(frozen=True)
 class TooLate:
-    """An answer that found its call decided. late_by_s: seconds since that decision."""
+    """An answer to a call that was decided before. late_by_s: seconds since that decision."""
 
     kind: Literal["late", "duplicate"]
     late_by_s: float
@@ -35,7 +35,7 @@ class TooLate:
 
 @dataclass
 class _Invocation:
-    """The calls that one step of a parent waits for. is_wanted: whether there is still a parent to go on with."""
+    """The calls that one step of a parent waits for. is_wanted: whether the parent still waits for results."""
 
     logical_task_id: str
     sub_task_ids: tuple[str, ...]
@@ -51,7 +51,7 @@ class _Invocation:
 
 
 class Correlator:
-    """The pending calls of a parent process. clock: what lateness is measured on."""
+    """The pending calls of a parent process. clock: lateness is measured on it."""
 
     def __init__(self, store: CorrelationStore | None = None, clock: Clock = WALL) -> None:
         self.store = InProcessStore() if store is None else store
@@ -82,18 +82,18 @@ class Correlator:
     # ---- news
 
     def answered(self, entry: CorrelationEntry, payload: Mapping[str, Any]) -> TooLate | None:
-        """A peer answered: its call is completed; or, what its answer came too late for."""
+        """Complete a call that its peer answered; if it was decided before, return how late the answer is."""
         claimed = self._claim(entry)
         if claimed is None:
-            return self._too_late(entry)
+            return self._lateness(entry)
         self._note_decision(claimed, "completed")
         self.deliver(PeerResult(claimed.function_call_id, claimed.peer_agent_name, "completed", payload), claimed)
         return None
 
     def timed_out(self, entry: CorrelationEntry) -> CorrelationEntry | None:
-        """A timeout fired: the claimed entry, whose result is to be delivered; None when the call was decided before.
+        """Claim a call whose timeout fired, for its result to be delivered; None if it was decided before.
 
-        Whoever gets the entry cancels the peer's task first and delivers then, so that a parent that goes on at once
+        The caller cancels the peer's task first and delivers then, so that a parent that goes on at once
         does so with the cancel under way.
         """
         claimed = self._claim(entry)
@@ -106,7 +106,7 @@ class Correlator:
         return claimed
 
     def send_failed(self, entry: CorrelationEntry, error_type: str) -> bool:
-        """A call could not be sent, or its connection broke; whether that decided it."""
+        """Decide a call that could not be sent or lost its connection; return whether this decided it."""
         claimed = self._claim(entry)
         if claimed is None:
             return False
@@ -117,7 +117,7 @@ class Correlator:
         return True
 
     def parent_cancelled(self, entries: Sequence[CorrelationEntry]) -> list[CorrelationEntry]:
-        """Decide the pending calls of a cancelled parent, and return those to be cancelled. No retrigger follows."""
+        """Decide the pending calls of a cancelled parent; return those to cancel. No retrigger follows."""
         if not entries:
             return []
         with self._lock:
@@ -130,7 +130,7 @@ class Correlator:
         return claimed
 
     def sign_of_life(self, entry: CorrelationEntry, seen: int) -> bool:
-        """A peer is still at it: whether the timeout of its call, extended `seen` times so far, may be put off."""
+        """Extend a call, extended `seen` times so far, whose peer is still working; return whether it was."""
         try:
             return self.store.extend(entry.sub_task_id, seen)
         except StoreError as error:
@@ -140,7 +140,7 @@ class Correlator:
     # ---- results
 
     def deliver(self, result: PeerResult, entry: CorrelationEntry) -> None:
-        """Hand the result of a claimed call to its parent, and retrigger that when it was the last."""
+        """Hand the result of a claimed call to its parent, and retrigger the parent if it was the last."""
         with self._lock:
             invocation = self._invocations.get(entry.invocation_id)
             if invocation is None or not invocation.is_wanted:
@@ -154,12 +154,12 @@ class Correlator:
         invocation.retrigger(in_order)
 
     def forget(self, invocation_id: str) -> None:
-        """Nothing more is expected of an invocation."""
+        """Drop an invocation of which nothing more is expected."""
         with self._lock:
             self._invocations.pop(invocation_id, None)
 
     def drop(self, logical_task_id: str) -> None:
-        """Drop all that is pending of a task that is over."""
+        """Drop all pending calls of a task that is over."""
         with self._lock:
             over = {id_: known for id_, known in self._invocations.items() if known.logical_task_id == logical_task_id}
             for invocation_id in over:
@@ -172,14 +172,14 @@ class Correlator:
                     log.info("The parent of call %s is gone; the call is dropped.", sub_task_id)
 
     def known(self) -> tuple[str, ...]:
-        """Invocations that something is still expected of."""
+        """Return the invocations that are not forgotten yet."""
         with self._lock:
             return tuple(self._invocations)
 
     # ---- inside
 
     def _claim(self, entry: CorrelationEntry) -> CorrelationEntry | None:
-        """The claimed entry; None when somebody else has claimed it, or when nobody can tell and no parent waits."""
+        """Claim the entry; None if it was claimed before, or if the store fails and no parent waits."""
         name = entry.sub_task_id
         try:
             claimed = self.store.claim(name)
@@ -205,7 +205,7 @@ class Correlator:
             if invocation is not None:
                 invocation.decided[entry.sub_task_id] = outcome, self._clock.now()
 
-    def _too_late(self, entry: CorrelationEntry) -> TooLate:
+    def _lateness(self, entry: CorrelationEntry) -> TooLate:
         log.warning(
             "No correlation data found for sub-task %s. The task may have timed out or already completed. "
             "Ignoring late response.",

@@ -1,4 +1,4 @@
-"""Events and calls that a run records of each call to a peer, and the table `peer_tasks` that is made of them."""
+"""The events and calls that a run records for each call to a peer, and the table `peer_tasks` made from them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EVENTS: Mapping[str, str] = MappingProxyType(
 
 
 class CallNotes:
-    """Records the events of one call; nothing without a recorder."""
+    """Records the events of one call; does nothing without a recorder."""
 
     def __init__(self, peer: str, position: str, recorder: Recorder | None) -> None:
         self._peer, self._position, self._recorder = peer, position, recorder
@@ -45,7 +45,7 @@ class CallNotes:
 
     @contextlib.contextmanager
     def sent(self, timeout_s: float) -> Iterator[None]:
-        """The block that sends the call and hears its stream."""
+        """Record the block, which sends the call and reads its stream, as a call of the run."""
         if self._recorder is None:
             yield
             return
@@ -55,7 +55,7 @@ class CallNotes:
             yield
 
     def passages_found(self, ids: Sequence[object], topics: Mapping[str, str]) -> None:
-        """The passages that an answer in time cites, of those that the peer was given. topics: of these, by id."""
+        """Record the passages that a timely answer cites. topics: of the passages sent to the peer, by id."""
         if self._recorder is not None:
             known = [str(found) for found in ids if found in topics]
             names = sorted({topics[found] for found in known})
@@ -63,12 +63,12 @@ class CallNotes:
 
     @contextlib.contextmanager
     def cancelling(self) -> Iterator[list[str]]:
-        """The block that asks the peer to stop; it appends what came of that to the list."""
+        """Record the block, which asks the peer to stop and appends the outcome to the list."""
         ended: list[str] = []
         if self._recorder is None:
             yield ended
             return
-        # Of the run, though in a context of its own: see `PeerCaller._later`.
+        # Of the run, though in a context of its own: see `PeerCaller._run_later`.
         with recording(self._recorder), self._call() as call:
             began_at = self._recorder.clock.now()
             self.event("peer_cancel_sent", cancel=call.call_id)
@@ -79,7 +79,7 @@ class CallNotes:
                 self.event("peer_cancel_ended", outcome=outcome, latency_s=self._recorder.clock.now() - began_at)
 
     def retriggered(self, results: Sequence[PeerResult]) -> None:
-        """The parent goes on."""
+        """Record that the parent goes on, with a count of each outcome."""
         if self._recorder is not None:
             counts: dict[str, Any] = {name: sum(r.outcome == name for r in results) for name in PEER_OUTCOMES}
             self._recorder.event("peer_retriggered", **counts)
@@ -89,7 +89,7 @@ class CallNotes:
         return self._recorder.call("peer", self._peer, self._position)
 
     def event(self, name: str, **detail: Any) -> None:
-        """Record one of `EVENTS` that is about the call."""
+        """Record one of `EVENTS` for this call."""
         if self._recorder is not None:
             self._recorder.event(name, self._peer, call=self._call_id, **detail)
 
@@ -120,7 +120,7 @@ _CallEvent = tuple[str, str, float, Mapping[str, Any]]
 
 
 def _peer_tasks(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame) -> pd.DataFrame:
-    """One row for each call to a peer, in the order of the events."""
+    """Build the table: one row for each call to a peer, in the order of the events."""
     horizon_of = dict(zip(runs["run_id"], runs["horizon_s"], strict=True))
     alternative_of = dict(zip(runs["run_id"], runs["alternative"], strict=True))
     on_server = calls[(calls["kind"] == "peer") & (calls["seen_from"] == "server")]
@@ -182,7 +182,7 @@ def _row(
     if cancels and (run_id, cancels[0]) in begun:
         row["cancel_delivered_s"] = begun[run_id, cancels[0]][0] - decided_at_s
     started_at_s, ended_at_s = begun.get((run_id, call_id), (NAN, NAN))
-    # Whoever is still at work at the horizon has worked until then at least.
+    # A peer that is still at work at the horizon has worked at least until then.
     worked_s = (horizon_s if math.isnan(ended_at_s) else ended_at_s) - started_at_s
     return row | {"peer_worked_s": worked_s, "peer_wasted_s": 0.0 if row["outcome"] == "completed" else worked_s}
 

@@ -1,9 +1,9 @@
-"""The parent agent as a graph: it delegates to peers, waits until each call is decided, and concludes.
+"""The parent agent as a graph: it delegates to peers, waits until each call is decided, and writes a conclusion.
 
     START → delegate → peers → conclude → END
 
-What a peer found is kept in `documents` when all calls of the step are decided. So whoever is cut while peers are at
-work has nothing, and whoever lets each call time out in time has what the others found.
+What a peer found is kept in `documents` when all calls of the step are decided. So a run that is cut while peers are at
+work has nothing, and a run that lets each call time out in time has what the others found.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _STEP = "0"
 
 
 class ParentState(AgentState[Any]):
-    """State of the parent. documents: what peers found. deadline_ts: as in `graphs/state.py`, in no checkpoint."""
+    """State of the parent agent. documents: what peers found. deadline_ts: see `graphs/state.py`; never saved."""
 
     deadline_ts: NotRequired[Annotated[float, UntrackedValue]]
     documents: NotRequired[Annotated[list[Mapping[str, Any]], Merged(list, merge_documents)]]
@@ -63,7 +63,7 @@ class ParentState(AgentState[Any]):
 
 @dataclass(frozen=True)
 class Parent:
-    """What the parent's nodes work with.
+    """The clients, peers and limits that the parent's nodes use.
 
     timeouts: of each call. concluding_share: of what is left of a propagated deadline, kept for the conclusion, in
     [0, 1). mode: of the async side, see `graphs/node_modes.py`.
@@ -81,7 +81,7 @@ class Parent:
     clock: Clock = WALL
 
     def graph(self, checkpointer: BaseCheckpointSaver[Any]) -> Runnable:
-        """The compiled graph."""
+        """Compile the parent's graph."""
         built = StateGraph(ParentState)
         built.add_node("delegate", StepsNode("delegate", self._delegate))
         built.add_node("peers", StepsNode("peers", self._peers))
@@ -103,7 +103,7 @@ class Parent:
         by_tool = {_tool_name(shelf.peer): shelf for shelf in self.shelves}
         tool_calls = [call for call in _tool_calls(state) if call["name"] in by_tool]
         calls = [_peer_call(call, by_tool[call["name"]]) for call in tool_calls]
-        results: Sequence[PeerResult] = yield self._calling(calls, state, config)
+        results: Sequence[PeerResult] = yield self._call_peers(calls, state, config)
         documents = [document for result in results for document in self._documents_of(result)]
         messages = [self._tool_message(result, call) for result, call in zip(results, tool_calls, strict=True)]
         return {"messages": messages, "documents": documents}
@@ -114,7 +114,7 @@ class Parent:
 
     # ---- calling
 
-    def _calling(self, calls: Sequence[PeerCall], state: Mapping[str, Any], config: RunnableConfig) -> Operation:
+    def _call_peers(self, calls: Sequence[PeerCall], state: Mapping[str, Any], config: RunnableConfig) -> Operation:
         task = str(config.get("configurable", {}).get("thread_id", "task"))
 
         async def call(caller: PeerCaller) -> Sequence[PeerResult]:
@@ -135,14 +135,14 @@ class Parent:
             return await call(self.caller)
 
         async def blocking() -> Sequence[PeerResult]:
-            return self._elsewhere(call)
+            return self._call_on_own_loop(call)
 
         in_a_thread = functools.partial(in_thread, on_shared_loop)
         awaited: dict[NodeMode, Any] = {"own": own, "sync": in_a_thread, "blocking": blocking}
         return Operation(blocking=on_shared_loop, awaited=awaited[self.mode])
 
-    def _elsewhere(self, call: Any) -> Sequence[PeerResult]:
-        """What `call` gives on a loop of its own, while the calling thread waits: a loop cannot wait for itself."""
+    def _call_on_own_loop(self, call: Any) -> Sequence[PeerResult]:
+        """Run `call` on an event loop of its own while the calling thread waits: a loop cannot wait for itself."""
         results: Future[Sequence[PeerResult]] = Future()
 
         async def main() -> None:
@@ -168,7 +168,7 @@ class Parent:
     # ---- results
 
     def _documents_of(self, result: PeerResult) -> list[dict[str, Any]]:
-        """The passages that a peer cites, as documents that are kept."""
+        """Return the passages that a peer cites, as documents for the state."""
         shelf = next(shelf for shelf in self.shelves if shelf.peer == result.peer)
         by_id = {chunk.id: chunk for chunk in shelf.chunks}
         cited = [by_id[found] for found in result.payload.get("ids", ()) if found in by_id]
@@ -183,7 +183,7 @@ class Parent:
         ]
 
     def _tool_message(self, result: PeerResult, call: ToolCall) -> ToolMessage:
-        """The result as the model reads it, under the id of its call."""
+        """Return the result as a tool message for the model, under the id of its call."""
         documents = [{"id": found["id"], "content": found["content"]} for found in self._documents_of(result)]
         content = {"peer": result.peer, "outcome": result.outcome, "documents": documents}
         if result.error:
@@ -222,7 +222,7 @@ def _peer_call(call: ToolCall, shelf: Shelf) -> PeerCall:
 
 
 def _tool_of(shelf: Shelf) -> dict[str, Any]:
-    """The tool that asks a peer, as OpenAI's interface describes one."""
+    """Return the tool that asks a peer, described in OpenAI's format."""
     question = {"type": "string", "description": "What to look for, in words."}
     about = ", ".join(shelf.topics[:3])
     return {

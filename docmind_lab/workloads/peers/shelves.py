@@ -1,4 +1,4 @@
-"""The corpus in parts, one for each peer, and the passages that a peer is sent with a question.
+"""The corpus divided among the peers, and the passages that a peer is sent with a question.
 
 The parent knows where every passage stands, and a peer knows nothing but what it is sent: so a task carries those
 passages of the peer's shelf that share most words with the question. Computed on the spot, without a search service.
@@ -22,14 +22,14 @@ PASSAGES = 5  # as many as a search of the supervisor gives
 
 @dataclass(frozen=True)
 class Shelf:
-    """The passages of one peer. peer: its name. topics: those of its passages, in order."""
+    """The part of the corpus that one peer reads. peer: its name. topics: those of its passages, in order."""
 
     peer: str
     chunks: tuple[Chunk, ...]
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """Each topic once."""
+        """The topics of the passages, each once."""
         return tuple(dict.fromkeys(chunk.topic for chunk in self.chunks))
 
     @cached_property
@@ -38,12 +38,12 @@ class Shelf:
 
     @cached_property
     def _weight(self) -> Mapping[str, float]:
-        """Word → weight; rare words count more."""
+        """Weight of each word; rare words count more."""
         frequency = Counter(word for words in self._words for word in words)
         return {word: math.log(1 + len(self.chunks) / count) for word, count in frequency.items()}
 
     def passages(self, question: str, limit: int = PASSAGES) -> list[Chunk]:
-        """The passages that share most with the question, best first; fewer where fewer share anything."""
+        """Return the passages that share most words with the question, best first; fewer if fewer share any."""
         asked = sorted(set(content_words(question)) & self._weight.keys())
 
         def worth(index: int) -> float:
@@ -55,7 +55,7 @@ class Shelf:
 
 
 def shelves(chunks: Sequence[Chunk], peers: Sequence[str]) -> tuple[Shelf, ...]:
-    """The chunks shared out: whole topics in order of their names, about as many chunks to each peer.
+    """Divide the chunks into shelves: whole topics in order of their names, about as many chunks for each peer.
 
     Raises: ConfigurationError for fewer topics than peers.
     """
@@ -75,6 +75,6 @@ def shelves(chunks: Sequence[Chunk], peers: Sequence[str]) -> tuple[Shelf, ...]:
 
 
 def task_for(shelf: Shelf, question: str) -> dict[str, Any]:
-    """What a peer is sent."""
+    """Return the task that a peer is sent: the question and its best passages."""
     passages = [{"id": chunk.id, "content": chunk.text} for chunk in shelf.passages(question)]
     return {"question": question, "passages": passages}

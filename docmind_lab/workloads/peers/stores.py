@@ -1,4 +1,4 @@
-"""Where pending calls are kept, so that exactly one party decides each: one atomic claim, whatever the store.
+"""Stores of pending calls, where one atomic claim lets exactly one party decide each call.
 
     InProcessStore()                   a dictionary and a lock: the parent is one process
     SqliteStore("pending.db")          DELETE … RETURNING: processes of one machine
@@ -6,7 +6,7 @@
 
 No pending entry expires by itself: a timeout is a reason to claim an entry, and data that vanished would leave nobody
 to tell the parent. Durations are kept, instants are not. A store outside this process may fail or stop answering; then
-it raises a StoreError within seconds, and whoever asked decides without it.
+it raises a StoreError within seconds, and the caller decides without it.
 """
 
 from __future__ import annotations
@@ -32,51 +32,51 @@ _RETURNING_SINCE = (3, 35)
 _PENDING, _CLAIMED, _OWNER = "docmind:peer:", "docmind:claimed:", "docmind:owner:"
 # A server on the same network answers within milliseconds; a call's own timeouts are of seconds.
 _ANSWERS_WITHIN_S = 0.5
-# For as long as somebody may come late to a call: beyond every timeout of calls, by far.
+# As long as a late claim may come: far beyond every timeout of calls.
 _RECEIPT_S = 3600
 
 
 class CorrelationStore(Protocol):
-    """Pending calls by the caller's own name of them. Safe to use from any thread.
+    """A store of pending calls, by the caller's own name for each. Safe to use from any thread.
 
     blocks: whether its methods wait for a disk or a server, so that an event loop must not call them itself.
     """
 
     @property
     def blocks(self) -> bool:
-        """See above."""
+        """Whether methods wait for a disk or a server, so that an event loop must not call them directly."""
         ...
 
     def register(self, entries: Sequence[CorrelationEntry]) -> None:
-        """Add entries, all of them or none. Raises: ConfigurationError when one is there already; StoreError."""
+        """Add entries, all of them or none. Raises: ConfigurationError if one exists already; StoreError."""
         ...
 
     def claim(self, sub_task_id: str) -> CorrelationEntry | None:
-        """Remove an entry and return it; None when somebody else has. Raises: StoreError."""
+        """Remove an entry and return it; None if it was claimed before. Raises: StoreError."""
         ...
 
     def extend(self, sub_task_id: str, seen: int) -> bool:
-        """Count one more extension of a pending call that has `seen` of them; whether that was so.
+        """Count one more extension of a pending call if it has `seen` of them; return whether it was so.
 
         Raises: StoreError.
         """
         ...
 
     def pending(self) -> tuple[str, ...]:
-        """Names of the calls that nobody has claimed, in order."""
+        """Return the names of the calls that are not claimed, in order."""
         ...
 
     def close(self) -> None:
-        """Let go of files and connections; entries stay where they are."""
+        """Close files and connections; entries stay in the store."""
         ...
 
 
-def _known_already(sub_task_id: str) -> ConfigurationError:
+def _pending_error(sub_task_id: str) -> ConfigurationError:
     return ConfigurationError(f"call {sub_task_id!r} is pending already; give each call a name of its own")
 
 
 class InProcessStore:
-    """A dictionary and a lock."""
+    """A store in this process: a dictionary and a lock."""
 
     blocks: Final = False
 
@@ -85,21 +85,21 @@ class InProcessStore:
         self._lock = threading.Lock()
 
     def register(self, entries: Sequence[CorrelationEntry]) -> None:
-        """Add entries, all of them or none. Raises: ConfigurationError when one is there already."""
+        """Add entries, all of them or none. Raises: ConfigurationError if one exists already."""
         with self._lock:
             made = dict(self._entries)
             for entry in entries:
                 if made.setdefault(entry.sub_task_id, entry) is not entry:
-                    raise _known_already(entry.sub_task_id)
+                    raise _pending_error(entry.sub_task_id)
             self._entries = made
 
     def claim(self, sub_task_id: str) -> CorrelationEntry | None:
-        """Remove an entry and return it; None when somebody else has."""
+        """Remove an entry and return it; None if it was claimed before."""
         with self._lock:
             return self._entries.pop(sub_task_id, None)
 
     def extend(self, sub_task_id: str, seen: int) -> bool:
-        """Count one more extension of a pending call that has `seen` of them; whether that was so."""
+        """Count one more extension of a pending call if it has `seen` of them; return whether it was so."""
         with self._lock:
             entry = self._entries.get(sub_task_id)
             if entry is None or entry.extensions != seen:
@@ -108,16 +108,16 @@ class InProcessStore:
             return True
 
     def pending(self) -> tuple[str, ...]:
-        """Names of the calls that nobody has claimed, in order."""
+        """Return the names of the calls that are not claimed, in order."""
         with self._lock:
             return tuple(sorted(self._entries))
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no file or connection is open."""
 
 
 class SqliteStore:
-    """A file that processes of one machine share. Raises: ConfigurationError for an SQLite that is too old."""
+    """A store in an SQLite file, shared by processes of one machine. Raises: ConfigurationError for an old SQLite."""
 
     blocks: Final = True
 
@@ -127,7 +127,7 @@ class SqliteStore:
         # One connection and a lock for it: statements are short, and a connection is not made for several threads.
         self._lock = threading.Lock()
         self._database = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
-        # By `close`, or when nobody refers to the store any more.
+        # By `close`, or when the store is garbage.
         self._closing = weakref.finalize(self, self._database.close)
         self._database.execute("PRAGMA journal_mode=WAL")
         self._database.execute(
@@ -135,7 +135,7 @@ class SqliteStore:
         )
 
     def register(self, entries: Sequence[CorrelationEntry]) -> None:
-        """Add entries, all of them or none. Raises: ConfigurationError when one is there already."""
+        """Add entries, all of them or none. Raises: ConfigurationError if one exists already."""
         rows = [(entry.sub_task_id, entry.as_json(), entry.extensions) for entry in entries]
         with self._lock, _sqlite_errors():
             self._database.execute("BEGIN IMMEDIATE")
@@ -143,11 +143,11 @@ class SqliteStore:
                 self._database.executemany("INSERT INTO pending VALUES (?, ?, ?)", rows)
             except sqlite3.IntegrityError as error:
                 self._database.execute("ROLLBACK")
-                raise _known_already(", ".join(row[0] for row in rows)) from error
+                raise _pending_error(", ".join(row[0] for row in rows)) from error
             self._database.execute("COMMIT")
 
     def claim(self, sub_task_id: str) -> CorrelationEntry | None:
-        """Remove an entry and return it; None when somebody else has."""
+        """Remove an entry and return it; None if it was claimed before."""
         with self._lock, _sqlite_errors():
             rows = self._database.execute(
                 "DELETE FROM pending WHERE sub_task_id = ? RETURNING entry, extensions", (sub_task_id,)
@@ -155,7 +155,7 @@ class SqliteStore:
         return replace(CorrelationEntry.from_json(rows[0][0]), extensions=rows[0][1]) if rows else None
 
     def extend(self, sub_task_id: str, seen: int) -> bool:
-        """Count one more extension of a pending call that has `seen` of them; whether that was so."""
+        """Count one more extension of a pending call if it has `seen` of them; return whether it was so."""
         with self._lock, _sqlite_errors():
             cursor = self._database.execute(
                 "UPDATE pending SET extensions = extensions + 1 WHERE sub_task_id = ? AND extensions = ?",
@@ -164,13 +164,13 @@ class SqliteStore:
             return cursor.rowcount == 1
 
     def pending(self) -> tuple[str, ...]:
-        """Names of the calls that nobody has claimed, in order."""
+        """Return the names of the calls that are not claimed, in order."""
         with self._lock:
             rows = self._database.execute("SELECT sub_task_id FROM pending ORDER BY sub_task_id").fetchall()
         return tuple(row[0] for row in rows)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the database file."""
         with self._lock:
             self._closing()
 
@@ -184,7 +184,7 @@ def _sqlite_errors() -> Iterator[None]:
 
 
 class RedisStore:
-    """Keys of a Redis server. A server that does not answer is tried once more, for half a second each time.
+    """A store in a Redis server, for processes of several machines. A failed command is tried once more.
 
     A claim renames the entry's key and writes whose claim it is, in one transaction, so that a claim whose reply was
     lost is settled by claiming again. What is left of a claimed entry expires after an hour.
@@ -222,7 +222,7 @@ class RedisStore:
         self._changed_meanwhile = redis.WatchError
 
     def register(self, entries: Sequence[CorrelationEntry]) -> None:
-        """Add entries, all of them or none. Raises: ConfigurationError when one is there already; StoreError."""
+        """Add entries, all of them or none. Raises: ConfigurationError if one exists already; StoreError."""
         if not entries:
             return
         names = [entry.sub_task_id for entry in entries]
@@ -240,10 +240,10 @@ class RedisStore:
             return bool(made) or (is_repeated and is_ours)
 
         if not self._retry_once(added):
-            raise _known_already(", ".join(names))
+            raise _pending_error(", ".join(names))
 
     def claim(self, sub_task_id: str) -> CorrelationEntry | None:
-        """Remove an entry and return it; None when somebody else has. Raises: StoreError."""
+        """Remove an entry and return it; None if it was claimed before. Raises: StoreError."""
         token = uuid.uuid4().hex
         claimed, owner = _CLAIMED + sub_task_id, _OWNER + sub_task_id
 
@@ -267,7 +267,7 @@ class RedisStore:
         return CorrelationEntry.from_json(_text(value)) if _text(claimant) == token else None
 
     def extend(self, sub_task_id: str, seen: int) -> bool:
-        """Count one more extension of a pending call that has `seen` of them; whether that was so.
+        """Count one more extension of a pending call if it has `seen` of them; return whether it was so.
 
         Raises: StoreError.
         """
@@ -293,15 +293,15 @@ class RedisStore:
         return self._retry_once(extended)
 
     def pending(self) -> tuple[str, ...]:
-        """Names of the calls that nobody has claimed, in order."""
+        """Return the names of the calls that are not claimed, in order."""
         return tuple(sorted(_text(key).removeprefix(_PENDING) for key in self._redis.scan_iter(f"{_PENDING}*")))
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to the server."""
         self._redis.close()
 
     def _retry_once(self, command: Callable[[bool], _Reply]) -> _Reply:
-        """The result of the command, called with False, and with True for a second try. Raises: StoreError."""
+        """Return the result of command(False), or of command(True) as a second try. Raises: StoreError."""
         try:
             return command(False)
         except self._errors:

@@ -37,7 +37,7 @@ PEERS = ("reader_1", "reader_2", "reader_3", "reader_4")
 
 @dataclass
 class PeersWorkload(GraphWorkload):
-    """The parent and its clients, built once and run many times.
+    """The parent agent and its clients, built once and run many times.
 
     surroundings: see `kinds.py`. timeouts: of each call to a peer. store: of pending calls; in this process when left
     out. concluding_share: of what is left of a propagated deadline, kept for the conclusion.
@@ -83,7 +83,7 @@ class PeersWorkload(GraphWorkload):
         return parent.graph(self.saver)
 
     def runnable(self, recorder: Recorder) -> Runnable:
-        """The graph, observed by the run's recorder and with a thread of its own in the checkpointer."""
+        """Return the graph, observed by the recorder, with a thread of its own in the checkpointer."""
         agents = self.surroundings.settings.agents
         return self.graph.with_config(
             {
@@ -94,11 +94,11 @@ class PeersWorkload(GraphWorkload):
         )
 
     def inputs(self, question: Question) -> dict[str, Any]:
-        """The graph's input for a question."""
+        """Return the graph's input for a question."""
         return {"messages": [HumanMessage(question.text, id="question")]}
 
     def forget(self, run_id: str) -> None:
-        """Drop a run's checkpoints, and what is still pending of it."""
+        """Drop a run's checkpoints and its pending calls."""
         self.saver.delete_thread(run_id)
         self.correlator.drop(run_id)
 

@@ -1,19 +1,19 @@
-"""Saturation-driven research under layered limits: the workload `research`, and research as a function of its own.
+"""Saturation-driven research under layered limits: the workload `research`, and functions that run a research.
 
 tasks.py           tasks of a few hypotheses, with gold; ResearchLimits: one call, one source, the whole research
 sources.py         collections that differ in pages, richness, noise and pace; their results
-prompts.py         what the model is told and given in its four roles
-searching.py       a search as a recorded call under the deadline
+prompts.py         the prompts and messages of the model's four roles
+searching.py       one search, as a recorded call under the deadline
 model_calls.py     a model call, tried again within the budget, and the decision in its reply
-exits.py           why a source ended, the event that says so, and the table `sources`
-ledger.py          what was asked and kept, in memory and in a folder
+exits.py           why work on a source ended, the event that records it, and the table `sources`
+ledger.py          the queries asked and results kept, in memory and in a folder
 loop.py            one source: write, search, filter, record, check
 graph.py           hypotheses in turn, sources side by side, the findings
 report.py          how each source ended, what is partial, what was kept
 system.py          clients, sources, model, graph
 running.py         research(task, system), SimulatedResearch
-counterfactual.py  what lay past the stop
-workload.py        all of it under a deadline that somebody else enforces
+counterfactual.py  what each source would have given after its stop
+workload.py        the workload: a research under a deadline enforced from outside
 """
 
 from docmind_lab.workloads.research.counterfactual import past_the_stop

@@ -1,4 +1,4 @@
-"""The saturation counterfactual: what lay past the point where each source was left.
+"""The saturation counterfactual: what each source would have given had the research gone on.
 
     missed = past_the_stop(report, system, further_queries=3)      # lab.past_the_stop(report) in virtual time
 
@@ -18,7 +18,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.docmind.sync_async import Steps, finish
 from docmind_lab.network.recorder import recording
 from docmind_lab.workloads.research.exits import Completion, ExitReason
-from docmind_lab.workloads.research.graph import Compiled, config_of, worked_through
+from docmind_lab.workloads.research.graph import Compiled, config_of, run_to_end
 from docmind_lab.workloads.research.ledger import ResearchLedger
 from docmind_lab.workloads.research.loop import SourceRun
 from docmind_lab.workloads.research.model_calls import CallPlace
@@ -43,7 +43,7 @@ _NOWHERE: frozenset[ExitReason] = frozenset({"unknown_source"})
 def past_the_stop(
     report: ResearchReport, system: ResearchSystem, *, further_queries: int = 3, seed: int = 0
 ) -> pd.DataFrame:
-    """What further queries bring, one row for each source that was started, by hypothesis and source.
+    """Put further queries to each source after its stop, and return what they bring, one row for each source.
 
     exit_reason: why the research left the source. further_queries: queries put to it now, at most as many as asked for;
     ended_by: why it was left now. saved_s: seconds that they took, which the stop had saved. missed_results: results
@@ -57,14 +57,14 @@ def past_the_stop(
     loop = system.loop().graph()
     with recording(recorder_of(report.task, seed)):
         rows = [
-            finish(_go_on(report, completion, system, loop, further_queries))
+            finish(_continue_source(report, completion, system, loop, further_queries))
             for completion in report.completions
             if completion.exit_reason not in _NOWHERE
         ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _go_on(
+def _continue_source(
     report: ResearchReport, stopped: Completion, system: ResearchSystem, loop: Compiled, further: int
 ) -> Steps[dict[str, Any]]:
     ledger = ResearchLedger(system.limits)
@@ -73,7 +73,7 @@ def _go_on(
         ledger.asked.add(attempt.source, attempt.query)
     run = _resume(report, stopped, system, ledger, further)
     before = len(run.history)
-    yield from worked_through(run, loop, config_of(ledger))
+    yield from run_to_end(run, loop, config_of(ledger))
     kept_before = {item.key for item in report.items}
     missed = [item for item in ledger.items() if item.key not in kept_before and item.filtered]
     return {
@@ -91,7 +91,7 @@ def _go_on(
 def _resume(
     report: ResearchReport, stopped: Completion, system: ResearchSystem, ledger: ResearchLedger, further: int
 ) -> SourceRun:
-    """The source as it was left, with `further` more queries and without the saturation judge."""
+    """Restore a source as it was left, with `further` more queries and without the saturation judge."""
     names = [hypothesis.id for hypothesis in report.task.hypotheses]
     number = names.index(stopped.hypothesis)
     # Places of their own, after those of all hypotheses: further calls draw latencies that were not drawn before.

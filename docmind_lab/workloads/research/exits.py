@@ -1,4 +1,4 @@
-"""Why work on a source ended, the one event that says so, and the table `sources` that is made of it.
+"""The reasons why work on a source ends, the event that records the end, and the table `sources` made from it.
 
 The event `source_saturation_complete` is written once for every source that was started, whatever ended it.
 """
@@ -66,7 +66,7 @@ CUT_SHORT: frozenset[ExitReason] = frozenset(
 def exit_after_attempt(
     *, saturated: bool, attempts: int, max_queries: int, source_time_over: bool, budget_over: bool
 ) -> ExitReason | None:
-    """The reason that counts when an attempt is over, failed or not; None to go on.
+    """Return the reason to leave the source after an attempt, failed or not; None to go on.
 
     The model's decision comes first, then the number of attempts, then the source's time, then the research budget.
     """
@@ -81,7 +81,7 @@ def exit_after_attempt(
 
 @dataclass(frozen=True)
 class Completion:
-    """How the work on one source, for one hypothesis, ended.
+    """How the work on one source ended, for one hypothesis.
 
     queries_executed: attempts, of which queries_failed failed. results_found: by the source, before anything was
     filtered. results_accepted: by the filter, each once. results_unfiltered: kept although the budget ended before
@@ -105,15 +105,15 @@ class Completion:
 
     @property
     def is_partial(self) -> bool:
-        """Whether the source was not searched to its end."""
+        """Whether the source was left before it was searched to its end."""
         return self.exit_reason in CUT_SHORT
 
     def as_event(self) -> dict[str, Any]:
-        """The completion as a line of the event log: with the texts that people debug by."""
+        """Return the completion as a line of the event log, with the texts that help to debug."""
         return {"event": COMPLETE, **asdict(self)}
 
     def without_texts(self) -> dict[str, Any]:
-        """The completion as the events table holds it: names and numbers."""
+        """Return the completion for the events table: names and numbers only."""
         return {name: value for name, value in asdict(self).items() if name not in ("reasoning", "note")}
 
 
@@ -146,7 +146,7 @@ _KEY = ["run_id", "hypothesis", "source"]
 
 
 def sources_frame(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame) -> pd.DataFrame:
-    """One row for each source that a run started, by run, hypothesis and source."""
+    """Build the table `sources`: one row for each source that a run started, by run, hypothesis and source."""
     started = _rows(events, "source_started")
     completed = {(row["run_id"], row["hypothesis"], row["source"]): row for row in _rows(events, COMPLETE)}
     of_run = runs.set_index("run_id")

@@ -3,7 +3,7 @@
     begin → source × n → gather → source × n → gather → … → report
 
 Which limit is whose: `max_time_minutes` is the research's own budget and holds under every alternative; it starts with
-`begin`, is looked at before everything that would start, and cuts nothing. A deadline in the state (alternatives that
+`begin`, is checked before anything starts, and cuts nothing. A deadline in the state (alternatives that
 propagate) is looked at in the same places, and the call path cuts what is under way at it. The earlier one counts.
 """
 
@@ -40,14 +40,14 @@ from docmind_lab.workloads.research.tasks import ResearchTask
 LEDGER_KEY = "research_ledger"
 """Where a run's configuration holds its ledger."""
 
-# Two hundred queries to a source take a thousand steps; nobody waits for a hundred thousand.
+# Two hundred queries to a source take a thousand steps; no research needs a hundred thousand.
 _MOST_STEPS = 100_000
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
 
 
 class ResearchState(TypedDict, total=False):
-    """State of the research.
+    """State of the research graph.
 
     task: what is researched. documents: what was kept, seen through the run's ledger. jobs: hypothesis and source, by
     place, of what is to be started next. following: place of the first hypothesis after those. deadline_ts: as in
@@ -65,13 +65,13 @@ class ResearchState(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ResearchGraph:
-    """What the nodes of the graph need. sources: by name. loop: what a source is worked on by."""
+    """Builds the graph of a research. sources: by name. loop: the loop that works on one source."""
 
     loop: SourceLoop
     sources: Mapping[str, Source]
 
     def compile(self, checkpointer: BaseCheckpointSaver[Any] | None = None) -> Compiled:
-        """The compiled graph. Its runs have a ledger under `LEDGER_KEY` in their configuration."""
+        """Compile the graph. A run needs a ledger under `LEDGER_KEY` in its configuration."""
         worker = SourceNode(self.sources, self.loop.graph())
         graph = StateGraph(ResearchState)
         graph.add_node("begin", StepsNode("begin", self.begin))
@@ -86,47 +86,47 @@ class ResearchGraph:
         return graph.compile(checkpointer=checkpointer)
 
     def begin(self, state: ResearchState, config: RunnableConfig) -> Steps[dict[str, Any]]:
-        """The research begins, with the sources of the first hypotheses."""
+        """Begin the research, and dispatch the sources of the first hypotheses."""
         yield from ()  # steps, though there is nothing to wait for
         ledger = ledger_of(config)
         ledger.begin(state["task"])
         return {"documents": ledger.documents, **_next_jobs(0, _place(state, config))}
 
     def gather(self, state: ResearchState, config: RunnableConfig) -> Steps[dict[str, Any]]:
-        """All sources of some hypotheses have ended; those of the next ones follow, if there is time."""
+        """Dispatch the sources of the next hypotheses if time is left, once those before have ended."""
         yield from ()  # steps, though there is nothing to wait for
         place = _place(state, config)
         return {"documents": place.ledger.documents, **_next_jobs(state["following"], place)}
 
     def report(self, state: ResearchState, config: RunnableConfig) -> Steps[dict[str, Any]]:
-        """The findings; without budget or kept results, a digest without a model."""
+        """Write the findings with the model; without budget or kept results, write a digest without it."""
         place = _place(state, config)
         ledger = place.ledger
         task, kept = _task(ledger), ledger.items()
         if place.budget_over():
             deadline = Deadline.from_state(place.state)
             by_deadline = deadline is not None and deadline.remaining() <= ledger.budget_left_s()
-            return _ended(digest(ledger), stop_reason="deadline" if by_deadline else "budget_refused")
+            return _end_update(digest(ledger), stop_reason="deadline" if by_deadline else "budget_refused")
         if not kept:
-            return _ended(digest(ledger))
+            return _end_update(digest(ledger))
         model_client = self.loop.model_clients[prompts.SYNTHESIS]
         try:
             given = prompts.for_synthesis(task, kept)
             findings = yield from reply_of(model_client, given, place, ledger.limits.llm_retries)
         except BudgetError as error:
-            return _ended(digest(ledger), stop_reason=error.stop_reason)
-        return _ended(findings)
+            return _end_update(digest(ledger), stop_reason=error.stop_reason)
+        return _end_update(findings)
 
 
 @dataclass(frozen=True)
 class SourceNode:
-    """Works on one source, and records how it ended in every case."""
+    """The node that works on one source, and records how the work ended in every case."""
 
     sources: Mapping[str, Source]
     loop: Compiled
 
     def steps(self, state: Mapping[str, Any], config: RunnableConfig) -> Steps[dict[str, Any]]:
-        """The loop of one source; its error is its own. state: places of hypothesis and source."""
+        """Run the loop of one source; its errors stop no other source. state: places of hypothesis and source."""
         place = _place(state, config)
         task = _task(place.ledger)
         hypothesis, name = task.hypotheses[state["hypothesis"]], task.sources[state["source"]]
@@ -142,14 +142,14 @@ class SourceNode:
             )
             return {}
         run = SourceRun(hypothesis, source, place.ledger, place, place.ledger.limits.max_queries(name))
-        yield from worked_through(run, self.loop, config)
+        yield from run_to_end(run, self.loop, config)
         return {}
 
 
-def worked_through(run: SourceRun, loop: Compiled, config: RunnableConfig) -> Steps[None]:
-    """The loop of a source to its end, whichever that is; exactly one completion follows from it.
+def run_to_end(run: SourceRun, loop: Compiled, config: RunnableConfig) -> Steps[None]:
+    """Run the loop of a source to its end, whatever ends it, so that exactly one completion follows.
 
-    An error of the source ends here. A drain and a cancellation go on to whoever asked for them.
+    An error of the source ends here. A drain and a cancellation are raised again.
     """
     try:
         yield Operation(lambda: loop.invoke({"run": run}, config), lambda: loop.ainvoke({"run": run}, config))
@@ -166,7 +166,7 @@ def worked_through(run: SourceRun, loop: Compiled, config: RunnableConfig) -> St
 
 
 def config_of(ledger: ResearchLedger) -> RunnableConfig:
-    """The configuration that a run with this ledger has at least.
+    """Return the configuration that a run with this ledger needs.
 
     The limits of the ledger are to end a research, never LangGraph's on steps, which is there for graphs without any.
     """
@@ -178,7 +178,7 @@ def config_of(ledger: ResearchLedger) -> RunnableConfig:
 
 
 def ledger_of(config: RunnableConfig) -> ResearchLedger:
-    """The ledger of the run. Raises: GraphError for a run that has none."""
+    """Return the ledger in a run's configuration. Raises: GraphError if there is none."""
     ledger = config.get("configurable", {}).get(LEDGER_KEY)
     if not isinstance(ledger, ResearchLedger):
         raise GraphError(
@@ -194,7 +194,7 @@ def _task(ledger: ResearchLedger) -> ResearchTask:
 
 
 def _place(state: Mapping[str, Any], config: RunnableConfig) -> CallPlace:
-    """Where the node is in the run, with the deadline of the run under way; a checkpoint may hold an earlier one's."""
+    """Return the node's place in the run, with the current run's deadline; a checkpoint may hold an older one."""
     of_run = config.get("configurable", {}).get(DEADLINE_KEY, state.get(DEADLINE_KEY))
     carried: dict[str, Any] = {} if of_run is None else {DEADLINE_KEY: of_run}
     if "hypothesis" in state:
@@ -203,7 +203,7 @@ def _place(state: Mapping[str, Any], config: RunnableConfig) -> CallPlace:
 
 
 def _next_jobs(first: int, place: CallPlace) -> dict[str, Any]:
-    """The sources of the next hypotheses; none when the budget is over."""
+    """Return the sources of the next hypotheses as jobs; none if the budget is over."""
     task, at_once = _task(place.ledger), place.ledger.limits.hypotheses_at_once
     upcoming = [] if place.budget_over() else range(first, min(first + at_once, len(task.hypotheses)))
     jobs = [[hypothesis, source] for hypothesis in upcoming for source in range(len(task.sources))]
@@ -216,6 +216,6 @@ def _dispatch(state: ResearchState) -> list[Send] | str:
     return sends or "report"
 
 
-def _ended(text: str, stop_reason: str = "") -> dict[str, Any]:
+def _end_update(text: str, stop_reason: str = "") -> dict[str, Any]:
     update: dict[str, Any] = {"messages": [AIMessage(text, id="findings")]}
     return {**update, "stop_reason": stop_reason} if stop_reason else update

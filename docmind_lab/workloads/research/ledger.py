@@ -1,9 +1,9 @@
-"""The ledger of one research: what was asked, what was kept, and how each source ended; in memory, and in a folder.
+"""The ledger of one research: queries, kept results, and how each source ended, in memory and in a folder.
 
     results.json    everything kept so far and every attempt, replaced as a whole after each query
     events.jsonl    one line for each source that has ended
 
-A file takes its new content by an atomic rename, so that whoever reads it, or finds it after the process was killed,
+A file takes its new content by an atomic rename, so that a reader, even after the process was killed,
 has all queries but the one under way. Several sources write at once; the ledger is their one point of order.
 """
 
@@ -31,25 +31,25 @@ _WORD = re.compile(r"\w+")
 
 
 def words_of(query: str) -> frozenset[str]:
-    """The different words of a query, in lower case."""
+    """Return the distinct words of a query, in lower case."""
     return frozenset(_WORD.findall(query.casefold()))
 
 
 def word_jaccard(one: frozenset[str], other: frozenset[str]) -> float:
-    """Shared words over all words of two queries, in [0, 1]; 1 for two without any."""
+    """Return shared words divided by all words of two queries, in [0, 1]; 1 if neither has any."""
     everything = one | other
     return len(one & other) / len(everything) if everything else 1.0
 
 
 class AskedQueries:
-    """The queries of one task. Hypotheses that run side by side share it."""
+    """The queries asked in one task, shared by hypotheses that run side by side."""
 
     def __init__(self) -> None:
         self._asked: dict[str, list[frozenset[str]]] = {}
         self._lock = threading.Lock()
 
     def add(self, source: str, query: str) -> bool:
-        """Whether the query is new to the source; if so it is from now on asked, in one step with the look."""
+        """Add the query if it is new to the source, and return whether it was; check and addition are atomic."""
         words = words_of(query)
         with self._lock:
             asked = self._asked.setdefault(source, [])
@@ -64,7 +64,7 @@ RESULTS, EVENTS = "results.json", "events.jsonl"
 
 @dataclass(frozen=True)
 class SearchAttempt:
-    """One query put to one source. found, accepted: numbers of results; unfiltered: kept without a filter's word.
+    """One query put to one source. found, accepted: numbers of results; unfiltered: kept without filtering.
 
     new: keys of those that this source had not given for this hypothesis before. error: type of what it failed with,
     empty if it did not. started_at_s, ended_at_s: seconds since the start of the research.
@@ -83,16 +83,16 @@ class SearchAttempt:
 
 
 class KeptDocuments(Sequence[Mapping[str, Any]]):
-    """What a ledger has kept, as documents, at the instant it is looked at.
+    """A live view of a ledger's kept results as documents: each access shows what is kept at that instant.
 
-    A graph shows its state when a step is over; sources side by side are one step that may take an hour. Whoever is
+    A graph shows its state when a step is over; sources side by side are one step that may take an hour. A run
     cut in the middle of it has, through this, what the folder has. `tuple(kept)` stays as it is.
     """
 
     def __init__(self, ledger: ResearchLedger) -> None:
         self._ledger = ledger
 
-    def _now(self) -> tuple[Mapping[str, Any], ...]:
+    def _snapshot(self) -> tuple[Mapping[str, Any], ...]:
         return tuple(item.as_document() for item in self._ledger.items())
 
     @overload
@@ -102,21 +102,21 @@ class KeptDocuments(Sequence[Mapping[str, Any]]):
     def __getitem__(self, index: slice) -> Sequence[Mapping[str, Any]]: ...
 
     def __getitem__(self, index: int | slice) -> Any:
-        return self._now()[index]
+        return self._snapshot()[index]
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
-        return iter(self._now())
+        return iter(self._snapshot())
 
     def __len__(self) -> int:
         return len(self._ledger.items())
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A ledger belongs to its process; what leaves it is what there is now.
-        return tuple, (list(self._now()),)
+        return tuple, (list(self._snapshot()),)
 
 
 class ResearchLedger:
-    """What one research has done so far.
+    """The record of what one research has done so far.
 
     folder: where it is written; made if it is not there. None for memory only. clock: what its budget is read on.
     """
@@ -138,23 +138,23 @@ class ResearchLedger:
     # ---- time
 
     def begin(self, task: ResearchTask) -> None:
-        """The research begins now, and its budget with it; once, whoever resumes it."""
+        """Start the research and its budget now; later calls, as after a resume, change nothing."""
         if self.started_at is None:
             self.task, self.started_at = task, self.clock.now()
             self._flush()
 
     def elapsed_s(self) -> float:
-        """Seconds since the start."""
+        """Return the seconds since the start of the research."""
         return 0.0 if self.started_at is None else self.clock.now() - self.started_at
 
     def budget_left_s(self) -> float:
-        """Seconds of the research budget that are left; negative afterwards."""
+        """Return the seconds left of the research budget; negative once it is over."""
         return self.limits.budget_s - self.elapsed_s()
 
     # ---- what was done
 
     def record(self, attempt: SearchAttempt, items: Sequence[Item] = ()) -> None:
-        """An attempt is over, and these items are kept of it; on disk when this returns."""
+        """Record an attempt that is over and the items to keep; they are on disk when this returns."""
         with self._lock:
             self._attempts.append(attempt)
             for item in items:
@@ -175,7 +175,7 @@ class ResearchLedger:
             )
 
     def complete(self, completion: Completion) -> None:
-        """A source has ended: the one event that says so, here, in the folder, and without its texts in the tables."""
+        """Record that a source has ended: in memory, in the folder, and as an event without its texts."""
         with self._lock:
             self._completions.append(completion)
             if self.folder is not None:
@@ -187,17 +187,17 @@ class ResearchLedger:
             recorder.event(COMPLETE, "source", **completion.without_texts())
 
     def items(self) -> tuple[Item, ...]:
-        """Items kept so far, each once, in the order of keeping."""
+        """Return the items kept so far, each once, in the order they were kept."""
         with self._lock:
             return tuple(self._kept.values())
 
     def attempts(self) -> tuple[SearchAttempt, ...]:
-        """Attempts that are over."""
+        """Return the attempts that are over."""
         with self._lock:
             return tuple(self._attempts)
 
     def completions(self) -> tuple[Completion, ...]:
-        """Sources that have ended, in the order of ending."""
+        """Return how each source ended, in the order they ended."""
         with self._lock:
             return tuple(self._completions)
 
@@ -214,7 +214,7 @@ class ResearchLedger:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Give the file a new content at once: a reader sees the old one or the new one."""
+    """Replace the file's content atomically: a reader sees the old content or the new."""
     beside = path.with_name(path.name + ".new")
     beside.write_text(text, encoding="utf-8")
     os.replace(beside, path)

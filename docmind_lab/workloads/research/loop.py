@@ -1,4 +1,4 @@
-"""The loop of one source as a graph of its own: each phase of a query is a step.
+"""The loop that works on one source, as a graph: each phase of a query is a step.
 
     write → search → filter → record → check ─┐
       ▲                                       │  until a reason to leave is found
@@ -43,7 +43,7 @@ from docmind_lab.workloads.research.tasks import Hypothesis
 
 @dataclass
 class SourceRun:
-    """One source under way. Its loop is the only one that changes it.
+    """The state of work on one source. Only its own loop changes it.
 
     history, kept: attempts that are over, and what they brought, each item once. query, found, current: of the attempt
     under way. decision: the model's last one. judged: whether the model is asked for decisions at all; a replay past
@@ -73,21 +73,21 @@ class SourceRun:
 
     @property
     def name(self) -> str:
-        """The source's."""
+        """Name of the source."""
         return self.source.spec.name
 
     def leave(self, reason: ExitReason, note: str = "") -> None:
-        """The loop is over for this reason; the first one given counts."""
+        """Set the reason why the loop ends; only the first reason counts."""
         if self.exit_reason is None:
             self.exit_reason, self.note = reason, note
 
     def begin_attempt(self, query: str) -> None:
-        """The query is put to the source now."""
+        """Begin an attempt: the query is put to the source now."""
         self.query, self.found, self.chosen, self.error = query, (), (), ""
         self.attempt_at_s = self.ledger.elapsed_s()
 
     def end_attempt(self) -> None:
-        """What the attempt found and the filter chose is deduplicated, recorded and kept."""
+        """Deduplicate the results that the filter chose, and record the attempt and what is kept of it."""
         new = unseen(self.chosen, (item.key for item in self.kept))
         attempt = SearchAttempt(
             hypothesis=self.hypothesis.id,
@@ -106,16 +106,16 @@ class SourceRun:
         self.ledger.record(attempt, new)
 
     def keep_unfiltered(self) -> None:
-        """Nothing new may start, a filter included: what the source gave is kept as it is."""
+        """Keep the source's results without the filter, because nothing new may start."""
         self.chosen = tuple(replace(item, filtered=False) for item in self.found)
 
     def wants_decision(self) -> bool:
-        """Whether the model is to be asked for a decision now: not after the first query, nor past the budget."""
+        """Return whether to ask the model for a decision: not after the first query, nor past the budget."""
         enough = len(self.history) > 1 or self.ledger.limits.check_after_first_query
         return self.judged and enough and not self.place.budget_over()
 
     def check(self) -> None:
-        """Leave if one of the limits, or the model's decision, says so."""
+        """Leave the source if one of the limits, or the model's decision, says so."""
         limits = self.ledger.limits
         reason = exit_after_attempt(
             saturated=self.decision is not None and self.decision.decision == "SATURATED",
@@ -135,7 +135,7 @@ class SourceRun:
             self.leave(reason, notes.get(reason, ""))
 
     def completion(self) -> Completion:
-        """How the source ended, as it stands."""
+        """Return how the work on the source ended, from the current state."""
         kept = self.kept
         return Completion(
             hypothesis=self.hypothesis.id,
@@ -158,20 +158,20 @@ _CUT = "The deadline cut the call under way"
 
 
 class LoopState(TypedDict):
-    """The run of the source, which lives in this process only."""
+    """State of the loop's graph: the source's run, which lives in this process only."""
 
     run: Annotated[SourceRun, UntrackedValue]
 
 
 @dataclass(frozen=True)
 class SourceLoop:
-    """What a loop needs besides its source. model_clients: by role, of the query writer, the filter and the judge."""
+    """The loop that works on any source. model_clients: of the query writer, the filter and the judge, by role."""
 
     model_clients: Mapping[str, ModelClient]
     search_source: SourceSearch
 
     def graph(self) -> CompiledStateGraph[Any, Any, Any, Any]:
-        """The compiled loop; its input is {"run": SourceRun}."""
+        """Compile the loop; its input is {"run": SourceRun}."""
         graph = StateGraph(LoopState)
         for name, step in (
             ("write", self.write),
@@ -182,15 +182,15 @@ class SourceLoop:
         ):
             graph.add_node(name, StepsNode(name, step))
         graph.add_edge(START, "write")
-        graph.add_conditional_edges("write", _unless_left("search"), ["search", END])
+        graph.add_conditional_edges("write", _route_unless_left("search"), ["search", END])
         graph.add_conditional_edges("search", _filter_or_record, ["filter", "record"])
         graph.add_edge("filter", "record")
         graph.add_edge("record", "check")
-        graph.add_conditional_edges("check", _unless_left("write"), ["write", END])
+        graph.add_conditional_edges("check", _route_unless_left("write"), ["write", END])
         return graph.compile(checkpointer=False)
 
     def write(self, state: LoopState, config: RunnableConfig) -> Steps[dict[str, Any]]:
-        """The next query, unless there is none to ask."""
+        """Ask the model for the next query, and leave the source if it has none."""
         run = state["run"]
         if run.max_queries <= 0:
             run.leave("max_queries_reached", "max_queries_per_source is 0 for this source")
@@ -208,10 +208,10 @@ class SourceLoop:
         except (MalformedDecision, *FAILURES) as error:
             run.leave("query_generation_error", f"The query writer failed: {type(error).__name__}")
         else:
-            self._take_up(run, suggestion.query)
+            self._begin_query(run, suggestion.query)
         return {}
 
-    def _take_up(self, run: SourceRun, query: str) -> None:
+    def _begin_query(self, run: SourceRun, query: str) -> None:
         if run.place.budget_over():
             run.leave("research_budget_exhausted", "The budget ended while the query was written")
         elif not query:
@@ -222,7 +222,7 @@ class SourceLoop:
             run.begin_attempt(query)
 
     def search(self, state: LoopState, config: RunnableConfig) -> Steps[dict[str, Any]]:
-        """What the source has for the query."""
+        """Search the source for the query."""
         run = state["run"]
         try:
             run.found = yield self.search_source.search(run.source, run.query, run.hypothesis.id, run.place.state)
@@ -236,7 +236,7 @@ class SourceLoop:
         return {}
 
     def filter(self, state: LoopState, config: RunnableConfig) -> Steps[dict[str, Any]]:
-        """What of it bears on the hypothesis."""
+        """Ask the model which results bear on the hypothesis."""
         run = state["run"]
         given, most = prompts.for_filter(run.hypothesis, run.found), len(run.found)
         try:
@@ -259,13 +259,13 @@ class SourceLoop:
         return {}
 
     def record(self, state: LoopState, config: RunnableConfig) -> Steps[dict[str, Any]]:
-        """The attempt is over: deduplicated, recorded, on disk."""
+        """End the attempt: deduplicate its results, and record them on disk."""
         yield from ()  # steps, though there is nothing to wait for
         state["run"].end_attempt()
         return {}
 
     def check(self, state: LoopState, config: RunnableConfig) -> Steps[dict[str, Any]]:
-        """The model's decision, then the limits."""
+        """Ask the model whether the source is saturated, then check the limits."""
         run = state["run"]
         if run.wants_decision():
             given = prompts.for_judge(run.hypothesis, run.source.spec, run.history, run.kept)
@@ -281,7 +281,7 @@ class SourceLoop:
         return {}
 
 
-def _unless_left(following: str) -> Any:
+def _route_unless_left(following: str) -> Any:
     def route(state: LoopState) -> str:
         return END if state["run"].exit_reason is not None else following
 

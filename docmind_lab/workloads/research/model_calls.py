@@ -1,4 +1,4 @@
-"""A model call of the loop, tried again when it times out, and the decision read from its reply.
+"""Model calls of the research loop: retries within the budget, and the decision read from each reply.
 
     next_query('{"query": "generator return value", "reasoning": "…"}')
     saturation('{"decision": "SATURATED", "reasoning": "the last query brought nothing new"}')
@@ -33,12 +33,12 @@ _DECISIONS = ("SATURATED", "CONTINUE")
 
 
 class MalformedDecision(DocmindLabError):
-    """A reply of the model that decides nothing; the message says what is wrong with its shape, not what it says."""
+    """The model's reply has the wrong shape, so it decides nothing; the message says what is wrong with it."""
 
 
 @dataclass(frozen=True)
 class NextQuery:
-    """The query to ask next; empty when the model has none."""
+    """The query to ask next; empty if the model has none."""
 
     query: str
     reasoning: str
@@ -46,14 +46,14 @@ class NextQuery:
 
 @dataclass(frozen=True)
 class Saturation:
-    """Whether a source has nothing more to give, and why."""
+    """The model's decision whether a source has nothing more to give, and its reason."""
 
     decision: Literal["SATURATED", "CONTINUE"]
     reasoning: str
 
 
 def next_query(reply: str) -> NextQuery:
-    """The query in the reply. Raises: MalformedDecision."""
+    """Read the next query from the reply. Raises: MalformedDecision."""
     fields = _fields(reply)
     query = fields.get("query")
     if not isinstance(query, str):
@@ -62,7 +62,7 @@ def next_query(reply: str) -> NextQuery:
 
 
 def saturation(reply: str) -> Saturation:
-    """The decision in the reply. Raises: MalformedDecision."""
+    """Read the saturation decision from the reply. Raises: MalformedDecision."""
     fields = _fields(reply)
     decision = fields.get("decision")
     if decision not in _DECISIONS:
@@ -71,7 +71,7 @@ def saturation(reply: str) -> Saturation:
 
 
 def accepted(reply: str, of: int) -> tuple[int, ...]:
-    """Places of the accepted results, from 0, in order. of: how many results there were. Raises: MalformedDecision."""
+    """Read the indices of accepted results from the reply, sorted. of: number of results. Raises: MalformedDecision."""
     fields = _fields(reply)
     numbers = fields.get("accepted")
     if not isinstance(numbers, list) or not all(isinstance(n, int) and not isinstance(n, bool) for n in numbers):
@@ -105,7 +105,7 @@ Decided = TypeVar("Decided")
 
 @dataclass(frozen=True)
 class CallPlace:
-    """Where in the run a call is made: the deadline that was handed down, and which hypothesis and source it is for.
+    """Where in a run a call is made: the deadline that applies, and the hypothesis and source that it is for.
 
     state: as the call path reads it, with `deadline_ts` if there is one.
     """
@@ -114,18 +114,18 @@ class CallPlace:
     ledger: ResearchLedger
 
     def budget_left_s(self) -> float:
-        """Seconds until the earlier of the research budget's end and the propagated deadline."""
+        """Return the seconds until the end of the research budget or the propagated deadline, if that is earlier."""
         deadline = Deadline.from_state(self.state)
         own_s = self.ledger.budget_left_s()
         return own_s if deadline is None else min(own_s, deadline.remaining() - current_policy().floor_s)
 
     def budget_over(self) -> bool:
-        """Whether nothing new may start."""
+        """Return whether the budget is used up, so that nothing new may start."""
         return self.budget_left_s() <= 0
 
 
 def reply_of(model_client: ModelClient, given: str, place: CallPlace, retries: int) -> Steps[str]:
-    """The text of the model's reply to `given` in the role of `model_client`.
+    """Ask the model in the client's role, with retries, and return the text of its reply.
 
     retries: attempts after the first. Raises one of the `FAILURES` of a model call when they are used up or would come
     after the budget, and what a propagated deadline raises.
@@ -151,7 +151,7 @@ def reply_of(model_client: ModelClient, given: str, place: CallPlace, retries: i
 
 
 def _wait_s(error: Exception, attempt: int) -> float:
-    """Seconds until the next attempt: what the server asks for, else twice as long each time."""
+    """Return the seconds until the next attempt: what the server asks for, else twice as long each time."""
     asked_s = retry_after_s(error)
     return float(FIRST_BACKOFF_S * 2 ** (attempt - 1)) if asked_s is None else asked_s
 
@@ -159,7 +159,7 @@ def _wait_s(error: Exception, attempt: int) -> float:
 def decide(
     model_client: ModelClient, given: str, read: Callable[[str], Decided], place: CallPlace, retries: int
 ) -> Steps[Decided]:
-    """What `read` makes of the model's reply, which gets one more chance after a malformed one.
+    """Ask the model and return what `read` makes of its reply; after a malformed reply, ask once more.
 
     Raises: MalformedDecision for the second, or for the first if the budget is over by then; else as `reply_of`.
     """

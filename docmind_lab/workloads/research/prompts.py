@@ -1,4 +1,4 @@
-"""The prompts of the model's four roles, and the JSON object that each is given as the user's message.
+"""The prompts of the model's four roles, and the JSON object that each role gets as the user's message.
 
 query writer   hypothesis, source, what was asked and found, excerpts of what was kept → the next query
 filter         hypothesis, results → which of them bear on it
@@ -47,7 +47,7 @@ _DOCUMENTS_PER_HYPOTHESIS = 8
 
 
 def for_writer(hypothesis: Hypothesis, spec: SourceSpec, history: Sequence[SearchAttempt], kept: Sequence[Item]) -> str:
-    """What the query writer is given."""
+    """Return the message for the query writer."""
     return _message(
         hypothesis=hypothesis.text,
         source=spec.name,
@@ -58,28 +58,28 @@ def for_writer(hypothesis: Hypothesis, spec: SourceSpec, history: Sequence[Searc
 
 
 def for_filter(hypothesis: Hypothesis, found: Sequence[Item]) -> str:
-    """What the filter is given."""
+    """Return the message for the filter."""
     results = [{"number": n, "title": item.title, "text": item.text} for n, item in enumerate(found, 1)]
     return _message(hypothesis=hypothesis.text, results=results)
 
 
 def for_judge(hypothesis: Hypothesis, spec: SourceSpec, history: Sequence[SearchAttempt], kept: Sequence[Item]) -> str:
-    """What the saturation judge is given."""
+    """Return the message for the saturation judge."""
     return _message(hypothesis=hypothesis.text, source=spec.name, history=_history(history), kept=len(kept))
 
 
 def for_synthesis(task: ResearchTask, kept: Sequence[Item]) -> str:
-    """What the writer of the findings is given: of each hypothesis the first of what was kept."""
+    """Return the message for the writer of the findings, with the first kept results of each hypothesis."""
     chosen: dict[str, Item] = {}
     for hypothesis in task.hypotheses:
         of_it = [item for item in kept if item.hypothesis == hypothesis.id and item.filtered]
-        chosen |= {item.key: item for item in _in_turns(of_it)[:_DOCUMENTS_PER_HYPOTHESIS]}
+        chosen |= {item.key: item for item in _interleave(of_it)[:_DOCUMENTS_PER_HYPOTHESIS]}
     documents = [{"id": item.key, "content": item.text} for item in chosen.values()]
     return _message(task=task.text, hypotheses=[one.text for one in task.hypotheses], documents=documents)
 
 
-def _in_turns(items: Sequence[Item]) -> list[Item]:
-    """The items of all sources in turns: the first of each, then the second of each; sources by name."""
+def _interleave(items: Sequence[Item]) -> list[Item]:
+    """Interleave the items of all sources: the first of each, then the second of each; sources by name."""
     by_source: dict[str, list[Item]] = {name: [] for name in sorted({item.source for item in items})}
     for item in items:
         by_source[item.source].append(item)

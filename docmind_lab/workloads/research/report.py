@@ -1,4 +1,4 @@
-"""The report of a research: how each source ended, what is partial, what was kept."""
+"""The report of a research: how each source ended, what is partial, and what was kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from docmind_lab.workloads.research.tasks import ResearchTask
 
 @dataclass(frozen=True)
 class ResearchReport:
-    """A research that is over.
+    """The result of a research.
 
     findings: what the model wrote of it, or a digest without a model when the budget was over. stop_reason: as in the
     runs table, empty for an ordinary end; error: type of what the findings failed with. completions: one for each
@@ -34,16 +34,16 @@ class ResearchReport:
 
     @property
     def is_partial(self) -> bool:
-        """Whether anything was not searched to its end, or has no findings."""
+        """Whether some source was not searched to its end, or the findings are missing."""
         return bool(self.partial or self.not_started or self.stop_reason or self.error)
 
     @property
     def partial(self) -> tuple[Completion, ...]:
-        """The sources that were started and not searched to their end."""
+        """The sources that were started but not searched to their end."""
         return tuple(completion for completion in self.completions if completion.is_partial)
 
     def completion(self, hypothesis: str, source: str) -> Completion | None:
-        """How a source ended; None if it was not started."""
+        """Return how a source ended for a hypothesis; None if it was not started."""
         return next((c for c in self.completions if (c.hypothesis, c.source) == (hypothesis, source)), None)
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class ResearchReport:
             *(_line(completion) for completion in self.completions),
             *(f"  {hypothesis} {source}: not started" for hypothesis, source in self.not_started),
         ]
-        lines.append("Partial: " + _partial_in_words(self) if self.is_partial else "Complete.")
+        lines.append("Partial: " + _describe_partial(self) if self.is_partial else "Complete.")
         return "\n".join([*lines, "", self.findings])
 
     def _repr_html_(self) -> str:
@@ -70,7 +70,7 @@ def _line(completion: Completion) -> str:
     )
 
 
-def _partial_in_words(report: ResearchReport) -> str:
+def _describe_partial(report: ResearchReport) -> str:
     parts = [f"{c.hypothesis} {c.source} ({c.exit_reason})" for c in report.partial]
     parts += [f"{hypothesis} {source} (not started)" for hypothesis, source in report.not_started]
     if report.stop_reason or report.error:
@@ -79,7 +79,7 @@ def _partial_in_words(report: ResearchReport) -> str:
 
 
 def digest(ledger: ResearchLedger) -> str:
-    """A summary of a research without a model."""
+    """Summarise a research in words, without a model."""
     completions, kept = ledger.completions(), ledger.items()
     if not completions:
         return "Nothing was searched: there was no budget to begin with."
@@ -91,7 +91,7 @@ def digest(ledger: ResearchLedger) -> str:
 def report_of(
     ledger: ResearchLedger, findings: str, *, stop_reason: str = "", error: str = "", task: ResearchTask
 ) -> ResearchReport:
-    """The report of what a ledger holds."""
+    """Build the report from a ledger."""
     started = {(completion.hypothesis, completion.source): completion for completion in ledger.completions()}
     planned = [(hypothesis.id, source) for hypothesis in task.hypotheses for source in task.sources]
     return ResearchReport(

@@ -1,4 +1,4 @@
-"""A research as a function, without an alternative: only its own limits end it.
+"""Run a research as a function, without an alternative: only its own limits end it.
 
 report = research(task, system, folder="results")            # system: ResearchSystem, on either clock
 report = await research_async(task, system)
@@ -52,7 +52,7 @@ def research(
     limits: ResearchLimits | None = None,
     seed: int = 0,
 ) -> ResearchReport:
-    """The report of a task that was researched until its sources were saturated or a limit was reached.
+    """Research a task until its sources are saturated or a limit is reached, and return the report.
 
     folder: where results are flushed after each query and completions are logged; None for nowhere. limits: in place of
     the system's own. seed: keys the draws of simulated services.
@@ -71,7 +71,7 @@ async def research_async(
     limits: ResearchLimits | None = None,
     seed: int = 0,
 ) -> ResearchReport:
-    """`research`, async. Cancelled, it leaves a completion of each source that was under way in the folder."""
+    """`research`, as a coroutine. Cancelled, it still writes a completion of each open source to the folder."""
     return await afinish(_research_steps(as_task(question), system, folder, limits, seed))
 
 
@@ -94,7 +94,7 @@ def _research_steps(
 
 @dataclass
 class SimulatedResearch:
-    """A research system with services of its own, in virtual time: two hours take the seconds that their code takes.
+    """A research system with its own simulated services, in virtual time: two hours take seconds.
 
     profile, faults: of the services. stops_on_disconnect: whether they notice that a client has left. Each research has
     a clock that starts at 0. The sources are filled when this is made, which takes a second or two.
@@ -122,7 +122,7 @@ class SimulatedResearch:
         )
 
     def run(self, work: Callable[[], Result], *, stall_after_s: float = 10.0, horizon_s: float = _DAY_S) -> Result:
-        """What `work()` returns, run in virtual time against the services. horizon_s: by when it has to return."""
+        """Run `work()` in virtual time against the services and return its result. horizon_s: limit of its time."""
         door = VirtualDoor(
             llm=self._llm,
             vectors=self._store,
@@ -135,7 +135,7 @@ class SimulatedResearch:
     def research(
         self, question: Question, *, folder: Folder = None, limits: ResearchLimits | None = None
     ) -> ResearchReport:
-        """`research` in virtual time."""
+        """Run `research` in virtual time."""
         return self.run(
             lambda: research(question, self.system, folder=folder, limits=limits, seed=self.seed),
             # What is under way when the budget ends is finished, and no call takes a day.
@@ -143,14 +143,14 @@ class SimulatedResearch:
         )
 
     def past_the_stop(self, report: ResearchReport, *, further_queries: int = 3) -> pd.DataFrame:
-        """`past_the_stop` in virtual time: what lay past the point where each source was left."""
+        """Run `past_the_stop` in virtual time: what each source would have given after its stop."""
         return self.run(
             lambda: past_the_stop(report, self.system, further_queries=further_queries, seed=self.seed),
             horizon_s=self.limits.budget_s + _DAY_S,
         )
 
     def close(self) -> None:
-        """Close the clients and the store."""
+        """Close the clients and the vector store."""
         self.system.close()
         self._store.engine.close()
 

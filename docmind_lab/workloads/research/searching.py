@@ -1,4 +1,4 @@
-"""A search of one source: one recorded retrieval call, held to the deadline that the state carries."""
+"""Search one source: one recorded retrieval call, limited by the deadline in the state."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from docmind_lab.workloads.research.sources import Item, Source, items_of
 
 @dataclass(frozen=True)
 class SourceSearch:
-    """Both clients. mode: what an async run finds in place of the async client, see `graphs/node_modes.py`."""
+    """Searches sources with a sync or an async client. mode: of the async side, see `graphs/node_modes.py`."""
 
     client: QdrantClient
     async_client: AsyncQdrantClient | None
     mode: NodeMode = "own"
 
     def search(self, source: Source, query: str, hypothesis: str, state: Mapping[str, Any]) -> Operation:
-        """The source's items for a query; none, and no request, for a query without a word.
+        """Return an operation that searches the source; a query without a word finds nothing and sends nothing.
 
         state: its deadline, and its place in the run. Waited for, it raises BudgetRefused, DeadlineExceeded, and one
         of `SEARCH_FAILURES` as the client raises it.

@@ -1,4 +1,4 @@
-"""The sources of a research: collections of a vector store, each with its own pages, richness, noise and pace.
+"""The sources of a research: collections of a vector store that differ in pages, richness, noise and pace.
 
     manual     whole pages, with ids; as slow as two ordinary searches
     archive    whole pages, some of the manual's among them, with web addresses only; slow
@@ -35,7 +35,7 @@ _SCORE_DIGITS = 4
 
 @dataclass(frozen=True)
 class Item:
-    """One result. url, id: as the source gave them, empty if it gave none. topic: for scoring only.
+    """One result of a source. url, id: as the source gave them, empty if it gave none. topic: for scoring only.
 
     filtered: whether the filter has accepted it; an item that is kept without is one that the budget ended before.
     """
@@ -52,7 +52,7 @@ class Item:
 
     @property
     def key(self) -> str:
-        """What tells it from others: its web address, else its id within the source, else a hash of its content.
+        """Key that identifies the item: its URL, else its id within the source, else a hash of its content.
 
         The hash does not see case, markup and white space, in which copies of one remark differ.
         """
@@ -63,7 +63,7 @@ class Item:
         return "content:" + hashlib.blake2b(normalise(self.text).encode(), digest_size=12).hexdigest()
 
     def as_document(self) -> dict[str, Any]:
-        """The item as graphs carry documents: id, content, metadata, score."""
+        """Return the item as a document of a graph's state: id, content, metadata, score."""
         metadata = {
             "topic": self.topic,
             "title": self.title,
@@ -75,7 +75,7 @@ class Item:
 
 
 def items_of(points: Iterable[Any], source: str, hypothesis: str) -> tuple[Item, ...]:
-    """The points of a response as items, best first, ties by key. A point without any text is left out."""
+    """Convert the points of a response to items, best first, ties by key; points without text are left out."""
     made = [_item(point.payload or {}, point.score, source, hypothesis) for point in points]
     return tuple(sorted((item for item in made if item.text), key=lambda item: (-item.score, item.key)))
 
@@ -86,7 +86,7 @@ def _item(payload: Mapping[str, Any], score: float, source: str, hypothesis: str
 
 
 def unseen(items: Iterable[Item], seen: Iterable[str]) -> tuple[Item, ...]:
-    """Those whose key is not among `seen`, each once, in order."""
+    """Return the items whose key is not among `seen`, each once, in order."""
     keys = set(seen)
     fresh: dict[str, Item] = {}
     for item in items:
@@ -100,12 +100,12 @@ _NOISE_SENTENCES = 3
 
 @dataclass(frozen=True)
 class SourceSpec:
-    """What a source is like.
+    """The properties of a source: which pages it holds, how noisy and how slow it is.
 
     description: what the model is told of it. pages_from, pages_to: which pages it holds, as a part of [0, 1) over
     which all pages are spread by key; parts may overlap. share_of_passages: of those pages. sentences: of each passage,
     0 for all of it. noise_share: noise among everything it holds, below 1. results_per_query: at most. pace: how many
-    times as long as an ordinary search one takes; simulated vector stores know of it, a real one has a pace of its own.
+    times as long as an ordinary search one takes; only simulated vector stores obey it.
     has_id, has_url: what its results can be told by; without either, by their content.
 
     Raises: ConfigurationError naming the field.
@@ -143,14 +143,14 @@ class SourceSpec:
 
 @functools.cache
 def load_sources() -> tuple[SourceSpec, ...]:
-    """The three sources that come with the lab."""
+    """Return the three sources that come with the lab."""
     file = importlib.resources.files("docmind_lab.core.data").joinpath("research_sources.json")
     return tuple(SourceSpec(**entry) for entry in json.loads(file.read_text(encoding="utf-8")))
 
 
 @dataclass(frozen=True)
 class Passage:
-    """One thing that a source holds. topic: the page it is from, for scoring only; empty for noise."""
+    """One passage of a source. topic: the page it is from, for scoring only; empty for noise."""
 
     title: str
     text: str
@@ -160,12 +160,12 @@ class Passage:
 
     @property
     def searchable(self) -> str:
-        """The text that the source searches."""
+        """The text that searches match."""
         return f"{self.title}\n{self.text}"
 
 
 def passages_of(spec: SourceSpec, chunks: Sequence[Chunk]) -> tuple[Passage, ...]:
-    """What the source holds of a corpus. Raises: ConfigurationError when that is nothing."""
+    """Return the passages of a corpus that the source holds. Raises: ConfigurationError if there are none."""
     held = [chunk for chunk in chunks if _holds(spec, chunk)]
     passages = [passage for chunk in held if (passage := _passage(spec, chunk)).text]
     if not passages:
@@ -201,7 +201,7 @@ def _passage(spec: SourceSpec, chunk: Chunk) -> Passage:
 
 
 def _noise(spec: SourceSpec, chunks: Sequence[Chunk], count: int) -> Iterator[Passage]:
-    """Passages made of sentences of different pages."""
+    """Yield passages made of sentences from different pages."""
     sentences: dict[str, list[str]] = {}
     for chunk in chunks:
         sentences.setdefault(chunk.topic, []).extend(split_sentences(chunk.text))
@@ -229,7 +229,7 @@ class Source:
     size: int
 
     def request(self, query: str) -> dict[str, Any] | None:
-        """Arguments for `query_points`; None for a query without a word to search for."""
+        """Return arguments for `query_points`; None for a query without a word to search for."""
         vector = self.encoder.encode_query(query)
         if not vector.indices:
             return None
@@ -243,7 +243,7 @@ class Source:
 
 
 def build_sources(client: QdrantClient, specs: Sequence[SourceSpec], chunks: Sequence[Chunk]) -> Mapping[str, Source]:
-    """The sources by name, their collections filled; a collection that is there already is kept.
+    """Build the sources, by name, and fill their collections; a collection that exists is kept.
 
     Raises: ConfigurationError for two sources of one name, and what the client raises.
     """

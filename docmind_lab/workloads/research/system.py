@@ -1,4 +1,4 @@
-"""A research system on services: clients through the seam, sources filled, the model in its four roles, the graph.
+"""A research system on services: clients through the seam, filled sources, the model in its four roles, the graph.
 
 Everything slow is done when it is made, before any clock of a run starts.
 """
@@ -40,18 +40,18 @@ from docmind_lab.workloads.research.tasks import ResearchLimits, ResearchTask
 _ROLES = (prompts.WRITER, prompts.FILTER, prompts.JUDGE, prompts.SYNTHESIS)
 
 
-# The recorder of a research that nobody measures only gives its calls their keys; no deadline is in force.
+# The recorder of an unmeasured research only gives its calls their keys; no deadline is in force.
 _NO_DEADLINE_S = 1e9
 
 
 def recorder_of(task: ResearchTask, seed: int) -> Recorder:
-    """A recorder for a research that is not measured: its calls have roles, places and a seed to draw by."""
+    """Return a recorder for a research that is not measured, so that its calls have roles, places and a seed."""
     return Recorder(f"research-{task.id}", seed, Deadline.after(_NO_DEADLINE_S))
 
 
 @dataclass
 class ResearchSystem:
-    """The system on these services.
+    """Everything a research needs on given services: clients, sources, limits.
 
     corpus: what the sources hold parts of; the language reference when left out. sources: those that come with the lab
     when left out. limits: of every research that does not bring its own ledger.
@@ -89,7 +89,7 @@ class ResearchSystem:
             unless_built.pop_all()
 
     def loop(self, mode: NodeMode = "own") -> SourceLoop:
-        """What a source is worked on by, over nodes of this mode."""
+        """Return the loop that works on a source, with nodes of this mode."""
         model = self._model(mode)
         calls = {role: ModelCalls(role, request_timeout_s=self.limits.llm_timeout_seconds) for role in _ROLES}
         return SourceLoop(
@@ -98,15 +98,15 @@ class ResearchSystem:
         )
 
     def graph(self, checkpointer: BaseCheckpointSaver[Any] | None = None, mode: NodeMode = "own") -> Compiled:
-        """The compiled graph; `configure` binds it to a ledger."""
+        """Compile the research graph; `configure` binds it to a ledger."""
         return ResearchGraph(self.loop(mode), self.sources).compile(checkpointer)
 
     def configure(self, graph: Compiled, ledger: ResearchLedger, thread_id: str) -> Compiled:
-        """The graph as one research uses it."""
+        """Return the graph configured for one research: its ledger and thread."""
         return graph.with_config(merge_configs(config_of(ledger), {"configurable": {"thread_id": thread_id}}))
 
     def ledger(self, folder: Path | None = None, limits: ResearchLimits | None = None) -> ResearchLedger:
-        """A ledger for one research under these limits, the system's own when left out.
+        """Return a ledger for one research, under these limits or the system's own.
 
         Raises: ConfigurationError for limits that name no source.
         """

@@ -1,4 +1,4 @@
-"""What is researched, and within which limits: tasks of a few hypotheses, each to be looked into at several sources.
+"""Research tasks and their limits: each task has a few hypotheses to look into at several sources.
 
     task = load_tasks()[0]
     task.hypotheses[0].text
@@ -31,7 +31,7 @@ DEFAULT_SOURCES = ("manual", "archive", "forum")
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One thing to look into. id: within its task."""
+    """One hypothesis to look into. id: unique within its task."""
 
     id: str
     text: str
@@ -39,7 +39,7 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class ResearchTask(Question):
-    """A question with the hypotheses that it is looked into by, and the names of the sources to ask.
+    """A question with hypotheses to look into, and the names of the sources to ask.
 
     Gold topics and facts are those of all hypotheses together.
     """
@@ -49,7 +49,7 @@ class ResearchTask(Question):
 
 
 def as_task(question: Question) -> ResearchTask:
-    """The question as a task: itself if it is one, else a task whose one hypothesis is the question."""
+    """Return the question as a task: unchanged if it is one, else with the question as its only hypothesis."""
     if isinstance(question, ResearchTask):
         return question
     return ResearchTask(
@@ -64,7 +64,7 @@ def as_task(question: Question) -> ResearchTask:
 
 @functools.cache
 def load_tasks(corpus: str = "language_reference") -> tuple[ResearchTask, ...]:
-    """The tasks that come with a corpus, in file order. Raises: ConfigurationError for a corpus without any."""
+    """Load the tasks that come with a corpus, in file order. Raises: ConfigurationError for a corpus without any."""
     file = importlib.resources.files("docmind_lab.core.data").joinpath("research_tasks.json")
     shipped = json.loads(file.read_text(encoding="utf-8"))
     if corpus not in shipped:
@@ -92,7 +92,7 @@ DEFAULT_MAX_QUERIES = 5
 
 @dataclass(frozen=True)
 class ResearchLimits:
-    """What ends a research besides the model's own judgement.
+    """The limits that end a research, besides the model's own judgement.
 
     max_queries_per_source: attempts at each source, failed ones included; one number, or source → number.
     max_time_per_source_seconds: looked at after every attempt. max_time_minutes: the research budget, looked at before
@@ -130,13 +130,13 @@ class ResearchLimits:
         _require_whole("hypotheses_at_once", self.hypotheses_at_once, least=1)
 
     def max_queries(self, source: str) -> int:
-        """Attempts that a source gets."""
+        """Return how many attempts a source gets."""
         if isinstance(self.max_queries_per_source, Mapping):
             return self.max_queries_per_source.get(source, DEFAULT_MAX_QUERIES)
         return self.max_queries_per_source
 
     def check_sources(self, known: Iterable[str]) -> None:
-        """Return if every source that is given a number of queries exists.
+        """Return if every source named in the limits exists.
 
         Raises: ConfigurationError naming the one that does not: a misspelt limit would silently not hold.
         """
@@ -150,7 +150,7 @@ class ResearchLimits:
 
     @property
     def budget_s(self) -> float:
-        """The research budget, seconds."""
+        """The research budget in seconds."""
         return self.max_time_minutes * 60.0
 
 

@@ -1,4 +1,4 @@
-"""The workload `research`: a research task under a deadline that somebody else enforces.
+"""The workload `research`: a research task under a deadline that is enforced from outside.
 
 A run's decision timeout is a deadline from outside. Alternatives that propagate it make it a second research budget,
 at which calls are cut; the others stop the graph their own way. `ResearchLimits` are the research's own and hold under
@@ -37,7 +37,7 @@ LIMITS: Mapping[str, int] = MappingProxyType({"manual": 5, "archive": 4, "forum"
 
 @dataclass
 class ResearchWorkload(CorpusWorkload):
-    """The research system; its other parameters are those of every `CorpusWorkload`.
+    """The research system as a workload; its other parameters are those of every `CorpusWorkload`.
 
     client_retries: attempts of a model call after the first, in place of `limits.llm_retries`; the client itself makes
     none, since it would not know of the research budget. Results of a run are flushed to a temporary folder of its own,
@@ -63,26 +63,26 @@ class ResearchWorkload(CorpusWorkload):
         return self.system.graph(self.saver, mode)
 
     def runnable(self, recorder: Recorder) -> Runnable:
-        """The graph with a ledger of its own, observed by the run's recorder."""
+        """Return the graph with a ledger of its own, observed by the run's recorder."""
         ledger = self.system.ledger(self.results(recorder.run_id))
         configured = self.system.configure(self.graph, ledger, recorder.run_id)
         return configured.with_config({"callbacks": [RunCallbacks(recorder)]})
 
     def results(self, run_id: str) -> Path:
-        """The folder that a run's results are in while it lasts."""
+        """Return the folder that holds a run's results while it lasts."""
         return self.folder / run_id.replace("/", "_")
 
     def inputs(self, question: Question) -> dict[str, Any]:
-        """The graph's input for a task; any other question is a task of one hypothesis."""
+        """Return the graph's input for a task; any other question becomes a task of one hypothesis."""
         return {"messages": [HumanMessage(question.text, id="question")], "task": as_task(question)}
 
     def forget(self, run_id: str) -> None:
-        """Drop a run's checkpoints and its results."""
+        """Drop a run's checkpoints and results."""
         self.saver.delete_thread(run_id)
         shutil.rmtree(self.results(run_id), ignore_errors=True)
 
     def close(self) -> None:
-        """Close the clients and drop what is left of the results."""
+        """Close the clients and delete the remaining results."""
         self.system.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -1,11 +1,11 @@
-"""A staged orchestrator: text into a graph, by an agent with tools and a ladder of fallbacks below it.
+"""A staged orchestrator that turns text into a graph: an agent with tools, and a ladder of fallbacks below it.
 
     primary → suggested → generated → forced → finalize
 
-parsing.py             tool calls out of what a model says, whole or damaged
-calls.py               the tools, what their calls write, and in which order they are run
+parsing.py             parse tool calls from a model's reply, whole or damaged
+calls.py               the tools, the write that each call makes, the order of calls
 graph_store.py         the store, and what confirms a write
-ledger.py              what a run has written; the desk where calls are run
+ledger.py              the record of a run's writes; the desk that runs calls
 timeouts.py            how long the agent may take, fixed or adaptive
 state.py, graph.py     the ladder as a LangGraph graph; one chunk through it
 primary.py, rungs.py   its rungs: the agent, and those below it, which ask no model

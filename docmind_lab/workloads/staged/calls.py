@@ -1,4 +1,4 @@
-"""The tools that write to the graph: their schemas, how a call becomes a write, and the order in which calls are run.
+"""The tools that write to the graph: their schemas, the write that each call makes, and the order of calls.
 
 ordered([relation, entity, observation])             # [observation, entity, relation]
 write_of(ToolCall("create_relation", {"from": {"name": "Oslo"}, "to": "Bergen", "type": "near"}))
@@ -20,7 +20,7 @@ MOST_CHARACTERS_OF_A_NAME = 120
 
 
 def _name(value: Any) -> Any:
-    """An end of a relation may be an object that has the name."""
+    """Return the name in an end of a relation that is given as an object."""
     if isinstance(value, Mapping):
         return next((value[key] for key in ("name", "entity", "id") if isinstance(value.get(key), str)), None)
     return value
@@ -35,17 +35,17 @@ Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 def gold_entity(name: str) -> str:
-    """What a name counts as in a gold list, written as an entity or with an observation."""
+    """Return what an entity counts as in a gold list, whether written itself or with an observation."""
     return f"entity:{key_of(name)}"
 
 
 def gold_relation(subject: str, target: str) -> str:
-    """What two related names count as in a gold list, in this direction, with any predicate."""
+    """Return what a relation of two names counts as in a gold list, in this direction, with any predicate."""
     return f"relation:{key_of(subject)}|{key_of(target)}"
 
 
 class Write(BaseModel):
-    """A write that a call asks for. Its fields are the arguments of the method of the store that makes it.
+    """A write that a call asks for. Its fields are the arguments of the store's method that performs it.
 
     kind: level in the tables. method: of `GraphWriter`. about: the fields that are names. gold: what those names count
     as in a gold list; None for what no list has.
@@ -59,12 +59,12 @@ class Write(BaseModel):
     gold: ClassVar[Callable[..., str] | None] = None
 
     def apply(self, store: GraphWriter, written: Written) -> object:
-        """Make the write; what the store says of it."""
+        """Perform the write on the store and return the store's result."""
         return getattr(store, self.method)(*(getattr(self, field) for field in type(self).model_fields), written)
 
     @property
     def key(self) -> str:
-        """The same for two writes that come to the same."""
+        """Key of the write; two writes with the same effect have the same key."""
         fields = type(self).model_fields
         return ":".join([self.kind, "|".join(key_of(str(getattr(self, field))) for field in fields)])
 
@@ -75,13 +75,13 @@ class Write(BaseModel):
 
     @property
     def counts_as(self) -> tuple[str, ...]:
-        """What of a gold list the write is, if it is there."""
+        """The entries of a gold list that the write satisfies."""
         gold = type(self).gold
         return () if gold is None else (gold(*self.names),)
 
 
 class Entity(Write):
-    """An entity."""
+    """A write of an entity."""
 
     kind: ClassVar = "entity"
     method: ClassVar = "add_entity"
@@ -92,12 +92,12 @@ class Entity(Write):
 
     @property
     def key(self) -> str:
-        """An entity is its name, whatever its type."""
+        """Key of the entity: its name alone, whatever its type."""
         return f"{self.kind}:{key_of(self.name)}"
 
 
 class Observation(Write):
-    """What the text says of an entity."""
+    """A write of what the text says about an entity."""
 
     kind: ClassVar = "observation"
     method: ClassVar = "add_observation"
@@ -108,7 +108,7 @@ class Observation(Write):
 
 
 class TypeOfEntity(Write):
-    """A type for an entity that is there."""
+    """A write of a type for an existing entity."""
 
     kind: ClassVar = "type"
     method: ClassVar = "set_type"
@@ -118,7 +118,7 @@ class TypeOfEntity(Write):
 
 
 class Relation(Write):
-    """A relation of two entities."""
+    """A write of a relation between two entities."""
 
     kind: ClassVar = "relation"
     method: ClassVar = "relate"
@@ -130,7 +130,7 @@ class Relation(Write):
 
 
 class ChunkEvidence(Write):
-    """The node that stands for a chunk; no tool of a model writes it, and it is never linked to itself."""
+    """A write of the node that stands for a chunk; no model's tool writes it, and it is never linked to itself."""
 
     kind: ClassVar = "evidence"
     method: ClassVar = "add_evidence"
@@ -173,13 +173,13 @@ Called = TypeVar("Called", bound=ToolCall)
 
 
 def ordered(calls: Sequence[Called], order: CallOrder = "observations_first") -> list[Called]:
-    """The calls in the order in which they are run: observations, entities, others, relations; each kind as it came."""
+    """Sort the calls into the order in which they run: observations, entities, others, relations."""
     ranks = _ENTITIES_FIRST if order == "entities_first" else _OBSERVATIONS_FIRST
     return sorted(calls, key=lambda call: ranks.get(call.name, _OTHER))
 
 
 def write_of(call: ToolCall) -> Write | None:
-    """What the call asks to write; None for an unknown tool or arguments that will not do."""
+    """Return the write that the call asks for; None for an unknown tool or unusable arguments."""
     kind = KINDS.get(call.name)
     if kind is None:
         return None

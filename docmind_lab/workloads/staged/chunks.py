@@ -1,4 +1,4 @@
-"""The inputs of the workload `staged`: passages of the handbook, with the entities and relations that they hold.
+"""The inputs of the workload `staged`: passages of the handbook, with the entities and relations that they contain.
 
 The list was written by reading the passages, before anything that extracts was run on them, and was not tuned since.
 """
@@ -21,7 +21,7 @@ from docmind_lab.workloads.staged.events import digest
 
 @dataclass(frozen=True)
 class StagedChunk(Question):
-    """A passage. source, chunk: the document, and which part of it. gold: what counts as found, in full.
+    """A passage to process. source, chunk: the document, and its part. gold: everything that counts as found.
 
     gold_topics has the same as digests, as events name it.
     """
@@ -32,22 +32,22 @@ class StagedChunk(Question):
 
 
 def staged_chunks(corpus: str = "handbook") -> tuple[StagedChunk, ...]:
-    """The passages, in file order; the same object on every call.
+    """Return the passages, in file order; the same object on every call.
 
     They are the handbook's whatever the corpus: nothing is searched, and its text is the same in every Python.
     """
-    return _shipped()
+    return _load_chunks()
 
 
 @functools.cache
-def _shipped() -> tuple[StagedChunk, ...]:
+def _load_chunks() -> tuple[StagedChunk, ...]:
     file = importlib.resources.files("docmind_lab.core.data").joinpath("staged_chunks.json")
     passages = {chunk.id: chunk for chunk in load_project_docs().chunks}
     made = []
     for entry in json.loads(file.read_text(encoding="utf-8")):
         passage = passages[entry["chunk"]]
         source, _, part = entry["chunk"].partition("#")
-        gold = _gold(entry)
+        gold = _gold_entries(entry)
         made.append(
             StagedChunk(
                 id=entry["chunk"],
@@ -61,19 +61,19 @@ def _shipped() -> tuple[StagedChunk, ...]:
     return tuple(made)
 
 
-def _gold(entry: Mapping[str, Any]) -> tuple[str, ...]:
+def _gold_entries(entry: Mapping[str, Any]) -> tuple[str, ...]:
     entities = [gold_entity(name) for name in entry["entities"]]
     return (*entities, *(gold_relation(made["subject"], made["object"]) for made in entry["relations"]))
 
 
 def found_in(documents: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """What the documents of a run, its confirmed writes, count as; each once."""
+    """Return the gold entries that a run's documents, its confirmed writes, satisfy; each once."""
     found = (counted for document in documents for counted in document["metadata"].get("counts_as", ()))
     return tuple(dict.fromkeys(found))
 
 
 def recall_and_f1(gold: Iterable[str], found: Iterable[str]) -> tuple[float, float]:
-    """Share of the gold that was found, and the harmonic mean of that with the share of what was found that is gold.
+    """Return the recall of the gold, and F1, its harmonic mean with the precision.
 
     Both are NaN without gold; 0 when nothing of it was found.
     """

@@ -1,4 +1,4 @@
-"""Events and Prometheus metrics of a ladder, and the table `stages` that is made of the events.
+"""Events and Prometheus metrics of a ladder, and the table `stages` made from the events.
 
     metrics = LadderMetrics(CollectorRegistry())
     graph = build_staged_graph(model, options, metrics=metrics)
@@ -36,7 +36,7 @@ _SECONDS = (0.001, 0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0)
 
 @dataclass
 class LadderMetrics:
-    """Metrics of every ladder that is given them.
+    """Prometheus metrics of every ladder that they are given to.
 
     docmind_staged_stage_seconds{stage,outcome}          how long a rung took, by how it ended
     docmind_staged_fallbacks_total{from_stage,to_stage}  how often one rung had to stand in for another
@@ -80,7 +80,7 @@ EVENTS = {
 
 
 def digest(key: str) -> str:
-    """What a key is called in events."""
+    """Return a short digest of a key, which stands for it in events."""
     return hashlib.blake2b(key.encode(), digest_size=6).hexdigest()
 
 
@@ -92,24 +92,24 @@ class StageReporter:
     clock: Clock = WALL
 
     def event(self, name: str, role: str, /, **detail: Any) -> None:
-        """Something happened. role: the stage that it happened in."""
+        """Record an event. role: the stage that it happened in."""
         recorder = current_recorder()
         if recorder is not None:
             recorder.event(name, role, **detail)
 
     def started(self, stage: str) -> float:
-        """A stage begins; the instant."""
+        """Record that a stage begins, and return the instant."""
         self.event("stage_started", stage, stage=stage)
         return self.clock.now()
 
     def ended(self, stage: str, begun_at: float, outcome: str, counts: dict[str, Any]) -> None:
-        """A stage is over. counts: of its work."""
+        """Record that a stage is over. counts: of its work."""
         self.event("stage_ended", stage, stage=stage, outcome=outcome, **counts)
         if self.metrics is not None:
             self.metrics.stage_seconds.labels(stage, outcome).observe(self.clock.now() - begun_at)
 
     def fell_back(self, stage: str, to_stage: str, reason: str) -> None:
-        """The next rung takes over."""
+        """Record that the next rung takes over."""
         self.event("fallback", stage, from_stage=stage, to_stage=to_stage, reason=reason)
         if self.metrics is not None:
             self.metrics.fallbacks.labels(stage, to_stage).inc()
@@ -117,7 +117,7 @@ class StageReporter:
     def wrote(
         self, stage: str, origin: str, write: Write, *, confirmed: bool, created: bool, repaired: bool = False
     ) -> None:
-        """A write was tried."""
+        """Record that a write was tried."""
         detail = {"origin": origin, "kind": write.kind, "confirmed": confirmed, "created": created}
         self.event("graph_write", stage, stage=stage, key=digest(write.key), repaired=repaired, **detail)
         if confirmed and write.counts_as:
@@ -129,13 +129,13 @@ class StageReporter:
             self.metrics.writes.labels(origin, write.kind, "confirmed" if confirmed else "unconfirmed").inc()
 
     def retried(self, origin: str, confirmed: bool) -> None:
-        """A relation was written again."""
+        """Record that a relation was written again."""
         self.event("relation_retried", "finalize", origin=origin, confirmed=confirmed)
         if self.metrics is not None:
             self.metrics.relation_retries.labels("confirmed" if confirmed else "unconfirmed").inc()
 
     def finished(self, outcome: str) -> None:
-        """A chunk is done with."""
+        """Count a chunk that is done."""
         if self.metrics is not None:
             self.metrics.chunks.labels(outcome).inc()
 
@@ -181,7 +181,7 @@ COLUMNS = (
 
 
 def stages_table(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame) -> pd.DataFrame:
-    """One row per run and rung that began, in the order of the runs and of the ladder; made of events and runs."""
+    """Build the table `stages`: one row for each rung that began in a run, ordered by run and rung."""
     by_run: dict[tuple[str, str], dict[str, dict[str, Any]]] = defaultdict(dict)
     of_run = {(run["study_id"], run["run_id"]): run for run in _rows(runs[runs["workload"] == "staged"])}
     ours = _rows(events[events["event"].isin(["stage_started", "stage_ended", "graph_write", "fallback"])])

@@ -1,4 +1,4 @@
-"""The ladder as a compiled graph, and one chunk through it as a plain function, sync and async.
+"""The ladder as a compiled graph, and functions that process one chunk with it, sync and async.
 
 graph = build_staged_graph(ChatOpenAI(...))
 result = process_chunk("A checkpoint is …", graph, GraphStore("graph.db"), source="handbook", chunk="12")
@@ -40,7 +40,7 @@ def build_staged_graph(
     request_timeout_s: float | None = None,
     checkpointer: BaseCheckpointSaver[Any] | None = None,
 ) -> Compiled:
-    """The compiled graph of a ladder over a chat model with tools.
+    """Compile the graph of a ladder over a chat model with tools.
 
     Its input has `messages` with the text of a chunk as a HumanMessage, `source` and `chunk`; its configuration has
     the store (`graph_store`). request_timeout_s: cap of one model call, besides the agent's timeout. metrics: none
@@ -65,13 +65,13 @@ def build_staged_graph(
 
 
 def _first(state: Mapping[str, Any]) -> str:
-    """Where a chunk begins: a blank one has nothing for any rung."""
+    """Return the first node for a chunk; a blank one goes straight to the end."""
     return "finalize" if is_blank(text_of(state)) else "primary"
 
 
 @dataclass(frozen=True)
 class ChunkResult:
-    """What came of a chunk.
+    """The result of processing a chunk.
 
     outcome: the rung that wrote first (agent, suggested, generated, forced), or skipped_empty. confirmed, unconfirmed:
     writes. skipped: calls that asked for nothing that can be done. dropped: calls beyond what is run at once.
@@ -92,7 +92,7 @@ class ChunkResult:
 def process_chunk(
     text: str, graph: Compiled, store: GraphWriter, *, source: str, chunk: str, deadline: Deadline | None = None
 ) -> ChunkResult:
-    """What came of the chunk, after all of its ladder. It blocks, and may be called with an event loop running.
+    """Process the chunk through the whole ladder. It blocks, and may be called while an event loop runs.
 
     deadline: the agent's timeout is at most what is left of it, less the ladder's reserve.
     Raises: LadderFailed when nothing could be written; its record is the dead letter.
@@ -103,7 +103,7 @@ def process_chunk(
 async def aprocess_chunk(
     text: str, graph: Compiled, store: GraphWriter, *, source: str, chunk: str, deadline: Deadline | None = None
 ) -> ChunkResult:
-    """`process_chunk`, async; cancelled, it leaves what was written until then."""
+    """`process_chunk`, as a coroutine; cancelled, it leaves what was written until then."""
     return _result(await graph.ainvoke(_inputs(text, source, chunk, deadline), _config(store)))
 
 

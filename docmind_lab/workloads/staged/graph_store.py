@@ -1,4 +1,4 @@
-"""A graph in SQLite: entities, observations, relations, evidence, and chunks that could not be written at all.
+"""A graph in SQLite: entities, observations, relations, evidence, and records of chunks that failed.
 
     store = GraphStore()                                         # in memory; a path for a file
     store.add_entity("Oslo", "city", Written("agent", "notes", "3"))
@@ -44,7 +44,7 @@ CREATE TABLE IF NOT EXISTS dead_letters (source TEXT NOT NULL, chunk TEXT NOT NU
 
 @dataclass(frozen=True)
 class Written:
-    """Whence a write comes. origin: the rung that made it. source, chunk: the document, and which part of it."""
+    """The origin of a write. origin: the rung that made it. source, chunk: the document, and its part."""
 
     origin: Origin
     source: str
@@ -56,7 +56,7 @@ class Written:
 
 
 class GraphWriter(Protocol):
-    """Where the ladder writes: this store, or another's. What a method returns confirms the write, or does not."""
+    """What the ladder writes to: this store, or another. The result of a method confirms the write, or does not."""
 
     def add_entity(self, name: str, kind: str, written: Written) -> object:
         """Write an entity."""
@@ -65,10 +65,10 @@ class GraphWriter(Protocol):
         """Write an observation of an entity."""
 
     def set_type(self, name: str, kind: str, written: Written) -> object:
-        """Change the type of an entity that is there."""
+        """Change the type of an existing entity."""
 
     def relate(self, subject: str, predicate: str, target: str, written: Written) -> object:
-        """Write a relation between two entities that are there."""
+        """Write a relation between two existing entities."""
 
     def add_evidence(self, name: str, written: Written) -> object:
         """Write the node that stands for a chunk."""
@@ -77,16 +77,16 @@ class GraphWriter(Protocol):
         """Link a node of evidence to a name."""
 
     def add_dead_letter(self, source: str, chunk: str, record: Mapping[str, Any]) -> object:
-        """Keep what is known of a chunk of which nothing could be written."""
+        """Keep a record of a chunk of which nothing could be written."""
 
 
 def key_of(name: str) -> str:
-    """What two names have in common that mean the same: neither case nor spaces count."""
+    """Return the name with case and spaces normalised; names with the same key are the same name."""
     return " ".join(name.split()).casefold()
 
 
 def is_confirmed(result: object) -> bool:
-    """Whether a write's result confirms it: an object with status "ok", an id, and no error.
+    """Return whether a write's result confirms it: an object with status "ok", an id, and no error.
 
     Text confirms nothing, whatever it says; nor does an exception, or nothing at all.
     """
@@ -102,7 +102,7 @@ def is_confirmed(result: object) -> bool:
 class GraphStore:
     """A graph in SQLite. Any thread may use it; each write is one transaction.
 
-    It is closed by `close`, or when nobody refers to it any more, abandoned writers included.
+    It is closed by `close`, or when it is garbage, which it is not while an abandoned writer uses it.
 
     Raises: sqlite3.Error where the file cannot be written, at the making or at a write.
     """
@@ -114,24 +114,24 @@ class GraphStore:
         self._connection.executescript(_SCHEMA)
 
     def add_entity(self, name: str, kind: str, written: Written) -> dict[str, Any]:
-        """Write an entity; one that is there untyped gets the type."""
+        """Write an entity; an existing one without a type gets the type."""
         with self._lock:
-            created = self._put("entities", (key_of(name), name, kind or UNTYPED, *_whence(written)))
+            created = self._put("entities", (key_of(name), name, kind or UNTYPED, *_origin_values(written)))
             if not created and kind and kind != UNTYPED:
                 typed = "UPDATE entities SET type = ? WHERE key = ? AND type = ?"
                 self._connection.execute(typed, (kind, key_of(name), UNTYPED))
         return _ok("entity", key_of(name), [name], created)
 
     def add_observation(self, entity: str, text: str, written: Written) -> dict[str, Any]:
-        """Write an observation, and its entity, untyped, if it is not there."""
+        """Write an observation, and its entity, untyped, if it does not exist."""
         with self._lock, self._connection:
             self._connection.execute("BEGIN")
-            self._put("entities", (key_of(entity), entity, UNTYPED, *_whence(written)))
-            created = self._put("observations", (key_of(entity), key_of(text), text, *_whence(written)))
+            self._put("entities", (key_of(entity), entity, UNTYPED, *_origin_values(written)))
+            created = self._put("observations", (key_of(entity), key_of(text), text, *_origin_values(written)))
         return _ok("observation", f"{key_of(entity)}|{key_of(text)}", [entity], created)
 
     def set_type(self, name: str, kind: str, written: Written) -> dict[str, Any]:
-        """Change the type of an entity; an error if there is none of the name."""
+        """Change the type of an entity; an error if it does not exist."""
         with self._lock:
             changed = self._connection.execute("UPDATE entities SET type = ? WHERE key = ?", (kind, key_of(name)))
         if not changed.rowcount:
@@ -139,7 +139,7 @@ class GraphStore:
         return _ok("type", f"{key_of(name)}|{key_of(kind)}", [name], created=False)
 
     def relate(self, subject: str, predicate: str, target: str, written: Written) -> dict[str, Any]:
-        """Write a relation; an error if one of its ends is no entity yet, or both are the same."""
+        """Write a relation; an error if one of its ends does not exist, or both are the same."""
         ends = (key_of(subject), key_of(target))
         with self._lock:
             if ends[0] == ends[1]:
@@ -147,13 +147,13 @@ class GraphStore:
             known = "SELECT COUNT(*) FROM entities WHERE key IN (?, ?)"
             if self._connection.execute(known, ends).fetchone()[0] < 2:
                 return _error("unknown_endpoint")
-            created = self._put("relations", (ends[0], key_of(predicate), ends[1], *_whence(written)))
+            created = self._put("relations", (ends[0], key_of(predicate), ends[1], *_origin_values(written)))
         return _ok("relation", f"{ends[0]}|{key_of(predicate)}|{ends[1]}", [subject, target], created)
 
     def add_evidence(self, name: str, written: Written) -> dict[str, Any]:
         """Write a node of evidence."""
         with self._lock:
-            created = self._put("evidence", (key_of(name), name, *_whence(written)))
+            created = self._put("evidence", (key_of(name), name, *_origin_values(written)))
         return _ok("evidence", key_of(name), [name], created)
 
     def link_evidence(self, evidence: str, name: str, written: Written) -> dict[str, Any]:
@@ -165,14 +165,14 @@ class GraphStore:
         return _ok("evidence_link", f"{key_of(evidence)}|{key_of(name)}", [name], created)
 
     def add_dead_letter(self, source: str, chunk: str, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Keep a record of a failed chunk; a later one of the same chunk takes its place."""
+        """Keep a record of a failed chunk; it replaces an earlier one of the same chunk."""
         statement = "INSERT OR REPLACE INTO dead_letters VALUES (?, ?, ?)"
         with self._lock:
             self._connection.execute(statement, (source, chunk, json.dumps(record, sort_keys=True)))
         return _ok("dead_letter", f"{source}|{chunk}", [], created=True)
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        """All rows of one of `TABLES`, in the order of their keys. Raises: ConfigurationError for another table."""
+        """Return all rows of one of `TABLES`, by their keys. Raises: ConfigurationError for another table."""
         if table not in TABLES:
             raise ConfigurationError(f"table must be one of {', '.join(TABLES)}, not {table!r}")
         with self._lock:
@@ -181,21 +181,21 @@ class GraphStore:
             return [dict(zip(names, row, strict=True)) for row in found]
 
     def count(self) -> int:
-        """How many rows there are, dead letters left out."""
+        """Count all rows except dead letters."""
         return sum(len(self.rows(table)) for table in TABLES if table != "dead_letters")
 
     def close(self) -> None:
-        """Close the connection; a store in memory is gone then."""
+        """Close the connection; a store in memory is then gone."""
         self._closing()
 
     def _put(self, table: str, values: tuple[str, ...]) -> bool:
-        """Whether the row is new."""
+        """Insert a row unless it exists, and return whether it is new."""
         places = ", ".join("?" * len(values))
         statement = f"INSERT INTO {table} VALUES ({places}) ON CONFLICT DO NOTHING"
         return self._connection.execute(statement, values).rowcount > 0
 
 
-def _whence(written: Written) -> tuple[str, str, str]:
+def _origin_values(written: Written) -> tuple[str, str, str]:
     return written.origin, written.source, written.chunk
 
 

@@ -1,6 +1,6 @@
-"""What a run has written so far: which writes are confirmed, which relations are not yet, and what was left out.
+"""The record of a run's writes: which are confirmed, which relations are not yet, and which calls were left out.
 
-It travels in the graph's state as plain data, so that whoever cuts the run has it, and no later rung repeats a write.
+It travels in the graph's state as plain data, so that it survives a cut of the run, and no later rung repeats a write.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from docmind_lab.workloads.staged.parsing import ToolCall
 
 @dataclass
 class StageLedger:
-    """What was written. confirmed: key of the write → what it was. pending: relations that are not confirmed.
+    """What a run has written. confirmed: details by the write's key. pending: relations not confirmed yet.
 
     skipped: calls that ask for nothing that can be done. dropped: calls beyond what is run at once. repaired: calls
     that were mended. first_origin: of the first confirmed write. warnings: names of what did not work in the end.
@@ -34,18 +34,18 @@ class StageLedger:
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> StageLedger:
-        """The ledger in a graph's state, to be changed and put back."""
+        """Copy the ledger out of a graph's state, to change it and put it back."""
         kept: Mapping[str, Any] = state.get("ledger") or {}
         made = cls(**kept)
         made.confirmed, made.pending, made.warnings = dict(made.confirmed), list(made.pending), list(made.warnings)
         return made
 
     def update(self) -> dict[str, Any]:
-        """What goes back into the state: the ledger, and the documents that are its confirmed writes."""
+        """Return the update of the state: the ledger, and its confirmed writes as documents."""
         return {"ledger": asdict(self), "documents": [_document(key, what) for key, what in self.confirmed.items()]}
 
-    def touched(self) -> list[str]:
-        """Each name that a confirmed write is about, once, in the order in which they came."""
+    def written_names(self) -> list[str]:
+        """Return each name that a confirmed write is about, once, in order."""
         names: dict[str, str] = {}
         for what in self.confirmed.values():
             for name in what["names"]:
@@ -53,7 +53,7 @@ class StageLedger:
         return list(names.values())
 
     def counts(self) -> dict[str, int]:
-        """What has been counted so far."""
+        """Return the counts so far, by name."""
         return {
             "confirmed": len(self.confirmed),
             "unconfirmed": self.unconfirmed,
@@ -68,7 +68,7 @@ def _document(key: str, what: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Desk:
-    """Where the calls of one stage are run.
+    """Runs the calls of one stage against a store.
 
     store: what is written to. source, chunk: whence. most: calls that are run at once; the rest is dropped.
     """
@@ -83,7 +83,7 @@ class Desk:
     def run(
         self, stage: str, origin: Origin, calls: Sequence[ToolCall], ledger: StageLedger
     ) -> dict[str, dict[str, Any]]:
-        """Run the calls, in order, and note them in the ledger: id of a native call → its result."""
+        """Run the calls in order and note them in the ledger; return the result of each native call by its id."""
         in_order = ordered(calls, self.order)
         results: dict[str, dict[str, Any]] = {}
         for call in in_order[: self.most]:
@@ -111,7 +111,7 @@ class Desk:
         return {"status": "error", "error_type": "not_written"}
 
     def write(self, stage: str, origin: Origin, write: Write, ledger: StageLedger, *, repaired: bool = False) -> bool:
-        """Make one write; whether it is confirmed."""
+        """Perform one write, and return whether it is confirmed."""
         result = attempt(lambda: write.apply(self.store, Written(origin, self.source, self.chunk)))
         confirmed = is_confirmed(result)
         if confirmed:
@@ -125,7 +125,7 @@ class Desk:
 
 
 def attempt(write: Any) -> object:
-    """The result of a write; an error it raises becomes a result that confirms nothing."""
+    """Perform a write and return its result; an error that it raises becomes a result that confirms nothing."""
     try:
         return write()
     except Exception as error:  # noqa: BLE001 - a store is another's code; its failure is not that of its siblings

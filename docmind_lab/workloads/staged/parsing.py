@@ -1,4 +1,4 @@
-"""Tool calls out of what a model says: native ones, and those that it wrote into its text.
+"""Parse tool calls from a model's reply: native ones, and those that it wrote into its text.
 
     parse_tool_calls('I call {"name": "create_entity", "args": "{\\"name\\": \\"Oslo\\"}"} now')
     # [ToolCall(name="create_entity", arguments={"name": "Oslo"}, repaired=False)]
@@ -36,7 +36,7 @@ _DECODER = json.JSONDecoder()
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A tool that the model asks for.
+    """A call of a tool that the model asks for.
 
     repaired: its text was damaged, and was mended before it was read. id: of a native call, to which a result is owed.
     """
@@ -49,7 +49,7 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Parsed:
-    """What was read. dropped_last: a last call was left out since its end is not whole. invalid: no usable calls."""
+    """The calls parsed from a reply. dropped_last: the last call was cut off and left out. invalid: unusable calls."""
 
     calls: tuple[ToolCall, ...] = ()
     dropped_last: bool = False
@@ -57,7 +57,7 @@ class Parsed:
 
 
 def parse_tool_calls(text: str, finish_reason: str = "stop") -> list[ToolCall]:
-    """The calls in a model's text, in order; never one whose end was cut off.
+    """Return the calls in a model's text, in order; never one whose end was cut off.
 
     finish_reason: as the model's server gives it; "length" means that the text was cut.
     """
@@ -65,7 +65,7 @@ def parse_tool_calls(text: str, finish_reason: str = "stop") -> list[ToolCall]:
 
 
 def parse_text(text: str, finish_reason: str = "stop") -> Parsed:
-    """`parse_tool_calls`, with what was left out."""
+    """Parse the calls in a model's text as `parse_tool_calls` does, and report what was left out."""
     reading = _Reading()
     whole = _strict(text.strip())
     if whole is not None:
@@ -80,7 +80,7 @@ def parse_text(text: str, finish_reason: str = "stop") -> Parsed:
 
 
 def parse_message(message: AIMessage) -> Parsed:
-    """The native calls of a message, with their ids; without any, those in its text.
+    """Parse the native calls of a message, with their ids; if it has none, the calls in its text.
 
     Native calls whose arguments are damaged are mended; of a message that was cut, the last one is left out.
     """
@@ -101,7 +101,7 @@ def parse_message(message: AIMessage) -> Parsed:
 
 
 class _Reading:
-    """What has been read so far: calls with the place where each begins in its segment."""
+    """The parser's state: calls so far, each with the place where it begins in its segment."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[int, ToolCall]] = []
@@ -109,7 +109,7 @@ class _Reading:
         self.invalid = 0
 
     def read(self, segment: str) -> None:
-        """Read a text between two fences."""
+        """Read the calls in a text between two code fences."""
         before = len(self.calls)
         opened: list[int] = []
         position = 0
@@ -132,7 +132,7 @@ class _Reading:
         self.dropped_last = self.dropped_last or bool(opened)
 
     def take(self, value: Any, begin: int, repaired: bool = False) -> None:
-        """Take the calls that a JSON value holds."""
+        """Add the calls that a JSON value holds."""
         for entry in _entries(value):
             context = {"repaired": repaired}
             try:
@@ -143,11 +143,11 @@ class _Reading:
                 self.calls.append((begin, ToolCall(call.name, call.arguments, context["repaired"])))
 
     def result(self) -> Parsed:
-        """What has been read."""
+        """Return everything parsed so far."""
         return Parsed(tuple(call for _, call in self.calls), self.dropped_last, self.invalid)
 
     def drop_last(self) -> None:
-        """Leave out the last call."""
+        """Drop the last call."""
         self.dropped_last = True
         if self.calls:
             self.calls.pop()
@@ -161,7 +161,7 @@ def _strict(text: str) -> Any:
 
 
 def _value_at(text: str, begin: int) -> tuple[Any, int, bool] | None:
-    """The value that begins at a bracket, where it ends, and whether it was repaired; None if it does not close."""
+    """Return the value that begins at a bracket, its end, and whether it was repaired; None if it does not close."""
     try:
         value, end = _DECODER.raw_decode(text, begin)
     except (ValueError, RecursionError):
@@ -182,7 +182,7 @@ def _repair(text: str) -> Any:
 
 
 def _entries(value: Any) -> Iterator[Mapping[str, Any]]:
-    """The objects that may be calls, out of lists and wrappers."""
+    """Yield the objects that may be calls, from nested lists and wrappers."""
     if isinstance(value, list):
         for item in value:
             yield from _entries(item)
@@ -198,7 +198,7 @@ _ARGUMENTS = AliasChoices("arguments", "args", "input", "parameters")
 
 
 class _Call(BaseModel):
-    """The one shape that every call is brought into."""
+    """The common shape that every call is converted to."""
 
     model_config = ConfigDict(extra="ignore", str_strip_whitespace=True)
 
@@ -207,7 +207,7 @@ class _Call(BaseModel):
 
     @field_validator("arguments", mode="before")
     @classmethod
-    def _decoded(cls, value: Any, info: ValidationInfo) -> Any:
+    def _decode_arguments(cls, value: Any, info: ValidationInfo) -> Any:
         if not isinstance(value, str):
             return value
         decoded = _strict(value)
@@ -232,12 +232,12 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 def looks_like_json(text: str, begin: int) -> bool:
-    """Whether what begins at a bracket could be an object with keys, or an array of brackets, as far as it goes."""
+    """Return whether the text at a bracket could be an object with keys, or an array of brackets."""
     return _PLAUSIBLE.match(text, begin) is not None
 
 
 def closing_of(text: str, begin: int) -> int | None:
-    """The position after the bracket that closes the one at `begin`; None if it never closes."""
+    """Return the position after the bracket that closes the one at `begin`; None if it never closes."""
     open_brackets: list[str] = []
     position, before = begin, ""
     while position < len(text):
@@ -268,7 +268,7 @@ def closing_of(text: str, begin: int) -> int | None:
 
 
 def _end_of_string(text: str, begin: int) -> int | None:
-    """The position after the quote that ends the string which begins here; None if none does."""
+    """Return the position after the quote that ends the string at `begin`; None if there is none."""
     closer, position = _QUOTES[text[begin]], begin + 1
     while position < len(text):
         character = text[position]

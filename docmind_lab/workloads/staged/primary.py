@@ -1,4 +1,4 @@
-"""The first rung: an agent with tools, in as many rounds as it likes, all of them within one timeout.
+"""The first rung: an agent with tools, in several rounds that share one timeout.
 
 The timeout is an earlier deadline for its model calls: the smaller of the ladder's own and what is left of the run's,
 if that is known here, less a reserve for the rungs below. What was written and said until then is kept.
@@ -24,7 +24,7 @@ from docmind_lab.docmind.sync_async import Operation, Steps, StepsNode
 from docmind_lab.workloads.staged.calls import TOOLS
 from docmind_lab.workloads.staged.ledger import StageLedger
 from docmind_lab.workloads.staged.parsing import parse_message
-from docmind_lab.workloads.staged.state import Ladder, last_said, text_of
+from docmind_lab.workloads.staged.state import Ladder, last_reply, text_of
 
 STAGE = "primary"
 PROMPT = (
@@ -38,19 +38,19 @@ _BACKSTOP_S = 0.05
 
 @dataclass(frozen=True)
 class Primary:
-    """The two nodes of the agent: `ask` asks its model, `tools` runs what it called."""
+    """The two nodes of the agent: `ask` asks its model, `tools` runs the calls of the reply."""
 
     ladder: Ladder
     model_client: ModelClient
 
     def ask(self) -> StepsNode:
-        """The node that asks the model."""
+        """Return the node that asks the model."""
 
         def ask(state: Mapping[str, Any], config: RunnableConfig) -> Steps[Command[Any]]:
-            under_way = state.get("primary") or self._begun(state)
+            under_way = state.get("primary") or self._start(state)
             replies = [message for message in state["messages"] if isinstance(message, AIMessage)]
             if len(replies) >= self.ladder.options.max_rounds:
-                return self._over(state, under_way, "rounds")
+                return self._finish(state, under_way, "rounds")
             until: dict[str, Any] = {**state, DEADLINE_KEY: under_way["until_at"]}
             try:
                 operation = self.model_client.ask(state["messages"], until, system=PROMPT, tools=TOOLS)
@@ -59,21 +59,21 @@ class Primary:
                 raise
             except (TimeoutError, BudgetError) as error:
                 reason = error.stop_reason if isinstance(error, BudgetError) else "deadline"
-                return self._over(state, under_way, "timeout", stop_reason=reason)
+                return self._finish(state, under_way, "timeout", stop_reason=reason)
             except Exception as error:  # noqa: BLE001 - the rungs below are there for whatever an agent fails with
-                return self._over(state, under_way, "error", error_type=type(error).__name__)
+                return self._finish(state, under_way, "error", error_type=type(error).__name__)
             if message.tool_calls or message.invalid_tool_calls:
                 return Command(goto="tools", update={"messages": [message], "primary": under_way})
-            return self._over({**state, "messages": [*state["messages"], message]}, under_way, "done", [message])
+            return self._finish({**state, "messages": [*state["messages"], message]}, under_way, "done", [message])
 
         return StepsNode(STAGE, ask)
 
     def tools(self) -> StepsNode:
-        """The node that runs the calls of the last message."""
+        """Return the node that runs the calls of the last message."""
 
         def run(state: Mapping[str, Any], config: RunnableConfig) -> Steps[Command[Any]]:
             yield from ()  # nothing to wait for: the store is local
-            message, ledger = last_said(state["messages"]), StageLedger.of(state)
+            message, ledger = last_reply(state["messages"]), StageLedger.of(state)
             if message is None:
                 return Command(goto=STAGE)
             parsed = parse_message(message)
@@ -86,8 +86,8 @@ class Primary:
 
         return StepsNode("tools", run)
 
-    def _begun(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """When the agent began, and until when it may go on."""
+    def _start(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Start the agent's timeout; return when it began and when it ends."""
         options = self.ladder.options
         begun_at = self.ladder.reporter.started(STAGE)
         timeout_s = options.primary_timeout.timeout_s(len(text_of(state)))
@@ -99,7 +99,7 @@ class Primary:
                 until_at, by_deadline = reserved.at_s, True
         return {"begun_at": begun_at, "until_at": until_at, "by_deadline": by_deadline}
 
-    def _over(
+    def _finish(
         self,
         state: Mapping[str, Any],
         under_way: Mapping[str, Any],
@@ -109,7 +109,7 @@ class Primary:
         stop_reason: str = "",
         error_type: str = "",
     ) -> Command[Any]:
-        """The agent is done, or cut: on to the end if it has written, else to the next rung."""
+        """Finish the agent's stage: go to the end if it has written something, else to the next rung."""
         reporter, ledger, begun_at = self.ladder.reporter, StageLedger.of(state), under_way["begun_at"]
         took_s = reporter.clock.now() - begun_at
         limit_s = max(0.0, under_way["until_at"] - begun_at)
@@ -134,7 +134,7 @@ def _tool_message(call_id: str, result: Mapping[str, Any]) -> ToolMessage:
 
 
 def _with_backstop(operation: Operation, until_at: float, ladder: Ladder) -> Operation:
-    """The wait, which an event loop ends by itself if the model's client does not."""
+    """Wrap the operation so that the event loop ends its wait if the model's client does not."""
 
     async def awaited() -> Any:
         remaining_s = max(0.0, until_at - ladder.reporter.clock.now())

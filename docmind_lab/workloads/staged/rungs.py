@@ -1,4 +1,4 @@
-"""The rungs of the ladder that ask no model, and what is done after any rung.
+"""The rungs of the ladder that ask no model, and the final step after any rung.
 
     suggested   calls that the agent wrote into its last message, because it did not call its tools
     generated   calls made up from what the agent said and from the text
@@ -24,7 +24,7 @@ from docmind_lab.workloads.staged.calls import MOST_CHARACTERS_OF_A_NAME, ChunkE
 from docmind_lab.workloads.staged.graph_store import Origin, Written, is_confirmed, key_of
 from docmind_lab.workloads.staged.ledger import Desk, StageLedger, attempt
 from docmind_lab.workloads.staged.parsing import ToolCall, parse_text
-from docmind_lab.workloads.staged.state import Ladder, LadderFailed, is_blank, last_said, text_of
+from docmind_lab.workloads.staged.state import Ladder, LadderFailed, is_blank, last_reply, text_of
 
 _CODE = r"`(?P<code>[^`\n]{2,60})`"
 _LINK = r"\[(?P<link>[^\]\n]{2,60})\]\([^)\s]*\)"
@@ -38,7 +38,7 @@ _NO_NAMES = frozenset({"i", "the", "this", "that", "it"})
 
 
 def names_in(text: str, most: int | None = None) -> list[str]:
-    """Names in a text, each once, in the order in which they come."""
+    """Return the names in a text, each once, in order."""
     found: dict[str, str] = {}
     for match in _FOUND.finditer(text):
         name = " ".join((match.group(match.lastgroup or 0)).split()).strip("'’")
@@ -48,12 +48,12 @@ def names_in(text: str, most: int | None = None) -> list[str]:
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences of a text, white space folded."""
+    """Split a text into sentences, with white space folded."""
     return [folded for part in _SENTENCE_END.split(text) if (folded := " ".join(part.split()))]
 
 
 def generated_calls(reply: str, text: str, most: int) -> list[ToolCall]:
-    """Calls made up from the model's reply and from the text itself, at most `most`.
+    """Make at most `most` calls from the model's reply and from the text itself.
 
     Names that the model gave come first, if the text has them too. Each name is an entity, with the sentence that has
     it as an observation; two names of one sentence are related by what stands between them, if that is short.
@@ -94,10 +94,10 @@ Work = Callable[[Desk, Mapping[str, Any], StageLedger], int]
 
 
 def suggested(ladder: Ladder) -> StepsNode:
-    """The node of the second rung. Native calls of the message have been run by the agent itself."""
+    """Return the node of the second rung. Native calls of the message were run by the agent itself."""
 
     def calls_of(state: Mapping[str, Any], ledger: StageLedger) -> Sequence[ToolCall]:
-        message = last_said(state["messages"])
+        message = last_reply(state["messages"])
         if message is None:
             return ()
         parsed = parse_text(message.text, str(message.response_metadata.get("finish_reason", "stop")))
@@ -108,10 +108,10 @@ def suggested(ladder: Ladder) -> StepsNode:
 
 
 def generated(ladder: Ladder) -> StepsNode:
-    """The node of the third rung."""
+    """Return the node of the third rung."""
 
     def calls_of(state: Mapping[str, Any], ledger: StageLedger) -> Sequence[ToolCall]:
-        message = last_said(state["messages"])
+        message = last_reply(state["messages"])
         text = "" if message is None else message.text
         return generated_calls(text, text_of(state), ladder.options.max_calls)
 
@@ -119,7 +119,7 @@ def generated(ladder: Ladder) -> StepsNode:
 
 
 def forced(ladder: Ladder) -> StepsNode:
-    """The node of the last rung: the entity is the first name of the text, or else the document itself."""
+    """Return the node of the last rung: its entity is the first name of the text, or else the document itself."""
 
     def work(desk: Desk, state: Mapping[str, Any], ledger: StageLedger) -> int:
         names = names_in(text_of(state), most=1)
@@ -140,7 +140,7 @@ def _rung_of_calls(
     calls_of: Callable[[Mapping[str, Any], StageLedger], Sequence[ToolCall]],
     next_stage: str,
 ) -> StepsNode:
-    """The node of a rung that runs calls; `calls_of` may count what it leaves out in the ledger."""
+    """Return the node of a rung that runs calls; `calls_of` may count in the ledger what it leaves out."""
 
     def work(desk: Desk, state: Mapping[str, Any], ledger: StageLedger) -> int:
         calls = calls_of(state, ledger)
@@ -174,7 +174,7 @@ STAGE = "finalize"
 
 
 def finalize(ladder: Ladder) -> StepsNode:
-    """The last node. Raises: LadderFailed when not one write is confirmed, though there was something to write."""
+    """Return the final node. Raises: LadderFailed if no write is confirmed, though there was something to write."""
 
     def end(state: Mapping[str, Any], config: RunnableConfig) -> Steps[dict[str, Any]]:
         yield from ()  # nothing to wait for: the store is local
@@ -189,7 +189,7 @@ def finalize(ladder: Ladder) -> StepsNode:
         ladder.reporter.ended(STAGE, begun_at, outcome, gained)
         ladder.reporter.finished(outcome)
         if outcome == "failed":
-            raise _put_aside(desk, ledger)
+            raise _keep_dead_letter(desk, ledger)
         message = AIMessage(_in_words(outcome, ledger), id="outcome", name=STAGE)
         return {**ledger.update(), "outcome": outcome, "messages": [message]}
 
@@ -197,7 +197,7 @@ def finalize(ladder: Ladder) -> StepsNode:
 
 
 def _retry_relations(desk: Desk, ledger: StageLedger) -> None:
-    """Write each relation that is not confirmed once more: its ends may have come after it."""
+    """Write each unconfirmed relation once more: its ends may have been written after it."""
     pending = {Relation(**relation).key: relation for relation in reversed(ledger.pending)}
     for key, relation in reversed(pending.items()):
         if key in ledger.confirmed:
@@ -215,7 +215,7 @@ def _evidence_name(desk: Desk) -> str:
 
 
 def _link_evidence(desk: Desk, ledger: StageLedger) -> None:
-    """One node of evidence for the chunk, linked once to each name that was written."""
+    """Write one node of evidence for the chunk, and link it to each name that was written."""
     name = _evidence_name(desk)
     origin: Any = ledger.first_origin
     evidence = ChunkEvidence(name=name)
@@ -223,15 +223,15 @@ def _link_evidence(desk: Desk, ledger: StageLedger) -> None:
         ledger.warnings.append("evidence_not_written")
         return
     written = Written(origin, desk.source, desk.chunk)
-    for touched in ledger.touched():
+    for touched in ledger.written_names():
         if key_of(touched) == key_of(name):
             continue
         if not is_confirmed(attempt(lambda linked=touched: desk.store.link_evidence(name, linked, written))):
             ledger.warnings.append("evidence_not_linked")
 
 
-def _put_aside(desk: Desk, ledger: StageLedger) -> LadderFailed:
-    """The error of a chunk of which nothing could be written, after its dead letter was kept, if that could be."""
+def _keep_dead_letter(desk: Desk, ledger: StageLedger) -> LadderFailed:
+    """Keep a dead letter of a chunk of which nothing was written, if possible, and return the error to raise."""
     record = {"source": desk.source, "chunk": desk.chunk, "outcome": "failed", **ledger.counts()}
     kept = is_confirmed(attempt(lambda: desk.store.add_dead_letter(desk.source, desk.chunk, record)))
     record["kept"] = kept

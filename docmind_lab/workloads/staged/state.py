@@ -1,4 +1,4 @@
-"""The state of the ladder's graph, its options, and what its rungs share."""
+"""The state of the ladder's graph, its options, and the parts that its rungs share."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ STORE_KEY = "graph_store"
 
 
 class StagedState(TypedDict, total=False):
-    """State of the ladder.
+    """State of the ladder's graph.
 
     messages: first the chunk. source, chunk: the document, and which part of it. documents: the confirmed writes.
     ledger: all that is known of writes, see `ledger.py`. outcome: the rung that wrote first, "skipped_empty" or
-    "failed". deadline_ts and primary hold instants, which mean nothing to whoever resumes a checkpoint.
+    "failed". deadline_ts and primary hold instants, which mean nothing after a checkpoint is resumed.
     """
 
     messages: Annotated[list[AnyMessage], add_messages]
@@ -44,7 +44,7 @@ class StagedState(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class StagedOptions:
-    """How a ladder is climbed.
+    """Options of a ladder: the limits of its rungs and the order of calls.
 
     primary_timeout: of the agent, all its model calls together. reserve_s: of a deadline that the ladder knows of, so
     much is kept for the rungs below the agent. max_calls: run at once; the rest is dropped. max_rounds: model calls of
@@ -69,13 +69,13 @@ class StagedOptions:
 
 @dataclass(frozen=True)
 class Ladder:
-    """What the rungs of one graph share."""
+    """The options and the reporter that the rungs of one graph share."""
 
     options: StagedOptions
     reporter: StageReporter
 
     def desk(self, state: Mapping[str, Any], config: RunnableConfig) -> Desk:
-        """Where this run writes. Raises: ConfigurationError when the configuration names no store."""
+        """Return the desk for this run's writes. Raises: ConfigurationError if its configuration has no store."""
         store: GraphWriter | None = config.get("configurable", {}).get(STORE_KEY)
         if store is None:
             raise ConfigurationError(
@@ -86,7 +86,7 @@ class Ladder:
 
 
 class LadderFailed(DocmindLabError):
-    """Nothing could be written of a chunk, on any rung. record: what is known of it, as the dead letter has it."""
+    """Nothing could be written of a chunk, on any rung. record: the content of its dead letter."""
 
     def __init__(self, message: str, record: Mapping[str, Any]) -> None:
         super().__init__(message)
@@ -94,15 +94,15 @@ class LadderFailed(DocmindLabError):
 
 
 def text_of(state: Mapping[str, Any]) -> str:
-    """The chunk."""
+    """Return the text of the chunk from the state."""
     return next((m.text for m in state.get("messages", ()) if isinstance(m, HumanMessage)), "")
 
 
-def last_said(messages: Sequence[AnyMessage]) -> AIMessage | None:
-    """The agent's last message."""
+def last_reply(messages: Sequence[AnyMessage]) -> AIMessage | None:
+    """Return the agent's last message; None without one."""
     return next((m for m in reversed(messages) if isinstance(m, AIMessage)), None)
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text has no visible character."""
+    """Return whether a text has no visible character."""
     return not any(character.isprintable() and not character.isspace() for character in text)

@@ -1,4 +1,4 @@
-"""How long the primary agent may take: always the same, or by the length of the chunk and what it took lately.
+"""The primary agent's timeout: fixed, or adapted to the chunk's length and to how long recent chunks took.
 
     FixedTimeout(12.0).timeout_s(800)            # 12.0
     adaptive = AdaptiveTimeout()
@@ -21,20 +21,20 @@ from docmind_lab.core.errors import ConfigurationError
 
 
 class PrimaryTimeout(Protocol):
-    """How long the primary agent may take. name: level in tables."""
+    """Decides how long the primary agent may take. name: level in tables."""
 
     name: ClassVar[str]
 
     def timeout_s(self, characters: int) -> float:
-        """Seconds for a chunk with this number of characters."""
+        """Return the timeout in seconds for a chunk with this number of characters."""
 
     def observe(self, characters: int, seconds: float, *, ended: bool) -> None:
-        """The agent took so long; ended: by itself, not by its timeout."""
+        """Note how long the agent took for a chunk. ended: by itself, not by its timeout."""
 
 
 @dataclass(frozen=True)
 class FixedTimeout:
-    """The same number of seconds for every chunk."""
+    """The same timeout for every chunk."""
 
     seconds: float = 12.0
 
@@ -44,22 +44,22 @@ class FixedTimeout:
         require_seconds("primary timeout", self.seconds)
 
     def timeout_s(self, characters: int) -> float:
-        """The seconds."""
+        """Return the fixed timeout in seconds."""
         return self.seconds
 
     def observe(self, characters: int, seconds: float, *, ended: bool) -> None:
-        """Nothing is learnt."""
+        """Do nothing: a fixed timeout does not adapt."""
 
 
 @dataclass
 class AdaptiveTimeout:
-    """A quantile of what the agent took lately, for a chunk of this length, with some room above it.
+    """A quantile of the agent's recent times, scaled to the chunk's length, with some headroom.
 
     Time is taken to grow with the length by `per_character` (relative to that of an empty chunk), so that short chunks
     say something of long ones. quantile: of the last `window` chunks. headroom: the timeout is so many times the
     quantile. first_s: until `warm_up` chunks have been seen. least_s, most_s: it stays between them.
 
-    A chunk that was cut has taken longer than its timeout, nobody knows how much; it is noted as twice that. Left out,
+    A chunk that was cut has taken longer than its timeout by an unknown amount; it is noted as twice that. Left out,
     the timeout could only ever fall. Any thread may use it; what it says depends on what it has seen.
     """
 
@@ -90,7 +90,7 @@ class AdaptiveTimeout:
         self._seen = deque(maxlen=self.window)
 
     def timeout_s(self, characters: int) -> float:
-        """Seconds for the next chunk, with this number of characters."""
+        """Return the timeout in seconds for the next chunk, with this number of characters."""
         with self._lock:
             seen = sorted(self._seen)
         if len(seen) < self.warm_up:

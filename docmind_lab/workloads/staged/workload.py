@@ -1,4 +1,4 @@
-"""The workload `staged`: a chunk of text into a graph, by an agent and the ladder below it."""
+"""The workload `staged`: turns chunks of text into a graph, by an agent and the ladder below it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _MOST_STEPS = 100
 
 @dataclass
 class StagedWorkload(GraphWorkload):
-    """The ladder on one model, built once and run many times; each run has a store of its own, in memory.
+    """The ladder on one model, built once and run many times; each run has its own store in memory.
 
-    The store is the run's and not the caller's: whoever goes on after the caller has left goes on writing to it.
+    The store is the run's and not the caller's: work that goes on after the caller has left still writes to it.
     options: of the ladder. An adaptive timeout learns from run to run, so its tables depend on what was run before.
     metrics: none unless given.
     """
@@ -70,7 +70,7 @@ class StagedWorkload(GraphWorkload):
         )
 
     def runnable(self, recorder: Recorder) -> Runnable:
-        """The graph, observed by the run's recorder, with a thread and a store of its own."""
+        """Return the graph, observed by the run's recorder, with a thread and a store of its own."""
         store = self._stores[recorder.run_id] = GraphStore()
         return self.graph.with_config(
             {
@@ -81,19 +81,19 @@ class StagedWorkload(GraphWorkload):
         )
 
     def inputs(self, question: Question) -> dict[str, Any]:
-        """The graph's input for a chunk."""
+        """Return the graph's input for a chunk."""
         named: Mapping[str, str] = (
             {"source": question.source, "chunk": question.chunk} if isinstance(question, StagedChunk) else {}
         )
         return {"messages": [HumanMessage(question.text, id="question")], "source": "text", "chunk": "1", **named}
 
     def scores(self, question: Question, outcome: Outcome) -> tuple[float, float]:
-        """Recall and F1 of the confirmed writes that the caller was told of; see `KIND`."""
+        """Return recall and F1 of the confirmed writes that the caller received; see `KIND`."""
         gold = question.gold if isinstance(question, StagedChunk) else ()
         return recall_and_f1(gold, found_in(outcome.documents))
 
     def forget(self, run_id: str) -> None:
-        """Drop a run's checkpoints, and its store; an orphan that still writes to it keeps it until it ends."""
+        """Drop a run's checkpoints and store; orphaned work that still writes keeps the store until it ends."""
         self.saver.delete_thread(run_id)
         self._stores.pop(run_id, None)
 
@@ -116,12 +116,12 @@ KIND = WorkloadKind(
     roles=("primary", "tools", *STAGES[1:]),
     events=EVENTS,
     tables=(STAGES_TABLE,),
-    # The agent's timeout is a deadline of its model calls, whoever enforces that of the run.
+    # The agent's timeout is a deadline of its model calls, whatever enforces that of the run.
     retries=retries_within_own_limits,
 )
 """Chunks of text into a graph.
 
-documents_count: confirmed writes that the caller was told of, evidence included. source_recall: share of the gold
+documents_count: confirmed writes that the caller received, evidence included. source_recall: share of the gold
 entities and relations among them; an entity counts that was written itself or was given an observation, a relation if
 its two ends were joined in this direction, whatever the predicate. answer_score: F1, the harmonic mean of that with the
 share of written entities and relations that are gold. Both are 0 for a caller who was told of nothing, whatever was

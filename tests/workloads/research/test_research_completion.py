@@ -16,7 +16,7 @@ from research_fakes import CONTINUE, FakeSearching, fake_model, run, source, tas
 from docmind_lab.docmind.sync_async import finish
 from docmind_lab.workloads.research import ledger as ledger_module
 from docmind_lab.workloads.research.exits import COMPLETE, EXIT_REASONS
-from docmind_lab.workloads.research.graph import worked_through
+from docmind_lab.workloads.research.graph import run_to_end
 from docmind_lab.workloads.research.ledger import ResearchLedger
 from docmind_lab.workloads.research.loop import SourceRun
 from docmind_lab.workloads.research.model_calls import CallPlace
@@ -106,7 +106,7 @@ def test_an_interrupt_of_the_interpreter_goes_on_and_leaves_a_completion():
     ledger.begin(task())
     work = SourceRun(task().hypotheses[0], source("one"), ledger, CallPlace({}, ledger), 3)
     with pytest.raises(KeyboardInterrupt):
-        finish(worked_through(work, Interrupted(), {}))  # type: ignore[arg-type]
+        finish(run_to_end(work, Interrupted(), {}))  # type: ignore[arg-type]
     assert [c.exit_reason for c in ledger.completions()] == ["cancelled"]
 
 
