@@ -14,7 +14,7 @@ from langchain_core.tools import tool
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.docmind.graphs.history import TrimHistory, kept_messages, whole_messages
+from docmind_lab.docmind.graphs.history import TrimHistory, trim_messages, whole_messages
 
 # A history is a row of turns: 0 a user's message, -1 an agent's text, n > 0 a message with n tool calls and results.
 TURNS = st.lists(st.integers(-1, 4), min_size=1, max_size=25).map(lambda turns: [0, *turns])
@@ -39,7 +39,7 @@ def history(turns: list[int], same_ids: bool = False) -> list[AnyMessage]:
 @given(TURNS, SAME_IDS, st.integers(2, 30))
 def test_trimming_never_parts_a_tool_call_from_its_result(turns: list[int], same_ids: bool, keep: int):
     messages = history(turns, same_ids)
-    kept = kept_messages(messages, keep)
+    kept = trim_messages(messages, keep)
     check_whole(kept)
     ids, kept_ids = [m.id for m in messages], [m.id for m in kept]
     assert kept_ids == [i for i in ids if i in set(kept_ids)], "the order has changed"
@@ -78,7 +78,7 @@ def test_an_unanswered_call_goes_and_the_text_beside_it_stays():
 def test_the_question_that_is_kept_is_the_latest_before_the_cut():
     messages = [HumanMessage("first", id="1"), AIMessage("a", id="2"), HumanMessage("second", id="3")]
     messages += [AIMessage(str(number), id=f"a{number}") for number in range(5)]
-    assert [m.text for m in kept_messages(messages, 2)] == ["second", "3", "4"]
+    assert [m.text for m in trim_messages(messages, 2)] == ["second", "3", "4"]
 
 
 @pytest.mark.parametrize("how", ["sync", "async"])
@@ -92,7 +92,7 @@ def test_trimming_replaces_the_history(how: str):
     assert isinstance(first, RemoveMessage)
     assert first.id == REMOVE_ALL_MESSAGES
     merged = add_messages(messages, update["messages"])
-    assert [m.id for m in merged] == [m.id for m in kept_messages(messages, 4)]
+    assert [m.id for m in merged] == [m.id for m in trim_messages(messages, 4)]
 
 
 def test_a_short_history_is_left_alone():

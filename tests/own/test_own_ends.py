@@ -114,14 +114,14 @@ def test_the_deadline_is_taken_out_of_what_goes_in_and_put_where_it_is_asked_for
 
 def test_a_node_in_a_subgraph_belongs_to_the_outermost_one_and_keeps_its_branch() -> None:
     tree = RunTree()
-    begin = functools.partial(tree.begun, tags=["graph:step:2"])
+    begin = functools.partial(tree.note_start, tags=["graph:step:2"])
     outer, between, inner = (object() for _ in range(3))
     begin(
         outer,
         None,
         metadata={"langgraph_node": "reading_agent", "langgraph_step": 2, "langgraph_path": ("__pregel_push", 1)},
     )
-    tree.begun(between, outer, None, None)
+    tree.note_start(between, outer, None, None)
     begin(
         inner,
         between,

@@ -11,7 +11,7 @@ from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.services.peers import DEFAULT_HABITS, PeerBehaviour, PeerHabits
-from docmind_lab.services.peers.executor import read
+from docmind_lab.services.peers.executor import answer_task
 from docmind_lab.services.server import ServiceOptions
 
 PROFILE = LatencyProfile.named("typical")
@@ -59,14 +59,14 @@ def test_a_peer_states_what_its_passages_say_and_cites_them() -> None:
         {"id": "quoll#1", "content": "The quoll is a marsupial. The quoll will hunt at night in the forest."},
         {"id": "numbat#1", "content": "The numbat eats termites, and nothing but termites, all day long."},
     ]
-    found = read({"question": "When does the quoll hunt?", "passages": passages})
+    found = answer_task({"question": "When does the quoll hunt?", "passages": passages})
     assert found["ids"] == ["quoll#1"]
     assert "hunt at night" in found["statement"]
 
 
 @pytest.mark.parametrize("task", [{}, {"question": "Why?"}, {"passages": "text"}, {"passages": [{"id": "a"}, 7]}])
 def test_a_peer_that_is_sent_nothing_useful_finds_nothing(task: dict[str, object]) -> None:
-    assert read(task) == {"statement": "", "ids": []}
+    assert answer_task(task) == {"statement": "", "ids": []}
 
 
 def test_options_that_say_nothing_of_peers_have_those_that_are_assumed() -> None:

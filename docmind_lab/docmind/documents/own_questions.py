@@ -21,7 +21,7 @@ from typing import Any
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.docmind.documents.folder import topic_of
-from docmind_lab.docmind.retrieval.questions import Question, parsed_questions
+from docmind_lab.docmind.retrieval.questions import Question, parse_questions
 
 Row = tuple[str, Any]
 """The place of a question in its file, as an error names it, and what stands there."""
@@ -41,7 +41,7 @@ def read_questions(path: str | os.PathLike[str], *, topics: Iterable[str] | None
     if read is None:
         kinds = ", ".join(_READERS)
         raise ConfigurationError(f"questions {path}: the kinds that are read are {kinds}; write it as one of them")
-    found = list(parsed_questions(read(str(path), _text(path))))
+    found = list(parse_questions(read(str(path), _text(path))))
     if not found:
         raise ConfigurationError(f'{path} holds no question; write one at least, such as {{"text": "Why?"}}')
     if topics is None:

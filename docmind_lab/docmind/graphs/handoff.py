@@ -16,7 +16,7 @@ from pydantic import Field
 
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import GraphError
-from docmind_lab.docmind.graphs.history import with_calls_only
+from docmind_lab.docmind.graphs.history import keep_only_calls
 from docmind_lab.docmind.graphs.state import HANDED_DOWN
 from docmind_lab.docmind.runtime_tools import runtime_tool
 from docmind_lab.network.recorder import current_recorder
@@ -99,7 +99,7 @@ def _hand_over(runtime: ToolRuntime[Any, Any], tool_name: str, add_messages: boo
     if own is not next(iter(admitted), None):
         return own.answer()
     # The results of other tools in the same message are lost with a parent command; so are their requests.
-    breadcrumbs: list[AnyMessage] = [with_calls_only(request, {handoff.call["id"] for handoff in handoffs})]
+    breadcrumbs: list[AnyMessage] = [keep_only_calls(request, {handoff.call["id"] for handoff in handoffs})]
     breadcrumbs += [handoff.answer() for handoff in handoffs]
     added = [*_without_request(request, state), *(breadcrumbs if add_messages else ())]
     ordinal = state.get("handoff_ordinal", 0) + 1

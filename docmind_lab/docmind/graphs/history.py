@@ -23,7 +23,7 @@ from docmind_lab.docmind.graphs.state import MultiAgentGraphState
 _CALL_BLOCKS = frozenset({"tool_use", "tool_call", "function_call"})
 
 
-def with_calls_only(message: AIMessage, call_ids: Collection[str | None]) -> AIMessage:
+def keep_only_calls(message: AIMessage, call_ids: Collection[str | None]) -> AIMessage:
     """Return the message with only these tool calls, wherever the provider has put the others."""
     content = message.content
     if not isinstance(content, str):
@@ -60,13 +60,13 @@ def whole_messages(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
         after = takewhile(lambda m: isinstance(m, ToolMessage), messages[position + 1 :])
         results = {m.tool_call_id: m for m in after if isinstance(m, ToolMessage) and m.tool_call_id in asked}
         if len(results) < len(asked):
-            message = with_calls_only(message, results)
+            message = keep_only_calls(message, results)
         if results or message.text:
             whole += [message, *results.values()]
     return whole
 
 
-def kept_messages(messages: Sequence[AnyMessage], keep: int) -> list[AnyMessage]:
+def trim_messages(messages: Sequence[AnyMessage], keep: int) -> list[AnyMessage]:
     """Return the last `keep` messages or a few more, tool calls whole, after the user's latest message before.
 
     The user's message comes along because without it the rest cannot be understood.
@@ -79,7 +79,7 @@ def kept_messages(messages: Sequence[AnyMessage], keep: int) -> list[AnyMessage]
 
 
 class TrimHistory(AgentMiddleware[MultiAgentGraphState, Any, Any]):
-    """Middleware that trims the history with `kept_messages` before each model call.
+    """Middleware that trims the history with `trim_messages` before each model call.
 
     The history is replaced (`RemoveMessage(id=REMOVE_ALL_MESSAGES)`), not added to.
     """
@@ -95,7 +95,7 @@ class TrimHistory(AgentMiddleware[MultiAgentGraphState, Any, Any]):
         messages = state["messages"]
         if len(messages) <= self.keep:
             return None
-        return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *kept_messages(messages, self.keep)]}
+        return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *trim_messages(messages, self.keep)]}
 
     async def abefore_model(self, state: MultiAgentGraphState, runtime: Any) -> dict[str, Any] | None:
         """`before_model`, as a coroutine."""

@@ -50,7 +50,7 @@ def without_client_retries(model: Any) -> Any:
     return copy
 
 
-def unbound(model: Any) -> Any:
+def without_bindings(model: Any) -> Any:
     """Return the model without its bindings, such as tools."""
     while isinstance(model, RunnableBinding):
         model = model.bound
@@ -64,7 +64,7 @@ def budget_of(error: BudgetError) -> str:
 
 def reply_cap(request: ModelRequest[Any]) -> ReplyCap | None:
     """Return the cap that the remaining budget puts on the reply; None if it puts none, or the model takes none."""
-    model, meter = unbound(request.model), current_meter()
+    model, meter = without_bindings(request.model), current_meter()
     if meter is None or not isinstance(model, BaseChatOpenAI):
         return None
     cap = meter.reply_cap()
@@ -75,7 +75,7 @@ def reply_cap(request: ModelRequest[Any]) -> ReplyCap | None:
     return cap
 
 
-def capped(request: ModelRequest[Any], cap: ReplyCap | None) -> ModelRequest[Any]:
+def cap_reply(request: ModelRequest[Any], cap: ReplyCap | None) -> ModelRequest[Any]:
     """Return the request with the reply limited to the cap's tokens."""
     if cap is None:
         return request
@@ -248,7 +248,7 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
             yield
 
     def _limited(self, request: ModelRequest[Any], budget: _Budget | None, cap: ReplyCap | None) -> ModelRequest[Any]:
-        request = capped(request, cap)
+        request = cap_reply(request, cap)
         if budget is None:
             return request
         own = (self.request_timeout_s, request.model_settings.get("timeout"), _model_timeout(request.model))
@@ -327,4 +327,4 @@ def _enforce(budget: _Budget | None) -> contextlib.AbstractContextManager[Deadli
 
 
 def _model_timeout(model: Any) -> Any:
-    return getattr(unbound(model), "request_timeout", None)
+    return getattr(without_bindings(model), "request_timeout", None)

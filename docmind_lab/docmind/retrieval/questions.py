@@ -99,11 +99,11 @@ def _load_file(name: str) -> tuple[Question, ...]:
     file = importlib.resources.files("docmind_lab.core.data").joinpath(name)
     rows = json.loads(file.read_text(encoding="utf-8"))
     return tuple(
-        question for _, question in parsed_questions((f"{name}, question {at}", row) for at, row in enumerate(rows, 1))
+        question for _, question in parse_questions((f"{name}, question {at}", row) for at, row in enumerate(rows, 1))
     )
 
 
-def parsed_questions(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Question]]:
+def parse_questions(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Question]]:
     """Parse (place, object) pairs to (place, question), in order. place: names the object in errors.
 
     An object has `text`, and what is known of gold_documents (or gold_topics, the same by another name), gold_facts,

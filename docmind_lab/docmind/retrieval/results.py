@@ -66,7 +66,7 @@ class RetrievedDocument:
         return {"id": self.id, "content": self.content, "metadata": dict(self.metadata), "score": self.score}
 
 
-def best_first(documents: Iterable[RetrievedDocument]) -> tuple[RetrievedDocument, ...]:
+def sort_best_first(documents: Iterable[RetrievedDocument]) -> tuple[RetrievedDocument, ...]:
     """Sort the documents by falling score, ties by id."""
     return tuple(sorted(documents, key=lambda document: (-document.score, document.id)))
 
@@ -90,7 +90,7 @@ def read_documents(
         payload.pop(CORPUS_FIELD, None)
         score = round(float(score_of(point)), _SCORE_DIGITS)
         documents.append(RetrievedDocument(str(name), str(text), clean_metadata(payload), score))
-    return best_first(documents)
+    return sort_best_first(documents)
 
 
 def clean_metadata(metadata: Mapping[Any, Any]) -> dict[str, Any]:

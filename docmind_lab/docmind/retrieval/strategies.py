@@ -26,7 +26,7 @@ from qdrant_client import AsyncQdrantClient, QdrantClient, models
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.docmind.retrieval.index import SearchIndex
-from docmind_lab.docmind.retrieval.results import Points, RetrievedDocument, best_first, read_documents
+from docmind_lab.docmind.retrieval.results import Points, RetrievedDocument, read_documents, sort_best_first
 from docmind_lab.docmind.sync_async import Operation, Steps, afinish, finish
 
 LIMIT = 5
@@ -138,7 +138,7 @@ def _hierarchical(index: SearchIndex, arguments: dict[str, Any], limit: int) -> 
             kept[document.id] = document
             for neighbour in _nearest(points[document.id], neighbours, document):
                 kept.setdefault(neighbour.id, neighbour)
-    return best_first(list(kept.values())[:limit])
+    return sort_best_first(list(kept.values())[:limit])
 
 
 def _window(point: models.ScoredPoint | models.Record, topic: str) -> models.Filter:
@@ -184,7 +184,7 @@ def _graph(index: SearchIndex, arguments: dict[str, Any], limit: int) -> Request
         lambda point: point.score * _REFERRED_WEIGHT,
     )
     referred = [replace(one, metadata={**one.metadata, "referred_by": referring[one.topic]}) for one in reached]
-    return best_first([*found[: limit - len(referred)], *referred])
+    return sort_best_first([*found[: limit - len(referred)], *referred])
 
 
 _REQUESTS: Mapping[str, Callable[[SearchIndex, dict[str, Any], int], Requests]] = {

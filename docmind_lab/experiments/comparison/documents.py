@@ -61,14 +61,14 @@ class Documents:
     def design(self) -> dict[str, Any]:
         """Return what identifies the corpus and the questions, as JSON: names and digests, no text and no path."""
         # Only of the user's own: the ids of other studies stay what they were.
-        said: dict[str, Any] = {"corpus": self.name}
+        entries: dict[str, Any] = {"corpus": self.name}
         if isinstance(self.corpus, LibraryPlace):
             place = self.corpus
             facts = {"fingerprint": place.fingerprint, "documents": place.documents, "passages": place.passages}
-            said["library"] = facts
+            entries["library"] = facts
         if self.questions:
-            said["questions"] = {"digest": _digest(self.questions), "count": len(self.questions)}
-        return said
+            entries["questions"] = {"digest": _digest(self.questions), "count": len(self.questions)}
+        return entries
 
 
 def documents_of(corpus: str | os.PathLike[str], questions: str | os.PathLike[str] | None) -> Documents:

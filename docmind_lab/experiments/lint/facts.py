@@ -115,10 +115,10 @@ def faults_of(scene: Scene, node: str) -> list[tuple[str, str]]:
     return [faults for kind, faults in known.items() if kind in kinds]
 
 
-def capped_in(told: Scene, node: str) -> tuple[int, int]:
+def capped_in(scene: Scene, node: str) -> tuple[int, int]:
     """Return how many of the node's requests carried the deadline that the run propagates, and how many there were."""
-    sent = {(call.call_id, call.attempt) for call in requests_of(told.measured) if call.role == node}
-    details = [json.loads(event.detail) for event in told.measured.events if event.event == "attempt_started"]
+    sent = {(call.call_id, call.attempt) for call in requests_of(scene.measured) if call.role == node}
+    details = [json.loads(event.detail) for event in scene.measured.events if event.event == "attempt_started"]
     capped = [one for one in details if (one["call_id"], one["attempt"]) in sent and one["capped"]]
     return len(capped), len(sent)
 

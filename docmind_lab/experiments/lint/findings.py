@@ -137,12 +137,12 @@ def lateness_of(overrun: Overrun) -> str:
     if overrun.caller_s <= 0:
         caller = "the caller was back by the deadline"
     work = f"work went on for {'at least ' if overrun.is_censored else ''}{overrun.work_s:.3f} s past it"
-    said = caller if overrun.caller_s >= overrun.work_s else f"{caller}, {work}"
+    lateness = caller if overrun.caller_s >= overrun.work_s else f"{caller}, {work}"
     trial = overrun.trial
     under = f"{trial.alternative}, {trial.decision_timeout_s:.3f} s" + (
         f", fault {trial.fault}" if trial.fault != "none" else ""
     )
-    return f"{under}: {said}: {overrun.what_ate_it()}"
+    return f"{under}: {lateness}: {overrun.what_ate_it()}"
 
 
 def add_facts(findings: Findings, facts: NodeFacts, decision_timeout_s: float) -> None:

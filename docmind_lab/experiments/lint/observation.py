@@ -64,11 +64,11 @@ class _NodeVisits(BaseCallbackHandler):
         self._seen, self._since = seen, since
         self._open: dict[UUID, Visit] = {}
 
-    def on_chain_start(self, serialized: Any, inputs: Any, **said: Any) -> None:
+    def on_chain_start(self, serialized: Any, inputs: Any, **details: Any) -> None:
         """Note the start of a node, or of any other runnable that has children."""
-        run_id, parent_run_id = said["run_id"], said.get("parent_run_id")
+        run_id, parent_run_id = details["run_id"], details.get("parent_run_id")
         above = self.tree.place_of(parent_run_id)
-        self.tree.begun(run_id, parent_run_id, said.get("tags"), said.get("metadata"))
+        self.tree.note_start(run_id, parent_run_id, details.get("tags"), details.get("metadata"))
         place = self.tree.place_of(run_id)
         if place is above or place.path[-1:] == (START,):
             return
@@ -82,9 +82,9 @@ class _NodeVisits(BaseCallbackHandler):
         beside = [visit for visit in self._seen.visits if visit.place.path[:-1] == place.path[:-1]]
         return beside[-1].had_key if beside else False
 
-    def on_tool_start(self, serialized: Any, input_str: Any, **said: Any) -> None:
+    def on_tool_start(self, serialized: Any, input_str: Any, **details: Any) -> None:
         """Note the start of a tool, since the tool may run a graph with nodes of its own."""
-        self.tree.begun(said["run_id"], said.get("parent_run_id"), None, None)
+        self.tree.note_start(details["run_id"], details.get("parent_run_id"), None, None)
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Note that a node has ended."""

@@ -36,13 +36,13 @@ _DIGITS = 6
 class GraphProbe:
     """What the lint knows of a graph before it sets any deadline.
 
-    scenes: undisturbed, by input and alternative. told: with the deadline handed to the graph, by input, where its key
+    scenes: undisturbed, by input and alternative. with_key: with the deadline handed to the graph, by input, if its key
     is looked for. cannot: the alternative under which it failed, with the run. trials: (decision timeout, fault, input)
     of the runs to be measured under each alternative, in order.
     """
 
     scenes: dict[tuple[str, str], Scene] = field(default_factory=dict)
-    told: dict[str, Scene] = field(default_factory=dict)
+    with_key: dict[str, Scene] = field(default_factory=dict)
     cannot: dict[str, Scene] = field(default_factory=dict)
     facts: dict[str, NodeFacts] = field(default_factory=dict)
     trials: dict[tuple[float, str, str], None] = field(default_factory=dict)
@@ -79,7 +79,7 @@ def probe(bench: TrialBench, decision_timeout_s: float, slack_s: float, key: str
             )
         probed.trials[decision_timeout_s, "none", question.id] = None
         in_mode = "A" if scenes[0].trial.alternative == UNTIMED else "E"
-        probed.told[question.id] = observe_run(bench, in_mode, question.id, key=key)
+        probed.with_key[question.id] = observe_run(bench, in_mode, question.id, key=key)
     for node in dict.fromkeys(node for scene in probed.scenes.values() for node in scene.nodes()):
         probed.facts[node] = _facts(bench, probed, node, decision_timeout_s, slack_s, key)
     return probed
@@ -112,18 +112,18 @@ def _facts(
         if found:
             _add_trials(probed, max(found, key=lambda scene: length_of(scene.longest_code(node))), node, slack_s)
     under_loop = [scene for (_, of), scene in probed.scenes.items() if of == UNTIMED_ASYNC and scene.outermost(node)]
-    told = [scene for scene in probed.told.values() if scene.outermost(node)]
+    with_key = [scene for scene in probed.with_key.values() if scene.outermost(node)]
     return NodeFacts(
         node=node,
         mode=_mode(under_loop, node),
         calls=calls_in(first, node),
         timeouts_s=timeouts_s,
-        capped=capped_in(probed.told[question_id], node),
+        capped=capped_in(probed.with_key[question_id], node),
         code_s=max(length_of(scene.longest_code(node)) for scene in probed.scenes.values()),
         retries=retries,
         worst_case=worst,
         trickled=trickled,
-        has_key=not any(scene.without_key(node) for scene in told) if key and told else None,
+        has_key=not any(scene.without_key(node) for scene in with_key) if key and with_key else None,
     )
 
 

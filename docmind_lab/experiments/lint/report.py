@@ -66,8 +66,8 @@ class LintReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON types, except that infinities stay floats."""
-        said = {item.name: getattr(self, item.name) for item in dataclasses.fields(self) if item.name != "overruns"}
-        plain = {name: _plain(value) for name, value in said.items()}
+        values = {item.name: getattr(self, item.name) for item in dataclasses.fields(self) if item.name != "overruns"}
+        plain = {name: _plain(value) for name, value in values.items()}
         return {**plain, "keeps": self.keeps}
 
 

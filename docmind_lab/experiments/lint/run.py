@@ -91,12 +91,12 @@ def _add_probe_findings(bench: TrialBench, findings: Findings, probed: GraphProb
         says = f"{scene.failed} in a run that is {mode} and has no deadline"
         evidence = Evidence(scene.measured.run.run_id, says, bench.command(scene.trial))
         findings.add(node, "cannot_run", evidence, [name for name, of in modes.items() if of == mode])
-    for told in (told for told in probed.told.values() if told.seen.deadline_key):
-        for node in told.nodes():
-            absent = told.without_key(node)
+    for scene in (scene for scene in probed.with_key.values() if scene.seen.deadline_key):
+        for node in scene.nodes():
+            absent = scene.without_key(node)
             if absent:
-                says = f"no {told.seen.deadline_key} in what was given to {', '.join(absent)}"
-                findings.add(node, "key", Evidence(told.measured.run.run_id, says, bench.command(told.trial)))
+                says = f"no {scene.seen.deadline_key} in what was given to {', '.join(absent)}"
+                findings.add(node, "key", Evidence(scene.measured.run.run_id, says, bench.command(scene.trial)))
 
 
 def _judge(

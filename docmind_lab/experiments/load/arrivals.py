@@ -134,8 +134,8 @@ KINDS: tuple[str, ...] = (Poisson.kind, Constant.kind, Trace.kind)
 
 def as_json(arrivals: Arrivals) -> dict[str, Any]:
     """Return the parameters of the arrivals as JSON types."""
-    said: dict[str, Any] = {"kind": arrivals.kind, "rate_per_s": arrivals.rate_per_s}
-    return said | ({"instants_s": list(arrivals.instants_s)} if isinstance(arrivals, Trace) else {})
+    parameters: dict[str, Any] = {"kind": arrivals.kind, "rate_per_s": arrivals.rate_per_s}
+    return parameters | ({"instants_s": list(arrivals.instants_s)} if isinstance(arrivals, Trace) else {})
 
 
 def _check_rate(value: float, name: str = "rate_per_s") -> None:

@@ -28,7 +28,7 @@ from docmind_lab.experiments.load.measures import (
     load_summary,
     replicate_measures,
 )
-from docmind_lab.experiments.load.tables import joined_queries, joined_servings
+from docmind_lab.experiments.load.tables import concat_queries, concat_servings
 
 TABLE_NAMES: Final = ("queries", "servings")
 # Less is lost in what the machine does anyway.
@@ -54,7 +54,7 @@ class LoadStudy:
         """Build a study from the results of crowds, ordered by the ids of their queries."""
         done = list(cells)
         return cls(
-            joined_queries(cell.queries for cell in done), joined_servings(cell.servings for cell in done), manifest
+            concat_queries(cell.queries for cell in done), concat_servings(cell.servings for cell in done), manifest
         )
 
     def replicates(self, counted_from: CountedFrom = "arrival") -> pd.DataFrame:
@@ -91,7 +91,7 @@ class LoadStudy:
             raise RecordError(f"{folder} holds no load study: its {MANIFEST} is not a JSON object")
         queries, servings = (read_parquet(folder / f"{name}.parquet") for name in TABLE_NAMES)
         require_known_schema(folder, manifest)
-        return cls(joined_queries([queries]), joined_servings([servings]), manifest)
+        return cls(concat_queries([queries]), concat_servings([servings]), manifest)
 
     @property
     def title(self) -> str:

@@ -142,7 +142,7 @@ def frames_of(rows: Sequence[QueryRows]) -> tuple[pd.DataFrame, pd.DataFrame]:
     return pd.concat([runs, loads.astype(dict(_QUERY_DTYPES))], axis=1), asked.astype(dict(_SERVING_DTYPES))
 
 
-def joined_queries(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
+def concat_queries(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """Concatenate `queries` tables, ordered by run, and restore their dtypes."""
     frame = _concatenate(frames)
     if "late_s" not in frame:  # written before there were loads on the wall clock
@@ -154,7 +154,7 @@ def joined_queries(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     return pd.concat([typed("runs", frame), frame[own].astype(dict(_QUERY_DTYPES))], axis=1)
 
 
-def joined_servings(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
+def concat_servings(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """Concatenate `servings` tables, ordered by run, and restore their dtypes."""
     return _concatenate(frames).astype(dict(_SERVING_DTYPES))
 

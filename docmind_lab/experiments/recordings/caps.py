@@ -42,9 +42,9 @@ def usage_of(traffic: Traffic) -> Usage:
     A call that was cut is never told of its tokens, and has cost some.
     """
     for payload in _payloads(text_of(traffic) or ""):
-        said = payload.get("usage")
-        if isinstance(said, dict) and isinstance(said.get("total_tokens"), int):
-            return Usage(said["total_tokens"], is_estimate=False)
+        counts = payload.get("usage")
+        if isinstance(counts, dict) and isinstance(counts.get("total_tokens"), int):
+            return Usage(counts["total_tokens"], is_estimate=False)
     size = len(traffic.sent) + sum(map(len, traffic.received))
     return Usage(-(-size // _BYTES_PER_TOKEN), is_estimate=True)
 

@@ -131,7 +131,7 @@ class LiveStudy:
         if self.meter is None:
             return {}
         meter = self.meter
-        said: dict[str, Any] = {
+        entries: dict[str, Any] = {
             "sent": {
                 "requests": meter.requests,
                 "tokens": meter.tokens,
@@ -139,7 +139,7 @@ class LiveStudy:
                 "runs_cut": sum(not run_id.startswith(_WARM_UP) for run_id in meter.cut),
             }
         }
-        return said | ({"ended_by": meter.reached} if meter.reached else {})
+        return entries | ({"ended_by": meter.reached} if meter.reached else {})
 
     def close(self, manifest: Mapping[str, Any]) -> None:
         """Write into the recording how the study ended."""

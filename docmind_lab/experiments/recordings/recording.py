@@ -96,22 +96,22 @@ class RecordedRun:
 
     def to_json(self) -> str:
         """Return the run as one line of JSON. Empty fields of its calls are left out."""
-        said = dataclasses.asdict(self)
-        said["calls"] = [
-            {name: value for name, value in call.items() if value not in _NOTHING} for call in said["calls"]
+        values = dataclasses.asdict(self)
+        values["calls"] = [
+            {name: value for name, value in call.items() if value not in _NOTHING} for call in values["calls"]
         ]
-        return json.dumps(said, separators=(",", ":"))
+        return json.dumps(values, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, line: str) -> RecordedRun:
         """Parse a line that `to_json` wrote. Raises: ValueError, TypeError, KeyError for anything else."""
-        said = json.loads(line)
-        calls = tuple(RecordedCall(**{**_ABSENT, **call}) for call in said.pop("calls"))
+        values = json.loads(line)
+        calls = tuple(RecordedCall(**{**_ABSENT, **call}) for call in values.pop("calls"))
         calls = tuple(
             dataclasses.replace(call, retry_after=tuple((name, value) for name, value in call.retry_after))
             for call in calls
         )
-        return cls(**said, calls=calls)
+        return cls(**values, calls=calls)
 
 
 _NOTHING: Final[tuple[Any, ...]] = (None, "", (), [])

@@ -218,12 +218,12 @@ def _with_body(status: int, call: RecordedCall) -> tuple[Headers, Chunk]:
 def request_digest(body: bytes) -> str:
     """Return a digest of a request's content, except the model's name, which differs in a replay."""
     try:
-        said = json.loads(body)
+        content = json.loads(body)
     except ValueError:
         return hashlib.blake2b(body, digest_size=12).hexdigest()
-    if isinstance(said, dict):
-        said.pop("model", None)
-    return hashlib.blake2b(json.dumps(said, sort_keys=True).encode(), digest_size=12).hexdigest()
+    if isinstance(content, dict):
+        content.pop("model", None)
+    return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=12).hexdigest()
 
 
 def replay_options(options: ServiceOptions, folder: str, model: str) -> ReplayOptions:

@@ -55,7 +55,7 @@ class StudyDesign(BaseModel):
     them share. cpu_charge: CPU seconds of each request in virtual time, or "measured". model_variation: share of the
     simulated model's decisions that vary. price: "INPUT/OUTPUT", of a million tokens of each, such as "0.15/0.60"; the
     cost of every run is measured with it, and `budget_cost` needs it. replay: the folder of a
-    recording that the study is swept over; it settles much, see `studies/replayed.py`.
+    recording that the study is swept over; it settles much, see `sweeps/replays.py`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

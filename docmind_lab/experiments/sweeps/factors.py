@@ -38,8 +38,8 @@ def second_budget(
 
     Raises: ConfigurationError naming the field that cannot be used, and what can.
     """
-    said: dict[Kind, object] = {"tokens": tokens, "calls": calls, "cost": cost}
-    limits = {kind: None if value == NO_BUDGETS else value for kind, value in said.items()}
+    levels: dict[Kind, object] = {"tokens": tokens, "calls": calls, "cost": cost}
+    limits = {kind: None if value == NO_BUDGETS else value for kind, value in levels.items()}
     if limits["cost"] is not None and price is None:
         raise ConfigurationError(
             f'{named}.budget_cost: what tokens cost is not said; give price = "INPUT/OUTPUT", for a million tokens of '

@@ -19,7 +19,7 @@ from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.request import DEFAULT_WORKLOAD, CompareRequest
 from docmind_lab.experiments.measurement.run import RunOrder
 from docmind_lab.experiments.sweeps.factors import alternatives_of, budgets_of, faults_of, naming_factor, profiles_of
-from docmind_lab.experiments.sweeps.replays import replayed
+from docmind_lab.experiments.sweeps.replays import replay_comparison
 from docmind_lab.workloads.kinds import WORKLOADS, workload_kind
 
 
@@ -156,7 +156,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
                 cpu_charge=design.cpu_charge,
                 model_variation=design.model_variation,
             )
-            yield Combination(replayed(design.replay, request, design.documents, design.questions))
+            yield Combination(replay_comparison(design.replay, request, design.documents, design.questions))
             continue
         yield Combination(
             Comparison(

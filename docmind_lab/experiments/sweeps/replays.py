@@ -98,7 +98,7 @@ def complete_values(values: Mapping[str, Any], settings: Settings) -> dict[str, 
     return {"repeats": recorded.runs} | price | dict(values) | settled | {"factors": swept}
 
 
-def replayed(folder: str, request: CompareRequest, documents: str, questions: str) -> Comparison:
+def replay_comparison(folder: str, request: CompareRequest, documents: str, questions: str) -> Comparison:
     """Return the comparison that replays the recording. documents, questions: the user's, if recorded with those."""
     recording = recording_in(folder)
     if has_own_documents(recording.design):

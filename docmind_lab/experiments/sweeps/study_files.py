@@ -31,8 +31,8 @@ def explain(error: ValidationError, model: type[BaseModel], prefix: str = "") ->
         if problem["type"] == "extra_forbidden":
             lines.append(f"{field}: there is no such field; there are {', '.join(sorted(inner.model_fields))}")
         else:
-            said = problem["msg"].removeprefix("Value error, ")
-            lines.append(f"{field}: {said}, not {problem['input']!r}" if names else f"{field}: {said}")
+            message = problem["msg"].removeprefix("Value error, ")
+            lines.append(f"{field}: {message}, not {problem['input']!r}" if names else f"{field}: {message}")
     return "; ".join(dict.fromkeys(lines))
 
 

@@ -83,7 +83,7 @@ class PeerExecutor(AgentExecutor):
                     await self._sign_of_life(updater, course)
         await _work(left_s, course, exchange)
         sent = get_data_parts(context.message.parts) if context.message is not None else []
-        found = read(sent[0] if sent and isinstance(sent[0], dict) else {})
+        found = answer_task(sent[0] if sent and isinstance(sent[0], dict) else {})
         for _ in range(2 if course.answers_twice else 1):
             await updater.add_artifact([new_data_part(found)], artifact_id=ANSWER, name=ANSWER, last_chunk=True)
         await updater.update_status(TaskState.TASK_STATE_COMPLETED, timestamp=_calendar(course.clock_skew_s))
@@ -111,7 +111,7 @@ def _calendar(skew_s: float) -> str:
     return (datetime.now(UTC) + timedelta(seconds=skew_s)).isoformat()
 
 
-def read(task: Mapping[str, Any]) -> dict[str, Any]:
+def answer_task(task: Mapping[str, Any]) -> dict[str, Any]:
     """Answer a task from its passages: {"statement": sentences with citations, "ids": the cited passages}; else empty.
 
     task: {"question": text, "passages": [{"id", "content"}, …]}; anything else is ignored, anything missing is empty.

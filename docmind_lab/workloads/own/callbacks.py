@@ -37,7 +37,7 @@ class GraphCallbacks(RunCallbacks):
     def on_chain_start(self, serialized: Any, inputs: Any, **details: Any) -> None:
         """Note the start of a node, or of any other runnable that has children."""
         super().on_chain_start(serialized, inputs, **details)
-        self.calls.tree.begun(
+        self.calls.tree.note_start(
             details["run_id"], details.get("parent_run_id"), details.get("tags"), details.get("metadata")
         )
 

@@ -61,7 +61,7 @@ class RunTree:
         self._places: dict[UUID, Place] = {}
         self._latest: dict[int, Place] = {}
 
-    def begun(
+    def note_start(
         self, run_id: UUID, above: UUID | None, tags: Sequence[str] | None, metadata: Mapping[str, Any] | None
     ) -> None:
         """Note that a run began; it is a node's if LangGraph tagged it so."""
@@ -223,7 +223,7 @@ class RunCalls:
     def started(self, kind: CallKind, run_id: UUID, above: UUID | None) -> None:
         """Begin a call that LangChain reported, as the innermost one. Raises: RunCut if no budget is left."""
         place = self.tree.place_of(above)
-        self.tree.begun(run_id, above, None, None)
+        self.tree.note_start(run_id, above, None, None)
         self.refuse_if_spent(kind, place)
         opened = self.begin(kind, place, begun_by=run_id, below=above)
         if kind == "tool":

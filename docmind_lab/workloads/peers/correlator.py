@@ -130,7 +130,7 @@ class Correlator:
         return claimed
 
     def sign_of_life(self, entry: CorrelationEntry, seen: int) -> bool:
-        """Extend a call, extended `seen` times so far, whose peer is still working; return whether it was."""
+        """Put off a call's timeout if it was put off `seen` times so far; return whether it was put off."""
         try:
             return self.store.extend(entry.sub_task_id, seen)
         except StoreError as error:

@@ -31,10 +31,10 @@ from docmind_lab.workloads.research.model_calls import (
     CallPlace,
     MalformedDecision,
     Saturation,
-    accepted,
     decide,
-    next_query,
-    saturation,
+    read_accepted,
+    read_next_query,
+    read_saturation,
 )
 from docmind_lab.workloads.research.searching import SourceSearch
 from docmind_lab.workloads.research.sources import Item, Source, unseen
@@ -201,7 +201,7 @@ class SourceLoop:
         given = prompts.for_writer(run.hypothesis, run.source.spec, run.history, run.kept)
         try:
             suggestion = yield from decide(
-                self.model_clients[prompts.WRITER], given, next_query, run.place, run.ledger.limits.llm_retries
+                self.model_clients[prompts.WRITER], given, read_next_query, run.place, run.ledger.limits.llm_retries
             )
         except BudgetError:
             run.leave("research_budget_exhausted", _CUT)
@@ -243,7 +243,7 @@ class SourceLoop:
             places = yield from decide(
                 self.model_clients[prompts.FILTER],
                 given,
-                lambda reply: accepted(reply, of=most),
+                lambda reply: read_accepted(reply, of=most),
                 run.place,
                 run.ledger.limits.llm_retries,
             )
@@ -271,7 +271,7 @@ class SourceLoop:
             given = prompts.for_judge(run.hypothesis, run.source.spec, run.history, run.kept)
             try:
                 run.decision = yield from decide(
-                    self.model_clients[prompts.JUDGE], given, saturation, run.place, run.ledger.limits.llm_retries
+                    self.model_clients[prompts.JUDGE], given, read_saturation, run.place, run.ledger.limits.llm_retries
                 )
             except BudgetError:
                 run.leave("research_budget_exhausted", _CUT)

@@ -1,8 +1,8 @@
 """Model calls of the research loop: retries within the budget, and the decision read from each reply.
 
-    next_query('{"query": "generator return value", "reasoning": "…"}')
-    saturation('{"decision": "SATURATED", "reasoning": "the last query brought nothing new"}')
-    accepted('{"accepted": [1, 3], "reasoning": "…"}', of=5)
+    read_next_query('{"query": "generator return value", "reasoning": "…"}')
+    read_saturation('{"decision": "SATURATED", "reasoning": "the last query brought nothing new"}')
+    read_accepted('{"accepted": [1, 3], "reasoning": "…"}', of=5)
 
 A reply of any other shape is malformed and decides nothing: above all it is not SATURATED. The model is then asked once
 more. Attempts after the first are ours and never past the budget; the client makes none of its own. With a propagated
@@ -52,7 +52,7 @@ class Saturation:
     reasoning: str
 
 
-def next_query(reply: str) -> NextQuery:
+def read_next_query(reply: str) -> NextQuery:
     """Read the next query from the reply. Raises: MalformedDecision."""
     fields = _fields(reply)
     query = fields.get("query")
@@ -61,7 +61,7 @@ def next_query(reply: str) -> NextQuery:
     return NextQuery(" ".join(query.split()), _reasoning(fields))
 
 
-def saturation(reply: str) -> Saturation:
+def read_saturation(reply: str) -> Saturation:
     """Read the saturation decision from the reply. Raises: MalformedDecision."""
     fields = _fields(reply)
     decision = fields.get("decision")
@@ -70,7 +70,7 @@ def saturation(reply: str) -> Saturation:
     return Saturation(cast("Literal['SATURATED', 'CONTINUE']", decision), _reasoning(fields))
 
 
-def accepted(reply: str, of: int) -> tuple[int, ...]:
+def read_accepted(reply: str, of: int) -> tuple[int, ...]:
     """Read the indices of accepted results from the reply, sorted. of: number of results. Raises: MalformedDecision."""
     fields = _fields(reply)
     numbers = fields.get("accepted")
