@@ -24,7 +24,7 @@ from docmind_lab.analysis.tables.frames import UNREADABLE, Tables, read_arrow, t
 from docmind_lab.analysis.tables.records import TABLES, RunRows
 from docmind_lab.core.errors import RecordError
 from docmind_lab.core.levels import SCHEMA_VERSION
-from docmind_lab.core.whole_files import written_whole
+from docmind_lab.core.whole_files import write_whole
 
 _SUFFIX = ".parquet"
 _VERSION_KEY = b"docmind_lab_schema_version"
@@ -68,7 +68,7 @@ class CellStore:
         ]
         table = pa.Table.from_pylist(rows, schema=_schema())
         self.folder.mkdir(parents=True, exist_ok=True)
-        return written_whole(self.folder / f"{cell_id}{_SUFFIX}", lambda path: write_arrow(table, path))
+        return write_whole(self.folder / f"{cell_id}{_SUFFIX}", lambda path: write_arrow(table, path))
 
     def read(self, cell_ids: Collection[str] | None = None) -> Tables:
         """The tables of some cells, all when left out, ordered by run id.

@@ -24,7 +24,7 @@ from docmind_lab.analysis.study import MANIFEST, Study, require_writable
 from docmind_lab.analysis.tables.dictionary import common_dictionary
 from docmind_lab.analysis.tables.records import TABLES
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.whole_files import as_json, as_text, written_whole
+from docmind_lab.core.whole_files import as_json, as_text, write_whole
 
 if TYPE_CHECKING:
     import duckdb
@@ -51,9 +51,9 @@ def export_csv(study: Study, folder: str | os.PathLike[str]) -> tuple[Path, ...]
     for name in TABLES:
         frame: pd.DataFrame = getattr(study, name)
         write = functools.partial(frame.to_csv, index=False, na_rep=_MISSING, encoding="utf-8")
-        written.append(written_whole(target / f"{name}.csv", write))
-    written.append(written_whole(target / MANIFEST, as_json(study.manifest)))
-    return (*written, written_whole(target / _DICTIONARY, as_text(common_dictionary() + _ABOUT)))
+        written.append(write_whole(target / f"{name}.csv", write))
+    written.append(write_whole(target / MANIFEST, as_json(study.manifest)))
+    return (*written, write_whole(target / _DICTIONARY, as_text(common_dictionary() + _ABOUT)))
 
 
 def export_duckdb(study: Study, path: str | os.PathLike[str]) -> Path:

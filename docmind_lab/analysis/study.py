@@ -32,7 +32,7 @@ from docmind_lab.analysis.tables.frames import (
 from docmind_lab.analysis.tables.records import TABLES, RunRows
 from docmind_lab.core.errors import ConfigurationError, NoSuchRecord, RecordError
 from docmind_lab.core.levels import SCHEMA_VERSION
-from docmind_lab.core.whole_files import Write, as_json, written_whole
+from docmind_lab.core.whole_files import Write, as_json, write_whole
 
 _DAMAGED = "; take the folder from a copy, or measure the study again into another folder"
 
@@ -172,7 +172,7 @@ class Study:
         """
         folder = prepare_folder(directory)
         for name, write in files_of(self, TABLES):
-            written_whole(folder / name, write)
+            write_whole(folder / name, write)
         return folder
 
     @classmethod

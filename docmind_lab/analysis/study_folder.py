@@ -25,7 +25,7 @@ from docmind_lab.analysis.tables.records import TABLES, RunRows
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.settings import Settings
-from docmind_lab.core.whole_files import Write, as_json, written_whole
+from docmind_lab.core.whole_files import Write, as_json, write_whole
 
 CELLS = "cells"
 _DAMAGED = "; take the folder from a copy, or measure the study again into another folder"
@@ -190,7 +190,7 @@ class StudyFolder:
 
     def _write(self, path: Path, write: Write) -> None:
         try:
-            written_whole(path, write)
+            write_whole(path, write)
         except OSError as error:
             raise _unwritable(path.parent, error) from error
 

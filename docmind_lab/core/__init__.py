@@ -1,4 +1,4 @@
-"""What every other package uses: errors, settings, deadlines, budgets, clocks, files. It imports none of them.
+"""What every other package uses, and which imports none of them: errors, settings, deadlines, clocks, files.
 
 errors         everything that is raised on purpose
 settings       DOCMIND_ environment variables; which endpoints may be reached

@@ -20,7 +20,7 @@ _ALLOWED = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]+")
 # The network seam asks for every request, of a few addresses.
 @functools.lru_cache(maxsize=256)
 def host_of(url: str) -> str:
-    """The host that a request to this address goes to, in lower case, without the brackets of IPv6.
+    """Return the host that a request to this address goes to, in lower case, without the brackets of IPv6.
 
     The address is parsed by httpx, which sends the requests.
 
@@ -48,7 +48,7 @@ def host_of(url: str) -> str:
 
 
 def displayed(url: str) -> str:
-    """The address without user, password, query and fragment, which may be secret.
+    """Return the address without user, password, query and fragment, which may be secret.
 
     Of an address that cannot be sent to nobody can say where a password ends, so it is shown only if it has neither a
     user nor a query.
@@ -63,12 +63,12 @@ def displayed(url: str) -> str:
 
 
 def without_credentials(text: str) -> str:
-    """The text with each address in it as `displayed` shows it."""
+    """Return the text with the credentials removed from each address in it."""
     return _URL.sub(lambda match: displayed(match[0]), text)
 
 
 class _HideCredentials(logging.Filter):
-    """Shows addresses in the arguments of a log record without credentials."""
+    """A logging filter that removes credentials from the addresses among a record's arguments."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if isinstance(record.args, tuple):

@@ -1,4 +1,4 @@
-"""The values that the levels of the tables may take, and the version of the schema."""
+"""The values that categorical columns of the tables may take, and the version of the schema."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _SECTION = ConfigDict(extra="forbid", frozen=True)
 
 
 class AgentSettings(BaseModel):
-    """How the agents run. decision_timeout: budget for one query, seconds."""
+    """How the agents run. decision_timeout: seconds for one query."""
 
     model_config = _SECTION
 
@@ -50,7 +50,7 @@ class AgentSettings(BaseModel):
 
 
 class LlmSettings(BaseModel):
-    """The language model. base_url: None for the simulated service. request_timeout_seconds: of one request."""
+    """The language model. base_url: None for the simulated service. request_timeout_seconds: for one request."""
 
     model_config = _SECTION
 
@@ -82,7 +82,7 @@ class SecuritySettings(BaseModel):
 
 
 class Settings(BaseSettings):
-    """All settings, from DOCMIND_ environment variables unless they are given.
+    """All settings, read from DOCMIND_ environment variables unless they are given as arguments.
 
     Args:
         agents: `AgentSettings`, or a mapping of their fields, as the others.
@@ -152,7 +152,7 @@ class Settings(BaseSettings):
         return f"<pre>{escape(repr(self))}</pre>"
 
     def recorded(self, exclude: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The settings as a study keeps them, JSON types: no key, no path of the machine, no user or query of a URL.
+        """Return the settings that a study stores, as JSON types, without API key, local paths and secrets of URLs.
 
         exclude: sections (True) or fields of them (a set of names) that are left out too.
         """
@@ -167,7 +167,7 @@ class Settings(BaseSettings):
         return values
 
     def admit(self, url: str, *, name: str = "endpoint") -> None:
-        """Return if an address may be reached.
+        """Check that the settings allow requests to an address.
 
         Args:
             url: The address.
@@ -193,7 +193,7 @@ class Settings(BaseSettings):
         )
 
     def replaced(self, **sections: dict[str, Any]) -> Self:
-        """A copy with fields of some sections replaced: `settings.replaced(agents={"decision_timeout": 2})`.
+        """Return a copy with fields of some sections replaced: `settings.replaced(agents={"decision_timeout": 2})`.
 
         Args:
             sections: Section → field → value.
@@ -208,7 +208,7 @@ class Settings(BaseSettings):
 
 
 def _section_text(section: object) -> str:
-    """A section as people read it: no key, and no user or password of an address."""
+    """Return a section as text for people, without keys, and without users or passwords of addresses."""
     if not isinstance(section, BaseModel):
         return str(section)
     return ", ".join(f"{name}={_value_text(value)}" for name, value in section)
@@ -235,7 +235,7 @@ def is_loopback(host: str) -> bool:
 
 
 def variable_names() -> dict[str, str]:
-    """Environment variable → dotted field, for every setting there is."""
+    """Return a map from environment variable to dotted field name, for every setting."""
     names = {f"{PREFIX}LOG_LEVEL": "log_level"}
     for section, model in (
         ("agents", AgentSettings),

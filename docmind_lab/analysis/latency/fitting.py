@@ -17,7 +17,7 @@ from docmind_lab.analysis.latency.profile import LatencyProfile, QuantileTable
 from docmind_lab.analysis.latency.sessions import fit_correlation
 from docmind_lab.analysis.latency.sources import Source, read_calls
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.whole_files import as_text, written_or_refused
+from docmind_lab.core.whole_files import as_text, write_or_refuse
 
 _NO_SESSIONS: Final = (
     "No ten sessions of several calls are known, so whether calls of a session are slow together cannot be told: they "
@@ -153,7 +153,7 @@ def save_profile(profile: LatencyProfile, path: str | os.PathLike[str]) -> Path:
     content: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "profile": profile.to_dict()}
     if profile.evidence is not None:
         content["evidence"] = profile.evidence.to_dict()
-    return written_or_refused(target, as_text(json.dumps(content, indent=1, allow_nan=False) + "\n"))
+    return write_or_refuse(target, as_text(json.dumps(content, indent=1, allow_nan=False) + "\n"))
 
 
 def load_profile(path: str | os.PathLike[str]) -> LatencyProfile:

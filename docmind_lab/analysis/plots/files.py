@@ -13,7 +13,7 @@ from docmind_lab.analysis.plots.timelines import lanes_frame, timeline, timeline
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.tables.frames import StudyTables
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.whole_files import as_bytes, as_text, written_whole
+from docmind_lab.core.whole_files import as_bytes, as_text, write_whole
 
 _LOAD_SIZE = (9.0, 5.0)
 _FRONTIER_SIZE = (10.0, 6.0)
@@ -27,7 +27,7 @@ def save_load_figures(study: LoadMeasures, directory: str | os.PathLike[str]) ->
     pictures = {"goodput.png": goodput(study, ax=blank_axes(*_LOAD_SIZE))}
     if not study.replicates()["abandoned_share"].isna().all():
         pictures["abandoned.png"] = abandoned_share(study, ax=blank_axes(*_LOAD_SIZE))
-    return tuple(written_whole(Path(directory) / name, as_bytes(png_of(ax))) for name, ax in pictures.items())
+    return tuple(write_whole(Path(directory) / name, as_bytes(png_of(ax))) for name, ax in pictures.items())
 
 
 def save_sweep_figures(study: StudyTables, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
@@ -42,7 +42,7 @@ def save_sweep_figures(study: StudyTables, directory: str | os.PathLike[str]) ->
         picture = png_of(frontier(study, ax=blank_axes(*_FRONTIER_SIZE)))
     except ConfigurationError:
         return ()
-    return (written_whole(Path(directory) / "frontier.png", as_bytes(picture)),)
+    return (write_whole(Path(directory) / "frontier.png", as_bytes(picture)),)
 
 
 def save_figures(study: StudyTables, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
@@ -60,7 +60,7 @@ def save_figures(study: StudyTables, directory: str | os.PathLike[str]) -> tuple
     images = {name: png_of(ax) for name, ax in pictures.items()}
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
-    return tuple(written_whole(folder / name, as_bytes(image)) for name, image in images.items())
+    return tuple(write_whole(folder / name, as_bytes(image)) for name, image in images.items())
 
 
 def save_study(study: Study, directory: str | os.PathLike[str]) -> Path:
@@ -70,5 +70,5 @@ def save_study(study: Study, directory: str | os.PathLike[str]) -> Path:
     """
     folder = study.save(directory)
     save_figures(study, folder)
-    written_whole(folder / "summary.md", as_text(study.report()))
+    write_whole(folder / "summary.md", as_text(study.report()))
     return folder

@@ -17,7 +17,7 @@ from docmind_lab.analysis.latency.durations import DurationFit
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.analysis.plots import look
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.whole_files import as_bytes, written_or_refused
+from docmind_lab.core.whole_files import as_bytes, write_or_refuse
 
 # Two of the colour-blind-safe palette; no alternative is meant here.
 _FIT, _BAD = look.COLOURS["cooperative"], look.COLOURS["hard_timeout"]
@@ -110,9 +110,7 @@ def save_latency_fit(profile: LatencyProfile, path: str | os.PathLike[str], part
 
     Raises: ConfigurationError as `latency_fit`, and when it cannot be written.
     """
-    return written_or_refused(
-        Path(path), as_bytes(look.png_of(latency_fit(profile, part, ax=look.blank_axes(*_SIZE_IN))))
-    )
+    return write_or_refuse(Path(path), as_bytes(look.png_of(latency_fit(profile, part, ax=look.blank_axes(*_SIZE_IN)))))
 
 
 def _evidence(profile: LatencyProfile, part: str) -> DurationFit:

@@ -19,7 +19,7 @@ from docmind_lab.analysis.tables.frames import read_parquet
 from docmind_lab.analysis.text import counted
 from docmind_lab.core.budgets import NO_BUDGETS
 from docmind_lab.core.errors import RecordError
-from docmind_lab.core.whole_files import written_whole
+from docmind_lab.core.whole_files import write_whole
 from docmind_lab.experiments.load.cell import LoadCellResult
 from docmind_lab.experiments.load.measures import (
     FEWEST_REPLICATES,
@@ -76,7 +76,7 @@ class LoadStudy:
         """
         folder = prepare_folder(directory)
         for name, write in files_of(self, TABLE_NAMES):
-            written_whole(folder / name, write)
+            write_whole(folder / name, write)
         return folder
 
     @classmethod

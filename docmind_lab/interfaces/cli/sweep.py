@@ -126,9 +126,9 @@ def _saved(study: Study, folder: Path) -> list[str]:
     """The names of what is written beside the tables: the summary and the figures."""
     # Function-level: drawing takes seconds to import, and --help must not.
     from docmind_lab.analysis.plots.files import save_sweep_figures  # noqa: PLC0415
-    from docmind_lab.core.whole_files import as_text, written_whole  # noqa: PLC0415
+    from docmind_lab.core.whole_files import as_text, write_whole  # noqa: PLC0415
 
-    summary = written_whole(folder / "summary.md", as_text(study.report()))
+    summary = write_whole(folder / "summary.md", as_text(study.report()))
     return [summary.name, *(path.name for path in save_sweep_figures(study, folder))]
 
 

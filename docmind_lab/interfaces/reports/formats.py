@@ -23,7 +23,7 @@ import pandas as pd
 
 from docmind_lab.analysis.text import markdown_table
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.whole_files import as_text, written_whole
+from docmind_lab.core.whole_files import as_text, write_whole
 from docmind_lab.interfaces.reports.model import Block, Facts, Figure, Prose, Report, Table
 
 TEMPLATE = "page.html.j2"
@@ -187,7 +187,7 @@ def write_report(report: Report, path: str | os.PathLike[str], kind: str | None 
     text = FORMATS[chosen](report)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        return written_whole(target, as_text(text))
+        return write_whole(target, as_text(text))
     except OSError as error:
         raise ConfigurationError(f"--out {target} cannot be written ({error.strerror}); choose another file") from error
 
