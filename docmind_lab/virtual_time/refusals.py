@@ -1,4 +1,4 @@
-"""What has no virtual time and is well known: refused by name where an actor asks for it, rather than waited for.
+"""Refuses well-known calls that have no virtual time, such as starting a process, by name.
 
 What is not known here is seen by the watch of the run, once it waits: `real_waits`.
 """
@@ -41,7 +41,7 @@ def _refusing(what: str) -> Callable[..., Any]:
 
 
 def replacements() -> list[tuple[Any, Any]]:
-    """Pairs of a builtin and what stands for it during a run."""
+    """Return pairs of a builtin and its replacement during a run."""
     pairs: list[tuple[Any, Any]] = [(select.select, times.of_builtin(select.select, _select))]
     for name in _PROCESSES:
         real = getattr(os, name, None)
@@ -51,7 +51,7 @@ def replacements() -> list[tuple[Any, Any]]:
 
 
 def methods() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
-    """Owner, name, and what an actor gets: (actor, …) → result. Of the modules that are imported by now."""
+    """Yield owner, name and replacement `(actor, …) → result` for methods of the modules imported by now."""
     yield multiprocessing.process.BaseProcess, "start", _refusing(f"multiprocessing.Process.start, {_PROCESS},")
     # An event loop of another kind makes a pair of sockets to wake itself.
     yield socket, "socketpair", _refusing("socket.socketpair (or an event loop that is not asyncio.new_event_loop's)")
@@ -69,7 +69,7 @@ def methods() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
 
 
 def _select(actor: Actor, read: Any, write: Any, urgent: Any, timeout: float | None = None) -> Any:
-    """As `select.select` where nothing is waited for, a sleep where there are no files."""
+    """Act as `select.select` with a timeout of 0, and sleep if there are no files; refuse all other calls."""
     if timeout is not None and timeout <= 0:
         return times.real_select(read, write, urgent, timeout)
     if timeout is None or read or write or urgent:

@@ -1,4 +1,4 @@
-"""What the functions of `time`, and the machine's number of CPUs, are to an actor.
+"""Virtual replacements for the functions of `time`, and for the machine's number of CPUs.
 
 Virtual time counts from 0 in a new clock. `time.time` counts from one fixed day, the same in every run.
 """
@@ -33,7 +33,7 @@ _STEADY = frozenset(
 
 
 def sleep(actor: Actor, seconds: float) -> None:
-    """As `time.sleep`, in virtual seconds; 0 lets the actors that are ready run first."""
+    """Sleep as `time.sleep` does, in virtual seconds; 0 lets the actors that are ready run first."""
     if not 0 <= seconds < math.inf:
         real_sleep(seconds)  # raises what it always does
     elif seconds == 0:
@@ -43,7 +43,7 @@ def sleep(actor: Actor, seconds: float) -> None:
 
 
 def for_actors(virtual: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that calls `virtual(actor, ...)` for an actor and `real(...)` for any other thread."""
+    """Return a function that calls `virtual(actor, ...)` for an actor and `real(...)` for any other thread."""
 
     @functools.wraps(real)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -58,7 +58,7 @@ def for_actors(virtual: Callable[..., Any], real: Callable[..., Any]) -> Callabl
 
 
 def of_builtin(real: Callable[..., Any], virtual: Callable[..., Any]) -> Callable[..., Any]:
-    """What stands for a builtin function: `virtual(actor, ...)` for an actor, the builtin for any other thread."""
+    """Return a replacement for a builtin: `virtual(actor, ...)` for an actor, the builtin for other threads."""
     return MethodType(for_actors(lambda actor, _, *args: virtual(actor, *args), _calling(real)), real)
 
 
@@ -106,7 +106,7 @@ def _clock_gettime_ns(actor: Actor, clock: int) -> int:
 
 
 def replacements() -> list[tuple[Callable[..., Any], Callable[..., Any]]]:
-    """Pairs of a builtin and what stands for it during a run."""
+    """Return pairs of a builtin and its replacement during a run."""
     pairs: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
         (time.sleep, of_builtin(time.sleep, sleep)),
         (time.monotonic, _reading(time.monotonic, _seconds)),
