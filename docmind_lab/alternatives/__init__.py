@@ -29,8 +29,8 @@ from docmind_lab.alternatives.stop_flag import StopFlag
 from docmind_lab.core.catalogue import CATALOGUE, offered
 
 
-class _Offered(Mapping[str, type[Alternative]]):
-    """The catalogue's alternatives by level, each with its class; one that is added to the catalogue is here too."""
+class _OfferedAlternatives(Mapping[str, type[Alternative]]):
+    """Maps each alternative of the catalogue that is compared by default to its class."""
 
     def __getitem__(self, name: str) -> type[Alternative]:
         if name not in offered():
@@ -45,7 +45,7 @@ class _Offered(Mapping[str, type[Alternative]]):
         return len(offered())
 
 
-ALTERNATIVES: Mapping[str, type[Alternative]] = _Offered()
+ALTERNATIVES: Mapping[str, type[Alternative]] = _OfferedAlternatives()
 """Level in the tables → class, in the order of the reports."""
 
 __all__ = [

@@ -31,7 +31,7 @@ _REASON = "stop_flag"
 
 @dataclass(frozen=True)
 class StopFlag(Propagation):
-    """A timer raises LangGraph's own stop flag (`RunControl.request_drain`), which the graph checks between steps.
+    """Raises LangGraph's own stop flag (`RunControl.request_drain`) by a timer; the graph checks it between steps.
 
     A timeout surfaces at the end of the step under way, up to one whole step late. No new step starts after it, and
     nothing keeps running after the return; the run could be resumed from its checkpoint.
@@ -52,7 +52,7 @@ class StopFlag(Propagation):
     node_mode: ClassVar[SyncOrAsync] = "sync"
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
-        """Run the graph in the caller's thread until it has ended or the flag is seen.
+        """Run the graph in the caller's thread until it has ended or has seen the flag.
 
         Raises: ConfigurationError for a graph without a checkpointer that is to be interrupted.
         """
@@ -109,7 +109,7 @@ class StopFlag(Propagation):
 
 
 def _timer(deadline: Deadline, action: Callable[[], None]) -> threading.Timer:
-    """A started timer that acts at the deadline, in the caller's context."""
+    """Return a started timer that acts at the deadline, in the caller's context."""
     context = contextvars.copy_context()
     timer = threading.Timer(max(0.0, deadline.remaining()), lambda: context.run(action))
     timer.daemon = True
