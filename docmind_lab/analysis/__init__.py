@@ -1,4 +1,4 @@
-"""From the tables of a study to statistics, findings, figures and sentences. Nothing here runs an agent.
+"""Turns the tables of a study into statistics, findings, figures and sentences. Nothing here runs an agent.
 
 tables        runs, calls and events: their columns, and what each means
 cell_store    cells of a study as files; study_folder is the folder they are in

@@ -1,4 +1,4 @@
-"""Compares two studies: what they were made of, and what their arms did.
+"""Compares two studies: their settings, and the results of their arms.
 
 found = diff(Study.load("before"), Study.load("after"))
 found.fields         # design, settings, versions, machine: what differs, field by field
@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from docmind_lab.analysis.conditions import CONDITION, varying, with_arms
-from docmind_lab.analysis.export import flattened
+from docmind_lab.analysis.export import flatten
 from docmind_lab.analysis.statistics.differences import column_values, mean_difference, paired_mean_difference, tarone
 from docmind_lab.analysis.statistics.interval import Difference
 from docmind_lab.analysis.statistics.shares import paired_share_difference, share_difference
@@ -34,7 +34,7 @@ _SECTIONS: Final = ("design", "settings", "versions", "machine")
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure that two studies are compared by. better: 1 if more of it is better, −1 if less. digits: as shown."""
+    """A measure by which two studies are compared. better: 1 if more is better, −1 if less. digits: as displayed."""
 
     words: str
     better: int
@@ -80,12 +80,12 @@ class StudyDiff:
 
     @property
     def regressed(self) -> bool:
-        """Whether anything is worse, corrected for all that was compared."""
+        """Whether any measure got worse, corrected for the number of comparisons."""
         return bool(self.effects["worse"].any())
 
     @property
     def verdict(self) -> Verdict:
-        """What the runs say of a regression; "cannot tell" where the primary measure has too few runs to show one."""
+        """Whether the study regressed; "cannot tell" if the primary measure has too few runs to show it."""
         if self.effects.empty:
             return "nothing to compare"
         if self.regressed:
@@ -116,7 +116,7 @@ class StudyDiff:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The differences in words: the worse ones first, then the others, then how many comparisons showed none."""
+        """The differences in words: changes for the worse first, then the others, then how many showed none."""
         rows = self.effects.sort_values("worse", ascending=False, kind="stable").to_dict("records")
         lines = [_sentence(row, self.apart) for row in rows if row["differs"]]
         if not rows:
@@ -133,7 +133,7 @@ class StudyDiff:
 
 
 def diff(before: Study, after: Study) -> StudyDiff:
-    """Compares two studies.
+    """Compare two studies.
 
     Arms are matched by name, conditions by the factors that vary within a study. What has one value in each study, and
     another in the other (a profile, a version, a single decision timeout), is what the studies differ in: it is among
@@ -170,7 +170,7 @@ def diff(before: Study, after: Study) -> StudyDiff:
 
 
 def _with_verdicts(effects: pd.DataFrame) -> pd.DataFrame:
-    """The effects with their corrected p values and what follows from them."""
+    """Return the effects with their corrected p values and the columns that follow from them."""
     better = effects["measure"].map(lambda name: MEASURES[name].better).astype("float64")
     is_worse = effects["difference"] * better < 0
     paired = effects["paired"].astype("bool")
@@ -183,12 +183,12 @@ def _with_verdicts(effects: pd.DataFrame) -> pd.DataFrame:
             corrected[family] = np.minimum(1.0, adjusted * (_LEVEL / _FAMILY_LEVEL))
     differs = corrected < _LEVEL
     return effects.drop(columns="least_p").assign(
-        p_corrected=corrected, differs=differs, worse=differs & is_worse, runs_missing=_missing(effects)
+        p_corrected=corrected, differs=differs, worse=differs & is_worse, runs_missing=_missing_runs(effects)
     )
 
 
-def _missing(effects: pd.DataFrame) -> pd.Series[int]:
-    """How many more runs of each arm a test needs before it could show that every run got worse."""
+def _missing_runs(effects: pd.DataFrame) -> pd.Series[int]:
+    """Return how many more runs of each arm a test needs before it could show that every run got worse."""
     tests = effects["measure"].map(effects["measure"].value_counts()).to_numpy(dtype="float64")
     # Independent arms need about as many runs each as pairs: the permutations of 2n runs outnumber the 2ⁿ signs.
     have = effects[["runs_before", "runs_after"]].min(axis=1).to_numpy(dtype="float64")
@@ -203,7 +203,7 @@ _EFFECT: Final = (
 
 
 def _arms(runs: pd.DataFrame, apart: Sequence[str]) -> dict[tuple[Any, ...], pd.DataFrame]:
-    """The runs by condition and arm, in the order of every figure."""
+    """Return the runs by condition and arm, in the order of every figure."""
     named = with_arms(runs)
     keys = [*apart, "arm"]
     groups = named.groupby(keys, observed=True, sort=True)
@@ -211,7 +211,7 @@ def _arms(runs: pd.DataFrame, apart: Sequence[str]) -> dict[tuple[Any, ...], pd.
 
 
 def _effect(before: pd.DataFrame, after: pd.DataFrame, measure: str) -> dict[str, Any] | str:
-    """A row of the effects, or why there is none."""
+    """Return one row of the effects, or the reason why there is none."""
     # An unfinished run has an overrun all the same: its whole horizon.
     if measure != "caller_overrun_s" and (before[measure].isna().any() or after[measure].isna().any()):
         return "not known for every run"
@@ -233,7 +233,7 @@ def _effect(before: pd.DataFrame, after: pd.DataFrame, measure: str) -> dict[str
 
 
 def _least_p(old: Any, new: Any, *, paired: bool) -> float:
-    """The least p value that the test can have with these values: one-sided if paired, as it is used."""
+    """Return the smallest p value that the test can have with these values: one-sided if paired, as it is used."""
     if paired:
         return float(0.5 ** int((old != new).sum()))
     # Every exchange of runs between the arms, of which the test draws so many at most.
@@ -247,7 +247,7 @@ def _difference(old: Any, new: Any, measure: str, *, paired: bool) -> Difference
 
 
 def _pairs(before: pd.DataFrame, after: pd.DataFrame) -> tuple[list[Any], list[Any]] | None:
-    """The rows of both over the questions and seeds that both met, in one order; None unless one side's are all shared.
+    """Return the rows of both for the questions and seeds of both; None unless one side's are all shared.
 
     A study with more repeats of the same seed holds the shorter one's runs; others share seeds by chance at the most.
     """
@@ -270,7 +270,7 @@ def _fields(before: Study, after: Study) -> pd.DataFrame:
         old, new = (study.manifest.get(name, {}) for study in (before, after))
         # A comparison and a sweep say what they are in other words; their runs are set beside each other above.
         if name != "design" or ("factors" in old) == ("factors" in new):
-            sections.append((name, flattened(old), flattened(new)))
+            sections.append((name, flatten(old), flatten(new)))
     for section, one, other in sections:
         for field in dict.fromkeys([*one, *other]):
             if one.get(field) != other.get(field):
@@ -280,7 +280,7 @@ def _fields(before: Study, after: Study) -> pd.DataFrame:
 
 
 def _levels(runs: pd.DataFrame) -> dict[str, str]:
-    """What the runs were made under, in words."""
+    """Return the levels of each factor of the runs, in words."""
     columns = [*CONDITION, "retries", "node_mode"]
     result = {name: joined([level(value) for value in sorted(set(runs[name].tolist()))]) for name in columns}
     result["arms"] = joined([one_line(arm) for arm in with_arms(runs)["arm"].cat.categories])
@@ -295,7 +295,7 @@ def _label(key: tuple[Any, ...], apart: Sequence[str]) -> str:
 
 
 def _where(row: Mapping[str, Any], apart: Sequence[str]) -> Iterator[str]:
-    """ "at 10 s", then the other columns by their names."""
+    """Yield the condition of a row in words: "at 10 s", then the other columns by their names."""
     if "decision_timeout_s" in apart:
         yield f"at {row['decision_timeout_s']:g} s"
     others = [f"{name.replace('_', ' ')} {row[name]}" for name in apart if name != "decision_timeout_s"]

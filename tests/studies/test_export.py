@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from sample_runs import MANIFEST, sample_run, study_of
 
-from docmind_lab.analysis.export import export_csv, export_duckdb, flattened
+from docmind_lab.analysis.export import export_csv, export_duckdb, flatten
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.tables.frames import to_frame, typed
 from docmind_lab.analysis.tables.records import TABLES, CallRecord, EventRecord
@@ -145,4 +145,4 @@ def test_a_place_that_cannot_be_written_is_refused_by_the_option_that_named_it(t
 
 
 def test_a_manifest_is_flat_with_a_path_for_each_leaf() -> None:
-    assert flattened({"a": {"b": {"c": 1}, "d": [1, 2]}, "e": {}}) == {"a.b.c": 1, "a.d": [1, 2], "e": {}}
+    assert flatten({"a": {"b": {"c": 1}, "d": [1, 2]}, "e": {}}) == {"a.b.c": 1, "a.d": [1, 2], "e": {}}

@@ -29,7 +29,7 @@ _MOST_MORE: Final = 100_000
 def advice_of(
     rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None = None, *, reads_settings: bool = True
 ) -> Iterator[str]:
-    """Yields what to choose, why, what these runs do not settle, and the settings; the choice comes first.
+    """Yield sentences of advice: what to choose, why, what stays open, and the settings; the choice comes first.
 
     Args:
         rows: Of `summary.Summary.table`, one for each arm, with their `label`.
@@ -43,16 +43,16 @@ def advice_of(
     if not enforcing:
         yield "Nothing to choose from: no alternative that enforces the deadline was run."
     elif not result.chosen:
-        yield _nothing(result, by_label, runs)
+        yield _no_choice(result, by_label, runs)
     else:
         yield from _choice(result, by_label, runs, reads_settings)
-    yield from _of_failures(rows, runs)
+    yield from _failures(rows, runs)
     if (
         not any(str(fault) == "none" for fault in runs["fault"].unique())
         and runs["faulted_calls"].sum(skipna=False) == 0
     ):
         yield f"The fault {runs['fault'].iloc[0]} struck no call of any run: nothing here shows what it does."
-    yield from _of_budgets(rows, runs)
+    yield from _budget_needs(rows, runs)
     control = next((row for row in rows if row["alternative"] == CONTROL), None)
     if control is not None:
         yield _timeout_advice(control, float(runs["horizon_s"].iloc[0]))
@@ -73,7 +73,7 @@ def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame, reads_se
     else:
         yield f"Choose {names}: {_facts(found.chosen, rows, runs)}"
     yield from _evidence(found)
-    yield from (_open(item) for item in found.undecided)
+    yield from (_open_difference(item) for item in found.undecided)
     if len(found.chosen) > 1:
         same = [f"{_names(group)} gave the same result in every run." for group in found.same]
         yield " ".join([*same, "Choose among them by what each asks of your code: --verbose lists it."])
@@ -87,7 +87,7 @@ def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame, reads_se
 
 
 def _facts(chosen: Sequence[str], rows: Mapping[str, Row], runs: pd.DataFrame) -> str:
-    """What is true of every chosen arm, from its rows."""
+    """Return a sentence of facts that hold for every chosen arm."""
     members = [rows[arm] for arm in chosen]
     each = "each of them" if len(members) > 1 else "it"
     late = [row for row in members if row["overran"]]
@@ -122,7 +122,7 @@ def _facts(chosen: Sequence[str], rows: Mapping[str, Row], runs: pd.DataFrame) -
 
 
 def _evidence(found: Choice) -> Iterator[str]:
-    """Why the others are not chosen, with intervals."""
+    """Yield why the other arms are not chosen, with intervals."""
     worse = [f"{one_line(arm)} ({_worse(by)})" for arm, by in found.beaten.items()]
     if worse:
         yield f"Not chosen, by paired differences with intervals (95 % for all pairs together): {'; '.join(worse)}."
@@ -147,8 +147,8 @@ def _worse(by: Beaten) -> str:
     )
 
 
-def _open(item: Undecided) -> str:
-    """A difference that these runs do not settle, and how many more would."""
+def _open_difference(item: Undecided) -> str:
+    """Return a sentence on a difference that these runs do not settle, and how many more runs would."""
     digits, by = item.criterion.digits, item.better_by
     if item.more_runs > _MOST_MORE:
         more = "No practical number of runs would settle it at this difference."
@@ -167,17 +167,17 @@ def _open(item: Undecided) -> str:
 
 
 def _range(values: Sequence[float], digits: int = 0) -> str:
-    """The value that all have, or the least and the most: "20", "18 to 20"."""
+    """Return the common value, or the least and the greatest: "20", "18 to 20"."""
     shown = list(dict.fromkeys(f"{value:.{digits}f}" for value in sorted(values)))
     return shown[0] if len(shown) == 1 else f"{shown[0]} to {shown[-1]}"
 
 
-def _nothing(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame) -> str:
-    """Why no arm can be chosen."""
+def _no_choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame) -> str:
+    """Return a sentence on why no arm can be chosen."""
     why = {arm: reason for arm, reason in found.refused.items() if rows[arm]["alternative"] != CONTROL}
     budgets = [rows[arm] for arm, reason in why.items() if "budget" in reason]
     if budgets:
-        return _none_able(budgets, runs)
+        return _no_choice_within_budgets(budgets, runs)
     failed = [arm for arm, reason in why.items() if reason == "failed"]
     if len(failed) == len(why):
         return f"Nothing to choose: every run under {_names(failed)} failed."
@@ -192,8 +192,8 @@ def _nothing(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame) -> str:
     )
 
 
-def _of_failures(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
-    """Which errors ended runs, once each, with the node and the count."""
+def _failures(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
+    """Yield which errors ended runs, each once, with the node and the count."""
     by_budget = runs["stop_reason"].astype("str").isin(SPENDING_REASONS)
     failed = runs[(runs["outcome"].astype("str") == "failed") & ~by_budget]
     if failed.empty:
@@ -210,12 +210,12 @@ def _of_failures(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
 
 
 def _keeps(row: Row) -> bool:
-    """Whether it keeps to the second budgets: it looks at them, or no run of it went past one."""
+    """Whether an arm keeps to the second budgets: it enforces them, or none of its runs exceeded one."""
     return bool(row["deadline_propagation"]) or not row["past_budget"]
 
 
-def _none_able(held: Sequence[Row], runs: pd.DataFrame) -> str:
-    """Why nobody is chosen: nobody kept to the budgets, or nobody who did had an answer."""
+def _no_choice_within_budgets(held: Sequence[Row], runs: pd.DataFrame) -> str:
+    """Explain why no arm is chosen: none kept to the budgets, or none that did had an answer."""
     level = str(runs["second_budgets"].iloc[0])
     keeping = [row for row in held if _keeps(row)]
     past = [row for row in held if not _keeps(row)]
@@ -234,8 +234,8 @@ def _none_able(held: Sequence[Row], runs: pd.DataFrame) -> str:
     return f"Nothing to choose under {level}: {'; '.join(phrases)}.{others}"
 
 
-def _of_budgets(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
-    """What a run needs that is not held to the second budgets, where they ended some or nobody looked at them."""
+def _budget_needs(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
+    """Yield what an unlimited run needs, if second budgets ended runs or were exceeded."""
     if not is_budgeted(runs):
         return
     ended = sum(row["ended_by_budget"] for row in rows)
@@ -250,7 +250,7 @@ def _of_budgets(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
 
 
 def _timeout_advice(control: Row, horizon_s: float) -> str:
-    """What the control says of a timeout. A run that was watched no longer might have answered after all."""
+    """Return what the control shows about a timeout; a run cut at the horizon might still have answered."""
     phrases = []
     if control["unfinished"]:
         phrases.append(
@@ -268,7 +268,7 @@ def _timeout_advice(control: Row, horizon_s: float) -> str:
 
 
 def _limits(rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None) -> str:
-    """What these runs cannot say, and what to run next."""
+    """Return what these runs cannot show, and what to run next."""
     fewest = min(row["runs"] for row in rows)
     # The upper end of the interval of none in so many runs.
     rare = percent(1 - 0.05 ** (1 / fewest))

@@ -66,7 +66,7 @@ class Criterion:
 
 
 def overran(runs: pd.DataFrame) -> pd.Series[bool]:
-    """Whether the caller was not back within `HELD_WITHIN_S` of the deadline; an unfinished run was not."""
+    """Return for each run whether its caller was late by more than `HELD_WITHIN_S`; unfinished runs count as late."""
     return runs["caller_overrun_s"].fillna(math.inf) > HELD_WITHIN_S
 
 
@@ -98,7 +98,7 @@ CRITERIA: Final = (
 
 @dataclass(frozen=True)
 class Beaten:
-    """By which arm and measure an arm was shown to be worse. worse_by: a positive interval, in the measure's unit."""
+    """The arm and the measure that show an arm to be worse. worse_by: a positive interval, in the measure's unit."""
 
     by: str
     criterion: Criterion
@@ -145,7 +145,7 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class _Arm:
-    """The runs of an arm as arrays, in the order of their seeds. values: of each criterion, by its name."""
+    """The runs of an arm as arrays, in the order of their seeds. values: one array for each criterion's name."""
 
     seeds: npt.NDArray[np.int64]
     outcomes: npt.NDArray[np.str_]
@@ -158,13 +158,13 @@ class _Arm:
         return cls(ordered["seed"].to_numpy(), ordered["outcome"].astype("str").to_numpy(dtype="str"), values)
 
     def shared(self, other: _Arm) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """The places of the seeds that both met, in each."""
+        """Return the positions of the seeds that both arms have, in each arm."""
         _, mine, theirs = np.intersect1d(self.seeds, other.seeds, return_indices=True)
         return mine, theirs
 
 
 def choose(runs: pd.DataFrame) -> Choice:
-    """Chooses among the arms of one condition by paired evidence.
+    """Choose among the arms of one condition by paired evidence.
 
     Args:
         runs: Rows of `runs` of one condition. Arms are compared over the seeds that both met.
@@ -197,7 +197,7 @@ def choose(runs: pd.DataFrame) -> Choice:
 
 
 def _refusal(group: pd.DataFrame) -> str:
-    """Why an arm cannot be chosen; empty if it can."""
+    """Return why an arm cannot be chosen; "" if it can."""
     if is_mistake(str(group["alternative"].iloc[0]), str(group["alternative_options"].iloc[0])):
         return "mistake"
     spending = spending_of(group)
@@ -219,7 +219,7 @@ def _two_of(arms: Mapping[str, _Arm]) -> list[tuple[str, str]]:
 
 
 def _beaten(arms: Mapping[str, _Arm], criterion: Criterion) -> dict[str, Beaten]:
-    """The arms that another one beats by more than the margin; at the confidence of all comparisons of an arm."""
+    """Return the arms that another one beats by more than the margin, corrected for all comparisons of an arm."""
     result: dict[str, Beaten] = {}
     for arm in arms:
         rivals = [
@@ -234,7 +234,7 @@ def _beaten(arms: Mapping[str, _Arm], criterion: Criterion) -> dict[str, Beaten]
 
 @dataclass(frozen=True)
 class _Difference:
-    """first − second over the seeds that both met, turned so that more is better. deviation: of one pair."""
+    """first − second over shared seeds, with the sign turned so that more is better. deviation: of one pair."""
 
     interval: Interval
     deviation: float
@@ -245,7 +245,7 @@ class _Difference:
 
 
 def _difference(first: _Arm, second: _Arm, criterion: Criterion, confidence: float) -> _Difference | None:
-    """How much better the first arm is; None where the measure is not known."""
+    """Return by how much the first arm is better; None if the measure is not known for every run."""
     mine, theirs = first.shared(second)
     one = criterion.better * first.values[criterion.name][mine]
     other = criterion.better * second.values[criterion.name][theirs]
@@ -259,7 +259,7 @@ def _difference(first: _Arm, second: _Arm, criterion: Criterion, confidence: flo
 
 
 def _undecided(arms: Mapping[str, _Arm], criterion: Criterion) -> Undecided | None:
-    """The difference among the arms that is largest and neither shown to matter nor shown not to."""
+    """Return the largest difference among the arms that is shown neither to matter nor to be negligible."""
     result = []
     for first, second in _two_of(arms):
         difference = _difference(arms[first], arms[second], criterion, _confidence(arms))
@@ -275,12 +275,12 @@ def _undecided(arms: Mapping[str, _Arm], criterion: Criterion) -> Undecided | No
 
 
 def _confidence(arms: Mapping[str, _Arm]) -> float:
-    """Of one comparison, so that all of an arm with the others hold together (Bonferroni)."""
+    """Return the confidence of one comparison, so that all of an arm's hold together (Bonferroni)."""
     return 1.0 - (1.0 - _CONFIDENCE) / max(1, len(arms) - 1)
 
 
 def _more_runs(difference: _Difference, margin: float) -> float:
-    """How many more runs would show the difference to be above the margin, or below it."""
+    """Return how many more runs would show the difference to be above the margin, or below it."""
     by = difference.interval
     from_margin = abs(by.estimate - margin)
     if from_margin == 0.0 or math.isinf(by.high):
@@ -290,7 +290,7 @@ def _more_runs(difference: _Difference, margin: float) -> float:
 
 
 def _same(arms: Mapping[str, _Arm]) -> tuple[tuple[str, ...], ...]:
-    """Groups of two or more arms whose every run had the same outcome and measures."""
+    """Return groups of two or more arms whose runs all had the same outcomes and measures."""
     groups: list[list[str]] = []
     for arm in arms:
         for group in groups:

@@ -59,7 +59,7 @@ MEASURES: Final[Mapping[str, Contrast]] = {
 def contrasts(
     runs: pd.DataFrame, reference: str, *, measures: Sequence[str] = tuple(MEASURES), confidence: float = 0.95
 ) -> pd.DataFrame:
-    """Each arm minus the reference, over the seeds that both met.
+    """Return the difference of each arm from the reference, over the seeds that both have.
 
     Args:
         runs: The `runs` table of a study.

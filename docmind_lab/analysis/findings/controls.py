@@ -1,4 +1,4 @@
-"""Negative controls: whether a study sees who enforces nothing, and no difference where there is none.
+"""Negative controls: whether a study detects an arm that enforces nothing, and no difference between equals.
 
 enforcement(study.runs)         per arm: how often the deadline mattered, how often the caller was back by then
 aa(first.runs, second.runs)     the same alternative twice, with other seeds: what would be called a difference
@@ -31,7 +31,7 @@ AA_MEASURES: Final = (
 
 
 def enforcement(runs: pd.DataFrame, *, slack_s: float = HELD_WITHIN_S, confidence: float = 0.95) -> pd.DataFrame:
-    """Which arms enforce their deadline, by what was measured and not by what they say of themselves.
+    """Return which arms enforce their deadline, judged by measurements and not by their names.
 
     One row per condition and arm, the control apart: the columns of `conditions.CONDITION`, arm, alternative, runs,
     tested (runs that would have gone on past the deadline by more than `slack_s`: the control of the same seed did, or
@@ -113,7 +113,7 @@ def _exact_bounds(successes: int, runs: int, confidence: float) -> tuple[float, 
 def aa(
     first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0.05, resamples: int = 9999, seed: int = 0
 ) -> pd.DataFrame:
-    """Compares an arm with itself: what would be called a difference.
+    """Compare an arm with itself (an A/A test): how often equals would be called different.
 
     Chance alone flags a measure with a probability of `level` at most, so one flag of six is no wonder. What counts is
     how many of many A/As are flagged: at 5 %, up to 41 of 500 are within chance (more have a binomial probability below

@@ -1,4 +1,4 @@
-"""A recommendation in sentences: one for each arm, what they assume of latencies, the choice and its settings."""
+"""A recommendation in sentences: one for each arm, the assumptions about latencies, the choice and its settings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def is_replay(runs: pd.DataFrame) -> bool:
 def assumptions_of(
     runs: pd.DataFrame, decided: pd.DataFrame, apart: Sequence[str], calls: pd.DataFrame | None = None
 ) -> Iterator[str]:
-    """A sentence for each assumption that the runs rest on.
+    """Yield a sentence for each assumption that the runs rest on.
 
     Args:
         runs: The table of runs.
@@ -43,7 +43,7 @@ def assumptions_of(
     """
     live = runs.loc[runs["latency_profile"].astype("str") == "", "run_id"]
     if calls is not None and len(live):
-        yield from _of_live_calls(calls[calls["run_id"].isin(set(live))])
+        yield from _live_correlation(calls[calls["run_id"].isin(set(live))])
     if is_replay(runs):
         yield (
             "A replay: calls that the recording cut are drawn from calls of their role that took longer, and never end "
@@ -64,8 +64,8 @@ def assumptions_of(
         yield f"Assumes that calls of a run are slow together, with a correlation of {correlations.pop():g}."
 
 
-def _of_live_calls(calls: pd.DataFrame) -> Iterator[str]:
-    """Whether the calls of a run are slow together at a live endpoint, where enough runs tell."""
+def _live_correlation(calls: pd.DataFrame) -> Iterator[str]:
+    """Yield whether the calls of a run at a live endpoint are slow together, if there are enough runs."""
     of_client = calls[(calls["seen_from"].astype("str") == "client") & (calls["outcome"].astype("str") == "ok")]
     part = of_client["role"].astype("str") + " " + of_client["kind"].astype("str")
     columns = {"session": of_client["run_id"].astype("str"), "part": part, "seconds": of_client["latency_s"]}
@@ -78,7 +78,7 @@ def _of_live_calls(calls: pd.DataFrame) -> Iterator[str]:
 
 
 def _ranges(decided: pd.DataFrame, others: Sequence[str]) -> Iterator[str]:
-    """How far the advice for each arm goes over the correlations that its runs had. others: of its condition."""
+    """Yield the range of each arm's advice over the correlations of its runs. others: columns of its condition."""
     profiles = decided["latency_profile"].astype("str")
     rows = decided.assign(correlation=profiles.map(correlation_in), profile=profiles.map(without_correlation))
     for values, group in rows.groupby(["arm", "profile", *others], observed=True, sort=True):
@@ -95,7 +95,7 @@ def _ranges(decided: pd.DataFrame, others: Sequence[str]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Sentences:
-    """sentences: one for each arm and condition. choice: what to choose, one for each condition; settings: of it."""
+    """A recommendation in words: a sentence for each arm and condition, the choices, and their settings."""
 
     title: str
     sentences: tuple[str, ...]
@@ -103,18 +103,18 @@ class Sentences:
     settings: str
 
     def text(self) -> str:
-        """All of it as plain text."""
+        """Return the recommendation as plain text."""
         lines = [self.title, *(f"- {line}" for line in self.sentences), *self.choice]
         return "\n".join([*lines, *([f"Settings: {self.settings}"] if self.settings else [])])
 
     def markdown(self) -> str:
-        """All of it as Markdown."""
+        """Return the recommendation as Markdown."""
         lines = "\n".join(f"- {line}" for line in self.sentences)
         parts = [f"## {self.title}", lines, *self.choice]
         return "\n\n".join([*parts, *([f"```\n{self.settings}\n```"] if self.settings else [])]) + "\n"
 
     def html(self) -> str:
-        """All of it as HTML."""
+        """Return the recommendation as HTML."""
         lines = "".join(f"<li>{escape(line)}</li>" for line in self.sentences)
         choice = "".join(f"<p>{escape(line)}</p>" for line in self.choice)
         settings = f"<pre>{escape(self.settings)}</pre>" if self.settings else ""
@@ -131,7 +131,7 @@ def words_of(
     fewest: int,
     calls: pd.DataFrame | None = None,
 ) -> Sentences:
-    """The words of a `Recommendation.frame`. apart: the columns that tell its conditions apart."""
+    """Return a `Recommendation.frame` in words. apart: the columns that tell its conditions apart."""
     budgets = joined([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())], "or")
     title = f"The smallest decision timeout that has {percent(target)} answered in time, of {budgets} s"
     arms: dict[tuple[str, str], list[str]] = {}
@@ -204,7 +204,7 @@ def _overrun(row: Any) -> str:
 
 
 def _choices(frame: pd.DataFrame, runs: pd.DataFrame, apart: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """What to choose in each condition, and its settings."""
+    """Return what to choose in each condition, and its settings."""
     groups = frame.groupby(list(apart), observed=True, sort=False) if apart else [((), frame)]
     named = with_arms(runs)
     for values, group in groups:
@@ -239,7 +239,7 @@ def _choices(frame: pd.DataFrame, runs: pd.DataFrame, apart: Sequence[str]) -> I
 
 
 def _reasons(found: Choice) -> str:
-    """Why some arms that reached the target are not chosen, and why several are."""
+    """Return why some arms that reached the target are not chosen, and why several are."""
     worse = [
         f"{one_line(arm)} ({by.criterion.words}: {by.worse_by.estimate:.2f}{by.criterion.unit} worse "
         f"[{by.worse_by.low:.2f}, {by.worse_by.high:.2f}])"

@@ -1,4 +1,4 @@
-"""The scorecard: a decision record's table with Perf measured in place of judged, and what would change its decision.
+"""The scorecard: a decision record's table with Perf measured instead of judged, and what would change its decision.
 
     card = scorecard(study.runs)
     card.totals                 # one row per option of the record, then the arms it does not know
@@ -75,7 +75,7 @@ class Scorecard:
         return {perf: "" if place < 0 else str(known["option"].iloc[place]) for perf, place in winners.items()}
 
     def map_sensitivity(self) -> pd.DataFrame:
-        """How often another option wins under other maps: a row for all of them, then one per parameter and value.
+        """How often another option wins under other maps: one row for all maps, then one per parameter and value.
 
         Columns: parameter, value (NaN for all), maps, changed_share (of them, against the decision of the map in use).
         """
@@ -94,16 +94,16 @@ class Scorecard:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The findings, a sentence each."""
+        """Return the findings, one sentence each."""
         return sentences_of(self)
 
     def text(self) -> str:
-        """Table, map and findings as plain text."""
+        """Return table, map and findings as plain text."""
         lines = "\n".join(f"- {line}" for line in self.sentences)
         return f"{self.title}\n{display_table(self).to_string()}\n\n{self.perf_map.text()}\n\n{lines}"
 
     def markdown(self) -> str:
-        """Table, map and findings as Markdown."""
+        """Return table, map and findings as Markdown."""
         return markdown_of(self)
 
     def __repr__(self) -> str:
@@ -124,7 +124,7 @@ def scorecard(
     resamples: int = RESAMPLES,
     seed: int = 7,
 ) -> Scorecard:
-    """Makes a record's decision table with Perf as these runs measured it.
+    """Return a record's decision table with Perf as these runs measured it.
 
         card = scorecard(study.runs)
         scorecard(study.runs, perf_map=PerfMap(overrun_zero=0.25, answered_weight=2))
@@ -152,7 +152,7 @@ def scorecard(
         measures=measures,
         perf_map=PerfMap() if perf_map is None else perf_map,
         rows=frames.rows_of_options(decided, measures),
-        draws=frames.drawn_seeds(len(measures.seeds), resamples, seed),
+        draws=frames.draw_seeds(len(measures.seeds), resamples, seed),
     )
     return Scorecard(
         table=decided,

@@ -21,7 +21,7 @@ _FEW_SEEDS = 20
 
 
 def display_table(card: Scorecard) -> pd.DataFrame:
-    """The totals, rounded, with what is judged and what is measured in the headings."""
+    """Return the totals, rounded, with "judged" and "measured" in the headings."""
     totals = card.totals
     columns = {f"{name} (judged)": [number(v, 1) for v in totals[name]] for name in card.table.criteria}
     measured = f"{card.table.measurable} (measured)"
@@ -33,14 +33,14 @@ def display_table(card: Scorecard) -> pd.DataFrame:
 
 
 def markdown_of(card: Scorecard) -> str:
-    """Title, table, components, map and findings."""
+    """Return title, table, components, map and findings as Markdown."""
     parts = [f"## {card.title}", markdown_of_frame(display_table(card)), markdown_of_frame(_components(card))]
     parts += [card.perf_map.text(), "\n".join(f"- {line}" for line in sentences_of(card))]
     return "\n\n".join(parts) + "\n"
 
 
 def sentences_of(card: Scorecard) -> tuple[str, ...]:
-    """The findings of a scorecard, a sentence each."""
+    """Return the findings of a scorecard, one sentence each."""
     return (*card.table.sentences(), *_totals(card), *_weights(card), *_maps(card), *_limits(card))
 
 
@@ -73,14 +73,14 @@ def _weights(card: Scorecard) -> Iterator[str]:
     for perf, frame in card.simplex.groupby("perf", sort=False):
         winning = frame[frame["wins_share"] > 0].sort_values("wins_share", ascending=False, kind="stable")
         phrases = [
-            f"{one_line(row['option'])} leads under {_nearly(row['wins_share'])}" for _, row in winning.iterrows()
+            f"{one_line(row['option'])} leads under {_share_text(row['wins_share'])}" for _, row in winning.iterrows()
         ]
         leads = joined(phrases) if phrases else "no option leads alone"
         yield f"Of all weights, with {perf} {card.table.measurable}, {leads}. {_nearest(card, str(perf))}"
 
 
-def _nearly(share: float) -> str:
-    """A share that is not all or nothing does not round to it."""
+def _share_text(share: float) -> str:
+    """Return a share in percent that is rounded to 0 or 100 only if it is exactly that."""
     if 0 < share < 0.0005:
         return "less than 0.1%"
     return "more than 99.9%" if 0.9995 <= share < 1 else percent(share, 1 if 0 < share < 1 else 0)
@@ -139,7 +139,7 @@ def _limits(card: Scorecard) -> Iterator[str]:
 
 
 def _components(card: Scorecard) -> pd.DataFrame:
-    """Measured → score, a row for each arm."""
+    """Return a row for each arm that shows each measured component and its score."""
     text: dict[str, dict[str, Any]] = {}
     for _, row in card.components.iterrows():
         cell = f"{number(row['measured'], 3)} → {number(row['score'], 1)}"

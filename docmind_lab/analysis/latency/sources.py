@@ -27,7 +27,7 @@ _TABLES: Final = ("runs", "calls", "events")
 
 
 def read_calls(source: Source, columns: Mapping[str, str] | None = None, ok: Sequence[str] = ()) -> ObservedCalls:
-    """The calls of a source.
+    """Read the calls of a source, such as a file, a DataFrame or a study.
 
     source: a DataFrame; a .csv, .jsonl, .ndjson, .json or .parquet file; OTLP JSON, one document or one a line; a
     study, or the folder it is kept in. columns, ok: for tables of the user's own, as `calls_of_table` takes them.
@@ -94,7 +94,7 @@ def _of_json(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str]) -
 
 
 def _json_values(path: Path) -> list[Any]:
-    """The one document of a file, or those of its lines."""
+    """Return the one JSON document of a file, or one for each of its lines."""
     text = path.read_text(encoding="utf-8-sig")
     try:
         return [json.loads(text)]
@@ -128,12 +128,12 @@ _MARKS: Final = {"seen_from", "queue_wait_s", "first_byte_at_s", "started_at_s",
 
 
 def is_calls_table(frame: pd.DataFrame) -> bool:
-    """Whether it has the columns of the table `calls`."""
+    """Whether a frame has the columns of the table `calls`."""
     return set(frame.columns) >= _MARKS
 
 
 def calls_of_study(study: StudyTables) -> ObservedCalls:
-    """The calls of a study's three tables.
+    """Return the calls of a study's three tables.
 
     The server writes when it began to generate (event tokens_generated), so a first token is known there also of
     answers that came in one piece. A call unended at the horizon was cut by it.
@@ -152,7 +152,7 @@ def calls_of_calls_table(
     horizon_s: pd.Series[Any] | None = None,
     generation_began_at_s: pd.Series[Any] | None = None,
 ) -> ObservedCalls:
-    """The calls of a calls table alone, or with its runs' horizons by run_id and the instants of first tokens.
+    """Return the calls of a calls table, with its runs' horizons and first tokens where they are given.
 
     generation_began_at_s: by (run_id, call_id, attempt). Without it the first byte is the first token, where the rest
     of the answer came later.
@@ -188,7 +188,7 @@ def calls_of_calls_table(
 
 
 def _generation_began_at_s(events: pd.DataFrame) -> pd.Series[Any]:
-    """The instant of the first token, by (run_id, call_id, attempt)."""
+    """Return the instant of the first token, by (run_id, call_id, attempt)."""
     generated = events[events["event"].astype("str") == "tokens_generated"]
     details = pd.DataFrame([json.loads(text) for text in generated["detail"]], index=generated.index)
     if details.empty:

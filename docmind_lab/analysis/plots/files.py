@@ -20,7 +20,7 @@ _FRONTIER_SIZE = (10.0, 6.0)
 
 
 def save_load_figures(study: LoadMeasures, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """The paths of goodput.png and abandoned.png of a load study, just written, each whole or not at all.
+    """Write goodput.png and abandoned.png of a load study, and return their paths.
 
     The latter is left out where the provider has no limit of slots. Raises: OSError when it cannot write.
     """
@@ -31,7 +31,7 @@ def save_load_figures(study: LoadMeasures, directory: str | os.PathLike[str]) ->
 
 
 def save_sweep_figures(study: StudyTables, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """The paths of the figures of a sweep, just written: frontier.png of several timeouts, else as a comparison.
+    """Write a sweep's figures and return their paths: frontier.png for several timeouts, else a comparison's.
 
     A sweep over other factors has no figure of all its runs, and none is written; the report has one of each condition.
     Raises: OSError when it cannot write.
@@ -46,7 +46,7 @@ def save_sweep_figures(study: StudyTables, directory: str | os.PathLike[str]) ->
 
 
 def save_figures(study: StudyTables, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """The paths of timeline.png (the question with the most work after its deadline) and overrun.png, just written.
+    """Write timeline.png (the question with the most late work) and overrun.png, and return their paths.
 
     Both are drawn before either is written, and each appears whole or not at all: a temporary file beside it is
     renamed. The directory is made if need be.

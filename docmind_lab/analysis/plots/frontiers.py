@@ -40,7 +40,7 @@ _ASIDE: Final = 0.012
 def frontier_frame(
     study: StudyTables, measure: str = "answered_in_time", over: str = "decision_timeout_s"
 ) -> pd.DataFrame:
-    """The points of the lines: one row per arm and budget. over: the budget, a column of `OVER`.
+    """Return the points of the lines: one row per arm and budget. over: the budget, a column of `OVER`.
 
     Columns: group (0, 1, … of arms, in the order of every figure), arm, alternative, that of the budget, runs, mean,
     low, high, method. The bounds are Wilson's at 95 %, of a share of runs. For recall they are conservative: a mean of
@@ -74,7 +74,7 @@ def frontier(
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """Axes with a measure against a budget: one line per arm through its means, bars for their intervals.
+    """Plot a measure against a budget: one line per arm through its means, bars for their intervals.
 
     over: the budget, a column of `OVER`; the decision timeout unless another is named.
 

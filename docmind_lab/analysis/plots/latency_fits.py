@@ -1,4 +1,4 @@
-"""Figure: how well a latency profile fits what was measured, and where it does not."""
+"""Figure: how well a latency profile fits the measurements, and where it does not."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SIZE_IN: Final = (9.0, 5.0)
 
 
 def latency_fit_frame(profile: LatencyProfile, part: str = "first_token_s") -> pd.DataFrame:
-    """One row for each level up to which the data tell.
+    """Return one row for each level of quantiles that the data show.
 
     Columns: level, observed_s (Kaplan–Meier quantile), low, high (95 % pointwise band of the share at
     it), fitted_s (the family's quantile; NaN without a family), profile_s (what the profile draws), off (fitted over
@@ -66,7 +66,7 @@ def latency_fit_frame(profile: LatencyProfile, part: str = "first_token_s") -> p
 
 
 def latency_fit(profile: LatencyProfile, part: str = "first_token_s", *, ax: Axes | None = None) -> Axes:
-    """Axes with the observed share of durations and its band, the family, and what the profile draws.
+    """Plot the observed share of durations and its band, the family, and what the profile draws.
 
     Shaded in orange is where the family lies outside of the 95 % band: there it fits badly. Past the dotted line
     nothing was observed, and what the profile holds there is an extrapolation. Seconds are on a logarithmic scale.
@@ -106,7 +106,7 @@ def latency_fit(profile: LatencyProfile, part: str = "first_token_s", *, ax: Axe
 
 
 def save_latency_fit(profile: LatencyProfile, path: str | os.PathLike[str], part: str = "first_token_s") -> Path:
-    """The path of the PNG just written, whole or not at all; drawn without pyplot.
+    """Write the figure to a PNG file without pyplot, and return its path.
 
     Raises: ConfigurationError as `latency_fit`, and when it cannot be written.
     """

@@ -22,7 +22,7 @@ from docmind_lab.core.whole_files import Write
 
 
 class HasRuns(Protocol):
-    """A study, or anything else with its table of runs."""
+    """A study, or any other object with a table of runs."""
 
     @property
     def runs(self) -> pd.DataFrame:
@@ -31,7 +31,7 @@ class HasRuns(Protocol):
 
 
 class StudyTables(HasRuns, Protocol):
-    """A study, or anything else with the three tables; `docmind_lab.analysis.tables` documents their columns."""
+    """A study, or any other object with the three tables that `docmind_lab.analysis.tables` documents."""
 
     @property
     def calls(self) -> pd.DataFrame:
@@ -54,7 +54,7 @@ class Tables:
 
 
 def to_frame(table: str, records: Iterable[Any]) -> pd.DataFrame:
-    """A table's frame with its documented dtypes, one row per record; also for no records at all."""
+    """Return a table's frame with its documented dtypes, one row per record; works for no records too."""
     record_type, columns = TABLES[table]
     rows: Sequence[Any] = list(records)
     data = {column.name: [getattr(row, column.name) for row in rows] for column in columns}
@@ -63,7 +63,7 @@ def to_frame(table: str, records: Iterable[Any]) -> pd.DataFrame:
 
 
 def typed(table: str, frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with the table's columns in order and their dtypes; columns that came later filled up in older ones.
+    """Return the frame with the table's columns in order and their dtypes; adds columns that old tables lack.
 
     Raises: RecordError naming the columns that are missing.
     """
@@ -81,7 +81,7 @@ def typed(table: str, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def typed_rows(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """The frame of these rows, columns in order and with their dtypes; also for no rows. A level may be missing."""
+    """Return rows as a frame with columns in order and dtypes; works for no rows. A level may be missing."""
     return _typed_columns(columns, pd.DataFrame(rows, columns=[column.name for column in columns]))
 
 
@@ -103,7 +103,7 @@ def _typed_column(values: pd.Series[Any], column: Column) -> pd.Series[Any]:
 
 
 def positive_part(value: float) -> float:
-    """max(0, value); NaN stays NaN."""
+    """Return max(0, value); NaN stays NaN."""
     return value if np.isnan(value) else max(0.0, value)
 
 
@@ -112,22 +112,22 @@ UNREADABLE = (OSError, pa.ArrowException, ValueError, LookupError, TypeError, Ov
 
 
 def parquet(frame: pd.DataFrame) -> Write:
-    """What writes a frame as a Parquet file."""
+    """Return a function that writes a frame to a Parquet file."""
     return lambda path: frame.to_parquet(path, index=False, write_page_checksum=True)
 
 
 def write_arrow(table: pa.Table, path: str) -> None:
-    """Write an Arrow table as a Parquet file."""
+    """Write an Arrow table to a Parquet file."""
     pq.write_table(table, path, write_page_checksum=True)
 
 
 def read_arrow(file: Path) -> pa.Table:
-    """The Arrow table in a Parquet file. Raises: one of `UNREADABLE`."""
+    """Read an Arrow table from a Parquet file. Raises: one of `UNREADABLE`."""
     return pq.read_table(file, page_checksum_verification=True)
 
 
 def read_parquet(file: Path, remedy: str = "") -> pd.DataFrame:
-    """The frame in a Parquet file.
+    """Read a frame from a Parquet file.
 
     Args:
         file: The file.
@@ -147,7 +147,7 @@ def read_parquet(file: Path, remedy: str = "") -> pd.DataFrame:
 
 
 def unreadable(file: Path, error: BaseException, remedy: str = "") -> RecordError:
-    """The error of a table that cannot be read, in one line."""
+    """Return the error for a table that cannot be read, in one line."""
     lines = str(error).strip().splitlines()
     return RecordError(f"{file} cannot be read ({lines[0] if lines else type(error).__name__}){remedy}")
 
@@ -158,7 +158,7 @@ ELSEWHERE: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 @dataclass(frozen=True)
 class ExtraTable:
-    """A table that a workload has beside the three.
+    """A further table that a workload adds to the three.
 
     columns: in order. derive: (events, runs, calls) of a study → the table's frame, from these alone.
     """
@@ -170,7 +170,7 @@ class ExtraTable:
 
 
 def not_imported(names: Iterable[str], trusted: Collection[str] | None) -> tuple[str, ...]:
-    """The workloads of other packages whose modules may not be imported, in order.
+    """Return the workloads of other packages whose modules are not imported, in order.
 
     Importing a module runs its code, and the names come from data, such as a manifest.
 

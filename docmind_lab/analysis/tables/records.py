@@ -49,7 +49,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Since:
-    """Marks a field that came with a later version of the schema. Its default stands in tables of older versions."""
+    """Marks a field added in a later version of the schema; older tables get its default."""
 
     version: int
 
@@ -222,7 +222,7 @@ class RunRows:
 
 
 def _columns_of(record_type: type[Any]) -> tuple[Column, ...]:
-    """The columns of the fields of a record, in order."""
+    """Return the columns for the fields of a record, in order."""
     types = get_type_hints(record_type, include_extras=True)
     return tuple(_column(field.name, types[field.name], field.default) for field in fields(record_type))
 

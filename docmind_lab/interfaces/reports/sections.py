@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from docmind_lab.analysis.conditions import by_condition, second_budget_in_words, with_arms
-from docmind_lab.analysis.export import flattened
+from docmind_lab.analysis.export import flatten
 from docmind_lab.analysis.findings.second_budgets import is_budgeted, levels_in_words, past_a_budget
 from docmind_lab.analysis.statistics.sample_size import quantile_name, runs_needed
 from docmind_lab.analysis.study import Study
@@ -19,7 +19,7 @@ from docmind_lab.interfaces.reports.model import Block, Facts, Prose, Section, T
 
 
 def question_section(study: Study) -> Section:
-    """The section of what was asked: conditions, arms, runs."""
+    """Return the section on what was asked: conditions, arms, runs."""
     blocks: list[Block] = [Facts(_facts(study.runs, study.manifest))]
     failed = study.manifest.get("failed_cells", [])
     if failed:
@@ -98,7 +98,7 @@ _QUANTILES = (0.5, 0.9, 0.95, 0.99)
 def limits_section(
     runs: pd.DataFrame, columns: Sequence[str], not_drawn: Sequence[str], absent: Sequence[str], *, complete: bool
 ) -> Section:
-    """The section of what the study cannot say.
+    """Return the section on what the study cannot show.
 
     columns: in which its conditions differ. not_drawn: conditions without figures. absent: what could not be made.
     """
@@ -144,7 +144,7 @@ def _lines(runs: pd.DataFrame, columns: Sequence[str], complete: bool) -> Iterat
 
 
 def _second_budgets(runs: pd.DataFrame) -> Iterator[str]:
-    """Whose answers a second budget did not allow, and what of it is not exact."""
+    """Yield which answers a second budget would not have allowed, and what of it is not exact."""
     budgeted = with_arms(runs[runs["second_budgets"].astype("str") != NO_BUDGETS])
     if budgeted.empty:
         return
@@ -185,7 +185,7 @@ _LONGEST_VALUE = 160
 
 
 def provenance_section(study: Study) -> Section:
-    """The last section: what determined the runs, and on what they ran."""
+    """Return the last section: what determined the runs, and the machine they ran on."""
     manifest = study.manifest
     facts = {
         name.replace("_", " "): str(manifest[name]) for name in ("created_utc", "schema_version") if name in manifest
@@ -199,7 +199,7 @@ def provenance_section(study: Study) -> Section:
 
 
 def _manifest_table(caption: str, values: Mapping[str, Any]) -> Table:
-    flat = flattened(values)
+    flat = flatten(values)
     frame = pd.DataFrame({"field": list(flat), "value": list(flat.values())})
     shown = pd.DataFrame({"field": list(flat), "value": [_value_text(value) for value in flat.values()]}, dtype="str")
     return Table(caption, shown, frame, left=frozenset({"value"}))
