@@ -10,7 +10,7 @@ from docmind_lab.workloads import WORKLOADS, WorkloadKind, workload_kind
 
 
 def whole_dictionary() -> str:
-    """The tables, columns, units and events as Markdown; those of each workload after those of all."""
+    """Return the tables, columns, units and events as Markdown; those of each workload come last."""
     lines = [common_dictionary().rstrip()]
     for name in WORKLOADS:
         lines += _of(workload_kind(name))

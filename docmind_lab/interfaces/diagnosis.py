@@ -26,7 +26,7 @@ _NOISY_S = 0.02
 
 
 def diagnose(settings: Settings) -> Iterator[Check]:
-    """Checks as they are made; takes a few seconds. Endpoints are asked for their models and version only."""
+    """Yield the result of each check; takes a few seconds. Endpoints are asked only for models and version."""
     yield _python()
     yield from _packages()
     yield from _settings(settings)

@@ -1,4 +1,4 @@
-"""A request of a panel as it stands: the runs that are done, their tables, and its status in words."""
+"""A request of a panel: the runs done so far, their tables, and its status in words."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SweepTables:
 
 @dataclass(frozen=True)
 class PanelRun:
-    """A request of a panel with the runs that are done.
+    """One request of a panel with the runs done so far.
 
     number: counts requests; a greater one is newer. total: runs asked for. error: what a failed one ended with.
     """
@@ -66,11 +66,11 @@ class PanelRun:
 
     @functools.cached_property
     def comparison(self) -> Comparison:
-        """The comparison that was asked for. Raises: ConfigurationError."""
+        """The comparison that was requested. Raises: ConfigurationError."""
         return self.choice.comparison(self.settings)
 
     def study(self) -> Study:
-        """The study of the runs that are done: what `compare` returns, once all of them are."""
+        """Return the study of the runs that are done: what `compare` returns, once all of them are."""
         tables = self.tables
         is_complete = len(self.measured) == self.total
         manifest = comparison_manifest(self.comparison, self.settings, complete=is_complete)
@@ -78,7 +78,7 @@ class PanelRun:
 
 
 def status_of(sweep: PanelRun) -> str:
-    """A status line: "20 s: 31 of 160 runs done. In time: A  cooperative 6 of 8, …"."""
+    """Return a status line: "20 s: 31 of 160 runs done. In time: A  cooperative 6 of 8, …"."""
     budget = f"{sweep.choice.decision_timeout_s:g} s"
     if sweep.error is not None:
         return f"{budget}: {sweep.error}"
@@ -91,7 +91,7 @@ def status_of(sweep: PanelRun) -> str:
 
 
 def request_in_words(choice: PanelChoice, shown: PanelChoice | None) -> str:
-    """What is being computed, and what is on screen meanwhile."""
+    """Describe what is being computed, and what the screen shows meanwhile."""
     text = f"{choice.decision_timeout_s:g} s: being computed"
     if shown is None or shown == choice:
         return text
@@ -99,7 +99,7 @@ def request_in_words(choice: PanelChoice, shown: PanelChoice | None) -> str:
 
 
 def changes(before: PanelChoice, now: PanelChoice) -> str:
-    """The settings that changed: "decision timeout (s) 20 → 8, fault none → hang"; empty if none did."""
+    """Describe the settings that changed: "decision timeout (s) 20 → 8, fault none → hang"; "" if none did."""
     pairs = [
         (name.replace("_s", " (s)") if name.endswith("_s") else name, getattr(before, name), getattr(now, name))
         for name in (field.name for field in dataclasses.fields(PanelChoice))
@@ -118,7 +118,7 @@ def _value_text(value: object) -> str:
 
 
 def needs_run(choice: PanelChoice) -> str:
-    """Why nothing happens by itself on the wall clock."""
+    """Return a text that asks to press Run, since runs on the wall clock do not start by themselves."""
     return (
         f"{choice.decision_timeout_s:g} s on the wall clock: real time is measured on request only; press Run for "
         f"{choice.runs * len(choice.alternatives)} runs"

@@ -1,4 +1,4 @@
-"""Runs and calls as Prometheus metrics: how many ended how, by how much they were late, what they used.
+"""Prometheus metrics of runs and calls: their outcomes, how late they were, and what they used.
 
     metrics = RunMetrics(CollectorRegistry())
     compare(..., telemetry=Telemetry(metrics=metrics))
@@ -27,7 +27,7 @@ _OF_CALL = ("workload", "alternative", "clock", "role", "kind")
 
 @dataclass
 class RunMetrics:
-    """Metrics of every run that is shown to them; calls as the client saw them.
+    """Prometheus metrics of every run given to `observe`; calls as the client saw them.
 
     docmind_runs_total{workload,alternative,clock,outcome,stop_reason}
     docmind_run_caller_overrun_seconds{workload,alternative,clock}   late by; 0 in time, until the horizon if unfinished

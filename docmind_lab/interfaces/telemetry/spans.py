@@ -78,7 +78,7 @@ _CALL_ATTRIBUTES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class About:
-    """What the tables do not say of the system: who serves it and where.
+    """Facts about the system that the tables lack: which model and corpus it uses, and their addresses.
 
     Args:
         model: As requests name it.
@@ -94,7 +94,7 @@ class About:
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any]) -> About:
-        """The facts that the manifest of the runs has."""
+        """Read the facts from the manifest of the runs."""
         settings = manifest.get("settings", {})
         llm, database = settings.get("llm", {}), settings.get("database", {})
         return cls(
@@ -114,7 +114,7 @@ def _address(url: str | None) -> tuple[str, int | None] | None:
 
 @dataclass(frozen=True)
 class SpanEvent:
-    """Something that happened within a span.
+    """An event within a span.
 
     Args:
         name: As OpenTelemetry's conventions have it.
@@ -129,7 +129,7 @@ class SpanEvent:
 
 @dataclass(frozen=True)
 class SpanRow:
-    """One span.
+    """One span: its name, its times and its attributes.
 
     Args:
         name: As OpenTelemetry's conventions have it.
@@ -164,7 +164,7 @@ class RunTrace:
 
 
 def trace_of(measured: MeasuredRun, about: About) -> RunTrace:
-    """The spans of a run as its client saw it; what its servers did is in the tables.
+    """Return the spans of a run as its client saw it; what its servers did is in the tables.
 
     Args:
         measured: The run.
@@ -245,6 +245,6 @@ def _error(error_type: str) -> dict[str, Value]:
 
 
 def _attributes(record: RunRecord | CallRecord, names: Mapping[str, str]) -> dict[str, Value]:
-    """The columns by their names as attributes; what did not happen or is not known is left out."""
+    """Return columns as attributes with these names; leaves out what did not happen or is not known."""
     values = {name: getattr(record, column) for column, name in names.items()}
     return {name: value for name, value in values.items() if value != "" and value == value}  # NaN is not itself

@@ -33,7 +33,7 @@ _SPANS_AT_ONCE = 512
 
 
 def require_opentelemetry() -> None:
-    """Return if spans can be made. Raises: ConfigurationError with the remedy."""
+    """Require OpenTelemetry's SDK. Raises: ConfigurationError with the remedy."""
     try:
         importlib.import_module("opentelemetry.sdk.trace")
     except ImportError as error:
@@ -43,7 +43,7 @@ def require_opentelemetry() -> None:
 
 
 def require_otlp(settings: Settings) -> None:
-    """Return if spans can be sent by OTLP to where the environment says.
+    """Require that spans can be sent by OTLP to the address that the environment names.
 
     Raises: ConfigurationError without the exporter, EndpointRefused for an address that the settings do not admit.
     """
@@ -61,7 +61,7 @@ def require_otlp(settings: Settings) -> None:
 
 
 def otlp_exporter() -> SpanExporter:
-    """The OTLP exporter over HTTP, as OTEL_EXPORTER_OTLP_* variables configure it.
+    """Return the OTLP exporter over HTTP, as OTEL_EXPORTER_OTLP_* variables configure it.
 
     It sends to the collector that they name and to no other host: proxies of the environment are not used, and a
     redirect counts as a failure.
@@ -73,7 +73,7 @@ def otlp_exporter() -> SpanExporter:
 
 
 def send_spans(measured: Sequence[MeasuredRun], manifest: Mapping[str, Any], exporter: SpanExporter) -> int:
-    """How many spans were sent, each run a trace of its own.
+    """Send the spans of runs, each run as its own trace; return how many were sent.
 
     Raises: ServiceError when the exporter does not take all of them; whatever else it raises.
     """
@@ -90,7 +90,7 @@ def send_spans(measured: Sequence[MeasuredRun], manifest: Mapping[str, Any], exp
 
 
 def finished_spans(measured: Sequence[MeasuredRun], manifest: Mapping[str, Any]) -> list[ReadableSpan]:
-    """Makes the spans of runs, calls before their run. Resource and sampler follow the OTEL_* variables."""
+    """Return the spans of runs, calls before their run. Resource and sampler follow the OTEL_* variables."""
     # Function-level: an optional extra.
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
     from opentelemetry.sdk.trace import SpanProcessor, TracerProvider  # noqa: PLC0415
@@ -122,7 +122,7 @@ def _has_service_name() -> bool:
 
 
 def _epoch_s(measured: MeasuredRun, manifest: Mapping[str, Any]) -> float:
-    """The instant of the run's start, seconds since 1970: its own, if it was on the wall clock and is still known."""
+    """Return the start of the run in seconds since 1970: exact on the wall clock, else the manifest's instant."""
     if measured.run.clock == "wall" and not math.isnan(measured.started_at_s):
         return time.time() - (time.monotonic() - measured.started_at_s)
     return datetime.datetime.fromisoformat(str(manifest["created_utc"])).timestamp()
