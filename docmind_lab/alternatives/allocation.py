@@ -69,7 +69,7 @@ class Proportional:
 class LearnedPercentile:
     """Gives each role a learned percentile of its seconds, scaled down if they exceed the decision timeout.
 
-    If they come to less, the rest is nobody's share: roles are cut where they are later than they nearly always are,
+    If they come to less, the rest belongs to no role: roles are cut where they are later than they nearly always are,
     also when there is time. percentile: in (0, 100), of which `seconds` are.
     Raises: ConfigurationError for a percentile out of range, and for seconds as `Proportional`.
     """

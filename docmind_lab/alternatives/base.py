@@ -113,7 +113,7 @@ def _changed_options(record: Any) -> dict[str, Any]:
 class FreeState(dict[str, Any]):
     """The state of a graph that was not made for the lab, with `messages` and `documents` where it has them.
 
-    Such a graph has answered when it came to its end, whatever it says or keeps.
+    Such a graph counts as answered when it has run to its end.
     """
 
 
@@ -251,7 +251,7 @@ def _stop_reason_of_cut_reply() -> str:
 
 
 TimeOut = Callable[[Exception], str]
-"""The stop reason that an exception means, if it is how the alternative's own limit surfaces; else empty."""
+"""Returns the stop reason of an exception by which the alternative's own limit surfaces; "" for any other."""
 
 
 def run_to_outcome(progress: RunProgress, work: Callable[[], None], time_out: TimeOut = lambda error: "") -> Outcome:

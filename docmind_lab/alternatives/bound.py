@@ -1,7 +1,7 @@
 """Binds a compiled graph to one run: its runtime context, and how long its next step may take.
 
-LangGraph takes the context as an argument of each door and reads `step_timeout` before each step. Alternatives know
-neither the context nor when a step begins, so a graph that is bound carries both.
+LangGraph takes the context as an argument of `stream` and `invoke`, and reads `step_timeout` before each step.
+Alternatives know neither the context nor when a step begins, so a bound graph carries both.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     …                      # run it under any alternative
     fence.close()          # the caller has its answer; whatever still runs puts its checkpoints nowhere
 
-A run that was abandoned is not stopped by it: it goes on, and believes that its checkpoints were written.
+The fence does not stop an abandoned run: the run continues as if its checkpoints were written.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
     store.done()                        # {"007"}
     store.read().runs                   # DataFrame
 
-A file has one row for each run, with the run's columns and its calls and events as lists. It is there whole or not at
-all, so whoever finds it may use it, and two processes that compute one cell write the same.
+A file has one row for each run, with the run's columns and its calls and events as lists. It is written atomically, so
+a file that exists can be used, and two processes that compute one cell write the same.
 """
 
 from __future__ import annotations

@@ -48,9 +48,9 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "busy_after_deadline_s": Measure("late server seconds per run", -1, 2, " s"),
     "source_recall": Measure("source recall", 1, 2),
 }
-"""Column of `runs` → how it is compared. An unfinished run's caller overrun counts with its horizon."""
+"""Column of `runs` → the measure that it is. An unfinished run's caller overrun counts with its horizon."""
 PRIMARY: Final = "answered_in_time"
-"""The measure that has a half of the level to itself: what a deadline is for."""
+"""The measure that alone gets half of the significance level: a deadline is there for answers in time."""
 
 Verdict = Literal["regressed", "cannot tell", "no regression shown", "nothing to compare"]
 

@@ -2,10 +2,10 @@
 
     design.json       what the study is; a folder belongs to one study
     cells/NNN.parquet a finished cell, there whole or not at all
-    cells/NNN.lock    held by whoever computes the cell; the system frees it when its holder ends, however that ends
+    cells/NNN.lock    held by the process that computes the cell; the system frees it when that process ends
     runs.parquet, calls.parquet, events.parquet, manifest.json    the study; the manifest last
 
-Several processes may work on one folder, on one machine: each computes the cells that nobody else has.
+Several processes may work on one folder, on one machine: each computes cells that no other has claimed.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ def host_of(url: str) -> str:
 def displayed(url: str) -> str:
     """Return the address without user, password, query and fragment, which may be secret.
 
-    Of an address that cannot be sent to nobody can say where a password ends, so it is shown only if it has neither a
-    user nor a query.
+    In an address that cannot be parsed the end of a password is not known, so it is shown only if it has neither a user
+    nor a query.
     """
     try:
         host_of(url)

@@ -4,9 +4,9 @@
     with metering(Meter(budget)):           # around the run; threads and tasks started in it see the same meter
         ...
 
-A budget holds for the run as a whole. It is looked at before each request to the model, which is refused when nothing
-is left, and charged when a response says what it used. What a request will use is not known before: one that is under
-way may pass the limit, by itself only, and several at once by no more than they use.
+A budget holds for the run as a whole. It is checked before each request to the model, which is refused when nothing is
+left, and charged when a response reports its usage. What a request will use is not known before it is sent: a request
+under way may exceed the limit, and several at once by no more than they use.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from docmind_lab.core.errors import CallsSpent, ConfigurationError, CostSpent, S
 Kind = Literal["tokens", "calls", "cost"]
 
 NO_BUDGETS: Final = "none"
-"""How the tables call a run without a second budget."""
+"""The name in the tables of a run without a budget of tokens, calls or cost."""
 
 _MILLION = 1_000_000
 # Sums of many small prices differ from the limit by rounding; a billionth of it is no overspending.
@@ -91,7 +91,7 @@ class Budget:
     Args:
         time_s: The decision timeout, seconds.
         tokens: Tokens read and written, as responses count them.
-        calls: Requests to the model, each retry one of them; a search is none.
+        calls: Requests to the model, with each retry; searches do not count.
         cost: In the currency of `price`, which it needs.
         price: Of the model. A price alone limits nothing and has the cost measured.
 
@@ -284,7 +284,7 @@ STOP_REASON_OF: dict[Kind, str] = {
     "calls": CallsSpent.stop_reason,
     "cost": CostSpent.stop_reason,
 }
-"""Budget → stop reason of a run that ended with it."""
+"""Kind of budget → stop reason of a run that it ended."""
 
 _meter: ContextVar[Meter | None] = ContextVar("docmind_lab_meter", default=None)
 

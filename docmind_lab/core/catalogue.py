@@ -128,7 +128,7 @@ CATALOGUE: Final[dict[str, Entry]] = {
         is_offered=False,
     ),
 }
-"""Alternative → its row, in the order in which every figure has them."""
+"""Alternative → its row of the catalogue, in the order of every figure."""
 
 
 def offered() -> tuple[str, ...]:

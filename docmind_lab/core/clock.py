@@ -59,7 +59,7 @@ WALL = WallClock()
 
 
 CpuCharge = float | Literal["measured"]
-"""CPU seconds of each request; "measured" for those that the process has used since the request before."""
+"""CPU seconds charged for each request; "measured" charges what the process used since the last request."""
 
 
 def check_charge(charge: object) -> CpuCharge:

@@ -28,7 +28,7 @@ CapKind = Literal["total", "per_read"]
 # A caller who asked for 2 s and waits 2.15 s has been kept to the deadline, as far as a wall clock on a shared machine
 # can tell; more than that is an alternative that does not hold.
 HELD_WITHIN_S: Final = 0.15
-"""Seconds past the deadline by which a caller must be back."""
+"""Seconds after the deadline within which a caller must be back to count as on time."""
 
 
 def require_seconds(name: str, value: float) -> float:
@@ -173,7 +173,7 @@ class PropagationPolicy:
     floor_s: with this much left or less, a call is refused before it is sent.
     reserve_s: kept for synthesis and validation; taken off the deadline of the roles before them.
     retries: attempts after the first, within the budget only.
-    allocation: how the budget is divided over the roles; None for all of what is left to whoever asks.
+    allocation: how the budget is divided over the roles; None gives each call all the time left.
     commits_cut_agents: an agent that is cut hands over what it had found and said until then. Off, only agents that
         finished do, as under an alternative that cancels from outside.
     """

@@ -148,7 +148,7 @@ class NoSuchRecord(RecordError, ConfigurationError):
 class RunCut(BaseException):
     """Ends a run from inside it. error: what the caller of the graph raises or reports instead.
 
-    No `Exception`, as a cancellation is none: a client or a loop that catches those would wait and try again.
+    Like a cancellation it is no `Exception`: code that catches those would wait and try again.
     """
 
     def __init__(self, error: DocmindLabError) -> None:

@@ -222,7 +222,7 @@ def _value_text(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else repr(value)
 
 
-# Asked for every request that is watched, of a few hosts.
+# Cached: called for every request that is watched, for a few hosts.
 @functools.lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
     """Whether a host name or address is this machine itself, without asking a name server."""

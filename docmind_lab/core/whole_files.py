@@ -3,7 +3,7 @@
     write_whole(folder / "manifest.json", as_json(manifest))
     write_whole(folder / "runs.parquet", functools.partial(frame.to_parquet, index=False))
 
-Who is killed while writing leaves what was there before, and at most a temporary file beside it.
+A process that is killed while writing leaves the earlier file, and at most a temporary file beside it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from docmind_lab.core.errors import ConfigurationError
 
 Write = Callable[[str], object]
-"""Writes a file of that name."""
+"""A function that writes a file, given its name."""
 
 
 def write_whole(path: Path, write: Write) -> Path:

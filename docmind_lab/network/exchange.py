@@ -28,7 +28,7 @@ _AT_THE_DEADLINE_S = 0.005
 
 Admission = Callable[[str], None]  # raises for a URL that may not be reached
 Surfacing = Callable[[Attempt, Deadline], BaseException]
-"""What is raised when the deadline cuts an attempt."""
+"""Returns the error to raise when the deadline cuts an attempt."""
 
 
 def admit_all(url: str) -> None:
@@ -194,7 +194,7 @@ class Exchange:
 class _Operation:
     """A block for one operation of an attempt, under the attempt and the deadline of its request.
 
-    A class, since a generator for each of three scopes would be a good part of what it costs to watch a request.
+    A class, since a generator for each of three scopes would be a large part of the cost of watching a request.
     """
 
     __slots__ = ("_attempt", "_deadline", "_exchange")

@@ -70,7 +70,7 @@ class Watch(Protocol):
 
 
 Find = Callable[[], Watch | None]
-"""The watch that the calling code belongs to; None for code of no run."""
+"""Returns the watch of the calling code's run; None for code outside a run."""
 
 _under_way: ContextVar[bool] = ContextVar("docmind_lab_guest_request", default=False)
 

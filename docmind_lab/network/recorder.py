@@ -149,8 +149,8 @@ class Recorder:
     def thread_work(self, role: str = "", node: str = "") -> Iterator[None]:
         """Record a block as work that an event loop or a node has handed to the calling thread.
 
-        Nobody can cancel a thread: whoever waits for it may have ended long ago. So it is work of the run until its own
-        end, which is an event of its own. node: the path of the node that it belongs to.
+        A thread cannot be cancelled, and may outlive the code that waits for it. So it is work of the run until its
+        end, which is recorded as an event. node: the path of the node that it belongs to.
         """
         begun, key = RawEvent(self.clock.now(), "thread_started", role, {"node": node}), object()
         with self._changed:

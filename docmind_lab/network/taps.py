@@ -3,7 +3,7 @@
     with attach_taps(tap):
         ...                                     # every request inside a call, in any thread of this process
 
-Recordings and caps are taps. Whoever only measures needs none, and then nothing is kept.
+Recordings and caps are taps. A measurement alone needs none, and then no bytes are stored.
 """
 
 from __future__ import annotations

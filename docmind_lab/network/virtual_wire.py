@@ -1,6 +1,6 @@
 """One connection inside a process, in virtual time: it replaces a pair of sockets.
 
-A client writes, and whoever serves the wire has the bytes at once; it sends, and a read that waits gets them. Nothing
+A client writes, and the server's end has the bytes at once; it sends, and a waiting read gets them. Nothing
 is lost, nothing is late but what the server does late: the wire is as quick as loopback is meant to be.
 """
 
@@ -23,7 +23,7 @@ class Peer(Protocol):
 
 
 Listener = Callable[["Wire"], Peer]
-"""Takes in a connection that a client made."""
+"""Accepts a connection from a client, and returns the server's end."""
 
 
 class Wire:

@@ -32,7 +32,7 @@ DEFAULT_STALL_AFTER_S = 10.0
 DEFAULT_CPUS = 8
 
 REMEDY = "it cannot be judged in virtual time; use the wall clock (--clock wall)"
-"""What to do about something that has no counterpart in virtual time."""
+"""The remedy in errors about calls that have no counterpart in virtual time."""
 
 Entry = Callable[["VirtualClock"], AbstractContextManager[object]]
 
@@ -59,7 +59,7 @@ class VirtualClock:
     thread that hangs have none.
 
     where, remedy: what an error says of something that has no virtual time: the part of the program that a thread is in
-    (thread id, None for the calling thread → text), set during a run by whoever knows; and what to do about it.
+    (thread id, None for the calling thread → text), set during a run by code that knows; and the remedy.
 
     Raises: ConfigurationError for a value that cannot be used, or on a Python whose primitives are not known.
     """
@@ -200,7 +200,7 @@ class VirtualClock:
     def _new_kernel(self, start_s: float) -> Kernel:
         return Kernel(start_s, start_s + self.horizon_s, self.seed, self.cpus)
 
-    # ---- for whoever brings something of their own into a run
+    # ---- for code that extends a run
 
     def note_effect(self) -> None:
         """Record that something visible happened now: `quiescent_at_s` becomes no earlier than this instant."""

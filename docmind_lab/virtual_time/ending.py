@@ -188,7 +188,7 @@ def _suppress_end_logs() -> Iterator[None]:
 def end_on_interrupt(kernel: Kernel) -> Iterator[None]:
     """End the run on a signal that raises KeyboardInterrupt, and raise that after the run.
 
-    Raised in the middle of the wait for the run instead, it would leave the run going on beside whatever comes next.
+    If it were raised in the middle of the wait for the run, the run would go on beside the code that follows.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # signals are handled in the main thread

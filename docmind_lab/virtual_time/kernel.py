@@ -160,7 +160,7 @@ class Kernel:
     def end_the_next(self, actor: Actor) -> None:
         """Remove an actor of an abandoned run that has ended, and end the next one.
 
-        The latest first: its names being real again, one that joins others as it unwinds would wait for them for ever.
+        The latest first: the names are real again, so an actor that joins others as it unwinds would wait for ever.
         """
         self.actors.remove(actor)
         if self.actors:

@@ -1,7 +1,7 @@
 """Replaces names of the standard library during a run, and restores every one of them.
 
-A replacement asks who calls: an actor gets virtual time, any other thread the real thing. So it does not matter to
-other threads that the names are replaced, and two clocks may run at once in two threads.
+A replacement checks which thread calls it: an actor gets virtual time, any other thread the original. So other threads
+do not notice the replacements, and two clocks may run at once in two threads.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ _originals: list[tuple[Any, str, Any]] = []
 def virtual_primitives() -> Iterator[None]:
     """Replace the primitives by virtual ones during a block. Blocks may nest and overlap; the last restores.
 
-    All of them or none: what could not be put in place has left everything as it was when it raises.
+    All names are replaced or none: if one cannot be, all originals are restored before the error is raised.
     """
     global _open_blocks
     with _lock:

@@ -1,6 +1,6 @@
 """Refuses well-known calls that have no virtual time, such as starting a process, by name.
 
-What is not known here is seen by the watch of the run, once it waits: `real_waits`.
+Calls that are not listed here are detected by the watch of the run once they wait: `real_waits`.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from docmind_lab.core.catalogue import is_mistake
 from docmind_lab.core.deadlines import HELD_WITHIN_S
 
 FEWEST_PAIRS: Final = 12
-"""With fewer runs of each arm nothing is told apart: the intervals are tested from 12 pairs on."""
+"""The fewest pairs of runs with which arms are compared: the intervals are tested from 12 pairs on."""
 
 _CONFIDENCE: Final = 0.95
 # Chance that as many more runs as are named do tell two arms apart, if the difference stays what it is.
@@ -47,8 +47,8 @@ class Criterion:
     """A measure that arms are compared by.
 
     Attributes:
-        name: Of the measure, as a key.
-        words: What it is, in a sentence: "source recall".
+        name: Key of the measure.
+        words: Its name within a sentence: "source recall".
         better: 1 if more of it is better, −1 if less is.
         margin: A difference up to this one does not matter, in the measure's unit.
         unit: " s", or empty.
@@ -93,7 +93,7 @@ CRITERIA: Final = (
     Criterion("answered_in_time", "the share answered in time", 1, 0.05, "", 2, _column("answered_in_time")),
     Criterion("source_recall", "source recall", 1, 0.02, "", 2, _column("source_recall")),
 )
-"""What arms are compared by, in this order. A measure that is not known for every run is left out."""
+"""The measures that arms are compared by, in order. A measure that is not known for every run is left out."""
 
 
 @dataclass(frozen=True)

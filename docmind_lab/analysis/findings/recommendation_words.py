@@ -22,7 +22,7 @@ LOWER_BOUND: Final = (
     "drew a length beyond what the recording could observe and never end, so shares answered in time are lower bounds, "
     "and overruns and late work may be shorter in truth: record with a longer deadline to know"
 )
-"""How draws beyond what was observed bias a replay, after their number."""
+"""The end of a sentence on how calls drawn beyond the observed ones bias a replay."""
 
 
 def is_replay(runs: pd.DataFrame) -> bool:

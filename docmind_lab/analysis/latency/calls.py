@@ -90,7 +90,7 @@ class ObservedCalls:
 
 SECONDS_PER_UNIT: Final[Mapping[str, float]] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 FIELDS: Final = ("latency_s", "first_token_s", "output_tokens", "kind", "outcome", "error", "model", "session")
-"""What a column can be mapped to. A column that has the name of a field needs no mapping."""
+"""The fields that a column can be mapped to. A column that has the name of a field needs no mapping."""
 
 _NUMBERS: Final = ("latency_s", "first_token_s", "output_tokens")
 _COMPLETE: Final = {"ok", "success", "succeeded", "completed", "complete", "200", "true", ""}

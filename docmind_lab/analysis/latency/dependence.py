@@ -21,7 +21,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey, keyed_uniform
 
 OPTIONS: Final[Mapping[str, float]] = {"correlation": 0.0, "brownout": 0.0, "brownout_factor": 3.0, "slowdown": 0.0}
-"""The options by name, with the values that a profile has where nothing is said."""
+"""The options by name, with their default values."""
 
 # A key's uniform number can be 0.0, and can round to 1.0; the normal quantile is infinite at both.
 _SMALLEST_LEVEL = 2.0**-53

@@ -95,7 +95,7 @@ def png_of(ax: Axes, dots_per_inch: int = 150) -> bytes:
 
 
 LEAST_HEIGHT_IN: Final = 4.0
-"""Height of a figure of its own, inches: below it title, axis and legend of a single arm leave nothing to draw on."""
+"""The least height of a figure, inches: less leaves no room beside title, axis and legend of a single arm."""
 
 
 def dress(ax: Axes, title: str, context: str) -> None:

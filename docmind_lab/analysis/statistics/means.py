@@ -128,7 +128,7 @@ def _runs(samples: Samples) -> int:
 
 
 FEWEST_THAT_DIFFER: Final = 10
-"""With fewer values than this that differ from the most frequent one, a mean has an adjusted interval."""
+"""A mean gets an adjusted interval if fewer values than this differ from the most frequent one."""
 
 
 def few_differ(values: Floats) -> bool:

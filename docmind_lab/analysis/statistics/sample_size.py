@@ -19,7 +19,7 @@ from docmind_lab.analysis.statistics.interval import Interval, check_confidence
 from docmind_lab.core.errors import ConfigurationError
 
 GATE_CONFIDENCE = 0.99
-"""How sure one must be that a quantile was reached when no run lies beyond it, as in MLPerf LoadGen."""
+"""The confidence, as in MLPerf LoadGen, that a quantile was reached when no run lies beyond it."""
 
 
 @dataclass(frozen=True)

@@ -153,7 +153,7 @@ def unreadable(file: Path, error: BaseException, remedy: str = "") -> RecordErro
 
 
 ELSEWHERE: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-"""How a workload of another package is named: "module:ATTRIBUTE"."""
+"""The form of the name of a workload from another package: "module:ATTRIBUTE"."""
 
 
 @dataclass(frozen=True)

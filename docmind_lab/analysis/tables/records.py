@@ -245,4 +245,4 @@ STUDY_ID, RUN_ID, ALTERNATIVE = (
     next(column for column in TABLES["calls"][1] if column.name == name)
     for name in ("study_id", "run_id", "alternative")
 )
-"""Whose row it is: columns that tables share, those of workloads too."""
+"""The columns that identify the run of a row, in every table, those of workloads too."""

@@ -112,14 +112,14 @@ def _with_propagation(name: str, level: PropagationLevel) -> str:
 
 
 LEAST_TIMEOUT_S, MOST_TIMEOUT_S = 0.1, 600.0
-"""Bounds of the decision timeout, seconds: below the one no call ends, beyond the other every run has."""
+"""Bounds of the decision timeout, seconds: no call ends within the first, every run within the second."""
 MOST_RUNS: Final = 1000
-"""Runs of each alternative; more are a study's business."""
+"""The most runs of each alternative in a panel; larger comparisons are studies."""
 
 MOST_SEED: Final = 2**31 - 1
 
 SETTINGS: Final = tuple(field.name for field in dataclasses.fields(PanelChoice) if field.name != "corpus")
-"""The settings that are traits: all but the corpus, which stays."""
+"""The settings that are traits: all except the corpus, which cannot change."""
 
 
 class ChoiceTraits(traitlets.HasTraits):

@@ -90,7 +90,7 @@ def _with_names(measured: MeasuredRun, study_id: str, run_id: str) -> MeasuredRu
 
 
 Listener = Callable[[PanelRun], None]
-"""Called in the engine's thread with each change of a sweep, and with nothing of one that a newer one has replaced."""
+"""Called in the engine's thread with each change of the newest request, and never with an older one."""
 
 
 def warm_processes() -> Workers:
@@ -107,7 +107,7 @@ def warm_processes() -> Workers:
 class Engine:
     """Computes the newest request of one panel, and drops older ones.
 
-    workers: a factory of who computes the runs. known: runs that need not be computed again.
+    workers: a factory of the processes that compute the runs. known: runs that need not be computed again.
     """
 
     def __init__(

@@ -13,7 +13,7 @@ Item = TypeVar("Item")
 class Newest(Generic[Item]):
     """Processes one item at a time, the newest next; items requested in between are never begun.
 
-    do: called with it in the worker's thread; it says what went wrong by itself, since nobody is there to hear it.
+    do: called with the item in the worker's thread; it reports its own errors, since no caller waits for them.
     name: of the thread, which exists only while there is something to do.
     """
 

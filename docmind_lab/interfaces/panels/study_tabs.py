@@ -19,10 +19,10 @@ from docmind_lab.interfaces.panels.run_browser import RunBrowser
 
 VIEWS: Final = ("Timeline", "Completion", "Overrun", "Table", "Calls")
 MOST_LATE_WORK: Final = -1
-"""The question that is shown when none is named: the one with the most work after its deadline."""
+"""Selects the question with the most work after its deadline, the default."""
 
 Content = Picture | str | StudyTables
-"""What a tab shows: a picture with its table, HTML, or the tables themselves."""
+"""The content of a tab: a picture with its table, HTML, or the tables themselves."""
 
 
 class StudyTabs(traitlets.HasTraits):

@@ -30,7 +30,7 @@ from docmind_lab.interfaces.reports.model import Figure, Table
 from docmind_lab.interfaces.reports.tables import table_of
 
 MOST_CONDITIONS = 4
-"""How many conditions are drawn; a page of more would be leafed through, and not looked at."""
+"""The most conditions that are drawn; a page of more would be skimmed."""
 
 # From this share of all weights on, one option leads under practically all of them.
 _EVERYWHERE = 0.9995

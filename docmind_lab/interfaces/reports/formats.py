@@ -168,7 +168,7 @@ def _to_strict_json(value: Any) -> Any:
 
 
 FORMATS: Final[Mapping[str, Callable[[Report], str]]] = {"html": as_html, "md": as_markdown, "json": as_json}
-"""How a report can be written, by the ending of its file."""
+"""The writer of each format of a report, by the ending of its file."""
 
 
 def write_report(report: Report, path: str | os.PathLike[str], kind: str | None = None) -> Path:

@@ -4,7 +4,7 @@
     compare(..., telemetry=Telemetry(metrics=metrics))
     generate_latest(metrics.registry)                     # what a scrape would get
 
-There are none unless somebody asks, and they are never put into the process's default registry.
+They are off by default, and are never put into the process's default registry.
 """
 
 from __future__ import annotations

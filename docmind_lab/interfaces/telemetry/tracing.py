@@ -75,7 +75,7 @@ def otlp_exporter() -> SpanExporter:
 def send_spans(measured: Sequence[MeasuredRun], manifest: Mapping[str, Any], exporter: SpanExporter) -> int:
     """Send the spans of runs, each run as its own trace; return how many were sent.
 
-    Raises: ServiceError when the exporter does not take all of them; whatever else it raises.
+    Raises: ServiceError when the exporter does not take all of them; and any error of the exporter.
     """
     from opentelemetry.sdk.trace.export import SpanExportResult  # noqa: PLC0415 - an optional extra
 
