@@ -26,23 +26,23 @@ from docmind_lab.alternatives.hard_timeout import HardTimeout
 from docmind_lab.alternatives.hybrid import Hybrid
 from docmind_lab.alternatives.native import Native
 from docmind_lab.alternatives.stop_flag import StopFlag
-from docmind_lab.core.catalogue import CATALOGUE, offered
+from docmind_lab.core.catalogue import CATALOGUE, default_alternatives
 
 
 class _OfferedAlternatives(Mapping[str, type[Alternative]]):
     """Maps each alternative of the catalogue that is compared by default to its class."""
 
     def __getitem__(self, name: str) -> type[Alternative]:
-        if name not in offered():
+        if name not in default_alternatives():
             raise KeyError(name)
         kind: type[Alternative] = pkgutil.resolve_name(CATALOGUE[name].home)
         return kind
 
     def __iter__(self) -> Iterator[str]:
-        return iter(offered())
+        return iter(default_alternatives())
 
     def __len__(self) -> int:
-        return len(offered())
+        return len(default_alternatives())
 
 
 ALTERNATIVES: Mapping[str, type[Alternative]] = _OfferedAlternatives()

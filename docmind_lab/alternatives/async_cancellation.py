@@ -51,8 +51,8 @@ class AsyncCancellation(Propagation):
 
         async def stream() -> None:
             async with limit:
-                with self._in_force(deadline):
-                    chunks = self._carried(runnable, deadline).astream(
+                with self._policy_in_force(deadline):
+                    chunks = self._with_deadline(runnable, deadline).astream(
                         self._inputs(inputs, deadline), stream_mode=STREAM_MODES
                     )
                     async for chunk in chunks:

@@ -125,7 +125,7 @@ written when the step is cut. Neither mode turns a model call into a streaming o
 """
 
 
-def _unchanged(state: Any) -> Any:
+def _identity(state: Any) -> Any:
     return state
 
 
@@ -139,7 +139,7 @@ class RunProgress:
     """
 
     def __init__(
-        self, state: Any = None, channels: Mapping[str, Any] | None = None, seen: Callable[[Any], Any] = _unchanged
+        self, state: Any = None, channels: Mapping[str, Any] | None = None, seen: Callable[[Any], Any] = _identity
     ) -> None:
         self._channels, self._seen = channels or {}, seen
         self._interrupts: Any = ()
@@ -175,13 +175,13 @@ class RunProgress:
         """The latest state, with the writes of nodes that have finished in the current step."""
         state, written = self._latest
         if isinstance(state, Mapping) and written:
-            state = {**state, **self._applied(state, list(written))}
+            state = {**state, **self._apply_writes(state, list(written))}
         if isinstance(state, Mapping) and self._interrupts:
             state = {**state, INTERRUPT: self._interrupts}
         seen = self._seen(state)
         return seen if isinstance(seen, Mapping) else {}
 
-    def _applied(self, state: Mapping[str, Any], written: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def _apply_writes(self, state: Mapping[str, Any], written: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the values of the channels written to, by the reducers that LangGraph would use."""
         values = {}
         for key in dict.fromkeys(key for write in written for key in write):

@@ -47,8 +47,8 @@ class Cooperative(Propagation):
         control = RunControl()
 
         def work() -> None:
-            with self._in_force(deadline):
-                chunks = self._carried(runnable, deadline).stream(
+            with self._policy_in_force(deadline):
+                chunks = self._with_deadline(runnable, deadline).stream(
                     self._inputs(inputs, deadline), stream_mode=STREAM_MODES, control=control
                 )
                 for chunk in chunks:

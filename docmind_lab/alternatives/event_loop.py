@@ -73,13 +73,13 @@ def shared_loop() -> LoopThread:
     clock = current_clock()
     with _lock:
         if clock is not None:
-            return _of_run(clock)
+            return _loop_of_run(clock)
         if _shared is None:
             _shared = LoopThread()
         return _shared
 
 
-def _of_run(clock: VirtualClock) -> LoopThread:
+def _loop_of_run(clock: VirtualClock) -> LoopThread:
     kept = _of_runs.get(clock)
     loop = None if kept is None else kept()
     if loop is None or not loop.is_alive:

@@ -62,8 +62,8 @@ class HardTimeout(Propagation):
                 return run_to_outcome(progress, work)
 
         def work() -> None:
-            with self._in_force(deadline):
-                carried, given = self._carried(runnable, deadline), self._inputs(inputs, deadline)
+            with self._policy_in_force(deadline):
+                carried, given = self._with_deadline(runnable, deadline), self._inputs(inputs, deadline)
                 for chunk in carried.stream(given, stream_mode=STREAM_MODES, control=control):
                     progress.show(chunk)
 

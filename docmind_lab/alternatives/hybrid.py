@@ -57,12 +57,12 @@ class Hybrid(Propagation):
         """Stream the graph on the shared loop; the calling thread waits until shortly after the deadline at most."""
         fence, control, progress = Fence(), RunControl(), RunProgress.of(runnable)
         guarded = bound(
-            fenced(self._carried(runnable, deadline), fence, recorder),
+            fenced(self._with_deadline(runnable, deadline), fence, recorder),
             step_limit_s=lambda: deadline.remaining() + STEP_SLACK_S,
         )
 
         async def stream() -> None:
-            with self._in_force(deadline):
+            with self._policy_in_force(deadline):
                 chunks = guarded.astream(self._inputs(inputs, deadline), stream_mode=STREAM_MODES, control=control)
                 async for chunk in chunks:
                     if progress.show(chunk) and deadline.passed():

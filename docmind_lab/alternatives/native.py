@@ -61,11 +61,11 @@ class Native(Propagation):
     async def _run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         recorder.share_thread()
         progress = RunProgress.of(runnable)
-        carried = self._carried(runnable, deadline)
+        carried = self._with_deadline(runnable, deadline)
         limited = carried.copy({"step_timeout": deadline.limit_s}) if self.per_step else carried
 
         async def stream() -> None:
-            with self._in_force(deadline):
+            with self._policy_in_force(deadline):
                 async for chunk in limited.astream(self._inputs(inputs, deadline), stream_mode=STREAM_MODES):
                     progress.show(chunk)
 

@@ -48,14 +48,14 @@ class Propagation:
         """Whether retries are left to the model's client."""
         return not self.propagate
 
-    def _carried(self, runnable: Runnable, deadline: Deadline) -> Runnable:
+    def _with_deadline(self, runnable: Runnable, deadline: Deadline) -> Runnable:
         return with_deadline_in_config(runnable, deadline) if self.propagate else runnable
 
     def _inputs(self, inputs: Inputs, deadline: Deadline) -> Inputs | Command[Any]:
         return with_deadline_in_input(inputs, deadline) if self.propagate else inputs
 
     @contextlib.contextmanager
-    def _in_force(self, deadline: Deadline) -> Iterator[None]:
+    def _policy_in_force(self, deadline: Deadline) -> Iterator[None]:
         """Apply the policy around the graph's run, in the thread or task that runs the graph."""
         with policy_scope(self.policy, deadline):
             yield

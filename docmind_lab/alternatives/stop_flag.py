@@ -68,8 +68,8 @@ class StopFlag(Propagation):
             control.request_drain(_REASON)
 
         def work() -> None:
-            with self._in_force(deadline):
-                chunks = self._carried(runnable, deadline).stream(
+            with self._policy_in_force(deadline):
+                chunks = self._with_deadline(runnable, deadline).stream(
                     self._inputs(inputs, deadline), stream_mode=STREAM_MODES, control=control
                 )
                 for chunk in chunks:
@@ -87,12 +87,12 @@ class StopFlag(Propagation):
                 "StopFlag(interrupt=True) needs a graph with a checkpointer: an interrupted run goes on from a "
                 "checkpoint; compile the graph with one, or leave interrupt off"
             )
-        progress, carried = RunProgress.of(runnable), self._carried(runnable, deadline)
+        progress, carried = RunProgress.of(runnable), self._with_deadline(runnable, deadline)
 
         def work() -> None:
             going_in = inputs
             while True:
-                with self._in_force(deadline):
+                with self._policy_in_force(deadline):
                     chunks = carried.stream(
                         self._inputs(going_in, deadline), stream_mode=STREAM_MODES, interrupt_after="*"
                     )

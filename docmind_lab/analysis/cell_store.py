@@ -20,7 +20,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from docmind_lab.analysis.tables.frames import UNREADABLE, Tables, read_arrow, typed, unreadable, write_arrow
+from docmind_lab.analysis.tables.frames import UNREADABLE, Tables, read_arrow, unreadable, with_dtypes, write_arrow
 from docmind_lab.analysis.tables.records import TABLES, RunRows
 from docmind_lab.core.errors import RecordError
 from docmind_lab.core.levels import SCHEMA_VERSION
@@ -81,9 +81,9 @@ class CellStore:
         frames = {name: _unnest(table, name) for name in _NESTED}
         runs = table.drop_columns(list(_NESTED)).to_pandas()
         return Tables(
-            runs=_in_order(typed("runs", runs)),
-            calls=_in_order(typed("calls", frames["calls"])),
-            events=_in_order(typed("events", frames["events"])),
+            runs=_in_order(with_dtypes("runs", runs)),
+            calls=_in_order(with_dtypes("calls", frames["calls"])),
+            events=_in_order(with_dtypes("events", frames["events"])),
         )
 
     def remove(self) -> None:

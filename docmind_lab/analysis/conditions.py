@@ -84,10 +84,10 @@ def condition_columns(runs: pd.DataFrame) -> list[str]:
 
 def in_words(condition: Mapping[str, Any] | pd.Series[Any], columns: Sequence[str]) -> str:
     """Describe these columns of a condition: "10 s decision timeout, fault hang"; "" for no columns."""
-    return ", ".join(_in_words(column, condition[column]) for column in columns)
+    return ", ".join(_column_in_words(column, condition[column]) for column in columns)
 
 
-def _in_words(column: str, value: Any) -> str:
+def _column_in_words(column: str, value: Any) -> str:
     if column == "decision_timeout_s":
         return f"{value:g} s decision timeout"
     if column == "stops_on_disconnect":

@@ -22,7 +22,7 @@ from docmind_lab.analysis.statistics.differences import column_values, mean_diff
 from docmind_lab.analysis.statistics.interval import Difference
 from docmind_lab.analysis.statistics.shares import paired_share_difference, share_difference
 from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.text import counted, joined, level, one_line, p_text
+from docmind_lab.analysis.text import count_of, join_names, level, one_line, p_text
 
 # A corrected p value is at best (resamples + 1)⁻¹ × the number of comparisons.
 _RESAMPLES: Final = 9999
@@ -102,7 +102,7 @@ class StudyDiff:
     def verdict_text(self) -> str:
         """The verdict as a sentence."""
         if self.verdict == "cannot tell":
-            more = counted(int(self._primary["runs_missing"].max()), "more run")
+            more = count_of(int(self._primary["runs_missing"].max()), "more run")
             return f"Cannot tell whether anything got worse: {more} of each arm would be needed to show it."
         if self.verdict == "no regression shown":
             bound = ""
@@ -123,10 +123,10 @@ class StudyDiff:
             return ("No arm and condition is in both studies: there is no effect to compare.",)
         rest = len(rows) - len(lines)
         if self.effects["difference"].eq(0).all():
-            return (f"No difference in any of {counted(len(rows), 'comparison')}.",)
+            return (f"No difference in any of {count_of(len(rows), 'comparison')}.",)
         if rest:
             lines.append(
-                f"In {counted(rest, 'comparison')} of {len(rows)} no difference was shown (corrected for all, at "
+                f"In {count_of(rest, 'comparison')} of {len(rows)} no difference was shown (corrected for all, at "
                 f"{_LEVEL:.0%}); the intervals say how large one may be."
             )
         return tuple(lines)
@@ -282,19 +282,19 @@ def _fields(before: Study, after: Study) -> pd.DataFrame:
 def _levels(runs: pd.DataFrame) -> dict[str, str]:
     """Return the levels of each factor of the runs, in words."""
     columns = [*CONDITION, "retries", "node_mode"]
-    result = {name: joined([level(value) for value in sorted(set(runs[name].tolist()))]) for name in columns}
-    result["arms"] = joined([one_line(arm) for arm in with_arms(runs)["arm"].cat.categories])
+    result = {name: join_names([level(value) for value in sorted(set(runs[name].tolist()))]) for name in columns}
+    result["arms"] = join_names([one_line(arm) for arm in with_arms(runs)["arm"].cat.categories])
     seeds = sorted(runs["seed"].unique())
     result["seeds"] = f"{len(seeds)}, from {seeds[0]} to {seeds[-1]}" if seeds else "none"
     return result
 
 
 def _label(key: tuple[Any, ...], apart: Sequence[str]) -> str:
-    where = list(_where(dict(zip(apart, key, strict=False)), apart))
+    where = list(_condition_words(dict(zip(apart, key, strict=False)), apart))
     return " ".join([one_line(str(key[-1])), *where])
 
 
-def _where(row: Mapping[str, Any], apart: Sequence[str]) -> Iterator[str]:
+def _condition_words(row: Mapping[str, Any], apart: Sequence[str]) -> Iterator[str]:
     """Yield the condition of a row in words: "at 10 s", then the other columns by their names."""
     if "decision_timeout_s" in apart:
         yield f"at {row['decision_timeout_s']:g} s"
@@ -305,7 +305,7 @@ def _where(row: Mapping[str, Any], apart: Sequence[str]) -> Iterator[str]:
 
 def _sentence(row: Mapping[Any, Any], apart: Sequence[str]) -> str:
     measure = MEASURES[row["measure"]]
-    name = " ".join([one_line(row["arm"]), *_where(row, apart)])
+    name = " ".join([one_line(row["arm"]), *_condition_words(row, apart)])
     before, after = (f"{row[side]:.{measure.digits}f}" for side in ("before", "after"))
     change, low, high = (f"{row[side]:+.{measure.digits}f}".replace("-", "−") for side in ("difference", "low", "high"))
     judged = "worse" if row["worse"] else "better"

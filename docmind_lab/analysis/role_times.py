@@ -90,12 +90,12 @@ class RoleTimes:
     seeds: frozenset[int]
 
     def __repr__(self) -> str:
-        return f"RoleTimes: {self._described()}\n{self._display_frame().to_string(index=False)}"
+        return f"RoleTimes: {self._describe()}\n{self._display_frame().to_string(index=False)}"
 
     def _repr_html_(self) -> str:
-        return f"<p>RoleTimes: {escape(self._described())}</p>{self._display_frame().to_html(index=False, border=0)}"
+        return f"<p>RoleTimes: {escape(self._describe())}</p>{self._display_frame().to_html(index=False, border=0)}"
 
-    def _described(self) -> str:
+    def _describe(self) -> str:
         seeds = f"seed {min(self.seeds)}" if len(self.seeds) == 1 else f"{len(self.seeds)} seeds"
         between = f", {min(self.seeds)} to {max(self.seeds)}" if len(self.seeds) > 1 else ""
         return f"learned from {seeds}{between}"

@@ -26,8 +26,8 @@ from docmind_lab.analysis.tables.frames import (
     parquet,
     read_parquet,
     to_frame,
-    typed,
     unreadable,
+    with_dtypes,
 )
 from docmind_lab.analysis.tables.records import TABLES, RunRows
 from docmind_lab.core.errors import ConfigurationError, NoSuchRecord, RecordError
@@ -243,7 +243,7 @@ def _table(folder: Path, name: str) -> pd.DataFrame:
     file = folder / f"{name}.parquet"
     frame = read_parquet(file, _DAMAGED)
     try:
-        return typed(name, frame)
+        return with_dtypes(name, frame)
     except UNREADABLE as error:
         raise unreadable(file, error, _DAMAGED) from error
 

@@ -18,7 +18,7 @@ from docmind_lab.analysis.findings.recommendation import recommend
 from docmind_lab.analysis.findings.recommendation_words import LOWER_BOUND
 from docmind_lab.analysis.findings.second_budgets import budget_sufficiency, is_budgeted, levels_in_words, spending_of
 from docmind_lab.analysis.statistics.shares import share_interval
-from docmind_lab.analysis.text import counted, duration, joined, level, markdown_of_frame, number, one_line
+from docmind_lab.analysis.text import count_of, duration, join_names, level, markdown_of_frame, number, one_line
 from docmind_lab.core.budgets import NO_BUDGETS
 from docmind_lab.core.catalogue import CATALOGUE
 from docmind_lab.core.deadlines import HELD_WITHIN_S
@@ -49,7 +49,7 @@ class Summary:
     @functools.cached_property
     def sentences(self) -> tuple[str, ...]:
         """A sentence for each arm: what happened to the callers, what work went on, what the arm requires."""
-        return self._of_conditions[0] if self.apart else tuple(map(_sentence, self._rows))
+        return self._condition_advice[0] if self.apart else tuple(map(_sentence, self._rows))
 
     @functools.cached_property
     def advice(self) -> tuple[str, ...]:
@@ -57,15 +57,15 @@ class Summary:
         if self.table.empty:
             return ()
         if self.apart:
-            advice = self._of_conditions[1]
+            advice = self._condition_advice[1]
         else:
             measured = (self._rows, self.runs, self._cpu_s_per_run)
             advice = tuple(advice_of(*measured, reads_settings=self._reads_settings))
         return (*advice, *_caveats(self.manifest))
 
     @functools.cached_property
-    def _of_conditions(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        return _of_conditions(self.runs)
+    def _condition_advice(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return _condition_advice(self.runs)
 
     @property
     def _cpu_s_per_run(self) -> float | None:
@@ -216,12 +216,12 @@ def _caveats(manifest: Mapping[str, Any]) -> Iterator[str]:
             f"{calls['cut_in_the_recording']:,} were cut in the recording, and what follows the cut is drawn."
         )
     if calls.get("longer_than_observed"):
-        yield f"{counted(calls['longer_than_observed'], 'call')} of the replay {LOWER_BOUND}."
+        yield f"{count_of(calls['longer_than_observed'], 'call')} of the replay {LOWER_BOUND}."
     if "ended_by" in manifest:
         yield f"Ended by {manifest['ended_by']}: the runs that are here are whole, the others were not made."
 
 
-def _of_conditions(runs: pd.DataFrame) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _condition_advice(runs: pd.DataFrame) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Yield advice on several conditions, which have no sentence for each arm."""
     enough = tuple(budget_sufficiency(runs))
     if runs["decision_timeout_s"].nunique() < 2 or set(runs["alternative"].astype("str")) == {"unguarded"}:
@@ -284,22 +284,22 @@ _UNNAMED = {"supervisor": {"title": "DocMind supervisor", "asked": "questions"}}
 def _title(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> str:
     if runs.empty:
         return "An empty study"
-    timeout = joined([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())])
+    timeout = join_names([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())])
     names = sorted(str(name) for name in runs["workload"].unique())
     systems = [{**_UNNAMED.get(name, {}), **manifest.get("systems", {}).get(name, {})} for name in names]
-    asked = joined(sorted({str(system.get("asked", "runs")) for system in systems}))
+    asked = join_names(sorted({str(system.get("asked", "runs")) for system in systems}))
     questions = int(runs["seed"].nunique())
     faults = sorted({str(fault) for fault in runs["fault"]} - {"none"})
     budgets = levels_in_words(str(level) for level in runs["second_budgets"].unique())
     parts = [
-        joined([str(system.get("title", name)) for name, system in zip(names, systems, strict=True)]),
+        join_names([str(system.get("title", name)) for name, system in zip(names, systems, strict=True)]),
         f"{timeout} s decision timeout",
-        counted(questions, asked.removesuffix("s")),
+        count_of(questions, asked.removesuffix("s")),
         f"{' and '.join(sorted({str(p) or 'live' for p in runs['latency_profile']}))} latencies",
         *(f"fault {fault}" for fault in faults),
         *(["a router engine is asked first"] if runs["router_injection"].all() else []),
         *(["servers go on when their client leaves"] if not runs["stops_on_disconnect"].any() else []),
-        *([f"second budget {joined(budgets, 'or')}"] if budgets != [NO_BUDGETS] else []),
+        *([f"second budget {join_names(budgets, 'or')}"] if budgets != [NO_BUDGETS] else []),
         f"{' and '.join(sorted({str(c) for c in runs['clock']}))} clock",
         f"seed {manifest.get('design', {}).get('seed', '?')}",
     ]
@@ -362,17 +362,17 @@ def _afterwards(row: Mapping[str, Any]) -> Iterator[str]:
     least = "at least " if row["work_censored"] else ""
     result = []
     if not math.isnan(busy) and (late > 0 or busy > 0):
-        calls = f"{counted(round(late * runs), 'call')} reached a server and " if late > 0 else ""
+        calls = f"{count_of(round(late * runs), 'call')} reached a server and " if late > 0 else ""
         result.append(f"after the deadline {calls}servers worked {least}{busy * runs:.2f} s in all")
     if row["late_checkpoints"] > 0:
-        result.append(f"{counted(round(row['late_checkpoints'] * runs), 'checkpoint')} came after the return")
+        result.append(f"{count_of(round(row['late_checkpoints'] * runs), 'checkpoint')} came after the return")
     if row["worked_on"]:
         result.append(
-            f"work of the graph went on in {counted(row['worked_on'], 'run')}, "
+            f"work of the graph went on in {count_of(row['worked_on'], 'run')}, "
             f"until {least}{row['work_overrun_worst_s']:.2f} s after the deadline"
         )
     if row["threads_left"]:
-        result.append(f"{counted(row['threads_left'], 'run')} left a thread at work")
+        result.append(f"{count_of(row['threads_left'], 'run')} left a thread at work")
     if result:
         yield f"{', '.join(result)}: {_why_it_went_on(row)}"
     elif math.isnan(busy):

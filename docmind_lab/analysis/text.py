@@ -28,7 +28,7 @@ def percent(share: float, digits: int = 0) -> str:
     return "–" if math.isnan(share) else f"{share:.{digits}%}"
 
 
-def bracketed(value: float, low: float, high: float, digits: int) -> str:
+def with_interval(value: float, low: float, high: float, digits: int) -> str:
     """Format a value with its interval: "9.9 [9.7, 10.0]"."""
     return number(value, digits) if math.isnan(low) else f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
@@ -38,7 +38,7 @@ def one_line(label: str) -> str:
     return " ".join(str(label).split())
 
 
-def joined(names: list[str], last: str = "and") -> str:
+def join_names(names: list[str], last: str = "and") -> str:
     """Join names in a sentence: "A, B and C"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}" if names else "none"
 
@@ -62,7 +62,7 @@ def markdown_of_frame(frame: pd.DataFrame) -> str:
     return markdown_table(["", *map(str, frame.columns)], rows)
 
 
-def counted(number_of: int, noun: str) -> str:
+def count_of(number_of: int, noun: str) -> str:
     """Format a count with its noun: "1 run", "3 runs"."""
     return f"{number_of:,} {noun}" if number_of == 1 else f"{number_of:,} {noun}s"
 

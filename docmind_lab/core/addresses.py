@@ -1,7 +1,7 @@
 """Addresses of endpoints: the host that a request goes to, and the address without credentials.
 
 host_of("http://user:secret@models.example:8000/v1?token=abc")     # "models.example"
-displayed("http://user:secret@models.example:8000/v1?token=abc")   # "http://models.example:8000/v1"
+redact_url("http://user:secret@models.example:8000/v1?token=abc")   # "http://models.example:8000/v1"
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def host_of(url: str) -> str:
     return parsed.host.lower()
 
 
-def displayed(url: str) -> str:
+def redact_url(url: str) -> str:
     """Return the address without user, password, query and fragment, which may be secret.
 
     In an address that cannot be parsed the end of a password is not known, so it is shown only if it has neither a user
@@ -64,7 +64,7 @@ def displayed(url: str) -> str:
 
 def without_credentials(text: str) -> str:
     """Return the text with the credentials removed from each address in it."""
-    return _URL.sub(lambda match: displayed(match[0]), text)
+    return _URL.sub(lambda match: redact_url(match[0]), text)
 
 
 class _HideCredentials(logging.Filter):
@@ -81,7 +81,7 @@ def _without_secrets(argument: object) -> object:
     if isinstance(argument, int | float | None):
         return argument
     text = str(argument)
-    return displayed(text) if _URL.fullmatch(text) else argument
+    return redact_url(text) if _URL.fullmatch(text) else argument
 
 
 def hide_credentials_in_logs() -> None:

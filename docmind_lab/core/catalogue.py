@@ -131,7 +131,7 @@ CATALOGUE: Final[dict[str, Entry]] = {
 """Alternative → its row of the catalogue, in the order of every figure."""
 
 
-def offered() -> tuple[str, ...]:
+def default_alternatives() -> tuple[str, ...]:
     """Return the names of the alternatives that are compared by default, in order."""
     return tuple(name for name, entry in CATALOGUE.items() if entry.is_offered)
 
@@ -143,12 +143,12 @@ def level_and_variant(text: str) -> tuple[str, str]:
         ConfigurationError: One of them is unknown. It names the nearest and the known ones.
     """
     base, _, variant = text.partition(":")
-    by_letter = {CATALOGUE[name].letter.lower(): name for name in offered()}
+    by_letter = {CATALOGUE[name].letter.lower(): name for name in default_alternatives()}
     name = by_letter.get(base.lower(), base.lower())
     if name not in CATALOGUE:
-        near = difflib.get_close_matches(name, offered(), n=1)
+        near = difflib.get_close_matches(name, default_alternatives(), n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        known = ", ".join(f"{name} ({CATALOGUE[name].letter})" for name in offered())
+        known = ", ".join(f"{name} ({CATALOGUE[name].letter})" for name in default_alternatives())
         raise ConfigurationError(f"unknown alternative {text!r}; {hint}the alternatives are {known}")
     if variant and variant not in CATALOGUE[name].variants:
         known = ", ".join(f"{each}:{option}" for each, entry in CATALOGUE.items() for option in entry.variants)

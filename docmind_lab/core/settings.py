@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
-from docmind_lab.core.addresses import displayed, host_of, without_credentials
+from docmind_lab.core.addresses import host_of, redact_url, without_credentials
 from docmind_lab.core.errors import ConfigurationError, EndpointRefused
 
 PREFIX = "DOCMIND_"
@@ -163,7 +163,7 @@ class Settings(BaseSettings):
         for section, name in (("llm", "base_url"), ("database", "qdrant_url")):
             url = values.get(section, {}).get(name)
             if url is not None:
-                values[section][name] = displayed(url)
+                values[section][name] = redact_url(url)
         return values
 
     def admit(self, url: str, *, name: str = "endpoint") -> None:
@@ -180,7 +180,7 @@ class Settings(BaseSettings):
             host = host_of(url)
         except ValueError as error:
             raise EndpointRefused(
-                f"{name}: {displayed(url)!r} {error}; write it like http://127.0.0.1:8000/v1"
+                f"{name}: {redact_url(url)!r} {error}; write it like http://127.0.0.1:8000/v1"
             ) from None
         if is_loopback(host):
             return
@@ -218,7 +218,7 @@ def _value_text(value: object) -> str:
     if isinstance(value, SecretStr):
         return "(not shown)"
     if isinstance(value, str) and "://" in value:
-        return repr(displayed(value))
+        return repr(redact_url(value))
     return f"{value:g}" if isinstance(value, float) else repr(value)
 
 

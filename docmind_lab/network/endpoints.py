@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import httpx
 
-from docmind_lab.core.addresses import displayed, hide_credentials_in_logs, without_credentials
+from docmind_lab.core.addresses import hide_credentials_in_logs, redact_url, without_credentials
 from docmind_lab.core.errors import DocmindLabError, ServiceError
 from docmind_lab.core.settings import Settings
 from docmind_lab.network import HttpxTransport
@@ -67,7 +67,7 @@ def _model_endpoint(settings: Settings) -> Check:
     url, remedy = settings.llm.base_url, "start the server, or set DOCMIND_LLM__BASE_URL to where it is"
     if url is None:
         return Check(MODEL_ENDPOINT, "ok", "simulated")
-    where = displayed(url)
+    where = redact_url(url)
     headers = {"Authorization": f"Bearer {settings.llm.api_key.get_secret_value()}"}
     try:
         names = [str(entry["id"]) for entry in _get_json(settings, _resource_url(url, "models"), headers)["data"]]
@@ -93,7 +93,7 @@ def _vector_store(settings: Settings) -> Check:
         return Check(VECTOR_STORE, "note", f"local store {path}: no network, so it knows no timeouts")
     if url is None:
         return Check(VECTOR_STORE, "ok", "simulated")
-    where = displayed(url)
+    where = redact_url(url)
     try:
         version = _get_json(settings, url)["version"]
     except (httpx.HTTPError, DocmindLabError) as error:

@@ -147,7 +147,7 @@ class Exchange:
             failed = self.attempt.status is not None and self.attempt.status >= 400
             if failed:
                 self.attempt.error_type = f"HTTP {self.attempt.status}"
-            self._ended("error" if failed else "ok")
+            self._end_attempt("error" if failed else "ok")
 
     def note_closed(self) -> None:
         """End the attempt: the client closed the response.
@@ -160,7 +160,7 @@ class Exchange:
         if _SSE_END in self.tail or (self.attempt.status or 0) >= 400:
             self.complete()
         else:
-            self._ended("cancelled")
+            self._end_attempt("cancelled")
 
     def operation(self) -> _Operation:
         """Return a context manager for one operation of the attempt; an exception ends the attempt and passes on."""
@@ -170,21 +170,21 @@ class Exchange:
         """End the attempt with an operation's error. Raises: `surfacing`'s error if the deadline cut it."""
         if isinstance(error, _TIMEOUTS):
             self._end("timeout", error)
-            if self._surfacing is not None and self.attempt is not None and self._cut():
+            if self._surfacing is not None and self.attempt is not None and self._is_cut():
                 raise self._surfacing(self.attempt, self.deadline) from error  # type: ignore[arg-type]
         elif isinstance(error, asyncio.CancelledError | GeneratorExit):
             self._end("cancelled", error)
         elif not isinstance(error, StopIteration | StopAsyncIteration):
             self._end("error", error)
 
-    def _cut(self) -> bool:
+    def _is_cut(self) -> bool:
         return self.deadline is not None and self.deadline.remaining() <= _AT_THE_DEADLINE_S
 
     def _end(self, outcome: AttemptOutcome, error: BaseException) -> None:
         if self.attempt is not None:
-            self._ended(outcome, error)
+            self._end_attempt(outcome, error)
 
-    def _ended(self, outcome: AttemptOutcome, error: BaseException | None = None) -> None:
+    def _end_attempt(self, outcome: AttemptOutcome, error: BaseException | None = None) -> None:
         assert self.attempt is not None, "only an attempt ends"
         self.attempt.end(outcome, error)
         if self._tapping is not None:

@@ -95,18 +95,18 @@ class GuestHooks:
     def install(self) -> None:
         """Install the hooks on httpx, httpx2, httpcore, httpcore2 and asyncio."""
         for web, sync_body, async_body in ((httpx, HttpxBody, AsyncHttpxBody), (httpx2, Httpx2Body, AsyncHttpx2Body)):
-            self.replace(web.HTTPTransport, "handle_request", self._handling(web, sync_body))
-            self.replace(web.AsyncHTTPTransport, "handle_async_request", self._handling_async(web, async_body))
+            self.replace(web.HTTPTransport, "handle_request", self._wrap_handle(web, sync_body))
+            self.replace(web.AsyncHTTPTransport, "handle_async_request", self._wrap_handle_async(web, async_body))
         for core, seam, async_seam in ((httpcore, SyncBackend, AsyncBackend), (httpcore2, SyncBackend2, AsyncBackend2)):
-            self.replace(core.SyncBackend, "connect_tcp", _connecting(seam))
-            self.replace(core.AnyIOBackend, "connect_tcp", _connecting(async_seam))
+            self.replace(core.SyncBackend, "connect_tcp", _wrap_connect(seam))
+            self.replace(core.AnyIOBackend, "connect_tcp", _wrap_connect(async_seam))
             for pool, kind in (
                 (core.ConnectionPool, core.HTTPConnection),
                 (core.AsyncConnectionPool, core.AsyncHTTPConnection),
             ):
-                self.replace(pool, "create_connection", self._creating)
-                self.replace(kind, "can_handle_request", self._can_handle)
-        self.replace(asyncio.BaseEventLoop, "run_in_executor", self._in_executor)
+                self.replace(pool, "create_connection", self._wrap_create)
+                self.replace(kind, "can_handle_request", self._wrap_can_handle)
+        self.replace(asyncio.BaseEventLoop, "run_in_executor", self._wrap_executor)
 
     def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Replace `owner.name` by `make(owner.name)` until `remove`. owner: a module or class."""
@@ -148,7 +148,7 @@ class GuestHooks:
         # A request of a request's own (a proxy's, a nested hook's) is the same one.
         return None if _under_way.get() else self._find()
 
-    def _handling(self, web: Any, body: Any) -> Callable[[Any], Any]:
+    def _wrap_handle(self, web: Any, body: Any) -> Callable[[Any], Any]:
         def make(previous: Any) -> Any:
             def handle_request(transport: Any, request: Any) -> Any:
                 watch = self._watch()
@@ -165,7 +165,7 @@ class GuestHooks:
 
         return make
 
-    def _handling_async(self, web: Any, body: Any) -> Callable[[Any], Any]:
+    def _wrap_handle_async(self, web: Any, body: Any) -> Callable[[Any], Any]:
         def make(previous: Any) -> Any:
             async def handle_async_request(transport: Any, request: Any) -> Any:
                 watch = self._watch()
@@ -184,7 +184,7 @@ class GuestHooks:
 
     # ---- connections
 
-    def _creating(self, previous: Any) -> Any:
+    def _wrap_create(self, previous: Any) -> Any:
         def create_connection(pool: Any, origin: Any) -> Any:
             connection = previous(pool, origin)
             if _under_way.get():
@@ -193,7 +193,7 @@ class GuestHooks:
 
         return create_connection
 
-    def _can_handle(self, previous: Any) -> Any:
+    def _wrap_can_handle(self, previous: Any) -> Any:
         def can_handle_request(connection: Any, origin: Any) -> Any:
             if _under_way.get() and connection not in self._seen:
                 return False
@@ -203,7 +203,7 @@ class GuestHooks:
 
     # ---- threads
 
-    def _in_executor(self, previous: Any) -> Any:
+    def _wrap_executor(self, previous: Any) -> Any:
         def run_in_executor(loop: Any, executor: Any, function: Any, *arguments: Any) -> Any:
             watch = self._find()
             return previous(loop, executor, function if watch is None else watch.as_work(function), *arguments)
@@ -252,7 +252,7 @@ class _OriginalBackend:
         return self.connect(self.backend, *arguments)
 
 
-def _connecting(seam: Any) -> Callable[[Any], Any]:
+def _wrap_connect(seam: Any) -> Callable[[Any], Any]:
     def make(previous: Any) -> Any:
         def connect_tcp(backend: Any, *arguments: Any, **options: Any) -> Any:
             if not _under_way.get():

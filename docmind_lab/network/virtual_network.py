@@ -214,7 +214,7 @@ class _Network:
 
     # ---- what pools do
 
-    def created(self, connection: Any) -> Any:
+    def note_created(self, connection: Any) -> Any:
         self.connections.add(connection)
         return connection
 
@@ -272,18 +272,18 @@ def _replacements(network: _Network, core: _Core) -> Iterator[tuple[Any, str, An
     yield core.module.AnyIOBackend, "connect_unix_socket", no_unix_socket
     for pool, kind in core.kinds():
         create, can_handle = _CREATE[pool], _CAN_HANDLE[kind]
-        yield pool, "create_connection", _creating(network, create)
-        yield kind, "can_handle_request", _handling(network, can_handle)
+        yield pool, "create_connection", _wrap_create(network, create)
+        yield kind, "can_handle_request", _wrap_can_handle(network, can_handle)
 
 
-def _creating(network: _Network, create: Any) -> Any:
+def _wrap_create(network: _Network, create: Any) -> Any:
     def create_connection(pool: Any, origin: Any) -> Any:
-        return network.created(create(pool, origin))
+        return network.note_created(create(pool, origin))
 
     return create_connection
 
 
-def _handling(network: _Network, can_handle: Any) -> Any:
+def _wrap_can_handle(network: _Network, can_handle: Any) -> Any:
     def can_handle_request(connection: Any, origin: Any) -> Any:
         return connection in network.connections and can_handle(connection, origin)
 

@@ -44,12 +44,12 @@ class Wire:
         """Send bytes to the client; they are dropped if the client has left."""
         if data and not (self.left or self.ended):
             self._there += data
-            self._changed()
+            self._wake_reader()
 
     def hang_up(self) -> None:
         """Close the connection from the server's side; bytes already sent can still be read."""
         self.ended = True
-        self._changed()
+        self._wake_reader()
 
     # ---- the client's end
 
@@ -63,7 +63,7 @@ class Wire:
         if self.left:
             return
         self.left = True
-        self._changed()
+        self._wake_reader()
         if not self.ended:
             self.peer.client_left()
 
@@ -107,7 +107,7 @@ class Wire:
             if timer is not None:
                 timer.cancel()
 
-    def _changed(self) -> None:
+    def _wake_reader(self) -> None:
         wake, self._wake = self._wake, None
         if wake is not None:
             wake()

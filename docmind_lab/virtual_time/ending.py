@@ -250,12 +250,12 @@ def _wait_for_end(kernel: Kernel, main: MainThread, stall_after_s: float, core: 
         if kernel.handovers != handovers and kernel.failure is None:
             handovers, progress_at = kernel.handovers, now
         elif now - progress_at > stall_after_s:
-            raise _stalled(kernel, main, stall_after_s)
+            raise _stall_error(kernel, main, stall_after_s)
         if now - asked_at > _UNWINDING_S:
-            raise _unwinding_failed(kernel, main)
+            raise _unwinding_error(kernel, main)
 
 
-def _stalled(kernel: Kernel, main: MainThread, stall_after_s: float) -> BaseException:
+def _stall_error(kernel: Kernel, main: MainThread, stall_after_s: float) -> BaseException:
     """Abandon a run that makes no progress, and return its error."""
     if kernel.failure is not None:
         _give_up(kernel, main)
@@ -274,7 +274,7 @@ def _stalled(kernel: Kernel, main: MainThread, stall_after_s: float) -> BaseExce
     return error
 
 
-def _unwinding_failed(kernel: Kernel, main: MainThread) -> BaseException:
+def _unwinding_error(kernel: Kernel, main: MainThread) -> BaseException:
     """Abandon a run that was to end and has not; return the error it was to end with."""
     error = kernel.take_requested_end() or kernel.failure
     _give_up(kernel, main)

@@ -197,7 +197,7 @@ class Kernel:
                 assert self.main is not None
                 self.make_ready(self.main, woken=True)
             else:
-                self.fail(self._nothing_can_run())
+                self.fail(self._no_runnable_error())
         if self._random is not None and len(self._ready) > 1:
             self._ready.rotate(-self._random.randrange(len(self._ready)))
         return self._ready.popleft()
@@ -301,7 +301,7 @@ class Kernel:
         if self.main.parked:
             self.make_ready(self.main, woken=False)
 
-    def _nothing_can_run(self) -> BaseException:
+    def _no_runnable_error(self) -> BaseException:
         if self.failure is not None:
             return SimulationOver()
         everyone = where_everyone_waits(self.actors)

@@ -205,7 +205,7 @@ def patched_for(kernel: Kernel, owner: Any, name: str, virtual: Callable[..., An
     with _lock:
         if (owner, name) not in _of_kernels:
             found: tuple[Any, dict[Kernel, Callable[..., Any]]] = vars(owner)[name], {}
-            setattr(owner, name, _dispatching(*found))
+            setattr(owner, name, _dispatcher(*found))
             _of_kernels[owner, name] = found
         real, virtuals = _of_kernels[owner, name]
         virtuals[kernel] = virtual
@@ -219,7 +219,7 @@ def patched_for(kernel: Kernel, owner: Any, name: str, virtual: Callable[..., An
                 setattr(owner, name, real)
 
 
-def _dispatching(real: Any, virtuals: dict[Kernel, Callable[..., Any]]) -> Callable[..., Any]:
+def _dispatcher(real: Any, virtuals: dict[Kernel, Callable[..., Any]]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         actor = this_thread.actor
         virtual = None if actor is None else virtuals.get(actor.kernel)

@@ -57,12 +57,12 @@ def for_actors(virtual: Callable[..., Any], real: Callable[..., Any]) -> Callabl
 # already, of the builtin.
 
 
-def of_builtin(real: Callable[..., Any], virtual: Callable[..., Any]) -> Callable[..., Any]:
+def replace_builtin(real: Callable[..., Any], virtual: Callable[..., Any]) -> Callable[..., Any]:
     """Return a replacement for a builtin: `virtual(actor, ...)` for an actor, the builtin for other threads."""
-    return MethodType(for_actors(lambda actor, _, *args: virtual(actor, *args), _calling(real)), real)
+    return MethodType(for_actors(lambda actor, _, *args: virtual(actor, *args), _without_first_argument(real)), real)
 
 
-def _calling(real: Callable[..., Any]) -> Callable[..., Any]:
+def _without_first_argument(real: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(real)
     def call(_: object, *args: Any, **kwargs: Any) -> Any:
         return real(*args, **kwargs)
@@ -70,7 +70,7 @@ def _calling(real: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _reading(real: Callable[[], Any], virtual: Callable[[float], Any]) -> Callable[[], Any]:
+def _clock_reader(real: Callable[[], Any], virtual: Callable[[float], Any]) -> Callable[[], Any]:
     @functools.wraps(real)
     def read(real: Callable[[], Any]) -> Any:
         actor = this_thread.actor
@@ -108,19 +108,19 @@ def _clock_gettime_ns(actor: Actor, clock: int) -> int:
 def replacements() -> list[tuple[Callable[..., Any], Callable[..., Any]]]:
     """Return pairs of a builtin and its replacement during a run."""
     pairs: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
-        (time.sleep, of_builtin(time.sleep, sleep)),
-        (time.monotonic, _reading(time.monotonic, _seconds)),
-        (time.monotonic_ns, _reading(time.monotonic_ns, _nanoseconds)),
-        (time.perf_counter, _reading(time.perf_counter, _seconds)),
-        (time.perf_counter_ns, _reading(time.perf_counter_ns, _nanoseconds)),
-        (time.time, _reading(time.time, lambda now_s: CALENDAR_START_S + now_s)),
-        (time.time_ns, _reading(time.time_ns, lambda now_s: CALENDAR_START_S * 10**9 + _nanoseconds(now_s))),
-        (time.clock_gettime, of_builtin(time.clock_gettime, _clock_gettime)),
-        (time.clock_gettime_ns, of_builtin(time.clock_gettime_ns, _clock_gettime_ns)),
-        (os.cpu_count, of_builtin(os.cpu_count, _cpus)),
+        (time.sleep, replace_builtin(time.sleep, sleep)),
+        (time.monotonic, _clock_reader(time.monotonic, _seconds)),
+        (time.monotonic_ns, _clock_reader(time.monotonic_ns, _nanoseconds)),
+        (time.perf_counter, _clock_reader(time.perf_counter, _seconds)),
+        (time.perf_counter_ns, _clock_reader(time.perf_counter_ns, _nanoseconds)),
+        (time.time, _clock_reader(time.time, lambda now_s: CALENDAR_START_S + now_s)),
+        (time.time_ns, _clock_reader(time.time_ns, lambda now_s: CALENDAR_START_S * 10**9 + _nanoseconds(now_s))),
+        (time.clock_gettime, replace_builtin(time.clock_gettime, _clock_gettime)),
+        (time.clock_gettime_ns, replace_builtin(time.clock_gettime_ns, _clock_gettime_ns)),
+        (os.cpu_count, replace_builtin(os.cpu_count, _cpus)),
     ]
     # What pools ask from 3.13 on.
     process_cpu_count = getattr(os, "process_cpu_count", None)
     if process_cpu_count is not None:
-        pairs.append((process_cpu_count, of_builtin(process_cpu_count, _cpus)))
+        pairs.append((process_cpu_count, replace_builtin(process_cpu_count, _cpus)))
     return pairs

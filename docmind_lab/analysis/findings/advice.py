@@ -14,7 +14,7 @@ import pandas as pd
 from docmind_lab.analysis.findings.choice import FEWEST_PAIRS, Beaten, Choice, Undecided, choose
 from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.findings.second_budgets import is_budgeted, needs_of
-from docmind_lab.analysis.text import counted, joined, one_line, percent
+from docmind_lab.analysis.text import count_of, join_names, one_line, percent
 from docmind_lab.core.catalogue import settings_to_paste
 from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.levels import SPENDING_REASONS
@@ -94,7 +94,7 @@ def _facts(chosen: Sequence[str], rows: Mapping[str, Row], runs: pd.DataFrame) -
     parts = []
     if late:
         waited = [f"{_name(row)} in {row['overran']} of {row['runs']} runs" for row in late]
-        parts.append(f"the caller waited too long under {joined(waited)}")
+        parts.append(f"the caller waited too long under {join_names(waited)}")
     else:
         parts.append(f"under {each} every caller was back {_HELD}")
     answered = _range([row["answered_in_time"] for row in members])
@@ -110,14 +110,14 @@ def _facts(chosen: Sequence[str], rows: Mapping[str, Row], runs: pd.DataFrame) -
         if row["worked_on"]:
             least = "at least " if row["work_censored"] else ""
             until = f"{least}{row['work_overrun_worst_s']:.1f} s"
-            text = f"work went on in {counted(row['worked_on'], 'run')}, for up to {until}"
+            text = f"work went on in {count_of(row['worked_on'], 'run')}, for up to {until}"
             went_on.setdefault(text, []).append(_name(row))
-    parts += [f"under {joined(names)} {text}" for text, names in went_on.items()]
+    parts += [f"under {join_names(names)} {text}" for text, names in went_on.items()]
     if is_budgeted(runs):
         parts.append(f"no call was begun beyond the second budget ({runs['second_budgets'].iloc[0]})")
         blind = [_name(row) for row in members if not row["deadline_propagation"]]
         if blind:
-            parts.append(f"{joined(blind)} did not look at it, and no run came that far")
+            parts.append(f"{join_names(blind)} did not look at it, and no run came that far")
     return f"{'; '.join(parts)}."
 
 
@@ -128,13 +128,13 @@ def _evidence(found: Choice) -> Iterator[str]:
         yield f"Not chosen, by paired differences with intervals (95 % for all pairs together): {'; '.join(worse)}."
     mistakes = [one_line(arm) for arm, why in found.refused.items() if why == "mistake" and "unguarded" not in arm]
     if mistakes:
-        yield f"Never recommended, as documented mistakes: {joined(mistakes)}."
+        yield f"Never recommended, as documented mistakes: {join_names(mistakes)}."
     failed = [one_line(arm) for arm, why in found.refused.items() if why == "failed" and "unguarded" not in arm]
     if failed:
-        yield f"Not chosen, because every run failed: {joined(failed)}."
+        yield f"Not chosen, because every run failed: {join_names(failed)}."
     late = [one_line(arm) for arm, why in found.refused.items() if why == "late"]
     if late:
-        yield f"Not chosen, because callers were not back {_HELD}: {joined(late)}."
+        yield f"Not chosen, because callers were not back {_HELD}: {join_names(late)}."
 
 
 def _worse(by: Beaten) -> str:
@@ -153,7 +153,7 @@ def _open_difference(item: Undecided) -> str:
     if item.more_runs > _MOST_MORE:
         more = "No practical number of runs would settle it at this difference."
     else:
-        more = f"About {counted(int(item.more_runs), 'more run')} of each would settle it if the difference stays."
+        more = f"About {count_of(int(item.more_runs), 'more run')} of each would settle it if the difference stays."
     margin = (
         f" A difference up to {item.criterion.margin:g}{item.criterion.unit} would not matter."
         if item.criterion.margin
@@ -200,11 +200,11 @@ def _failures(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
         return
     counts = failed.groupby(["error_type", "error_node"], sort=False).size().sort_values(ascending=False, kind="stable")
     phrases = [
-        f"{error or 'an error without a name'}{f' in node {node}' if node else ''} ({counted(int(count), 'run')})"
+        f"{error or 'an error without a name'}{f' in node {node}' if node else ''} ({count_of(int(count), 'run')})"
         for (error, node), count in zip(counts.index.tolist(), counts, strict=True)
     ]
     others = " and others" if len(phrases) > 4 else ""
-    yield f"Failed: {len(failed)} of {len(runs)} runs, with {joined(phrases[:4])}{others}."
+    yield f"Failed: {len(failed)} of {len(runs)} runs, with {join_names(phrases[:4])}{others}."
     if "GraphInterrupt" in set(failed["error_type"]):
         yield "A run that stops at an interrupt waits for a person. Give inputs that the graph answers without one."
 
@@ -222,15 +222,15 @@ def _no_choice_within_budgets(held: Sequence[Row], runs: pd.DataFrame) -> str:
     beyond = [f"{_name(row)} in {row['past_budget']} of {row['runs']} runs" for row in past]
     if not keeping:
         return (
-            f"Nothing to choose under {level}: none that was run keeps to it, and it was passed by {joined(beyond)}. A "
-            "and E look at it, and B, C, D and F with :propagate: run one of them."
+            f"Nothing to choose under {level}: none that was run keeps to it, and it was passed by "
+            f"{join_names(beyond)}. A and E look at it, and B, C, D and F with :propagate: run one of them."
         )
     phrases = [
         f"{_name(row)} answered {row['answered_in_time']} of {row['runs']} in time, and a second budget ended "
         f"{row['ended_by_budget']}"
         for row in keeping
     ]
-    others = f" The others that held the deadline went past it: {joined(beyond)}." if past else ""
+    others = f" The others that held the deadline went past it: {join_names(beyond)}." if past else ""
     return f"Nothing to choose under {level}: {'; '.join(phrases)}.{others}"
 
 
@@ -242,8 +242,8 @@ def _budget_needs(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
     needs = list(needs_of(runs))
     if ended and not needs:
         yield (
-            f"Second budgets ended {counted(ended, 'run')}, and no run was answered that was not held to them, so what "
-            "a run needs is not known: run the control beside them (unguarded), under a longer horizon."
+            f"Second budgets ended {count_of(ended, 'run')}, and no run was answered that was not held to them, so "
+            "what a run needs is not known: run the control beside them (unguarded), under a longer horizon."
         )
     short = [need for need in needs if need.beyond]
     yield from (need.text() for need in short or (needs if ended else []))
@@ -254,11 +254,11 @@ def _timeout_advice(control: Row, horizon_s: float) -> str:
     phrases = []
     if control["unfinished"]:
         phrases.append(
-            f"{control['unfinished']} of {counted(control['runs'], 'run')} had not ended after {horizon_s:g} s, when "
+            f"{control['unfinished']} of {count_of(control['runs'], 'run')} had not ended after {horizon_s:g} s, when "
             "observation stopped. No timeout up to then would have had them answered"
         )
     if control["failed"]:
-        phrases.append(f"{control['failed']} of {counted(control['runs'], 'run')} failed, which no timeout changes")
+        phrases.append(f"{control['failed']} of {count_of(control['runs'], 'run')} failed, which no timeout changes")
     if phrases:
         return f"Without a deadline, {'; '.join(phrases)}."
     return (
@@ -291,7 +291,7 @@ def _limits(rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None
 
 
 def _names(arms: Sequence[str], last: str = "and") -> str:
-    return joined([one_line(arm) for arm in arms], last)
+    return join_names([one_line(arm) for arm in arms], last)
 
 
 def _name(row: Row) -> str:

@@ -157,7 +157,7 @@ class _Arm:
         values = {each.name: np.asarray(each.values(ordered), dtype=np.float64) for each in CRITERIA}
         return cls(ordered["seed"].to_numpy(), ordered["outcome"].astype("str").to_numpy(dtype="str"), values)
 
-    def shared(self, other: _Arm) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    def shared_positions(self, other: _Arm) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         """Return the positions of the seeds that both arms have, in each arm."""
         _, mine, theirs = np.intersect1d(self.seeds, other.seeds, return_indices=True)
         return mine, theirs
@@ -172,7 +172,7 @@ def choose(runs: pd.DataFrame) -> Choice:
     arms = {str(arm): group for arm, group in with_arms(runs).groupby("arm", observed=True, sort=True)}
     refused = {arm: reason for arm, group in arms.items() if (reason := _refusal(group))}
     left = {arm: _Arm.of(group) for arm, group in arms.items() if arm not in refused}
-    pairs = [len(left[first].shared(left[second])[0]) for first, second in _two_of(left)]
+    pairs = [len(left[first].shared_positions(left[second])[0]) for first, second in _pairs_of_arms(left)]
     fewest = min(pairs, default=min((len(each.seeds) for each in left.values()), default=0))
     beaten: dict[str, Beaten] = {}
     if fewest >= FEWEST_PAIRS:
@@ -214,7 +214,7 @@ def _refusal(group: pd.DataFrame) -> str:
     return ""
 
 
-def _two_of(arms: Mapping[str, _Arm]) -> list[tuple[str, str]]:
+def _pairs_of_arms(arms: Mapping[str, _Arm]) -> list[tuple[str, str]]:
     return list(itertools.combinations(arms, 2))
 
 
@@ -239,14 +239,14 @@ class _Difference:
     interval: Interval
     deviation: float
 
-    def turned(self) -> _Difference:
+    def negated(self) -> _Difference:
         by = self.interval
         return _Difference(Interval(-by.estimate, -by.high, -by.low, by.confidence, by.method, by.n), self.deviation)
 
 
 def _difference(first: _Arm, second: _Arm, criterion: Criterion, confidence: float) -> _Difference | None:
     """Return by how much the first arm is better; None if the measure is not known for every run."""
-    mine, theirs = first.shared(second)
+    mine, theirs = first.shared_positions(second)
     one = criterion.better * first.values[criterion.name][mine]
     other = criterion.better * second.values[criterion.name][theirs]
     if len(mine) < 2 or np.isnan(one).any() or np.isnan(other).any():
@@ -261,13 +261,13 @@ def _difference(first: _Arm, second: _Arm, criterion: Criterion, confidence: flo
 def _undecided(arms: Mapping[str, _Arm], criterion: Criterion) -> Undecided | None:
     """Return the largest difference among the arms that is shown neither to matter nor to be negligible."""
     result = []
-    for first, second in _two_of(arms):
+    for first, second in _pairs_of_arms(arms):
         difference = _difference(arms[first], arms[second], criterion, _confidence(arms))
         if difference is None or not difference.interval.estimate:
             # No difference was seen at all: there is nothing to settle by this measure.
             continue
         if difference.interval.estimate < 0:
-            first, second, difference = second, first, difference.turned()
+            first, second, difference = second, first, difference.negated()
         if difference.interval.high > criterion.margin:
             more = _more_runs(difference, criterion.margin)
             result.append(Undecided(first, second, criterion, difference.interval, more))

@@ -62,7 +62,7 @@ def enforcement(runs: pd.DataFrame, *, slack_s: float = HELD_WITHIN_S, confidenc
                 f"{condition['fault']}: without the control nothing tells which runs reached their deadline; measure it"
             )
         for arm, of_arm in group[levels != CONTROL].groupby("arm", observed=True):
-            result = _enforced(of_arm, control, slack_s, confidence)
+            result = _enforcement_row(of_arm, control, slack_s, confidence)
             rows.append({**condition, "arm": str(arm), "alternative": str(of_arm["alternative"].iloc[0]), **result})
     columns = [*CONDITION, "arm", "alternative", "runs", *_FOUND]
     return pd.DataFrame(rows, columns=columns)
@@ -71,7 +71,7 @@ def enforcement(runs: pd.DataFrame, *, slack_s: float = HELD_WITHIN_S, confidenc
 _FOUND: Final = ("tested", "held", "cut_short", "went_on", "held_low", "held_high", "verdict")
 
 
-def _enforced(of_arm: pd.DataFrame, control: pd.DataFrame, slack_s: float, confidence: float) -> dict[str, Any]:
+def _enforcement_row(of_arm: pd.DataFrame, control: pd.DataFrame, slack_s: float, confidence: float) -> dict[str, Any]:
     limit_s = of_arm["decision_timeout_s"] + slack_s
     # Unfinished by the horizon is later than any instant that can be told.
     returned_s = of_arm["returned_at_s"].fillna(np.inf)

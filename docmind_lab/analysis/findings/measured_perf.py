@@ -195,11 +195,11 @@ def measures_of(runs: pd.DataFrame) -> Measures:
         options=tuple(str(options) for options in first["alternative_options"]),
         seeds=tuple(int(seed) for seed in seeds),
         sums=sums,
-        control=_of_control(frame),
+        control=_control_measures(frame),
     )
 
 
-def _of_control(frame: pd.DataFrame) -> Matrix:
+def _control_measures(frame: pd.DataFrame) -> Matrix:
     control = frame[frame["alternative"].astype("str") == CONTROL]
     if control["arm"].nunique() > 1:
         raise ConfigurationError("the control was run in several ways: keep its runs with one of retries, node_mode")

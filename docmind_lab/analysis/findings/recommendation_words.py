@@ -14,7 +14,7 @@ from docmind_lab.analysis.conditions import second_budget_in_words, with_arms
 from docmind_lab.analysis.findings.choice import Choice, choose
 from docmind_lab.analysis.latency.dependence import base_name, correlation_in, without_correlation
 from docmind_lab.analysis.latency.sessions import fit_correlation
-from docmind_lab.analysis.text import counted, duration, joined, one_line, percent
+from docmind_lab.analysis.text import count_of, duration, join_names, one_line, percent
 from docmind_lab.core.catalogue import CATALOGUE, settings_to_paste
 from docmind_lab.core.levels import RECORDED
 
@@ -90,7 +90,7 @@ def _ranges(decided: pd.DataFrame, others: Sequence[str]) -> Iterator[str]:
             for correlation, timeout_s in zip(reached["correlation"], reached["decision_timeout_s"], strict=True)
         ]
         result += [f"none of these at {correlation:g}" for correlation in failed]
-        yield f"{one_line(arm)} ({', '.join(where)}) over the correlation of the calls of a run: {joined(result)}."
+        yield f"{one_line(arm)} ({', '.join(where)}) over the correlation of the calls of a run: {join_names(result)}."
 
 
 @dataclass(frozen=True)
@@ -132,13 +132,13 @@ def words_of(
     calls: pd.DataFrame | None = None,
 ) -> Sentences:
     """Return a `Recommendation.frame` in words. apart: the columns that tell its conditions apart."""
-    budgets = joined([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())], "or")
+    budgets = join_names([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())], "or")
     title = f"The smallest decision timeout that has {percent(target)} answered in time, of {budgets} s"
     arms: dict[tuple[str, str], list[str]] = {}
     for row in frame.to_dict("records"):
         arms.setdefault((_condition(row, apart), _sentence(row, target, fewest)), []).append(one_line(row["arm"]))
     # Arms of which the same is to be said share a sentence.
-    sentences = [f"{joined(names)}{condition}: {text}" for (condition, text), names in arms.items()]
+    sentences = [f"{join_names(names)}{condition}: {text}" for (condition, text), names in arms.items()]
     sentences.append(
         f"Reached: the lower bound of the {percent(confidence)} Wilson interval is at least {percent(target)}, tested "
         "from the largest decision timeout down to the first failure; all runs count, whatever became of them."
@@ -167,7 +167,7 @@ def _sentence(row: Any, target: float, fewest: int) -> str:
             "decision timeout is needed."
         )
     if row["verdict"] == "too few runs":
-        more = counted(int(row["runs_missing"]), "more run")
+        more = count_of(int(row["runs_missing"]), "more run")
         hint = f" (with no failure {fewest} are needed)" if row["answered_in_time"] == row["runs"] else ""
         return f"{at}: {more} would show {percent(target)} if the share held{hint}."
     return (
@@ -215,7 +215,7 @@ def _choices(frame: pd.DataFrame, runs: pd.DataFrame, apart: Sequence[str]) -> I
             continue
         past = [one_line(row["arm"]) for row in reached if not row["keeps_budgets"]]
         reached = [row for row in reached if row["keeps_budgets"]]
-        beyond = f" {joined(past)} reached it, but went past the second budget." if past else ""
+        beyond = f" {join_names(past)} reached it, but went past the second budget." if past else ""
         if not reached:
             yield f"Nothing to choose{where}: no arm that keeps to the second budget reached the target.{beyond}", ""
             continue
@@ -228,11 +228,11 @@ def _choices(frame: pd.DataFrame, runs: pd.DataFrame, apart: Sequence[str]) -> I
             chosen_from = chosen_from[chosen_from[column].astype("str") == str(value)]
         result = choose(chosen_from)
         if not result.chosen:
-            late = joined([one_line(arm) for arm in result.refused])
+            late = join_names([one_line(arm) for arm in result.refused])
             yield f"Nothing to choose{where}: {late} reached the target, but callers were not back in time.{beyond}", ""
             continue
         line = (
-            f"Choose {joined([one_line(arm) for arm in result.chosen], 'or')}{where}, with {timeout_s:g} s: the "
+            f"Choose {join_names([one_line(arm) for arm in result.chosen], 'or')}{where}, with {timeout_s:g} s: the "
             f"smallest decision timeout that was shown to reach the target.{_reasons(result)}{beyond}"
         )
         yield line, settings_to_paste(members[result.chosen[0]], timeout_s)
@@ -246,8 +246,8 @@ def _reasons(found: Choice) -> str:
         for arm, by in found.beaten.items()
     ]
     late = [one_line(arm) for arm, why in found.refused.items() if why == "late"]
-    phrases = [f" Not {joined(worse, 'or')}."] if worse else []
-    phrases += [f" Not {joined(late, 'or')}: callers waited too long."] if late else []
+    phrases = [f" Not {join_names(worse, 'or')}."] if worse else []
+    phrases += [f" Not {join_names(late, 'or')}: callers waited too long."] if late else []
     phrases += (
         [" These runs do not tell them apart: choose by what each asks of your code."] if len(found.chosen) > 1 else []
     )

@@ -27,7 +27,7 @@ from docmind_lab.analysis.findings.measured_perf import PerfMap, measures_of
 from docmind_lab.analysis.findings.scorecard_words import display_table, markdown_of, sentences_of
 from docmind_lab.analysis.findings.second_budgets import past_a_budget
 from docmind_lab.analysis.findings.weights import winner_of
-from docmind_lab.analysis.text import joined, one_line
+from docmind_lab.analysis.text import join_names, one_line
 from docmind_lab.core.budgets import NO_BUDGETS
 from docmind_lab.core.errors import ConfigurationError
 
@@ -165,11 +165,11 @@ def scorecard(
         maps=frames.maps_frame(basis),
         seeds=len(measures.seeds),
         context=_context(runs),
-        beyond=tuple(_beyond(runs)),
+        beyond=tuple(_past_budget_texts(runs)),
     )
 
 
-def _beyond(runs: pd.DataFrame) -> Iterator[str]:
+def _past_budget_texts(runs: pd.DataFrame) -> Iterator[str]:
     for arm, group in with_arms(runs).groupby("arm", observed=True, sort=True):
         past = int(past_a_budget(group).sum())
         if past and not group["deadline_propagation"].all():
@@ -177,9 +177,9 @@ def _beyond(runs: pd.DataFrame) -> Iterator[str]:
 
 
 def _context(runs: pd.DataFrame) -> str:
-    budgets = joined([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())])
+    budgets = join_names([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())])
     phrases = ("decision_timeout_s", "latency_profile", "fault", "clock")
-    latencies, faults, clocks = (joined(sorted({str(v) for v in runs[column]})) for column in phrases[1:])
+    latencies, faults, clocks = (join_names(sorted({str(v) for v in runs[column]})) for column in phrases[1:])
     levels = {str(level) for level in runs["second_budgets"]}
     second = [f"second budget {level}" for level in levels if len(levels) == 1 and level != NO_BUDGETS]
     rest = [f"several values of {column}" for column in varying(runs) if column not in phrases]

@@ -19,7 +19,7 @@ import pandas as pd
 from docmind_lab.analysis.conditions import varying, with_arms
 from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.statistics.shares import share_interval
-from docmind_lab.analysis.text import counted, joined, one_line, percent
+from docmind_lab.analysis.text import count_of, join_names, one_line, percent
 from docmind_lab.core.budgets import NO_BUDGETS, STOP_REASON_OF, Kind, order_of_level
 
 KINDS: Final[tuple[Kind, ...]] = ("tokens", "calls", "cost")
@@ -65,7 +65,7 @@ class Spending:
     def ended_text(self) -> str:
         """Return which budget ended how many runs: "the call budget ended 3 of 3 runs"."""
         phrases = [f"the {_name(kind)} ended {n} of {self.runs} runs" for kind, n in self.ended.items() if n]
-        return joined(phrases) if phrases else f"no second budget ended any of {self.runs} runs"
+        return join_names(phrases) if phrases else f"no second budget ended any of {self.runs} runs"
 
     def text(self) -> str:
         """Return the effect of the budgets on the arm, as a part of a sentence."""
@@ -73,14 +73,14 @@ class Spending:
         if self.is_enforced:
             beyond = [f"what was under way passed the {_name(item.kind)} {self._how_far(item)}" for item in past]
             return "; ".join([self.ended_text(), *beyond])
-        limits = joined([amount(item.kind, item.limit) for item in self.passed])
+        limits = join_names([amount(item.kind, item.limit) for item in self.passed])
         if not past:
             return f"the second budget of {limits} is measured only, and no run went past it"
         beyond = [
             f"{f'the {_name(item.kind)} was passed ' if len(self.passed) > 1 else 'passed '}{self._how_far(item)}"
             for item in past
         ]
-        return f"the second budget of {limits} is measured only: {joined(beyond)}"
+        return f"the second budget of {limits} is measured only: {join_names(beyond)}"
 
     def _how_far(self, item: Excess) -> str:
         by = amount(item.kind, item.median)
@@ -117,12 +117,12 @@ class Need:
         limit = amount(self.kind, self.limit)
         if not self.beyond:
             return (
-                f"Not held to it, {self.whose} used {used} in {counted(self.runs, 'answered run')}: {limit} would have "
-                "been enough for those."
+                f"Not held to it, {self.whose} used {used} in {count_of(self.runs, 'answered run')}: {limit} would "
+                "have been enough for those."
             )
         return (
-            f"Not held to it, {self.whose} used {used} in {counted(self.runs, 'answered run')}; with {limit} "
-            f"{of_them}. Give --budget-{self.kind} {_rounded_up(self.kind, self.most)} or more, or no such limit."
+            f"Not held to it, {self.whose} used {used} in {count_of(self.runs, 'answered run')}; with {limit} "
+            f"{of_them}. Give --budget-{self.kind} {_round_up(self.kind, self.most)} or more, or no such limit."
         )
 
 
@@ -133,7 +133,7 @@ def is_budgeted(runs: pd.DataFrame) -> bool:
 
 def levels_in_words(levels: Iterable[str]) -> list[str]:
     """Return levels of second budgets in words, the tightest first: "6 calls and 0.02 cost"."""
-    return [joined(level.split(", ")) for level in sorted(set(levels), key=order_of_level)]
+    return [join_names(level.split(", ")) for level in sorted(set(levels), key=order_of_level)]
 
 
 def past_a_budget(runs: pd.DataFrame) -> pd.Series[bool]:
@@ -209,7 +209,7 @@ def _name(kind: Kind) -> str:
     return STOP_REASON_OF[kind].replace("_", " ")
 
 
-def _rounded_up(kind: Kind, value: float) -> str:
+def _round_up(kind: Kind, value: float) -> str:
     if kind != "cost" or value == 0:
         return f"{math.ceil(value)}"
     unit = 10.0 ** (math.floor(math.log10(value)) + 1 - _COST_DIGITS)
@@ -245,18 +245,18 @@ def _steps_of(kind: Kind, group: pd.DataFrame) -> list[dict[str, Any]]:
             "runs": len(of_limit),
             "ended": int((of_limit["stop_reason"].astype("str") == STOP_REASON_OF[kind]).sum()),
             "in_time": int(of_limit["answered_in_time"].sum()),
-            "ended_first": _ended_by_others(kind, of_limit),
+            "ended_first": _ends_by_others(kind, of_limit),
         }
         for limit, of_limit in group.groupby(STOP_REASON_OF[kind], sort=True)
     ]
 
 
-def _ended_by_others(kind: Kind, of_limit: pd.DataFrame) -> str:
+def _ends_by_others(kind: Kind, of_limit: pd.DataFrame) -> str:
     """Return how many runs other second budgets ended: "the cost budget ended 2 of them"; "" if none."""
     reasons = of_limit["stop_reason"].astype("str").value_counts()
     others = [STOP_REASON_OF[other] for other in KINDS if other != kind]
     phrases = [f"the {name.replace('_', ' ')} ended {reasons[name]} of them" for name in others if name in reasons]
-    return joined(phrases) if phrases else ""
+    return join_names(phrases) if phrases else ""
 
 
 def _sufficiency(kind: Kind, steps: Sequence[dict[str, Any]]) -> str:
@@ -265,10 +265,10 @@ def _sufficiency(kind: Kind, steps: Sequence[dict[str, Any]]) -> str:
     phrases = [f"{amount(kind, step['limit'])} ended {step['ended']} of {step['runs']} runs" for step in steps[:first]]
     if first == len(steps):
         most = number(kind, steps[-1]["limit"])
-        return f"{joined(phrases)}; no limit that was tried ended none, so try more than {most}"
+        return f"{join_names(phrases)}; no limit that was tried ended none, so try more than {most}"
     step = steps[first]
     bound = percent(share_interval(0, step["runs"]).high, 1)
-    tighter = f"{joined(phrases)}; " if phrases else ""
+    tighter = f"{join_names(phrases)}; " if phrases else ""
     were = "was" if step["in_time"] == 1 else "were"
     # A run that was over before says nothing of what it would have used.
     others = step["ended_first"]

@@ -73,7 +73,7 @@ def split_calls(calls: ObservedCalls, hang_probability: float = 0.0) -> Parts:
         text += "latency counts as the time to the first token, and the tokens after it as taking no time."
         return Parts(first, None, retrieval, 0.0, (text,), _slowness("whole", whole, whole["latency_s"]))
     first_s, token_s, sample, text = factors
-    slowness = _slowness("factor", llm[_in_factors(llm)], sample.observed_s)
+    slowness = _slowness("factor", llm[_has_factor(llm)], sample.observed_s)
     return Parts(_times(sample, first_s), _times(sample, token_s), retrieval, 1.0, (text,), slowness)
 
 
@@ -129,13 +129,13 @@ def _spearman(first: Floats, inter: Floats) -> float:
     return round(float(result.statistic), 3) if result.pvalue < 0.05 else 0.0
 
 
-def _in_factors(llm: pd.DataFrame) -> pd.Series[bool]:
+def _has_factor(llm: pd.DataFrame) -> pd.Series[bool]:
     return llm["complete"] & llm["output_tokens"].notna() & (llm["latency_s"] > 0)
 
 
 def _factors(llm: pd.DataFrame, hang_probability: float) -> tuple[float, float, Sample, str] | None:
     """Return seconds to first token and per token at factor 1, and each call's factor; None if it cannot be told."""
-    known = _in_factors(llm)
+    known = _has_factor(llm)
     cut = ~llm["complete"] & (llm["latency_s"] > 0)
     tokens = llm.loc[known, "output_tokens"].to_numpy(dtype="float64")
     if known.sum() < max(_FEWEST_FOR_SLOPE, 0.5 * llm["complete"].sum()) or np.ptp(tokens) == 0:
@@ -196,13 +196,13 @@ def fit_pace(whole_s: Floats, tokens: Floats, cut_s: Floats, hang_probability: f
     of_complete = np.full(_TOKEN_COUNTS, 1 / _TOKEN_COUNTS)
     rows = _Rows(np.log(whole_s), tokens / typical, np.log(cut_s), counts / typical, hang_probability)
     shares, theta = of_complete, rows.start()
-    flat = rows.fitted(theta, shares, with_tokens=False)
+    flat = rows.fit(theta, shares, with_tokens=False)
     for _ in range(_ROUNDS if len(cut_s) else 1):
-        result = rows.fitted(theta, shares)
+        result = rows.fit(theta, shares)
         theta = result.x
         belief = rows.belief(theta, shares)
         shares = (of_complete * len(whole_s) + belief.sum(axis=0)) / (len(whole_s) + len(cut_s))
-    if 2 * len(whole_s) * (float(flat.fun) - float(rows.fitted(theta, of_complete).fun)) < _SLOPE_GAIN:
+    if 2 * len(whole_s) * (float(flat.fun) - float(rows.fit(theta, of_complete).fun)) < _SLOPE_GAIN:
         return None
     expected = belief @ np.log(math.exp(theta[0]) + math.exp(theta[1]) * rows.counts)
     return Pace(math.exp(theta[0]), math.exp(theta[1]) / typical, np.exp(expected))
@@ -222,7 +222,7 @@ class _Rows:
         middle, spread = float(self.log_whole.mean()), float(self.log_whole.std())
         return np.array([middle - 0.7, middle - 0.7, math.log(max(spread, 0.02))])
 
-    def fitted(self, start: Floats, shares: Floats, with_tokens: bool = True) -> Any:
+    def fit(self, start: Floats, shares: Floats, with_tokens: bool = True) -> Any:
         middle = float(self.log_whole.mean())
         bounds = [(middle - 14, middle + 7), (middle - 14, middle + 7), (math.log(1e-4), math.log(10.0))]
         options = {"ftol": 1e-9, "maxiter": 300}

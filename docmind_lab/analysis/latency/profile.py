@@ -250,7 +250,7 @@ class LatencyProfile:
         if mark:
             return replace(cls.named(name), **dependence.parse_options(options, f"{name}?{options}"))  # type: ignore[arg-type]
         if file := re.fullmatch(r"(.+\.json)(?:/([1-9][0-9]*))?", name):
-            result = _in_file(file[1])
+            result = _load_file(file[1])
             return result.scaled(1 / int(file[2])) if file[2] else result
         base, slash, divisor = name.partition("/")
         if slash and base in PROFILE_NAMES and divisor.isdecimal() and int(divisor) > 1:
@@ -260,7 +260,7 @@ class LatencyProfile:
             hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
             known = f"{', '.join(PROFILE_NAMES)}, and files that end in .json"
             raise ConfigurationError(f"no latency profile is named {name!r}.{hint} Known: {known}")
-        data = _shipped()
+        data = _load_shipped()
         stored = data["profiles"][name]["profile"]
         tables = {column: {"levels": data["levels"], "values_s": stored[column]} for column in _TABLE_FIELDS}
         return cls.from_dict(stored | tables)
@@ -326,13 +326,13 @@ _FIELD_TYPES: dict[str, Any] = {
 
 
 @functools.cache
-def _shipped() -> dict[str, Any]:
+def _load_shipped() -> dict[str, Any]:
     file = resources.files("docmind_lab.core.data") / "latency_profiles.json"
     data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return data
 
 
-def _in_file(path: str) -> LatencyProfile:
+def _load_file(path: str) -> LatencyProfile:
     from docmind_lab.analysis.latency.fitting import load_profile  # noqa: PLC0415 - imports pandas, and built-in profiles need none
 
     return load_profile(path)

@@ -34,7 +34,7 @@ def read_calls(source: Source, columns: Mapping[str, str] | None = None, ok: Seq
     Raises: ConfigurationError naming the file or the column, and the remedy.
     """
     if isinstance(source, pd.DataFrame):
-        return _of_frame(source, "a DataFrame", columns, ok)
+        return _from_frame(source, "a DataFrame", columns, ok)
     if not isinstance(source, str | os.PathLike):
         if not all(isinstance(getattr(source, name, None), pd.DataFrame) for name in _TABLES):
             raise ConfigurationError(
@@ -48,10 +48,12 @@ def read_calls(source: Source, columns: Mapping[str, str] | None = None, ok: Seq
     if path.is_dir():
         _refuse_columns(columns, path.name)
         return calls_of_study(_study_in(path))
-    return _of_file(path, columns, ok)
+    return _from_file(path, columns, ok)
 
 
-def _of_frame(frame: pd.DataFrame, source: str, columns: Mapping[str, str] | None, ok: Sequence[str]) -> ObservedCalls:
+def _from_frame(
+    frame: pd.DataFrame, source: str, columns: Mapping[str, str] | None, ok: Sequence[str]
+) -> ObservedCalls:
     if frame.empty:
         raise ConfigurationError(f"{source} has no rows: give one with a row for each call")
     if is_calls_table(frame) and not columns:
@@ -59,7 +61,7 @@ def _of_frame(frame: pd.DataFrame, source: str, columns: Mapping[str, str] | Non
     return calls_of_table(frame, source, columns, ok)
 
 
-def _of_file(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str]) -> ObservedCalls:
+def _from_file(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str]) -> ObservedCalls:
     suffix = path.suffix.lower()
     if suffix not in (".csv", ".parquet", *_JSON):
         known = ", ".join((".csv", ".parquet", *_JSON))
@@ -68,7 +70,7 @@ def _of_file(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str]) -
         if path.stat().st_size == 0:
             raise ConfigurationError(f"{path} is empty: give a file with a row for each call")
         if suffix in _JSON:
-            return _of_json(path, columns, ok)
+            return _from_json(path, columns, ok)
         frame = pd.read_parquet(path) if suffix == ".parquet" else pd.read_csv(path)
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror or error}") from error
@@ -78,10 +80,10 @@ def _of_file(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str]) -
         # pandas' and pyarrow's errors of broken files are all ValueErrors.
         first = str(error).strip().splitlines()[0]
         raise ConfigurationError(f"{path} cannot be read as {suffix}: {first}; save it again") from error
-    return _of_frame(frame, path.name, columns, ok)
+    return _from_frame(frame, path.name, columns, ok)
 
 
-def _of_json(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str]) -> ObservedCalls:
+def _from_json(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str]) -> ObservedCalls:
     values = _json_values(path)
     if values and is_otlp(values[0]):
         _refuse_columns(columns, path.name)
@@ -90,7 +92,7 @@ def _of_json(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str]) -
     odd = next((place for place, row in enumerate(rows, start=1) if not isinstance(row, dict)), None)
     if odd is not None:
         raise ConfigurationError(f"{path}: value {odd} is not an object: write one object for each call")
-    return _of_frame(pd.DataFrame(rows), path.name, columns, ok)
+    return _from_frame(pd.DataFrame(rows), path.name, columns, ok)
 
 
 def _json_values(path: Path) -> list[Any]:

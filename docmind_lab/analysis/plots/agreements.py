@@ -61,7 +61,7 @@ def agreement(found: Agreement, *, ax: Axes | None = None) -> Axes:
         f"linear up to {_TARGET_PERCENT:g} %, logarithmic beyond)"
     )
     look.legend_below(ax, _legend(bool(points["miss"].any())), columns=4)
-    look.dress(ax, "How much later the same runs were back on the wall clock", _context(found))
+    look.style(ax, "How much later the same runs were back on the wall clock", _context(found))
     return ax
 
 

@@ -105,7 +105,7 @@ def budget_slack(study: StudyTables, *, ax: Axes | None = None) -> Axes:
     ax.tick_params(axis="y", length=0)
     ax.set_xlabel("slack of a visit: what the role was given minus what it took (s)")
     look.legend_below(ax, _legend(), columns=3)
-    look.dress(ax, "What each role left of the time it was given", look.context_of(study.runs))
+    look.style(ax, "What each role left of the time it was given", look.context_of(study.runs))
     return ax
 
 

@@ -83,7 +83,7 @@ def completion(study: StudyTables, *, ax: Axes | None = None) -> Axes:
     # No-break spaces, so that the context does not break within "95 % pointwise".
     percent = "\N{NO-BREAK SPACE}%\N{NO-BREAK SPACE}"
     named = f"95{percent}pointwise bands, Aalen–Johansen · a tick below 0{percent}is a run answered"
-    look.dress(ax, "The share of runs answered by each instant", f"{look.context_of(study.runs)} · {named}")
+    look.style(ax, "The share of runs answered by each instant", f"{look.context_of(study.runs)} · {named}")
     return ax
 
 

@@ -77,7 +77,7 @@ def fault_matrix(*studies: StudyTables, ax: Axes | None = None) -> Axes:
     ax.tick_params(length=0)
     ax.set_xlabel("fault")
     look.legend_below(ax, _legend(frame), columns=2)
-    look.dress(ax, "What became of each fault, and whether the deadline held", _context(studies))
+    look.style(ax, "What became of each fault, and whether the deadline held", _context(studies))
     return ax
 
 

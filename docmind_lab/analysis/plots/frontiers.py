@@ -109,7 +109,7 @@ def frontier(
     blind = over != "decision_timeout_s" and not runs["deadline_propagation"].all()
     only = "; arms that do not propagate the deadline do not look at the limit" if blind else ""
     look.note(ax, f"bars: {frame['method'].iloc[0]}{only}", (1.0, 1.0), (0.0, 3.0), ha="right", va="bottom")
-    look.dress(ax, title, _context(runs, budgets) if over == "decision_timeout_s" else look.context_of(runs))
+    look.style(ax, title, _context(runs, budgets) if over == "decision_timeout_s" else look.context_of(runs))
     return ax
 
 

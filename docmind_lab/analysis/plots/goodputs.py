@@ -131,4 +131,4 @@ def _finish(ax: Axes, frame: pd.DataFrame, title: str, context: str) -> None:
     if frame["low"].notna().any():
         handles.append(look.legend_key("95 % interval of the mean", color=look.OTHER_COLOUR, marker="|", markersize=11))
     look.legend_below(ax, handles, columns=3)
-    look.dress(ax, title, context)
+    look.style(ax, title, context)

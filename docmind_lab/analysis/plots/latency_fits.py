@@ -101,7 +101,7 @@ def latency_fit(profile: LatencyProfile, part: str = "first_token_s", *, ax: Axe
     ax.set_xlabel("seconds (logarithmic scale)")
     ax.set_ylabel("calls that took no longer (%)")
     look.legend_below(ax, _legend(fit, bool(frame["outside"].any())), columns=2)
-    look.dress(ax, f"{profile.name}: {_NAMES[part]}", _context(fit, frame))
+    look.style(ax, f"{profile.name}: {_NAMES[part]}", _context(fit, frame))
     return ax
 
 

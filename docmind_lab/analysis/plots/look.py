@@ -22,10 +22,10 @@ from matplotlib.transforms import ScaledTranslation
 
 from docmind_lab.analysis.conditions import CONDITION
 from docmind_lab.core.budgets import NO_BUDGETS, order_of_level
-from docmind_lab.core.catalogue import CATALOGUE, label_of, offered, rank_of
+from docmind_lab.core.catalogue import CATALOGUE, default_alternatives, label_of, rank_of
 from docmind_lab.core.errors import ConfigurationError
 
-COLOURS: Final[Mapping[str, str]] = MappingProxyType({name: CATALOGUE[name].colour for name in offered()})
+COLOURS: Final[Mapping[str, str]] = MappingProxyType({name: CATALOGUE[name].colour for name in default_alternatives()})
 """Colour of each alternative, safe for the colour-blind and the same in every figure."""
 
 OTHER_COLOUR: Final = "#7A7A7A"
@@ -98,7 +98,7 @@ LEAST_HEIGHT_IN: Final = 4.0
 """The least height of a figure, inches: less leaves no room beside title, axis and legend of a single arm."""
 
 
-def dress(ax: Axes, title: str, context: str) -> None:
+def style(ax: Axes, title: str, context: str) -> None:
     """Apply the shared style, title and context to axes, whatever style they had. Call it after all drawing."""
     figure = ax.get_figure(root=True)
     if figure is not None:

@@ -99,7 +99,7 @@ def overrun(study: StudyTables, *, ax: Axes | None = None) -> Axes:
     handles = _legend(bool(points["lower_bound"].any()))
     look.legend_below(ax, handles, columns=4 if len(handles) == 4 else 3)
     look.note(ax, "past the deadline", (1.0, 1.0), (12.0, 3.0), va="bottom")
-    look.dress(ax, "How far past the deadline the caller waited, and the work went on", look.context_of(study.runs))
+    look.style(ax, "How far past the deadline the caller waited, and the work went on", look.context_of(study.runs))
     return ax
 
 

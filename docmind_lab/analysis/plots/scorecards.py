@@ -49,7 +49,7 @@ def scorecard_totals(card: Scorecard, *, ax: Axes | None = None) -> Axes:
     look.faint_grid(ax, "x")
     ax.set_xlabel("score (0 to 10)")
     look.legend_below(ax, _legend(), columns=4)
-    look.dress(ax, f"{card.table.name}: what was judged, and what was measured", context_of_card(card))
+    look.style(ax, f"{card.table.name}: what was judged, and what was measured", context_of_card(card))
     return ax
 
 
@@ -128,7 +128,7 @@ def scorecard_weights(card: Scorecard, *, perf: str = "measured", ax: Axes | Non
     ax.set_xticks([])
     ax.set_yticks([])
     look.legend_below(ax, handles, columns=2)
-    look.dress(ax, f"Which option wins under which weights, {card.table.measurable} {perf}", context_of_card(card))
+    look.style(ax, f"Which option wins under which weights, {card.table.measurable} {perf}", context_of_card(card))
     for spine in ax.spines.values():
         spine.set_visible(False)
     return ax

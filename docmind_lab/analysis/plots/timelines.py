@@ -199,7 +199,7 @@ def timeline(
     look.legend_below(ax, _legend(lanes, bars), columns=2)
     runs = study.runs[study.runs["run_id"].isin(lanes["run_id"])]
     alone = f"One question: {' '.join(lanes['label'].iloc[0].split())}"
-    look.dress(
+    look.style(
         ax, "One question under each way to enforce its deadline" if len(lanes) > 1 else alone, look.context_of(runs)
     )
     return ax

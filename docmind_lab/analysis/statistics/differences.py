@@ -110,7 +110,7 @@ def paired_mean_difference(
     p: `scipy.stats.permutation_test`, signs of the differences flipped, exact for few pairs.
     Raises: ConfigurationError for fewer than two pairs, a NaN, or samples of two lengths.
     """
-    differences = _paired(first, second)
+    differences = _paired_differences(first, second)
     if few_differ(differences):
         spread = float(
             np.ptp(np.concatenate((np.asarray(first, dtype="float64"), np.asarray(second, dtype="float64"))))
@@ -169,7 +169,7 @@ def _difference_of_means(first: Floats, second: Floats, axis: int = -1) -> Float
     return difference
 
 
-def _paired(first: ArrayLike, second: ArrayLike) -> Floats:
+def _paired_differences(first: ArrayLike, second: ArrayLike) -> Floats:
     a, b = _sample(first, "first"), _sample(second, "second")
     if len(a) != len(b):
         raise ConfigurationError(f"first has {len(a)} runs and second {len(b)}: pass the same seeds in the same order")
@@ -192,7 +192,7 @@ def holm(p_values: ArrayLike) -> Floats:
     depend on each other. Source: Holm (1979), Scandinavian Journal of Statistics 6:65.
     Raises: ConfigurationError for a value that is no p value.
     """
-    values = _checked(p_values)
+    values = _check_p_values(p_values)
     order = np.argsort(values, kind="stable")
     stepped = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1))
     adjusted = np.empty_like(values)
@@ -215,13 +215,13 @@ def tarone(p_values: ArrayLike, least: ArrayLike, level: float) -> Floats:
     Source: Tarone (1990), Biometrics 46:515.
     Raises: ConfigurationError for a value that is no p value.
     """
-    values, reachable = _checked(p_values), _checked(least)
+    values, reachable = _check_p_values(p_values), _check_p_values(least)
     count = next((k for k in range(1, len(values) + 1) if (reachable <= level / k).sum() <= k), 1)
     adjusted: Floats = np.where(reachable <= level / count, np.minimum(1.0, values * count), 1.0)
     return adjusted
 
 
-def _checked(p_values: ArrayLike) -> Floats:
+def _check_p_values(p_values: ArrayLike) -> Floats:
     values = np.asarray(p_values, dtype="float64")
     if values.ndim != 1 or not len(values) or not ((values >= 0.0) & (values <= 1.0)).all():
         raise ConfigurationError("p_values must be at least one number, each from 0 to 1")

@@ -40,12 +40,12 @@ class Interval:
         return self.text()
 
     def __repr__(self) -> str:
-        return f"Interval: {self._described()}"
+        return f"Interval: {self._describe()}"
 
     def _repr_html_(self) -> str:
         return f"<code>{escape(repr(self))}</code>"
 
-    def _described(self) -> str:
+    def _describe(self) -> str:
         return f"{self.text(3)}, {100 * self.confidence:g} % {self.method}, n = {self.n}"
 
 
@@ -68,7 +68,7 @@ class Difference:
         return {**bounds, "method": interval.method, "p_value": self.p_value, "test": self.test}
 
     def __repr__(self) -> str:
-        return f"Difference: {self.interval._described()}; p = {self.p_value:.2g}, {self.test}"
+        return f"Difference: {self.interval._describe()}; p = {self.p_value:.2g}, {self.test}"
 
     def _repr_html_(self) -> str:
         return f"<code>{escape(repr(self))}</code>"

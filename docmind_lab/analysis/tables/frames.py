@@ -59,10 +59,10 @@ def to_frame(table: str, records: Iterable[Any]) -> pd.DataFrame:
     rows: Sequence[Any] = list(records)
     data = {column.name: [getattr(row, column.name) for row in rows] for column in columns}
     assert {field.name for field in fields(record_type)} == set(data)
-    return typed(table, pd.DataFrame(data))
+    return with_dtypes(table, pd.DataFrame(data))
 
 
-def typed(table: str, frame: pd.DataFrame) -> pd.DataFrame:
+def with_dtypes(table: str, frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame with the table's columns in order and their dtypes; adds columns that old tables lack.
 
     Raises: RecordError naming the columns that are missing.
@@ -80,7 +80,7 @@ def typed(table: str, frame: pd.DataFrame) -> pd.DataFrame:
     return _typed_columns(columns, frame)
 
 
-def typed_rows(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+def rows_to_frame(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Return rows as a frame with columns in order and dtypes; works for no rows. A level may be missing."""
     return _typed_columns(columns, pd.DataFrame(rows, columns=[column.name for column in columns]))
 

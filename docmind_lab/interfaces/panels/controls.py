@@ -11,7 +11,7 @@ import traitlets
 
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.text import one_line
-from docmind_lab.core.catalogue import label_of, letter_of, offered
+from docmind_lab.core.catalogue import default_alternatives, label_of, letter_of
 from docmind_lab.core.clock import CLOCKS
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.interfaces.panels.choice import LEAST_TIMEOUT_S, MOST_TIMEOUT_S, PROPAGATION_LEVELS
@@ -173,7 +173,7 @@ class Controls:
         def follow(names: Sequence[str]) -> None:
             nonlocal following
             following = True
-            for name in (*map(letter_of, offered()), *names):
+            for name in (*map(letter_of, default_alternatives()), *names):
                 if name not in boxes:
                     boxes[name] = widgets.Checkbox(description=_label(name), indent=False, layout={"width": "auto"})
                     boxes[name].observe(ticked, "value")

@@ -84,10 +84,10 @@ def status_of(sweep: PanelRun) -> str:
         return f"{budget}: {sweep.error}"
     if not sweep.measured:
         return (
-            f"{budget}: stopped before the first run" if sweep.state == "stopped" else f"{budget}: {_beginning(sweep)}"
+            f"{budget}: stopped before the first run" if sweep.state == "stopped" else f"{budget}: {_start_text(sweep)}"
         )
     ended = {"stopped": "stopped, ", "done": "complete, "}.get(sweep.state, "")
-    return f"{budget}: {ended}{len(sweep.measured)} of {sweep.total} runs done. {_in_time(sweep)}"
+    return f"{budget}: {ended}{len(sweep.measured)} of {sweep.total} runs done. {_in_time_text(sweep)}"
 
 
 def request_in_words(choice: PanelChoice, shown: PanelChoice | None) -> str:
@@ -125,12 +125,12 @@ def needs_run(choice: PanelChoice) -> str:
     )
 
 
-def _beginning(sweep: PanelRun) -> str:
+def _start_text(sweep: PanelRun) -> str:
     where = "the services start" if sweep.choice.clock == "wall" else "processes start and index the documents"
     return f"0 of {sweep.total} runs done; the first takes a while when {where}"
 
 
-def _in_time(sweep: PanelRun) -> str:
+def _in_time_text(sweep: PanelRun) -> str:
     rows = summarise(sweep.tables.runs, {}).table
     counts = zip(rows.index, rows["answered_in_time"], rows["runs"], strict=True)
     return f"In time: {', '.join(f'{one_line(str(label))} {number} of {runs}' for label, number, runs in counts)}"

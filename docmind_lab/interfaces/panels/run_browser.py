@@ -168,7 +168,7 @@ class RunBrowser(traitlets.HasTraits):
         self._runs.observe(lambda change: self._choose("run_id", change.new or ""), "value")
         self._events.observe(lambda change: self._choose("event", change.new), "value")
         for widget in self._filters.values():
-            widget.observe(self._filtered, "value")
+            widget.observe(self._apply_filters, "value")
         self.observe(lambda _: self._list_runs(), ["arm", "outcome"])
         self.observe(lambda _: self._show_run(), ["run_id", "calls_where", "event"])
 
@@ -177,7 +177,7 @@ class RunBrowser(traitlets.HasTraits):
         if not self._filling:
             setattr(self, name, value)
 
-    def _filtered(self, _: Any) -> None:
+    def _apply_filters(self, _: Any) -> None:
         if not self._filling:
             chosen = {column: str(widget.value) for column, widget in self._filters.items()}
             self.calls_where = {column: value for column, value in chosen.items() if value != ALL}

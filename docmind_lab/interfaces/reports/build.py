@@ -15,7 +15,7 @@ from docmind_lab.analysis.findings.contrasts import contrasts
 from docmind_lab.analysis.findings.second_budgets import budget_sufficiency
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.summary import summarise
-from docmind_lab.analysis.text import counted, joined, one_line
+from docmind_lab.analysis.text import count_of, join_names, one_line
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.interfaces.reports import figures
 from docmind_lab.interfaces.reports.model import Block, Figure, Prose, Report, Section
@@ -127,7 +127,7 @@ class _ReportBuilder:
             raise ConfigurationError(f"{one_line(reference)} is the only arm")
         differing = frame[frame["differs"]]
         words = (
-            f"Of {counted(len(frame), 'comparison')} with {one_line(reference)}, {len(differing)} differ at 5 %. Arms "
+            f"Of {count_of(len(frame), 'comparison')} with {one_line(reference)}, {len(differing)} differ at 5 %. Arms "
             "are compared over the seeds that both met; p values are corrected for all arms and conditions of a "
             "measure (Holm). Not shown is not the same as no difference: the interval says how large it may be."
         )
@@ -214,7 +214,7 @@ def _require_options(runs: pd.DataFrame) -> None:
     run = set(runs["alternative"].astype("str"))
     missing = [option.name for option in decision_table(_RECORD).options if option.alternative not in run]
     if missing:
-        raise ConfigurationError(f"{_RECORD} decides between options of which {joined(missing)} was not run")
+        raise ConfigurationError(f"{_RECORD} decides between options of which {join_names(missing)} was not run")
 
 
 def _reference(study: Study) -> str:

@@ -17,7 +17,7 @@ from docmind_lab.analysis.statistics.means import studentised_interval
 from docmind_lab.analysis.statistics.restricted_means import restricted_means
 from docmind_lab.analysis.statistics.sample_size import TooFewRuns, gated_quantile
 from docmind_lab.analysis.statistics.shares import share_interval
-from docmind_lab.analysis.text import bracketed, level, number, one_line, p_text, percent
+from docmind_lab.analysis.text import level, number, one_line, p_text, percent, with_interval
 from docmind_lab.core.budgets import STOP_REASON_OF
 from docmind_lab.interfaces.reports.model import Table
 
@@ -171,7 +171,7 @@ def _arms_shown(frame: pd.DataFrame, apart: Sequence[str]) -> pd.DataFrame:
     rows = frame.to_dict("records")
     columns["answered in time"] = [f"{row['answered_in_time']} · {_share_text(row)}" for row in rows]
     columns["time to an answer (s)"] = [
-        bracketed(row["time_to_answer_mean_s"], row["time_to_answer_low_s"], row["time_to_answer_high_s"], 2)
+        with_interval(row["time_to_answer_mean_s"], row["time_to_answer_low_s"], row["time_to_answer_high_s"], 2)
         for row in rows
     ]
     columns["overran (median, worst s)"] = [_overran(row) for row in rows]
@@ -208,7 +208,7 @@ def _overran(row: Mapping[Any, Any]) -> str:
 
 def _mean_text(value: float, low: float, high: float, digits: int) -> str:
     """Format a mean with its interval; equal bounds mean that all runs are alike."""
-    return f"{number(value, digits)} (all alike)" if low == high else bracketed(value, low, high, digits)
+    return f"{number(value, digits)} (all alike)" if low == high else with_interval(value, low, high, digits)
 
 
 def contrasts_table(frame: pd.DataFrame, apart: Sequence[str]) -> Table:

@@ -97,7 +97,7 @@ def finished_spans(measured: Sequence[MeasuredRun], manifest: Mapping[str, Any])
 
     ended: list[ReadableSpan] = []
 
-    class Keeping(SpanProcessor):
+    class SampledSpans(SpanProcessor):
         def on_end(self, span: ReadableSpan) -> None:
             # What a sampler leaves out must not be sent, though it may be recorded.
             if span.context is not None and span.context.trace_flags.sampled:
@@ -109,7 +109,7 @@ def finished_spans(measured: Sequence[MeasuredRun], manifest: Mapping[str, Any])
         resource = resource.merge(Resource({"service.name": "docmind_lab"}))
     # Nothing to do at exit: the spans are sent here or not at all.
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-    provider.add_span_processor(Keeping())
+    provider.add_span_processor(SampledSpans())
     tracer = provider.get_tracer("docmind_lab")
     for run in measured:
         _record(tracer, trace_of(run, about), _epoch_s(run, manifest))
@@ -134,14 +134,14 @@ def _record(tracer: Tracer, trace: RunTrace, epoch_s: float) -> None:
 
     epoch = datetime.datetime.fromtimestamp(epoch_s, datetime.UTC).isoformat(timespec="milliseconds")
     # Under no span of the caller's: a study is not a part of the request that asked for it.
-    root = _started(tracer, trace.run, epoch_s, Context(), {"docmind.epoch_utc": epoch})
+    root = _start_span(tracer, trace.run, epoch_s, Context(), {"docmind.epoch_utc": epoch})
     inside = set_span_in_context(root, Context())
     for call in trace.calls:
-        _end(_started(tracer, call, epoch_s, inside, {}), call, epoch_s)
+        _end(_start_span(tracer, call, epoch_s, inside, {}), call, epoch_s)
     _end(root, trace.run, epoch_s)
 
 
-def _started(tracer: Tracer, row: SpanRow, epoch_s: float, context: Any, more: Mapping[str, str]) -> Any:
+def _start_span(tracer: Tracer, row: SpanRow, epoch_s: float, context: Any, more: Mapping[str, str]) -> Any:
     from opentelemetry.trace import SpanKind  # noqa: PLC0415 - an optional extra
 
     return tracer.start_span(
