@@ -80,7 +80,7 @@ class Alternative(Protocol):
 
         Args:
             runnable: The compiled graph.
-            inputs: Its input; None goes on from the thread's latest checkpoint.
+            inputs: Input of the graph; None continues from the thread's latest checkpoint.
             deadline: When the run's time is over.
             recorder: Notes the run's calls and events.
 

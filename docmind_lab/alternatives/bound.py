@@ -16,7 +16,7 @@ Compiled = CompiledStateGraph[Any, Any, Any, Any]
 
 
 class Doorway(Protocol):
-    """Wraps the public methods of a graph: sees the inputs of every run and what it streams.
+    """Wraps the methods by which a graph is called: sees each run's inputs and what it streams.
 
     Each method is given the graph's own, the configuration that the graph carries, and the caller's arguments.
     """
@@ -24,17 +24,17 @@ class Doorway(Protocol):
     def stream(
         self, inner: Callable[..., Iterator[Any]], config: Any, *arguments: Any, **options: Any
     ) -> Iterator[Any]:
-        """Replace the graph's `stream`."""
+        """Run in place of the graph's `stream`, which is `inner`."""
         ...
 
     def astream(
         self, inner: Callable[..., AsyncIterator[Any]], config: Any, *arguments: Any, **options: Any
     ) -> AsyncIterator[Any]:
-        """Replace the graph's `astream`."""
+        """Run in place of the graph's `astream`, which is `inner`."""
         ...
 
     def invoke(self, inner: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """Replace the graph's `invoke`, which streams."""
+        """Run in place of the graph's `invoke`, which is `inner` and streams."""
         ...
 
     def seen(self, state: Any) -> Any:
@@ -42,7 +42,7 @@ class Doorway(Protocol):
         ...
 
     def ainvoke(self, inner: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Awaitable[Any]:
-        """Replace the graph's `ainvoke`, which streams."""
+        """Run in place of the graph's `ainvoke`, which is `inner` and streams."""
         ...
 
 
@@ -66,7 +66,7 @@ def bound(
 
 
 def state_reader(runnable: Compiled) -> Callable[[Any], Any]:
-    """Return the function that turns a state of the graph into the shape that its caller reads."""
+    """Return a function that turns a state of the graph into the shape that its caller reads."""
     doorway: Doorway | None = getattr(runnable, "binding", {}).get("doorway")
     return (lambda state: state) if doorway is None else doorway.seen
 

@@ -44,8 +44,8 @@ class CellStore:
     """A store of cells in a folder, which is made when the first cell is written.
 
     Args:
-        folder: Where the cells are.
-        study_id: Of the study that the cells belong to; cells of any other are refused. None takes all.
+        folder: Folder of the cells.
+        study_id: Id of the study of the cells; cells of any other study are refused. None accepts all.
     """
 
     def __init__(self, folder: str | os.PathLike[str], study_id: str | None = None) -> None:

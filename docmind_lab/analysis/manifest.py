@@ -50,7 +50,7 @@ class MachineUse:
         """Return the use until now, as JSON types.
 
         Args:
-            runs: How many runs went on.
+            runs: Number of runs of the study.
 
         Returns:
             load_per_core: the load average of the last minute per core, at the start and at the end; None where the

@@ -98,7 +98,7 @@ class Study:
 
         Args:
             target: Share of runs answered in time, above 0 and below 1.
-            confidence: Of the Wilson interval whose lower bound is to reach the target.
+            confidence: Confidence of the Wilson interval whose lower bound must reach the target.
 
         Returns:
             The recommendation, or how many runs are missing to say so: `findings.recommend`.
@@ -126,7 +126,7 @@ class Study:
         """Return a further table that a workload of this study adds to the three; docs/data-dictionary.md describes it.
 
         Args:
-            name: Of the table, such as "sources" of research.
+            name: Name of the table, such as "sources" of research.
 
         Raises:
             ConfigurationError: There is no such table; the message names those there are.

@@ -31,10 +31,10 @@ class Summary:
     """The summary of a study in words and numbers.
 
     Attributes:
-        title: What was measured, in a line.
+        title: Description of what was measured, in a line.
         table: One row for each condition and arm; columns are documented in `summarise`.
         runs: The runs that it is of.
-        manifest: What the study's manifest says.
+        manifest: Manifest of the study.
         apart: Columns of the condition that vary; none in a comparison.
         is_budgeted: Whether some run had a second budget.
     """

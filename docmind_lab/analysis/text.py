@@ -47,7 +47,7 @@ def markdown_table(headings: Sequence[str], rows: Iterable[Iterable[object]], le
     """Format a Markdown table.
 
     Args:
-        headings: Of the columns.
+        headings: Headings of the columns.
         rows: The cells of each row, free of Markdown.
         left: Places of the columns that are words; the others are numbers, set to the right.
     """

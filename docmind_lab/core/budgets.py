@@ -41,8 +41,8 @@ class Price:
     """The price of a model for a million tokens, in any one currency.
 
     Args:
-        input_per_million: Of tokens read; a finite number of 0 or more.
-        output_per_million: Of tokens written, likewise.
+        input_per_million: Price of a million tokens read; a finite number of 0 or more.
+        output_per_million: Price of a million tokens written; a finite number of 0 or more.
 
     Raises:
         ConfigurationError: One of them is something else; the message names it.
@@ -92,8 +92,8 @@ class Budget:
         time_s: The decision timeout, seconds.
         tokens: Tokens read and written, as responses count them.
         calls: Requests to the model, with each retry; searches do not count.
-        cost: In the currency of `price`, which it needs.
-        price: Of the model. A price alone limits nothing and has the cost measured.
+        cost: Money, in the currency of `price`, which must be given too.
+        price: Price of the model. Alone it sets no limit, and lets the cost be measured.
 
     Raises:
         ConfigurationError: A budget cannot be used; the message names it.

@@ -26,10 +26,10 @@ class Entry:
     """One alternative's row of the catalogue: its names, colour, price and variants.
 
     Args:
-        home: Where its class is, as "module:Class".
-        letter: What people call it; empty for one that has only its name.
-        colour: In every figure, as "#RRGGBB".
-        price: What has to change in the code that adopts it; empty for one that nobody would adopt.
+        home: Location of its class, as "module:Class".
+        letter: Its short name in tables and figures; empty if it has none.
+        colour: Its colour in every figure, as "#RRGGBB".
+        price: What must change in code that adopts it; empty for one that is not meant to be adopted.
         setting: The environment variable that it needs beside the decision timeout; empty for none.
         why_work_goes_on: Why work goes on after the deadline; empty where it is meant to end with it.
         variants: Variant → its options that are not at their default, as `alternative_options` has them.

@@ -57,7 +57,7 @@ class Deadline:
         at_s: The instant, in seconds on `clock`.
         limit_s: The seconds it was given when it was made. It stays the same when the deadline is handed on, so that
             errors count from the start of the run wherever they are raised.
-        clock: What the instant is read on; real time by default.
+        clock: The clock of the instant; real time by default.
     """
 
     at_s: float
@@ -120,7 +120,7 @@ class Deadline:
         """Return an earlier deadline, which keeps time for later work.
 
         Args:
-            reserve_s: How much earlier, seconds; 0 or more.
+            reserve_s: Seconds by which it ends earlier; 0 or more.
         """
         if not reserve_s >= 0 or math.isinf(reserve_s):
             raise ConfigurationError(f"reserve_s must be 0 or more finite seconds, not {reserve_s!r}")
@@ -238,7 +238,7 @@ def policy_scope(policy: PropagationPolicy, run: Deadline | None = None) -> Iter
     """Apply propagated deadlines by this policy during a block.
 
     Args:
-        policy: What applies to each call.
+        policy: The policy that applies to each call.
         run: The deadline of the whole run, which the policy's allocation divides, and whose start and limit a
             deadline read from a state has. Without one nothing is divided.
     """

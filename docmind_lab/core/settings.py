@@ -89,7 +89,7 @@ class Settings(BaseSettings):
         llm: `LlmSettings`.
         database: `DatabaseSettings`.
         security: `SecuritySettings`.
-        log_level: Of Python's logging.
+        log_level: Level of Python's logging.
 
     Raises:
         ConfigurationError: A value cannot be used; the message names the setting and its environment variable.
@@ -171,7 +171,7 @@ class Settings(BaseSettings):
 
         Args:
             url: The address.
-            name: What the message of the error calls it.
+            name: Name of the address in the error's message.
 
         Raises:
             EndpointRefused: It may not; the message names the host and how to allow it.
@@ -199,7 +199,7 @@ class Settings(BaseSettings):
             sections: Section → field → value.
 
         Raises:
-            ConfigurationError: As the settings themselves do.
+            ConfigurationError: A value cannot be used, as for the settings themselves.
         """
         values = {name: getattr(self, name) for name in type(self).model_fields}
         for section, fields in sections.items():

@@ -213,7 +213,7 @@ class Recorder:
 
 
 def refusal_detail(kind: CallKind, budget: str) -> dict[str, Any]:
-    """Return the detail of an event `refused`; it names the budget unless that is time."""
+    """Return the detail of an event `refused`: the kind of call, and the budget unless that is time."""
     return {"kind": kind} if budget == "time" else {"kind": kind, "budget": budget}
 
 

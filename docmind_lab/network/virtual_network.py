@@ -66,7 +66,7 @@ class _Stream:
         self._wire.write(bytes(buffer))
 
     def get_extra_info(self, info: str) -> Any:
-        """Return whether the stream is readable, or its addresses."""
+        """Return one fact about the stream: whether it is readable, or an address."""
         known = {
             "is_readable": self._wire.readable,
             "client_addr": _CLIENT_ADDRESS,

@@ -220,7 +220,7 @@ class VirtualClock:
         """Advance the clock by CPU seconds, during which no actor runs; otherwise CPU time is free.
 
         Args:
-            seconds: Of virtual time. Timers that are due by then fire late, as they do while an interpreter computes.
+            seconds: Virtual seconds. Timers due by then fire late, as they do while an interpreter computes.
 
         Raises:
             SimulationError: Outside a run, or for a number below 0.

@@ -32,7 +32,7 @@ def advice_of(
     """Yield sentences of advice: what to choose, why, what stays open, and the settings; the choice comes first.
 
     Args:
-        rows: Of `summary.Summary.table`, one for each arm, with their `label`.
+        rows: Rows of `summary.Summary.table`, one for each arm, with their `label`.
         runs: The runs that the rows are of, of one condition.
         cpu_s_per_run: CPU seconds that a run took, as the manifest has them; None if it has none.
         reads_settings: Whether the system reads the settings of the lab, so that those of the choice can be pasted.

@@ -129,7 +129,7 @@ class Choice:
         runs: Pairs that the comparison rests on; the fewest of any two arms.
         refused: Arm → why it cannot be chosen, whatever the others do.
         beaten: Arm → what beat it.
-        undecided: Of each measure, the largest difference among the chosen that is open; one for two arms.
+        undecided: For each measure, the largest open difference between chosen arms; one for two arms.
         same: Groups of chosen arms with the same outcome and the same value of every measure in every run.
         too_few: Whether there are fewer runs than any choice needs.
     """

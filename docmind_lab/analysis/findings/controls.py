@@ -124,8 +124,8 @@ def aa(
         first: Runs of one arm in one condition.
         second: Runs of the same arm and condition with other seeds.
         level: P values below it are flagged.
-        resamples: Of the permutation tests.
-        seed: Of the permutation tests.
+        resamples: Number of resamples of the permutation tests.
+        seed: Seed of the permutation tests.
 
     Returns:
         One row per measure that is known in every run: measure, first, second (means, or shares), difference, low, high

@@ -45,12 +45,12 @@ class DecisionTable:
     """Options judged by weighted criteria, as a record prints them.
 
     Args:
-        name: Of the record.
-        title: Of the record.
-        citation: Where the table stands.
-        criteria: In the order of the weights.
+        name: Name of the record.
+        title: Title of the record.
+        citation: Place of the table in the record.
+        criteria: Names of the criteria, in the order of the weights.
         weights: Shares of 1, one for each criterion.
-        options: In the order printed.
+        options: Rows of the table, in the order printed.
         measurable: The criterion that a study of deadlines can measure; empty when there is none.
         threshold: The total that the record asks of an option; None when it asks for none.
     """

@@ -45,12 +45,12 @@ class PerfMap:
     Args:
         answered_zero: The share, below 1, that is worth nothing; 1 and beyond is worth 10.
         overrun_zero: The multiple of the decision timeout, above 0, that is worth nothing; 0 is worth 10.
-        late_work_zero: As `overrun_zero`.
+        late_work_zero: Late work at which the score is 0, as `overrun_zero`.
         kept_zero: As `answered_zero`.
-        answered_weight: Of answers in time.
-        overrun_weight: Of the caller's overrun.
-        late_work_weight: Of what servers did after the deadline.
-        kept_weight: Of the sources that the caller was left with.
+        answered_weight: Weight of answers in time.
+        overrun_weight: Weight of the caller's overrun.
+        late_work_weight: Weight of the servers' work after the deadline.
+        kept_weight: Weight of the sources that the caller got.
 
     Raises:
         ConfigurationError: A value cannot be used; the message names it.

@@ -94,7 +94,7 @@ def recommend(
         runs: The `runs` table of a study with one or several decision timeouts. Negative controls and documented
             mistakes are left out: a deadline that nobody enforces keeps no promise.
         target: Share of runs answered in time.
-        confidence: Of the interval.
+        confidence: Confidence of the interval.
         calls: The `calls` table, to say whether the calls of a run at a live endpoint are slow together.
 
     Raises:

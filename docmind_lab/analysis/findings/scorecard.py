@@ -89,7 +89,7 @@ class Scorecard:
 
     @property
     def title(self) -> str:
-        """What was scored, and under which conditions."""
+        """A description of what was scored, and under which conditions."""
         return f"{self.table.name} with measured Perf · {self.context} · {self.seeds} seeds"
 
     @property
@@ -133,8 +133,8 @@ def scorecard(
         runs: The `runs` table of a study, the control among its arms; several conditions count alike.
         table: A record whose table has a criterion that a study measures.
         perf_map: How measures become scores; None for `PerfMap()`.
-        resamples: Of the bootstrap.
-        seed: Of the bootstrap.
+        resamples: Number of resamples of the bootstrap.
+        seed: Seed of the bootstrap.
 
     Raises:
         ConfigurationError: The table has no such criterion, the runs cannot be compared, or an option of the record was

@@ -44,7 +44,7 @@ def parse_options(text: str, name: str) -> dict[str, float]:
     """Read the options written after the question mark of a profile's name.
 
     Args:
-        text: As "correlation=0.5&slowdown=0.2".
+        text: Options such as "correlation=0.5&slowdown=0.2".
         name: The whole name, for messages.
 
     Raises:
@@ -102,8 +102,8 @@ def level_in_run(key: DrawKey, what: str, correlation: float) -> float:
 
     Args:
         key: The call's key; the run is its seed.
-        what: What is drawn.
-        correlation: Of the normal scores of two calls of a run.
+        what: Name of what is drawn, such as "first_token".
+        correlation: Correlation of the normal scores of two calls of a run.
     """
     level = key.uniform(what)
     if not correlation:

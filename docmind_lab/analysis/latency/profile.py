@@ -110,9 +110,9 @@ class LatencyProfile:
     """The latencies of one system's model and vector store, from which simulated calls are drawn.
 
     Args:
-        name: In tables and figures. It ends with the options that are not the default: "typical?correlation=0.5".
-        description: What it stands for.
-        source: Which measurement, or assumption, it rests on.
+        name: Name in tables and figures, with the options that are not the default: "typical?correlation=0.5".
+        description: Which system the profile describes.
+        source: Measurement or assumption that the profile rests on.
         first_token_s: Quantiles of the time to the first token, seconds.
         inter_token_s: Quantiles of the time for each token, seconds.
         retrieval_s: Quantiles of the time of a search, seconds.
@@ -122,7 +122,7 @@ class LatencyProfile:
         rank_correlation: Spearman's rho between first-token and inter-token latency, in [-1, 1].
         correlation: How much of a call's slowness is its run's, in [0, 1]; see `dependence`.
         brownout: Share of runs in which every duration is longer.
-        brownout_factor: How many times longer.
+        brownout_factor: Factor by which everything takes longer in those runs.
         slowdown: What each other call under way when a call starts adds to its time per token, as a share of it.
         evidence: What a fitted profile rests on, None for others. Equal profiles may differ in it, and manifests leave
             it out.

@@ -26,8 +26,8 @@ class SessionCorrelation:
         estimate: Mean product of the scores of all pairs of calls of a session.
         low: Lower bound of its 95 % interval, from resampled sessions.
         high: Upper bound.
-        sessions: How many have several calls.
-        calls: How many calls those have.
+        sessions: Number of sessions with several calls.
+        calls: Number of calls in those sessions.
     """
 
     estimate: float

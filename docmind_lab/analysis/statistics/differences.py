@@ -210,7 +210,7 @@ def tarone(p_values: ArrayLike, least: ArrayLike, level: float) -> Floats:
     Args:
         p_values: One for each test.
         least: The least p value that each test can have with as many runs, or discordant pairs, as it has.
-        level: Of all tests together, as 0.05. The adjusted values are for this level alone.
+        level: Significance level of all tests together, as 0.05. The adjusted values are for this level alone.
 
     Source: Tarone (1990), Biometrics 46:515.
     Raises: ConfigurationError for a value that is no p value.

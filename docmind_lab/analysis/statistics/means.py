@@ -148,7 +148,7 @@ def adjusted_paired_interval(differences: Floats, spread: float, confidence: flo
         differences: One number for each pair, in the unit of the measure.
         spread: The largest difference that the measure allows, or the range of both arms' values. 0 if no run of either
             arm differs from any other: then nothing tells how large a difference could be, and the bounds are infinite.
-        confidence: Of the interval, between 0 and 1.
+        confidence: Confidence of the interval, between 0 and 1.
 
     Source: Bonett and Price (2012), Journal of Educational and Behavioral Statistics 37:479.
     """
@@ -169,7 +169,7 @@ def adjusted_interval(first: Floats, second: Floats, confidence: float) -> Inter
     Args:
         first: One number for each run of the first arm.
         second: One number for each run of the second arm.
-        confidence: Of the interval, between 0 and 1.
+        confidence: Confidence of the interval, between 0 and 1.
 
     Source: Agresti and Caffo (2000), The American Statistician 54:280, for shares.
     """
@@ -226,7 +226,7 @@ def bounded_mean_interval(
         values: One number for each independent replicate, in the unit of the measure.
         least: The smallest value that the measure can have.
         most: The largest value that the measure can have.
-        confidence: Of the interval, between 0 and 1.
+        confidence: Confidence of the interval, between 0 and 1.
 
     Raises:
         ConfigurationError: For no values, or values outside the bounds.

@@ -26,7 +26,7 @@ class HasRuns(Protocol):
 
     @property
     def runs(self) -> pd.DataFrame:
-        """One row per run."""
+        """The table of runs, one row per run."""
         ...
 
 
@@ -35,12 +35,12 @@ class StudyTables(HasRuns, Protocol):
 
     @property
     def calls(self) -> pd.DataFrame:
-        """One row per attempt and point of view."""
+        """The table of calls, one row per attempt and point of view."""
         ...
 
     @property
     def events(self) -> pd.DataFrame:
-        """One row per event."""
+        """The table of events, one row per event."""
         ...
 
 
@@ -131,7 +131,7 @@ def read_parquet(file: Path, remedy: str = "") -> pd.DataFrame:
 
     Args:
         file: The file.
-        remedy: What the error says besides.
+        remedy: Text that is added to the error.
 
     Returns:
         The frame as it was written.

@@ -24,12 +24,12 @@ class Column:
     """One column of a table.
 
     Args:
-        name: Of the column; the ending says the unit.
-        kind: Which values it has; see `DTYPES`.
-        meaning: As the data dictionary says it.
+        name: Name of the column; its ending says the unit.
+        kind: Kind of its values; see `DTYPES`.
+        meaning: Its description in the data dictionary.
         levels: The values that a categorical may take; () for open ones.
         since: The schema version that it came with.
-        before: Its value in tables of older versions, which lack it.
+        before: Value that fills it in tables of older versions, which lack it.
     """
 
     name: str

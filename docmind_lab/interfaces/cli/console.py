@@ -42,11 +42,11 @@ class ProgressBar:
     """A progress bar on standard error.
 
     Args:
-        unit: What is counted.
-        doing: What goes on, in a word.
+        unit: Unit of the count, such as "runs".
+        doing: Word for the activity, such as "measuring".
         shown: False draws nothing.
         at_once: Whether it is drawn before anything is done; else only if the work takes long.
-        form: Of the line, as tqdm's `bar_format`; None for its own.
+        form: Format of the line, as tqdm's `bar_format`; None for tqdm's own.
     """
 
     def __init__(self, unit: str, doing: str, *, shown: bool, at_once: bool = True, form: str | None = None) -> None:

@@ -121,7 +121,7 @@ def print_study(study: Study, where: str, *, verbose: bool = False) -> None:
     """Print the choice, a table, the reasons for the choice, and where the study is.
 
     Args:
-        study: What was measured.
+        study: The study.
         where: The last line.
         verbose: Print the full table and a sentence for each alternative too.
     """

@@ -30,17 +30,17 @@ class SweepTables:
 
     @functools.cached_property
     def runs(self) -> pd.DataFrame:
-        """One row per run."""
+        """The table of runs, one row per run."""
         return to_frame("runs", [item.run for item in self._measured])
 
     @functools.cached_property
     def calls(self) -> pd.DataFrame:
-        """One row per attempt and point of view."""
+        """The table of calls, one row per attempt and point of view."""
         return to_frame("calls", [call for item in self._measured for call in item.calls])
 
     @functools.cached_property
     def events(self) -> pd.DataFrame:
-        """One row per event."""
+        """The table of events, one row per event."""
         return to_frame("events", [event for item in self._measured for event in item.events])
 
 

@@ -104,8 +104,8 @@ class RunBrowser(traitlets.HasTraits):
         choices: Traits, by name.
 
     Attributes:
-        arm: Of the runs that are listed; "all" for all.
-        outcome: Likewise.
+        arm: Arm of the runs that are listed; "all" for all.
+        outcome: Outcome of the runs that are listed; "all" for all.
         run_id: The run whose rows are shown.
         calls_where: Filters of the calls by column (role, kind, outcome, seen_from).
         event: Filter of the events.

@@ -24,7 +24,7 @@ class StudyPanel(traitlets.HasTraits):
         study: The study; one with several conditions has a chooser.
 
     Attributes:
-        condition: Which condition is on screen, counted as in the chooser; a trait.
+        condition: Number of the condition on screen, counted as in the chooser; a trait.
     """
 
     condition = traitlets.Int(0)

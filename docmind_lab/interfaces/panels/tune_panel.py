@@ -75,7 +75,7 @@ class TunePanel(ChoiceTraits):
         frame_every_s: Seconds between two drawings, at least.
 
     Attributes:
-        status: What the panel says of itself; a trait.
+        status: Status line of the panel; a trait.
         running: Whether runs are under way; a trait.
     """
 
@@ -176,7 +176,7 @@ class TunePanel(ChoiceTraits):
 
         Raises:
             TimeoutError: It takes longer; the runs go on.
-            Exception: What the runs failed with.
+            Exception: The error that the runs failed with.
         """
         limit_at = time.monotonic() + timeout_s
         done = self._engine.wait(timeout_s) and self._painter.wait(max(0.0, limit_at - time.monotonic()))
@@ -290,7 +290,7 @@ def tune(
 
     Args:
         decision_timeout_s: Seconds.
-        runs: Of each alternative.
+        runs: Number of runs of each alternative.
         seed: Keys the questions, latencies and faults.
         documents: As in `compare`.
         workers: A factory of the processes that compute the runs.

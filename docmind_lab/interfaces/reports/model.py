@@ -76,11 +76,11 @@ class Report:
     """A report of a study, independent of its format.
 
     Args:
-        title: What was measured, in a line.
-        study_id: Of the study.
+        title: Description of what was measured, in a line.
+        study_id: Id of the study.
         complete: Whether all of its runs are there.
-        sections: In order.
-        manifest: Of the study, as it is.
+        sections: Sections in order.
+        manifest: Manifest of the study, unchanged.
     """
 
     title: str

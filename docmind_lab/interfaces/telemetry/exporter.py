@@ -41,7 +41,7 @@ class Telemetry:
     Args:
         spans: "otlp" for where OTEL_EXPORTER_OTLP_* variables say, or an exporter of OpenTelemetry's SDK, which its
             owner shuts down.
-        metrics: Counted up by each run.
+        metrics: Metrics that each run adds to.
         metrics_file: The metrics in Prometheus' text format, for the textfile collector of a node exporter: a study is
             over before anybody scrapes it.
         patience_s: Seconds that an exporter is waited for; one that hangs is left behind in a daemon thread.
@@ -73,7 +73,7 @@ class Telemetry:
         """Check that spans and metrics can be sent; called before a study begins.
 
         Args:
-            settings: Say which addresses may be reached.
+            settings: Settings that say which addresses may be reached.
 
         Raises:
             ConfigurationError: Something is not installed or cannot be written.
@@ -94,7 +94,7 @@ class Telemetry:
 
         Args:
             measured: The runs.
-            manifest: Of their study.
+            manifest: Manifest of their study.
         """
         runs = sorted(measured, key=lambda item: item.run.run_id)
         if self._counts:
@@ -119,7 +119,7 @@ class Telemetry:
         exporter that hangs keeps that thread, and later queries are not sent.
 
         Args:
-            settings: Of the coordinator.
+            settings: Settings of the coordinator.
             corpus: Name of what is searched.
         """
         counting = replace(self, metrics=self.metrics or RunMetrics())

@@ -40,7 +40,7 @@ class RunMetrics:
     `clock` keeps seconds of virtual time apart from real ones.
 
     Args:
-        registry: Holds the metrics; one of their own by default.
+        registry: Registry of the metrics; a new one by default.
     """
 
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)

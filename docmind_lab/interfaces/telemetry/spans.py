@@ -81,7 +81,7 @@ class About:
     """Facts about the system that the tables lack: which model and corpus it uses, and their addresses.
 
     Args:
-        model: As requests name it.
+        model: Name of the model in requests.
         corpus: Name of what is searched.
         model_address: Host and port of the model; None for a simulated one.
         store_address: Host and port of the vector store, likewise.
@@ -117,9 +117,9 @@ class SpanEvent:
     """An event within a span.
 
     Args:
-        name: As OpenTelemetry's conventions have it.
+        name: Name by OpenTelemetry's conventions.
         at_s: Seconds since the run's start.
-        attributes: By name.
+        attributes: Values by attribute name.
     """
 
     name: str
@@ -132,13 +132,13 @@ class SpanRow:
     """One span: its name, its times and its attributes.
 
     Args:
-        name: As OpenTelemetry's conventions have it.
+        name: Name by OpenTelemetry's conventions.
         kind: "internal" for a run, "client" for a request.
         started_at_s: Seconds since the run's start.
-        ended_at_s: Likewise.
-        attributes: By name.
+        ended_at_s: Seconds since the run's start.
+        attributes: Values by attribute name.
         error_type: Empty for a span that went well.
-        events: That happened within it.
+        events: Events within the span.
     """
 
     name: str
@@ -168,7 +168,7 @@ def trace_of(measured: MeasuredRun, about: About) -> RunTrace:
 
     Args:
         measured: The run.
-        about: What the tables do not say of the system.
+        about: Facts about the system that the tables lack.
     """
     run = measured.run
     seen = [call for call in measured.calls if call.seen_from == "client"]
