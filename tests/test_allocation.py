@@ -22,7 +22,7 @@ from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.role_times import RoleTimes, role_times
 from docmind_lab.analysis.tables.frames import to_frame
-from docmind_lab.core.deadlines import Allocation, Deadline, PropagationPolicy, allotted, policy_scope
+from docmind_lab.core.deadlines import Allocation, Deadline, PropagationPolicy, deadline_of_role, policy_scope
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import NAN
 
@@ -120,12 +120,12 @@ def test_an_allotment_ends_where_the_allocation_says_and_never_after_the_deadlin
         # As an agent has it: what is left, and no memory of the budget.
         left = Deadline.from_state({"deadline_ts": whole.at_s}, manual_clock)
         assert left is not None
-        router = allotted(left, "router")
+        router = deadline_of_role(left, "router")
         assert router.remaining() == router.limit_s == pytest.approx(4.0)
-        assert allotted(left, "supervisor") is left
+        assert deadline_of_role(left, "supervisor") is left
         earlier = whole.child(34.0)
-        assert allotted(earlier, "router") is earlier
-    assert allotted(whole, "router") is whole
+        assert deadline_of_role(earlier, "router") is earlier
+    assert deadline_of_role(whole, "router") is whole
 
 
 def test_what_a_role_leaves_is_there_for_those_after_it(manual_clock: ManualClock) -> None:
@@ -133,15 +133,15 @@ def test_what_a_role_leaves_is_there_for_those_after_it(manual_clock: ManualCloc
     with policy_scope(PropagationPolicy(allocation=Equal()), whole):
         # The supervisor's turn and the router took 2 s of their 7.
         manual_clock.sleep(2.0)
-        assert allotted(whole, "planner").remaining() == pytest.approx(12.0)
+        assert deadline_of_role(whole, "planner").remaining() == pytest.approx(12.0)
         # The planner is skipped.
-        assert allotted(whole, "retrieval").remaining() == pytest.approx(19.0)
+        assert deadline_of_role(whole, "retrieval").remaining() == pytest.approx(19.0)
 
 
 def test_without_the_whole_budget_nothing_is_divided(manual_clock: ManualClock) -> None:
     deadline = Deadline.after(36.0, manual_clock)
     with policy_scope(PropagationPolicy(allocation=Equal())):
-        assert allotted(deadline, "router") is deadline
+        assert deadline_of_role(deadline, "router") is deadline
 
 
 # ---- as options of an alternative

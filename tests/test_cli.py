@@ -383,7 +383,7 @@ def test_what_the_system_refuses_is_one_line(
     def refused(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("docmind_lab.interfaces.cli.doctor._checked", refused)
+    monkeypatch.setattr("docmind_lab.interfaces.cli.doctor._run_checks", refused)
     done = run_here("doctor")
     assert done.returncode == 1
     assert done.stderr.startswith(f"docmind-lab: {line}")

@@ -17,7 +17,7 @@ from docmind_lab.analysis.plots.frontiers import MEASURES, frontier, frontier_fr
 from docmind_lab.analysis.plots.look import COLOURS, INK, PAPER
 from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.analysis.tables.frames import to_frame
-from docmind_lab.core.catalogue import offered
+from docmind_lab.core.catalogue import default_alternatives
 from docmind_lab.core.errors import ConfigurationError
 
 BUDGETS_S = (10.0, 20.0, 40.0)
@@ -125,7 +125,7 @@ def test_axes_that_are_handed_in_come_back_dark_on_white_even_under_a_dark_style
 
 
 def test_no_text_covers_another_with_every_alternative_in_the_picture():
-    ax = frontier(sweep(*offered()), "source_recall")
+    ax = frontier(sweep(*default_alternatives()), "source_recall")
     ax.figure.canvas.draw()
     legend = ax.get_legend()
     words = words_of(ax)

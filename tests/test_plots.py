@@ -22,7 +22,7 @@ from docmind_lab.analysis.agreement import agreement
 from docmind_lab.analysis.plots.look import INK, PAPER
 from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.analysis.tables.records import CallRecord, RunRecord
-from docmind_lab.core.catalogue import label_of, offered
+from docmind_lab.core.catalogue import default_alternatives, label_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import NAN
 
@@ -176,7 +176,7 @@ def _no_figures_left():
 
 
 def test_every_alternative_has_one_colour_of_okabe_and_ito_that_no_other_has():
-    assert list(plots.COLOURS) == list(offered())
+    assert list(plots.COLOURS) == list(default_alternatives())
     assert len(set(plots.COLOURS.values())) == len(plots.COLOURS) == 7
     assert set(plots.COLOURS.values()) < OKABE_ITO
 
@@ -184,7 +184,7 @@ def test_every_alternative_has_one_colour_of_okabe_and_ito_that_no_other_has():
 def test_the_catalogue_names_each_class_by_its_level():
     from docmind_lab.alternatives import ALTERNATIVES
 
-    assert {name: kind.name for name, kind in ALTERNATIVES.items()} == {name: name for name in offered()}
+    assert {name: kind.name for name, kind in ALTERNATIVES.items()} == {name: name for name in default_alternatives()}
 
 
 @pytest.mark.parametrize(
@@ -807,7 +807,7 @@ def test_pairs_without_a_return_are_refused():
 
 def agreement_of_all(_, *, ax=None):
     """The figure of agreement, like the others a function of a study; its own runs have points near and far."""
-    return plots.agreement(both_clocks(1.605, 1.62, 1.9, 2.4, names=offered()), ax=ax)
+    return plots.agreement(both_clocks(1.605, 1.62, 1.9, 2.4, names=default_alternatives()), ax=ax)
 
 
 PLOTS = (plots.timeline, plots.overrun, plots.completion, plots.fault_matrix, agreement_of_all)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from docmind_lab.analysis.tables.frames import positive_part, to_frame, typed
+from docmind_lab.analysis.tables.frames import positive_part, to_frame, with_dtypes
 from docmind_lab.analysis.tables.records import TABLES, EventRecord
 from docmind_lab.core.errors import RecordError
 from docmind_lab.interfaces.data_dictionary import whole_dictionary
@@ -51,12 +51,12 @@ def test_a_number_carries_its_unit_in_its_name() -> None:
 
 def test_a_table_of_an_earlier_release_has_its_columns_by_their_new_names() -> None:
     older = to_frame("runs", []).rename(columns={"node_mode": "node_colour"})
-    assert list(typed("runs", older).columns) == list(to_frame("runs", []).columns)
+    assert list(with_dtypes("runs", older).columns) == list(to_frame("runs", []).columns)
 
 
 def test_a_table_without_its_columns_is_refused_by_name() -> None:
     with pytest.raises(RecordError, match="no column detail"):
-        typed("events", to_frame("events", [EVENT]).drop(columns="detail"))
+        with_dtypes("events", to_frame("events", [EVENT]).drop(columns="detail"))
 
 
 def test_the_data_dictionary_in_docs_is_the_one_of_the_code() -> None:

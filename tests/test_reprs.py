@@ -15,7 +15,7 @@ from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis import findings
 from docmind_lab.analysis.agreement import agreement
 from docmind_lab.analysis.findings.measured_perf import measures_of
-from docmind_lab.analysis.findings.scorecard_frames import Basis, drawn_seeds, rows_of_options
+from docmind_lab.analysis.findings.scorecard_frames import Basis, draw_seeds, rows_of_options
 from docmind_lab.analysis.latency.profile import QuantileTable
 from docmind_lab.analysis.role_times import RoleTimes
 from docmind_lab.analysis.statistics.answer_times import answer_times
@@ -106,7 +106,7 @@ def swept_runs():
 
 def basis(runs):
     table, measures = findings.decision_table("ADR-056"), measures_of(runs)
-    draws = drawn_seeds(len(measures.seeds), 100, 7)
+    draws = draw_seeds(len(measures.seeds), 100, 7)
     return Basis(table, measures, findings.PerfMap(), rows_of_options(table, measures), draws)
 
 

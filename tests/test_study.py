@@ -12,7 +12,7 @@ from docmind_lab.analysis.study import Study, prepare_folder
 from docmind_lab.analysis.tables.records import TABLES
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.levels import SCHEMA_VERSION
-from docmind_lab.core.whole_files import written_whole
+from docmind_lab.core.whole_files import write_whole
 
 
 def test_a_study_comes_back_from_its_folder_as_it_was(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
         raise RuntimeError("full")
 
     with pytest.raises(RuntimeError):
-        written_whole(tmp_path / "x", fail)
+        write_whole(tmp_path / "x", fail)
     assert os.listdir(tmp_path) == []
 
 

@@ -23,7 +23,7 @@ from stub_server import StubConnection, StubRequest, StubServer
 from urllib3.util import parse_url
 
 from docmind_lab.alternatives.base import Outcome
-from docmind_lab.core.addresses import displayed, host_of, without_credentials
+from docmind_lab.core.addresses import host_of, redact_url, without_credentials
 from docmind_lab.core.errors import ConfigurationError, EndpointRefused, ServiceError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.measurement.run import MeasuredRun
@@ -118,7 +118,7 @@ def test_every_client_sends_to_the_host_that_was_admitted(rest: str) -> None:
         return
     assert httpx.URL(url).host.lower() == httpx2.URL(url).host.lower() == host
     assert str(parse_url(url).host).strip("[]") == host
-    assert host_of(displayed(url)) == host
+    assert host_of(redact_url(url)) == host
 
 
 # ---- credentials

@@ -1,18 +1,18 @@
 """Ways to enforce a deadline, interchangeable: `run(runnable, inputs, deadline, recorder) -> Outcome`.
 
-controls.py             negative controls: no limit, and a limit that is only said to be one
+controls.py             negative controls: no limit, and a limit that is checked too late
 cooperative.py          A   the deadline in the state, a total cap on every call
 hard_timeout.py         B   a future that the caller stops waiting for
 async_cancellation.py   C   a task that is cancelled
-stop_flag.py            D   a flag looked at between steps
+stop_flag.py            D   a flag checked between steps
 hybrid.py               E   A in async, with a limit on steps, a drain and a fence behind it
 native.py               F   LangGraph's own controls
 base.py                 their shape and outcome; event_loop.py the loop that C, E and F run on
 propagation.py          whether the deadline travels with the run: an option of each but the control
 allocation.py           how a deadline is divided over roles
 bound.py                a graph bound to one run; its runtime context and limit of a step
-fence.py                keeps an old run out of a thread's checkpoints; passing_saver.py what it stands on
-names.py                alternatives by what people call them
+fence.py                keeps an old run out of a thread's checkpoints; passing_saver.py is its base
+names.py                finds alternatives by their names
 """
 
 import pkgutil
@@ -26,26 +26,26 @@ from docmind_lab.alternatives.hard_timeout import HardTimeout
 from docmind_lab.alternatives.hybrid import Hybrid
 from docmind_lab.alternatives.native import Native
 from docmind_lab.alternatives.stop_flag import StopFlag
-from docmind_lab.core.catalogue import CATALOGUE, offered
+from docmind_lab.core.catalogue import CATALOGUE, default_alternatives
 
 
-class _Offered(Mapping[str, type[Alternative]]):
-    """The catalogue's alternatives by level, each with its class; one that is added to the catalogue is here too."""
+class _OfferedAlternatives(Mapping[str, type[Alternative]]):
+    """Maps each alternative of the catalogue that is compared by default to its class."""
 
     def __getitem__(self, name: str) -> type[Alternative]:
-        if name not in offered():
+        if name not in default_alternatives():
             raise KeyError(name)
         kind: type[Alternative] = pkgutil.resolve_name(CATALOGUE[name].home)
         return kind
 
     def __iter__(self) -> Iterator[str]:
-        return iter(offered())
+        return iter(default_alternatives())
 
     def __len__(self) -> int:
-        return len(offered())
+        return len(default_alternatives())
 
 
-ALTERNATIVES: Mapping[str, type[Alternative]] = _Offered()
+ALTERNATIVES: Mapping[str, type[Alternative]] = _OfferedAlternatives()
 """Level in the tables → class, in the order of the reports."""
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""How a decision timeout is divided over the roles of a run.
+"""Allocations: how a decision timeout is divided over the roles of a run.
 
     Cooperative(PropagationPolicy(allocation=Equal()))               # "A:equal"
     Cooperative(PropagationPolicy(allocation=ReserveFirst()))        # "A:reserve_first"
@@ -34,21 +34,21 @@ only what others left them. Any other table has to be in the order of work; the 
 
 @dataclass(frozen=True)
 class Equal:
-    """The same share for each role and for the supervisor. roles: in the order of work, without the supervisor."""
+    """Gives each role and the supervisor the same share. roles: in the order of work, without the supervisor."""
 
     roles: tuple[str, ...] = ROLES
 
     name: ClassVar[str] = "equal"
 
     def until_s(self, role: str, budget_s: float) -> float:
-        """Seconds after the run's start at which the role's allotment ends."""
+        """Return the seconds after the run's start at which the role's share ends."""
         share_s = budget_s / (len(self.roles) + 1)
-        return _end_s(role, {**dict.fromkeys(self.roles, share_s), SUPERVISOR_ROLE: share_s}, budget_s)
+        return _end_of_share_s(role, {**dict.fromkeys(self.roles, share_s), SUPERVISOR_ROLE: share_s}, budget_s)
 
 
 @dataclass(frozen=True)
 class Proportional:
-    """Shares of the whole budget in proportion to the mean seconds of each role.
+    """Divides the decision timeout in proportion to the mean seconds of each role.
 
     Raises: ConfigurationError for seconds that are negative, not finite, or 0 for all.
     """
@@ -58,18 +58,18 @@ class Proportional:
     name: ClassVar[str] = "proportional"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mean_s", _checked_pairs("mean_s", self.mean_s))
+        object.__setattr__(self, "mean_s", _check_pairs("mean_s", self.mean_s))
 
     def until_s(self, role: str, budget_s: float) -> float:
-        """Seconds after the run's start at which the role's allotment ends."""
-        return _end_s(role, _scale(self.mean_s, budget_s), budget_s)
+        """Return the seconds after the run's start at which the role's share ends."""
+        return _end_of_share_s(role, _scale(self.mean_s, budget_s), budget_s)
 
 
 @dataclass(frozen=True)
 class LearnedPercentile:
-    """Each role's learned percentile, scaled to the budget if they come to more.
+    """Gives each role a learned percentile of its seconds, scaled down if they exceed the decision timeout.
 
-    If they come to less, the rest is nobody's share: roles are cut where they are later than they nearly always are,
+    If they come to less, the rest belongs to no role: roles are cut where they are later than they nearly always are,
     also when there is time. percentile: in (0, 100), of which `seconds` are.
     Raises: ConfigurationError for a percentile out of range, and for seconds as `Proportional`.
     """
@@ -81,16 +81,16 @@ class LearnedPercentile:
 
     def __post_init__(self) -> None:
         _check_percentile(self.percentile)
-        object.__setattr__(self, "seconds", _checked_pairs("seconds", self.seconds))
+        object.__setattr__(self, "seconds", _check_pairs("seconds", self.seconds))
 
     def until_s(self, role: str, budget_s: float) -> float:
-        """Seconds after the run's start at which the role's allotment ends."""
-        return _end_s(role, _within(self.seconds, budget_s), budget_s)
+        """Return the seconds after the run's start at which the role's share ends."""
+        return _end_of_share_s(role, _within(self.seconds, budget_s), budget_s)
 
 
 @dataclass(frozen=True)
 class ReserveFirst:
-    """A role may use everything but what is reserved for those after it and for the supervisor's turns between them.
+    """Lets a role use all time but what is reserved for later roles and the supervisor's turns between them.
 
     reserve_s: seconds for each role, scaled to the budget if they come to more. Left out, the shares of `Equal` (a
     sixth of the budget each) are reserved for synthesis, validation and the supervisor, and nothing for the others:
@@ -104,10 +104,10 @@ class ReserveFirst:
 
     def __post_init__(self) -> None:
         if self.reserve_s is not None:
-            object.__setattr__(self, "reserve_s", _checked_pairs("reserve_s", self.reserve_s))
+            object.__setattr__(self, "reserve_s", _check_pairs("reserve_s", self.reserve_s))
 
     def until_s(self, role: str, budget_s: float) -> float:
-        """Seconds after the run's start at which the role's allotment ends."""
+        """Return the seconds after the run's start at which the role's share ends."""
         if self.reserve_s is None:
             answering = ("synthesis", "validation", SUPERVISOR_ROLE)
             reserves = dict.fromkeys(ROLES, 0.0) | dict.fromkeys(answering, budget_s / (len(ROLES) + 1))
@@ -115,11 +115,11 @@ class ReserveFirst:
             reserves = _within(self.reserve_s, budget_s)
         # As if the reserves stood at the end of the budget, one after the other.
         free_s = budget_s - math.fsum(reserves.values())
-        return min(budget_s, free_s + _end_s(role, reserves, budget_s))
+        return min(budget_s, free_s + _end_of_share_s(role, reserves, budget_s))
 
 
-def _end_s(role: str, shares: Mapping[str, float], budget_s: float) -> float:
-    """Where the role's share ends when shares follow each other; the end of the budget for one that has none."""
+def _end_of_share_s(role: str, shares: Mapping[str, float], budget_s: float) -> float:
+    """Return the end of a role's share when shares follow each other; `budget_s` for a role without a share."""
     working = [name for name in shares if name != SUPERVISOR_ROLE]
     if role not in working:
         return budget_s
@@ -139,8 +139,8 @@ def _within(seconds: Seconds, budget_s: float) -> dict[str, float]:
     return _scale(seconds, budget_s) if math.fsum(table.values()) > budget_s else table
 
 
-def _checked_pairs(field: str, seconds: Seconds) -> tuple[tuple[str, float], ...]:
-    """The table as pairs, which can be hashed."""
+def _check_pairs(field: str, seconds: Seconds) -> tuple[tuple[str, float], ...]:
+    """Return the table as hashable pairs, after checking its values. Raises: ConfigurationError."""
     table = {str(role): float(value) for role, value in dict(seconds).items()}
     for role, value in table.items():
         if not (value >= 0 and math.isfinite(value)):

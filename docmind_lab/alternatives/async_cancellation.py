@@ -23,7 +23,7 @@ from docmind_lab.network.recorder import Recorder
 
 @dataclass(frozen=True)
 class AsyncCancellation(Propagation):
-    """The graph runs as a task under `asyncio.timeout`; at the deadline the task is cancelled, and its calls with it.
+    """Runs the graph as a task under `asyncio.timeout`; the deadline cancels the task and its calls.
 
     It runs on one long-lived loop in a thread of its own, so that it may be called from a running loop (a notebook)
     too; the caller's thread blocks meanwhile. A timeout surfaces in the task, which returns what it has streamed. Async
@@ -51,8 +51,8 @@ class AsyncCancellation(Propagation):
 
         async def stream() -> None:
             async with limit:
-                with self._in_force(deadline):
-                    chunks = self._carried(runnable, deadline).astream(
+                with self._policy_in_force(deadline):
+                    chunks = self._with_deadline(runnable, deadline).astream(
                         self._inputs(inputs, deadline), stream_mode=STREAM_MODES
                     )
                     async for chunk in chunks:

@@ -1,4 +1,4 @@
-"""What every alternative shares: its shape, its outcome, and how an ended run is read."""
+"""What every alternative shares: its interface, its outcome, and how the end of a run becomes an outcome."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from langgraph.errors import GraphBubbleUp, GraphDrained, GraphRecursionError
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StreamMode
 
-from docmind_lab.alternatives.bound import seen_from_outside
+from docmind_lab.alternatives.bound import state_reader
 from docmind_lab.core.budgets import STOP_REASON_OF, current_meter
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import BudgetError, RunCut
@@ -80,7 +80,7 @@ class Alternative(Protocol):
 
         Args:
             runnable: The compiled graph.
-            inputs: Its input; None goes on from the thread's latest checkpoint.
+            inputs: Input of the graph; None continues from the thread's latest checkpoint.
             deadline: When the run's time is over.
             recorder: Notes the run's calls and events.
 
@@ -91,7 +91,7 @@ class Alternative(Protocol):
 
 
 def options_json(alternative: Any) -> str:
-    """The options of an alternative that are not at their default, as a JSON object; those of its policy included.
+    """Return the options of an alternative, and of its policy, that are not at their default, as a JSON object.
 
     A record that has a name, as an allocation has, stands there by its name, with its own options beside it.
     """
@@ -111,9 +111,9 @@ def _changed_options(record: Any) -> dict[str, Any]:
 
 
 class FreeState(dict[str, Any]):
-    """What a graph that was not made for the lab has shown: `messages` and `documents`, if it has any.
+    """The state of a graph that was not made for the lab, with `messages` and `documents` where it has them.
 
-    Such a graph has answered when it came to its end, whatever it says or keeps.
+    Such a graph counts as answered when it has run to its end.
     """
 
 
@@ -125,12 +125,12 @@ written when the step is cut. Neither mode turns a model call into a streaming o
 """
 
 
-def _unchanged(state: Any) -> Any:
+def _identity(state: Any) -> Any:
     return state
 
 
 class RunProgress:
-    """What a run has shown so far, for what can be returned when it stops short.
+    """What a run has streamed so far, from which an outcome is made if the run stops early.
 
     Args:
         state: A state to begin with.
@@ -139,7 +139,7 @@ class RunProgress:
     """
 
     def __init__(
-        self, state: Any = None, channels: Mapping[str, Any] | None = None, seen: Callable[[Any], Any] = _unchanged
+        self, state: Any = None, channels: Mapping[str, Any] | None = None, seen: Callable[[Any], Any] = _identity
     ) -> None:
         self._channels, self._seen = channels or {}, seen
         self._interrupts: Any = ()
@@ -148,11 +148,11 @@ class RunProgress:
 
     @classmethod
     def of(cls, runnable: Runnable) -> RunProgress:
-        """The progress of a run of this graph, which has shown nothing yet."""
-        return cls(None, runnable.channels, seen_from_outside(runnable))
+        """Return the progress of a run of this graph that has not begun."""
+        return cls(None, runnable.channels, state_reader(runnable))
 
     def show(self, chunk: Any) -> bool:
-        """Take a chunk that the graph has streamed: a pair of its mode, one of `STREAM_MODES`, and its content.
+        """Add a chunk that the graph has streamed: a pair of its mode, one of `STREAM_MODES`, and its content.
 
         Returns: whether the graph is between two steps, and not within one of which some nodes are still at work.
         """
@@ -172,17 +172,17 @@ class RunProgress:
 
     @property
     def state(self) -> Mapping[str, Any]:
-        """The latest state, with the writes of the nodes that have finished in the step under way."""
+        """The latest state, with the writes of nodes that have finished in the current step."""
         state, written = self._latest
         if isinstance(state, Mapping) and written:
-            state = {**state, **self._applied(state, list(written))}
+            state = {**state, **self._apply_writes(state, list(written))}
         if isinstance(state, Mapping) and self._interrupts:
             state = {**state, INTERRUPT: self._interrupts}
         seen = self._seen(state)
         return seen if isinstance(seen, Mapping) else {}
 
-    def _applied(self, state: Mapping[str, Any], written: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """The values of the channels that were written to, by the reducers that LangGraph would use."""
+    def _apply_writes(self, state: Mapping[str, Any], written: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the values of the channels written to, by the reducers that LangGraph would use."""
         values = {}
         for key in dict.fromkeys(key for write in written for key in write):
             channel = self._channels.get(key)
@@ -198,15 +198,15 @@ class RunProgress:
         return values
 
     def draft(self) -> str:
-        """The latest text of any agent; empty when nobody has said anything."""
+        """Return the latest text of any agent; empty if no agent has written any."""
         return _draft(self.state)
 
     def finished(self) -> Outcome:
-        """The outcome of a run that came to its ordinary end, or waits for a person at an interrupt."""
+        """Return the outcome of a run that ended by itself or waits for a person at an interrupt."""
         state = self.state
         if state.get(INTERRUPT):
             return Outcome("failed", _draft(state), _documents(state), "interrupted", "GraphInterrupt", state)
-        reason = str(state.get("stop_reason", "")) or _reason_of_a_cut_reply()
+        reason = str(state.get("stop_reason", "")) or _stop_reason_of_cut_reply()
         if reason:
             return self.stopped(reason)
         said = _messages_since_question(state)
@@ -218,7 +218,7 @@ class RunProgress:
         return Outcome("answered", answer, _documents(state), stop_reason, state=state)
 
     def stopped(self, reason: str, error_type: str = "") -> Outcome:
-        """The outcome of a run that stopped short: whatever is there."""
+        """Return the outcome of a run that stopped early, with the documents and text it has."""
         state = self.state
         documents, draft = _documents(state), _draft(state)
         # With nothing to show it failed, and was not cut by its deadline, which may have been far.
@@ -229,7 +229,7 @@ class RunProgress:
 
 
 def _messages_since_question(state: Mapping[str, Any]) -> Sequence[AnyMessage]:
-    """What has been said since the question: a thread may hold an earlier answer, which is not this one's."""
+    """Return the messages after the last question: a thread may hold the answers to earlier ones."""
     messages = list(state.get("messages", ()))
     asked = [position for position, message in enumerate(messages) if isinstance(message, HumanMessage)]
     return messages[asked[-1] + 1 :] if asked else messages
@@ -244,18 +244,18 @@ def _documents(state: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     return tuple(state.get("documents", ()))
 
 
-def _reason_of_a_cut_reply() -> str:
-    """Why what has been said is not whole: a reply was cut where a second budget ended; "" if none was."""
+def _stop_reason_of_cut_reply() -> str:
+    """Return the stop reason if a budget of tokens or cost cut a reply; "" if none did."""
     meter = current_meter()
     return "" if meter is None or meter.cut_by is None else STOP_REASON_OF[meter.cut_by]
 
 
 TimeOut = Callable[[Exception], str]
-"""The stop reason that an exception means, if it is how the alternative's own limit surfaces; else empty."""
+"""Returns the stop reason of an exception by which the alternative's own limit surfaces; "" for any other."""
 
 
 def run_to_outcome(progress: RunProgress, work: Callable[[], None], time_out: TimeOut = lambda error: "") -> Outcome:
-    """Do the work, which shows its progress, and turn any way it can end into an outcome.
+    """Do the work, which reports its progress, and return an outcome however the work ends.
 
     Cancellation and interrupts of the interpreter are not ends of a run and go on. Raises: what a `RunCut` means, when
     that is no end of a run either.
@@ -299,7 +299,7 @@ def _cut(progress: RunProgress, cut: RunCut) -> Outcome:
 async def run_to_outcome_async(
     progress: RunProgress, work: Callable[[], Awaitable[None]], time_out: TimeOut = lambda error: ""
 ) -> Outcome:
-    """`run_to_outcome` for async work."""
+    """Do async work and return an outcome, as `run_to_outcome` does."""
     failure: list[BaseException] = []
     try:
         await work()

@@ -1,7 +1,7 @@
-"""A compiled graph bound to one run: its runtime context, and how long its next step may take.
+"""Binds a compiled graph to one run: its runtime context, and how long its next step may take.
 
-LangGraph takes the context as an argument of each door and reads `step_timeout` before each step. Alternatives know
-neither the context nor when a step begins, so a graph that is bound carries both.
+LangGraph takes the context as an argument of `stream` and `invoke`, and reads `step_timeout` before each step.
+Alternatives know neither the context nor when a step begins, so a bound graph carries both.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Compiled = CompiledStateGraph[Any, Any, Any, Any]
 
 
 class Doorway(Protocol):
-    """What stands between whoever runs a graph and the graph: sees what goes in, and what comes out.
+    """Wraps the methods by which a graph is called: sees each run's inputs and what it streams.
 
     Each method is given the graph's own, the configuration that the graph carries, and the caller's arguments.
     """
@@ -24,25 +24,25 @@ class Doorway(Protocol):
     def stream(
         self, inner: Callable[..., Iterator[Any]], config: Any, *arguments: Any, **options: Any
     ) -> Iterator[Any]:
-        """In place of the graph's `stream`."""
+        """Run in place of the graph's `stream`, which is `inner`."""
         ...
 
     def astream(
         self, inner: Callable[..., AsyncIterator[Any]], config: Any, *arguments: Any, **options: Any
     ) -> AsyncIterator[Any]:
-        """In place of the graph's `astream`."""
+        """Run in place of the graph's `astream`, which is `inner`."""
         ...
 
     def invoke(self, inner: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """In place of the graph's `invoke`, which streams."""
+        """Run in place of the graph's `invoke`, which is `inner` and streams."""
         ...
 
     def seen(self, state: Any) -> Any:
-        """A state of the graph in the shape that its caller reads."""
+        """Return a state of the graph in the shape that its caller reads."""
         ...
 
     def ainvoke(self, inner: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Awaitable[Any]:
-        """In place of the graph's `ainvoke`, which streams."""
+        """Run in place of the graph's `ainvoke`, which is `inner` and streams."""
         ...
 
 
@@ -53,7 +53,7 @@ def bound(
     step_limit_s: Callable[[], float] | None = None,
     doorway: Doorway | None = None,
 ) -> Compiled:
-    """A copy of the graph that runs with this context and these limits.
+    """Return a copy of the graph that runs with this context and these limits.
 
     context: given to the run when its caller gives none. step_limit_s: asked before each step for the seconds it may
     take; LangGraph's `step_timeout` is a number that starts anew with each step, which bounds no run. The limit
@@ -62,17 +62,17 @@ def bound(
     """
     earlier: Mapping[str, Any] = getattr(runnable, "binding", {})
     binding = {**earlier, **_without_none(context=context, step_limit_s=step_limit_s, doorway=doorway)}
-    return _twin(_bound_kind(type(runnable)), runnable, binding)  # type: ignore[no-any-return]
+    return _copy_with(_bound_kind(type(runnable)), runnable, binding)  # type: ignore[no-any-return]
 
 
-def seen_from_outside(runnable: Compiled) -> Callable[[Any], Any]:
-    """Turns a state of the graph into the shape that its caller reads; without a doorway that is the state itself."""
+def state_reader(runnable: Compiled) -> Callable[[Any], Any]:
+    """Return a function that turns a state of the graph into the shape that its caller reads."""
     doorway: Doorway | None = getattr(runnable, "binding", {}).get("doorway")
     return (lambda state: state) if doorway is None else doorway.seen
 
 
-def _twin(kind: type[Any], graph: Any, binding: Mapping[str, Any], **changed: Any) -> Any:
-    """A graph of this kind that has everything that the graph has, but for what is changed.
+def _copy_with(kind: type[Any], graph: Any, binding: Mapping[str, Any], **changed: Any) -> Any:
+    """Return a graph of this class with the attributes of the given graph, except those in `changed`.
 
     Not by the constructor, which checks every node and edge anew: that takes as long as a request, in each run.
     """
@@ -88,7 +88,7 @@ def _without_none(**values: Any) -> dict[str, Any]:
 
 @functools.cache
 def _bound_kind(kind: type[Any]) -> type[Any]:
-    """A subclass of the graph's own class, so that whatever else that class does stays as it is."""
+    """Return a subclass of the graph's class that has a binding and changes nothing else."""
     if hasattr(kind, "binding"):
         return kind
 
@@ -99,7 +99,7 @@ def _bound_kind(kind: type[Any]) -> type[Any]:
         def copy(self, update: dict[str, Any] | None = None) -> Any:
             changed = update or {}
             if changed.keys() <= {"config"}:
-                return _twin(type(self), self, self.binding, **changed)
+                return _copy_with(type(self), self, self.binding, **changed)
             made = super().copy(update)
             made.binding = self.binding
             return made

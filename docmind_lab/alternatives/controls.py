@@ -1,4 +1,4 @@
-"""Negative controls: no limit at all, and a limit that is checked when it is too late."""
+"""Negative controls: no limit at all, and a limit that is checked only after the run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from docmind_lab.network.recorder import Recorder
 
 @dataclass(frozen=True)
 class Unguarded:
-    """Nobody enforces anything; the clients keep their own defaults (600 s per read and 2 retries in openai).
+    """Enforces nothing; the clients keep their own defaults (600 s per read and 2 retries in openai).
 
     A study must find that this one overruns: it is how a study shows that it can see an overrun at all.
     """
@@ -43,7 +43,7 @@ class Unguarded:
 
 @dataclass(frozen=True)
 class FakeTimeout(Unguarded):
-    """Looks at the deadline once the graph has ended, and only then says that it was late.
+    """Checks the deadline only after the graph has ended, and then reports a timeout.
 
     This is a timeout as it is often written: the check stands after the call that it should have cut short. Nothing is
     cut, capped or stopped. A study must find it out by what was measured, whatever it says of itself
@@ -53,6 +53,6 @@ class FakeTimeout(Unguarded):
     name: ClassVar[str] = "fake_timeout"
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
-        """Run the graph to its end; then call the run timed out if that was too late."""
+        """Run the graph to its end; then report a timeout if the deadline has passed."""
         outcome = super().run(runnable, inputs, deadline, recorder)
         return Outcome("timed_out", stop_reason="deadline") if deadline.passed() else outcome

@@ -23,7 +23,7 @@ from docmind_lab.network.recorder import Recorder
 
 @dataclass(frozen=True)
 class Cooperative(Propagation):
-    """The deadline travels in the graph's state; each call is capped by what is left of it, in total.
+    """Carries the deadline in the graph's state; the remaining time caps each call, in total.
 
     A timeout surfaces at the call that it cuts, in the caller's own thread. Nothing keeps running on this side; a
     server that does not notice its client leaving goes on by itself.
@@ -42,13 +42,13 @@ class Cooperative(Propagation):
     node_mode: ClassVar[SyncOrAsync] = "sync"
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
-        """Stream the graph in the caller's thread; between steps too, an exceeded deadline ends it."""
+        """Stream the graph in the caller's thread; stop between steps too once the deadline has passed."""
         progress = RunProgress.of(runnable)
         control = RunControl()
 
         def work() -> None:
-            with self._in_force(deadline):
-                chunks = self._carried(runnable, deadline).stream(
+            with self._policy_in_force(deadline):
+                chunks = self._with_deadline(runnable, deadline).stream(
                     self._inputs(inputs, deadline), stream_mode=STREAM_MODES, control=control
                 )
                 for chunk in chunks:

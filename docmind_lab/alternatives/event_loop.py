@@ -1,4 +1,4 @@
-"""One long-lived event loop in a thread of its own, for everything async that a sync caller asks for.
+"""One long-lived event loop in its own thread, for async work that sync callers request.
 
 One loop, because async HTTP clients belong to the loop they were first used on. A run in virtual time has one of its
 own, which begins in it and ends with it.
@@ -23,7 +23,7 @@ _MOST_THREADS = 64
 
 
 class LoopThread:
-    """An event loop in a daemon thread. Any thread may `run` coroutines on it, also one with a loop of its own.
+    """An event loop in a daemon thread. Any thread may `run` coroutines on it, even one that runs its own loop.
 
     It is never closed: it ends with the process, or with the run of a virtual clock that it was started in, and clients
     that belong to it stay usable until then.
@@ -40,18 +40,18 @@ class LoopThread:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can still run anything."""
+        """Whether the loop can still run coroutines."""
         return self._thread.is_alive()
 
     def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
-        """The coroutine's result, run with the caller's context; the calling thread waits for it.
+        """Run a coroutine in the caller's context, wait for it in the calling thread, and return its result.
 
         Raises: RuntimeError when called from the loop's own thread, which would wait for itself.
         """
         return self.submit(coroutine).result()
 
     def submit(self, coroutine: Coroutine[Any, Any, Result]) -> Future[Result]:
-        """The coroutine's future, for a caller that waits for it only so long. Cancelling it cancels the task.
+        """Start a coroutine and return its future, whose cancellation cancels the task; the caller does not wait.
 
         Raises: RuntimeError as `run` does.
         """
@@ -68,18 +68,18 @@ _lock = threading.Lock()
 
 
 def shared_loop() -> LoopThread:
-    """The process's loop thread, started at the first use; for an actor of a virtual clock, that of the run."""
+    """Return the process's loop thread, started at first use; in virtual time, the loop thread of the run."""
     global _shared
     clock = current_clock()
     with _lock:
         if clock is not None:
-            return _of_run(clock)
+            return _loop_of_run(clock)
         if _shared is None:
             _shared = LoopThread()
         return _shared
 
 
-def _of_run(clock: VirtualClock) -> LoopThread:
+def _loop_of_run(clock: VirtualClock) -> LoopThread:
     kept = _of_runs.get(clock)
     loop = None if kept is None else kept()
     if loop is None or not loop.is_alive:

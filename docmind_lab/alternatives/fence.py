@@ -1,11 +1,11 @@
-"""A fence around a checkpointed thread: once it is closed, nothing of an old run gets into the thread any more.
+"""A fence around a checkpointed thread: once it is closed, an old run cannot write into the thread.
 
     fence = Fence()
     runnable = fenced(compiled, fence, recorder)
     …                      # run it under any alternative
     fence.close()          # the caller has its answer; whatever still runs puts its checkpoints nowhere
 
-A run that was abandoned is not stopped by it: it goes on, and believes that its checkpoints were written.
+The fence does not stop an abandoned run: the run continues as if its checkpoints were written.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from docmind_lab.network.recorder import Recorder
 
 
 class Fence:
-    """Open until it is closed, for good. Any thread may ask or close."""
+    """A latch that can be closed once; any thread may close it or check it."""
 
     def __init__(self) -> None:
         self._closed = threading.Event()
 
     @property
     def is_closed(self) -> bool:
-        """Whether writes are kept out."""
+        """Whether the fence is closed, so that writes are kept out."""
         return self._closed.is_set()
 
     def close(self) -> None:
-        """Keep out every write that has not begun yet."""
+        """Close the fence: keep out every write that has not begun yet."""
         self._closed.set()
 
 
 class FencedSaver(PassingSaver):
-    """A checkpointer in front of another one, for one run: it reads through, and writes until the fence is closed.
+    """A checkpointer for one run that wraps another one, and stops writing once the fence is closed.
 
     A blocked put is an event of the run (`checkpoint_blocked`); the run is told the id it wanted, so that it ends as
     it would have ended.
@@ -52,7 +52,7 @@ class FencedSaver(PassingSaver):
     def instead_of_put(
         self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata
     ) -> RunnableConfig | None:
-        """None until the fence is closed; then the checkpoint as if it had been put."""
+        """Return None until the fence is closed; then the configuration that a put would have returned."""
         if not self.fence.is_closed:
             return None
         if self.recorder is not None:
@@ -84,7 +84,7 @@ class FencedSaver(PassingSaver):
 def fenced(
     runnable: CompiledStateGraph[Any, Any, Any, Any], fence: Fence, recorder: Recorder | None = None
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
-    """A copy of the graph whose checkpointer stands behind the fence; the graph itself if it has none."""
+    """Return a copy of the graph whose checkpointer stops writing once the fence is closed."""
     inner = runnable.checkpointer
     if not isinstance(inner, BaseCheckpointSaver):
         return runnable

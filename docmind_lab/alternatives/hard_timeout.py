@@ -30,7 +30,7 @@ _REASON = "hard_timeout"
 
 @dataclass(frozen=True)
 class HardTimeout(Propagation):
-    """The graph runs in a thread; the caller waits for a future, and no longer than the deadline.
+    """Runs the graph in a thread; the caller waits for a future until the deadline and no longer.
 
     A timeout surfaces in the caller, who has nothing but the fact, unless the run is streamed. The graph keeps running
     to its end, or to the end of its step when it is drained: its model calls, its checkpoints, its thread (a daemon
@@ -55,15 +55,15 @@ class HardTimeout(Propagation):
     node_mode: ClassVar[SyncOrAsync] = "sync"
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
-        """Wait for the graph until the deadline."""
+        """Run the graph in a thread and wait for it until the deadline."""
 
         def answer() -> Outcome:
             with recorder.work("run"):
                 return run_to_outcome(progress, work)
 
         def work() -> None:
-            with self._in_force(deadline):
-                carried, given = self._carried(runnable, deadline), self._inputs(inputs, deadline)
+            with self._policy_in_force(deadline):
+                carried, given = self._with_deadline(runnable, deadline), self._inputs(inputs, deadline)
                 for chunk in carried.stream(given, stream_mode=STREAM_MODES, control=control):
                     progress.show(chunk)
 

@@ -33,7 +33,7 @@ RETURN_SLACK_S = 0.1
 
 @dataclass(frozen=True)
 class Hybrid(Propagation):
-    """The deadline travels in the state and caps each call, as in A, in async; three more lines stand behind that.
+    """Caps each async call by the deadline, as A does, and adds a step limit, a drain and a fence.
 
     A step that is still at work 50 ms after the deadline is cancelled (LangGraph's `step_timeout`). A caller still
     waiting 100 ms after it leaves, with a drain requested, whatever the event loop does. And once the caller has its
@@ -54,15 +54,15 @@ class Hybrid(Propagation):
     node_mode: ClassVar[SyncOrAsync] = "async"
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
-        """Stream the graph on the shared loop; the calling thread waits, and a little past the deadline no longer."""
+        """Stream the graph on the shared loop; the calling thread waits until shortly after the deadline at most."""
         fence, control, progress = Fence(), RunControl(), RunProgress.of(runnable)
         guarded = bound(
-            fenced(self._carried(runnable, deadline), fence, recorder),
+            fenced(self._with_deadline(runnable, deadline), fence, recorder),
             step_limit_s=lambda: deadline.remaining() + STEP_SLACK_S,
         )
 
         async def stream() -> None:
-            with self._in_force(deadline):
+            with self._policy_in_force(deadline):
                 chunks = guarded.astream(self._inputs(inputs, deadline), stream_mode=STREAM_MODES, control=control)
                 async for chunk in chunks:
                     if progress.show(chunk) and deadline.passed():

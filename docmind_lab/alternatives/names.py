@@ -1,4 +1,4 @@
-"""Alternatives by what people call them: a level, a letter, or a variant of one."""
+"""Finds alternatives by a level, a letter, or the name of a variant."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ALLOCATIONS = {kind.name: kind for kind in (Equal, ReserveFirst)}
 def parse_alternatives(
     chosen: Sequence[str | Alternative] | str | None, retries: int | None = None, *, budgeted_retries: int = 1
 ) -> tuple[Alternative, ...]:
-    """Alternatives from names ("A,B:naive", ["cooperative"]), instances, or None for all of them, in the order given.
+    """Return the alternatives that names ("A,B:naive", ["cooperative"]) or instances select; None selects all.
 
     retries: tries after the first for those that propagate, whose retries are ours; None leaves instances as they are
     and gives named ones `budgeted_retries`.

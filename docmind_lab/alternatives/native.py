@@ -29,13 +29,13 @@ from docmind_lab.network.recorder import Recorder
 _NODE = "system"
 
 
-class _Nothing(TypedDict):
-    """The outer graph carries no state of its own: the system's stays the system's."""
+class _EmptyState(TypedDict):
+    """The empty state of the outer graph; the system's state stays inside the system."""
 
 
 @dataclass(frozen=True)
 class Native(Propagation):
-    """The graph is dispatched as one node with `Send(timeout=what is left)`; LangGraph cancels it at the deadline.
+    """Dispatches the graph as one node with `Send(timeout=remaining)`; LangGraph cancels it at the deadline.
 
     A timeout surfaces as `NodeTimeoutError` (per step: `TimeoutError`). A timed-out node is cancelled and not awaited:
     its async calls are cut, their connections close a little later; sync nodes and tools run on in their threads.
@@ -61,11 +61,11 @@ class Native(Propagation):
     async def _run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         recorder.share_thread()
         progress = RunProgress.of(runnable)
-        carried = self._carried(runnable, deadline)
+        carried = self._with_deadline(runnable, deadline)
         limited = carried.copy({"step_timeout": deadline.limit_s}) if self.per_step else carried
 
         async def stream() -> None:
-            with self._in_force(deadline):
+            with self._policy_in_force(deadline):
                 async for chunk in limited.astream(self._inputs(inputs, deadline), stream_mode=STREAM_MODES):
                     progress.show(chunk)
 
@@ -81,19 +81,19 @@ class Native(Propagation):
 
 
 async def _as_one_node(stream: Callable[[], Coroutine[Any, Any, None]], deadline: Deadline) -> None:
-    """Await `stream()` inside a node that LangGraph gives what is left of the deadline."""
+    """Await `stream()` inside a node whose LangGraph timeout is the time remaining until the deadline."""
     # Outside of the outer graph's configuration: inside it the system would take itself for a part of that graph, and
     # put its checkpoints elsewhere.
     context = contextvars.copy_context()
 
-    async def system(state: _Nothing) -> dict[str, Any]:
+    async def system(state: _EmptyState) -> dict[str, Any]:
         await asyncio.create_task(stream(), context=context)
         return {}
 
-    async def dispatch(state: _Nothing) -> Send:
+    async def dispatch(state: _EmptyState) -> Send:
         return Send(_NODE, {}, timeout=max(0.001, deadline.remaining()))
 
-    graph = StateGraph(_Nothing)
+    graph = StateGraph(_EmptyState)
     graph.add_node(_NODE, system)
     graph.add_conditional_edges(START, dispatch, [_NODE])
     graph.add_edge(_NODE, END)

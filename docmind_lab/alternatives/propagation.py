@@ -12,15 +12,15 @@ from docmind_lab.alternatives.base import Inputs, Runnable
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, PropagationPolicy, policy_scope
 
 
-def seeded(inputs: Inputs, deadline: Deadline) -> Mapping[str, Any] | Command[Any]:
-    """The input with the deadline in it; a run that goes on from a checkpoint gets it as an update of its state."""
+def with_deadline_in_input(inputs: Inputs, deadline: Deadline) -> Mapping[str, Any] | Command[Any]:
+    """Return the input with the deadline added; for a run that continues from a checkpoint, as a state update."""
     if inputs is None:
         return Command(update={DEADLINE_KEY: deadline.at_s})
     return {**inputs, DEADLINE_KEY: deadline.at_s}
 
 
-def carrying(runnable: Runnable, deadline: Deadline) -> Runnable:
-    """The graph with the deadline in its configuration too.
+def with_deadline_in_config(runnable: Runnable, deadline: Deadline) -> Runnable:
+    """Return the graph with the deadline added to its configuration.
 
     A checkpoint may hold agents that wait to be started with the deadline of the run that was interrupted; what the
     configuration says takes its place.
@@ -29,7 +29,7 @@ def carrying(runnable: Runnable, deadline: Deadline) -> Runnable:
 
 
 class Propagation:
-    """What follows from the options `propagate` and `policy` of an alternative.
+    """The base class of alternatives with the options `propagate` and `policy`.
 
     With `propagate`, the graph's state carries the deadline, the policy caps each call by what is left of it, and
     retries are ours, within the budget. Without, no call knows of a deadline, and retries are left to the clients.
@@ -48,14 +48,14 @@ class Propagation:
         """Whether retries are left to the model's client."""
         return not self.propagate
 
-    def _carried(self, runnable: Runnable, deadline: Deadline) -> Runnable:
-        return carrying(runnable, deadline) if self.propagate else runnable
+    def _with_deadline(self, runnable: Runnable, deadline: Deadline) -> Runnable:
+        return with_deadline_in_config(runnable, deadline) if self.propagate else runnable
 
     def _inputs(self, inputs: Inputs, deadline: Deadline) -> Inputs | Command[Any]:
-        return seeded(inputs, deadline) if self.propagate else inputs
+        return with_deadline_in_input(inputs, deadline) if self.propagate else inputs
 
     @contextlib.contextmanager
-    def _in_force(self, deadline: Deadline) -> Iterator[None]:
-        """The policy around the graph's run, in the thread or task that the graph runs in."""
+    def _policy_in_force(self, deadline: Deadline) -> Iterator[None]:
+        """Apply the policy around the graph's run, in the thread or task that runs the graph."""
         with policy_scope(self.policy, deadline):
             yield

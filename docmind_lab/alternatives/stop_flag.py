@@ -31,7 +31,7 @@ _REASON = "stop_flag"
 
 @dataclass(frozen=True)
 class StopFlag(Propagation):
-    """A timer raises LangGraph's own stop flag (`RunControl.request_drain`), which the graph checks between steps.
+    """Raises LangGraph's own stop flag (`RunControl.request_drain`) by a timer; the graph checks it between steps.
 
     A timeout surfaces at the end of the step under way, up to one whole step late. No new step starts after it, and
     nothing keeps running after the return; the run could be resumed from its checkpoint.
@@ -52,7 +52,7 @@ class StopFlag(Propagation):
     node_mode: ClassVar[SyncOrAsync] = "sync"
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
-        """Run the graph in the caller's thread until it has ended or the flag is seen.
+        """Run the graph in the caller's thread until it has ended or has seen the flag.
 
         Raises: ConfigurationError for a graph without a checkpointer that is to be interrupted.
         """
@@ -68,8 +68,8 @@ class StopFlag(Propagation):
             control.request_drain(_REASON)
 
         def work() -> None:
-            with self._in_force(deadline):
-                chunks = self._carried(runnable, deadline).stream(
+            with self._policy_in_force(deadline):
+                chunks = self._with_deadline(runnable, deadline).stream(
                     self._inputs(inputs, deadline), stream_mode=STREAM_MODES, control=control
                 )
                 for chunk in chunks:
@@ -87,12 +87,12 @@ class StopFlag(Propagation):
                 "StopFlag(interrupt=True) needs a graph with a checkpointer: an interrupted run goes on from a "
                 "checkpoint; compile the graph with one, or leave interrupt off"
             )
-        progress, carried = RunProgress.of(runnable), self._carried(runnable, deadline)
+        progress, carried = RunProgress.of(runnable), self._with_deadline(runnable, deadline)
 
         def work() -> None:
             going_in = inputs
             while True:
-                with self._in_force(deadline):
+                with self._policy_in_force(deadline):
                     chunks = carried.stream(
                         self._inputs(going_in, deadline), stream_mode=STREAM_MODES, interrupt_after="*"
                     )
@@ -109,7 +109,7 @@ class StopFlag(Propagation):
 
 
 def _timer(deadline: Deadline, action: Callable[[], None]) -> threading.Timer:
-    """A started timer that acts at the deadline, in the caller's context."""
+    """Return a started timer that acts at the deadline, in the caller's context."""
     context = contextvars.copy_context()
     timer = threading.Timer(max(0.0, deadline.remaining()), lambda: context.run(action))
     timer.daemon = True

@@ -1,12 +1,12 @@
-"""From the tables of a study to statistics, findings, figures and sentences. Nothing here runs an agent.
+"""Turns the tables of a study into statistics, findings, figures and sentences. Nothing here runs an agent.
 
 tables        runs, calls and events: their columns, and what each means
 cell_store    cells of a study as files; study_folder is the folder they are in
 study         the three tables of a study with its manifest
-conditions    which runs are compared, and how their conditions are called
+conditions    the conditions of runs, and the arms that are compared under them
 role_times    how long each agent takes
 statistics    intervals and tests
-findings      what the runs say: choices, recommendations, scorecards
+findings      choices, recommendations and scorecards from the runs
 summary       a study in a table and sentences; run_timeline is one run as lines
 plots         figures
 latency       latency profiles, and how they are fitted to calls that were measured

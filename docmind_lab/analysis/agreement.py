@@ -44,7 +44,7 @@ _SAME: Final = (
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """How far the runs of two clocks agree, as `agreement` compares them.
+    """How closely the runs of one study in virtual time match the same runs on the wall clock.
 
     pairs: one row for each run that both studies have, ordered by alternative and seed. Columns: alternative,
     alternative_options, label, seed, question_id, decision_timeout_s; virtual_returned_at_s and wall_returned_at_s
@@ -59,27 +59,27 @@ class Agreement:
 
     @property
     def mean_error(self) -> float:
-        """Mean relative error of the completions; NaN when no run returned."""
+        """The mean relative error of the completion times; NaN when no run returned."""
         return float(self.pairs["error"].mean())
 
     @property
     def same_outcome(self) -> float:
-        """Share of pairs with one outcome."""
+        """The share of pairs whose two runs have the same outcome."""
         return float(self.pairs["same_outcome"].mean())
 
     @property
     def misses(self) -> pd.DataFrame:
-        """The pairs with two outcomes, the farthest from the deadline first."""
+        """The pairs whose two runs have different outcomes, the farthest from the deadline first."""
         missed = self.pairs[~self.pairs["same_outcome"]]
         return missed.sort_values("from_deadline_s", ascending=False, ignore_index=True)
 
     @property
     def farthest_miss_s(self) -> float:
-        """Distance of the farthest miss from the deadline, seconds; 0 without a miss."""
+        """The distance of the farthest miss from the deadline, in seconds; 0 without a miss."""
         return float(self.misses["from_deadline_s"].max()) if len(self.misses) else 0.0
 
     def criteria(self) -> pd.DataFrame:
-        """The three criteria, a row for each: columns found, at_least, at_most (NaN where there is no such bound), met.
+        """Return the three criteria of agreement, one row each: found, at_least, at_most (NaN: no bound), met.
 
         The index says what, with its unit.
         """
@@ -96,8 +96,9 @@ class Agreement:
         return table.assign(met=reaches & keeps)
 
     def by_alternative(self) -> pd.DataFrame:
-        """One row for each alternative, indexed by label: pairs, mean_error (share), later_median_s and later_worst_s
-        (wall − virtual; the worst is the one farthest from 0), misses.
+        """Return one row for each alternative, indexed by label.
+
+        Columns: pairs, mean_error (share), later_median_s and later_worst_s (wall − virtual, farthest from 0), misses.
         """
         rows = []
         for label, pairs in self.pairs.groupby("label", sort=False):
@@ -115,7 +116,7 @@ class Agreement:
         return pd.DataFrame(rows).set_index("label")
 
     def by_outcome(self) -> pd.DataFrame:
-        """One row for each outcome in virtual time, with the seed as the unit: its runs meet the same latencies.
+        """Return one row for each outcome in virtual time; seeds are the unit, since their runs share latencies.
 
         Returns:
             Indexed by virtual_outcome: pairs; seeds (with such a run); same_outcome (share of the pairs); same_seeds
@@ -189,7 +190,7 @@ class Agreement:
 
 
 def agreement(virtual: HasRuns, wall: HasRuns) -> Agreement:
-    """Compares the same runs (alternative, options and seed) on two clocks.
+    """Compare the same runs (alternative, options and seed) on two clocks.
 
     Args:
         virtual: A study in virtual time.
@@ -199,7 +200,7 @@ def agreement(virtual: HasRuns, wall: HasRuns) -> Agreement:
         ConfigurationError: A study is on another clock, has a run twice or was made under other conditions (the message
             names the column), or the studies share no run.
     """
-    sides = {name: _side(study.runs, name) for name, study in (("virtual", virtual), ("wall", wall))}
+    sides = {name: _runs_on(study.runs, name) for name, study in (("virtual", virtual), ("wall", wall))}
     both = sides["virtual"].merge(sides["wall"], on=_KEY, suffixes=("_virtual", "_wall"))
     if both.empty:
         raise ConfigurationError("the studies share no run: make both with the same seed and alternatives")
@@ -215,8 +216,8 @@ def agreement(virtual: HasRuns, wall: HasRuns) -> Agreement:
     return Agreement(_pairs(both), unpaired)
 
 
-def _side(runs: pd.DataFrame, clock: str) -> pd.DataFrame:
-    """The columns of a study's runs that matter here, levels as plain text."""
+def _runs_on(runs: pd.DataFrame, clock: str) -> pd.DataFrame:
+    """Return the columns of a study's runs that are compared, levels as plain text."""
     clocks = sorted(set(runs["clock"].astype("str")))
     if clocks != [clock]:
         raise ConfigurationError(f"{clock}: its runs must be on the {clock} clock, not {', '.join(clocks) or 'none'}")

@@ -1,12 +1,12 @@
-"""A store of cells: one Parquet file for each, written by a temporary name and a rename.
+"""A store of cells, the parts of a study: one Parquet file for each, written atomically.
 
     store = CellStore(folder)
     store.write("007", measured)
     store.done()                        # {"007"}
     store.read().runs                   # DataFrame
 
-A file has one row for each run, with the run's columns and its calls and events as lists. It is there whole or not at
-all, so whoever finds it may use it, and two processes that compute one cell write the same.
+A file has one row for each run, with the run's columns and its calls and events as lists. It is written atomically, so
+a file that exists can be used, and two processes that compute one cell write the same.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from docmind_lab.analysis.tables.frames import UNREADABLE, Tables, read_arrow, typed, unreadable, write_arrow
+from docmind_lab.analysis.tables.frames import UNREADABLE, Tables, read_arrow, unreadable, with_dtypes, write_arrow
 from docmind_lab.analysis.tables.records import TABLES, RunRows
 from docmind_lab.core.errors import RecordError
 from docmind_lab.core.levels import SCHEMA_VERSION
-from docmind_lab.core.whole_files import written_whole
+from docmind_lab.core.whole_files import write_whole
 
 _SUFFIX = ".parquet"
 _VERSION_KEY = b"docmind_lab_schema_version"
@@ -44,23 +44,23 @@ class CellStore:
     """A store of cells in a folder, which is made when the first cell is written.
 
     Args:
-        folder: Where the cells are.
-        study_id: Of the study that the cells belong to; cells of any other are refused. None takes all.
+        folder: Folder of the cells.
+        study_id: Id of the study of the cells; cells of any other study are refused. None accepts all.
     """
 
     def __init__(self, folder: str | os.PathLike[str], study_id: str | None = None) -> None:
         self.folder, self.study_id = Path(folder), study_id
 
     def done(self) -> set[str]:
-        """Ids of the cells that are there."""
+        """Return the ids of the cells in the store."""
         return {path.name.removesuffix(_SUFFIX) for path in self.folder.glob(f"[!.]*{_SUFFIX}")}
 
     def has(self, cell_id: str) -> bool:
-        """Whether a cell is there."""
+        """Whether the store has this cell."""
         return (self.folder / f"{cell_id}{_SUFFIX}").exists()
 
     def write(self, cell_id: str, measured: Sequence[RunRows]) -> Path:
-        """Write a cell, in place of one with its id. Raises: OSError as the file system does."""
+        """Write a cell, and replace one with the same id. Raises: OSError if the file cannot be written."""
         # Records are flat, and `asdict` would copy each of their values.
         rows = [
             {**vars(item.run), "calls": list(map(vars, item.calls)), "events": list(map(vars, item.events))}
@@ -68,26 +68,26 @@ class CellStore:
         ]
         table = pa.Table.from_pylist(rows, schema=_schema())
         self.folder.mkdir(parents=True, exist_ok=True)
-        return written_whole(self.folder / f"{cell_id}{_SUFFIX}", lambda path: write_arrow(table, path))
+        return write_whole(self.folder / f"{cell_id}{_SUFFIX}", lambda path: write_arrow(table, path))
 
     def read(self, cell_ids: Collection[str] | None = None) -> Tables:
-        """The tables of some cells, all when left out, ordered by run id.
+        """Return the tables of the given cells (default: all), ordered by run id.
 
         Raises: RecordError for a cell that is missing or damaged, belongs to another study, or was written by a newer
         version.
         """
         names = sorted(self.done() if cell_ids is None else cell_ids)
         table = pa.concat_tables([self._cell(name) for name in names]) if names else _schema().empty_table()
-        frames = {name: _unnested(table, name) for name in _NESTED}
+        frames = {name: _unnest(table, name) for name in _NESTED}
         runs = table.drop_columns(list(_NESTED)).to_pandas()
         return Tables(
-            runs=_in_order(typed("runs", runs)),
-            calls=_in_order(typed("calls", frames["calls"])),
-            events=_in_order(typed("events", frames["events"])),
+            runs=_in_order(with_dtypes("runs", runs)),
+            calls=_in_order(with_dtypes("calls", frames["calls"])),
+            events=_in_order(with_dtypes("events", frames["events"])),
         )
 
     def remove(self) -> None:
-        """Remove every cell, what killed writers left of others, and the folder if nothing else is in it."""
+        """Remove every cell, temporary files of interrupted writes, and the folder if it is then empty."""
         for pattern in (f"[!.]*{_SUFFIX}", f".*{_SUFFIX}.*"):
             for path in self.folder.glob(pattern):
                 path.unlink(missing_ok=True)
@@ -128,7 +128,7 @@ def _fields(table: str) -> list[pa.Field]:
     return [pa.field(column.name, _TYPES[column.kind]) for column in columns]
 
 
-def _unnested(table: pa.Table, name: str) -> pd.DataFrame:
+def _unnest(table: pa.Table, name: str) -> pd.DataFrame:
     flat = pc.list_flatten(table[name].combine_chunks())
     if isinstance(flat, pa.ChunkedArray):
         flat = flat.combine_chunks()

@@ -1,4 +1,4 @@
-"""Conditions and arms: what a run was made under, and which of the compared alternatives it belongs to.
+"""Conditions and arms: the circumstances of a run, and which of the compared alternatives it belongs to.
 
 A *condition* is everything that is the same for all alternatives of one comparison: budgets, latencies, fault, clock.
 An *arm* is what is compared within a condition: an alternative with its options, its retries and the mode of the
@@ -32,7 +32,7 @@ _APART: Final = ("retries", "node_mode")
 
 
 def with_arms(runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs with a column `arm`, an ordered categorical in the order of every figure.
+    """Return the runs with a column `arm`, an ordered categorical in the order of every figure.
 
     An arm is called as its alternative is ("A  cooperative"); who retries and the mode of the nodes are said only
     where one alternative of the study has several of them.
@@ -52,7 +52,7 @@ def with_arms(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_condition(runs: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    """Each condition, as a mapping of `CONDITION`, with its runs: by budget, and those without a fault first.
+    """Yield each condition, a mapping of `CONDITION`, with its runs: by timeout, those without a fault first.
 
     Of several second budgets the tightest comes first, and none last.
     """
@@ -70,7 +70,7 @@ def _place(item: tuple[dict[str, Any], pd.DataFrame]) -> tuple[Any, ...]:
 
 
 def varying(runs: pd.DataFrame) -> list[str]:
-    """Columns of `CONDITION` with more than one value, the horizon left out where it only follows the budget."""
+    """Return the columns of `CONDITION` with several values, without a horizon that only follows the timeout."""
     several = [column for column in CONDITION if runs[column].nunique() > 1]
     if "horizon_s" in several and (runs["horizon_s"] / runs["decision_timeout_s"]).round(9).nunique() == 1:
         several.remove("horizon_s")
@@ -78,16 +78,16 @@ def varying(runs: pd.DataFrame) -> list[str]:
 
 
 def condition_columns(runs: pd.DataFrame) -> list[str]:
-    """The columns that tell the conditions of these runs apart, the horizon left out, since it follows the budget."""
+    """Return the columns that tell the conditions of these runs apart, without the horizon."""
     return [column for column in varying(runs) if column != "horizon_s"]
 
 
 def in_words(condition: Mapping[str, Any] | pd.Series[Any], columns: Sequence[str]) -> str:
-    """The values of these columns: "10 s decision timeout, fault hang"; empty for no columns."""
-    return ", ".join(_in_words(column, condition[column]) for column in columns)
+    """Describe these columns of a condition: "10 s decision timeout, fault hang"; "" for no columns."""
+    return ", ".join(_column_in_words(column, condition[column]) for column in columns)
 
 
-def _in_words(column: str, value: Any) -> str:
+def _column_in_words(column: str, value: Any) -> str:
     if column == "decision_timeout_s":
         return f"{value:g} s decision timeout"
     if column == "stops_on_disconnect":
@@ -104,5 +104,5 @@ def _in_words(column: str, value: Any) -> str:
 
 
 def second_budget_in_words(level: str) -> str:
-    """A level of `second_budgets` within a sentence: "second budget 6 calls"."""
+    """Describe a level of `second_budgets` within a sentence: "second budget 6 calls"."""
     return "no second budget" if level == NO_BUDGETS else f"second budget {level}"

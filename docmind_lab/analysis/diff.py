@@ -1,4 +1,4 @@
-"""Compares two studies: what they were made of, and what their arms did.
+"""Compares two studies: their settings, and the results of their arms.
 
 found = diff(Study.load("before"), Study.load("after"))
 found.fields         # design, settings, versions, machine: what differs, field by field
@@ -17,12 +17,12 @@ import numpy as np
 import pandas as pd
 
 from docmind_lab.analysis.conditions import CONDITION, varying, with_arms
-from docmind_lab.analysis.export import flattened
+from docmind_lab.analysis.export import flatten
 from docmind_lab.analysis.statistics.differences import column_values, mean_difference, paired_mean_difference, tarone
 from docmind_lab.analysis.statistics.interval import Difference
 from docmind_lab.analysis.statistics.shares import paired_share_difference, share_difference
 from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.text import counted, joined, level, one_line, p_text
+from docmind_lab.analysis.text import count_of, join_names, level, one_line, p_text
 
 # A corrected p value is at best (resamples + 1)⁻¹ × the number of comparisons.
 _RESAMPLES: Final = 9999
@@ -34,7 +34,7 @@ _SECTIONS: Final = ("design", "settings", "versions", "machine")
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure that two studies are compared by. better: 1 if more of it is better, −1 if less. digits: as shown."""
+    """A measure by which two studies are compared. better: 1 if more is better, −1 if less. digits: as displayed."""
 
     words: str
     better: int
@@ -48,9 +48,9 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "busy_after_deadline_s": Measure("late server seconds per run", -1, 2, " s"),
     "source_recall": Measure("source recall", 1, 2),
 }
-"""Column of `runs` → how it is compared. An unfinished run's caller overrun counts with its horizon."""
+"""Column of `runs` → the measure that it is. An unfinished run's caller overrun counts with its horizon."""
 PRIMARY: Final = "answered_in_time"
-"""The measure that has a half of the level to itself: what a deadline is for."""
+"""The measure that alone gets half of the significance level: a deadline is there for answers in time."""
 
 Verdict = Literal["regressed", "cannot tell", "no regression shown", "nothing to compare"]
 
@@ -80,12 +80,12 @@ class StudyDiff:
 
     @property
     def regressed(self) -> bool:
-        """Whether anything is worse, corrected for all that was compared."""
+        """Whether any measure got worse, corrected for the number of comparisons."""
         return bool(self.effects["worse"].any())
 
     @property
     def verdict(self) -> Verdict:
-        """What the runs say of a regression; "cannot tell" where the primary measure has too few runs to show one."""
+        """Whether the study regressed; "cannot tell" if the primary measure has too few runs to show it."""
         if self.effects.empty:
             return "nothing to compare"
         if self.regressed:
@@ -102,7 +102,7 @@ class StudyDiff:
     def verdict_text(self) -> str:
         """The verdict as a sentence."""
         if self.verdict == "cannot tell":
-            more = counted(int(self._primary["runs_missing"].max()), "more run")
+            more = count_of(int(self._primary["runs_missing"].max()), "more run")
             return f"Cannot tell whether anything got worse: {more} of each arm would be needed to show it."
         if self.verdict == "no regression shown":
             bound = ""
@@ -116,24 +116,24 @@ class StudyDiff:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The differences in words: the worse ones first, then the others, then how many comparisons showed none."""
+        """The differences in words: changes for the worse first, then the others, then how many showed none."""
         rows = self.effects.sort_values("worse", ascending=False, kind="stable").to_dict("records")
         lines = [_sentence(row, self.apart) for row in rows if row["differs"]]
         if not rows:
             return ("No arm and condition is in both studies: there is no effect to compare.",)
         rest = len(rows) - len(lines)
         if self.effects["difference"].eq(0).all():
-            return (f"No difference in any of {counted(len(rows), 'comparison')}.",)
+            return (f"No difference in any of {count_of(len(rows), 'comparison')}.",)
         if rest:
             lines.append(
-                f"In {counted(rest, 'comparison')} of {len(rows)} no difference was shown (corrected for all, at "
+                f"In {count_of(rest, 'comparison')} of {len(rows)} no difference was shown (corrected for all, at "
                 f"{_LEVEL:.0%}); the intervals say how large one may be."
             )
         return tuple(lines)
 
 
 def diff(before: Study, after: Study) -> StudyDiff:
-    """Compares two studies.
+    """Compare two studies.
 
     Arms are matched by name, conditions by the factors that vary within a study. What has one value in each study, and
     another in the other (a profile, a version, a single decision timeout), is what the studies differ in: it is among
@@ -170,7 +170,7 @@ def diff(before: Study, after: Study) -> StudyDiff:
 
 
 def _with_verdicts(effects: pd.DataFrame) -> pd.DataFrame:
-    """The effects with their corrected p values and what follows from them."""
+    """Return the effects with their corrected p values and the columns that follow from them."""
     better = effects["measure"].map(lambda name: MEASURES[name].better).astype("float64")
     is_worse = effects["difference"] * better < 0
     paired = effects["paired"].astype("bool")
@@ -183,12 +183,12 @@ def _with_verdicts(effects: pd.DataFrame) -> pd.DataFrame:
             corrected[family] = np.minimum(1.0, adjusted * (_LEVEL / _FAMILY_LEVEL))
     differs = corrected < _LEVEL
     return effects.drop(columns="least_p").assign(
-        p_corrected=corrected, differs=differs, worse=differs & is_worse, runs_missing=_missing(effects)
+        p_corrected=corrected, differs=differs, worse=differs & is_worse, runs_missing=_missing_runs(effects)
     )
 
 
-def _missing(effects: pd.DataFrame) -> pd.Series[int]:
-    """How many more runs of each arm a test needs before it could show that every run got worse."""
+def _missing_runs(effects: pd.DataFrame) -> pd.Series[int]:
+    """Return how many more runs of each arm a test needs before it could show that every run got worse."""
     tests = effects["measure"].map(effects["measure"].value_counts()).to_numpy(dtype="float64")
     # Independent arms need about as many runs each as pairs: the permutations of 2n runs outnumber the 2ⁿ signs.
     have = effects[["runs_before", "runs_after"]].min(axis=1).to_numpy(dtype="float64")
@@ -203,7 +203,7 @@ _EFFECT: Final = (
 
 
 def _arms(runs: pd.DataFrame, apart: Sequence[str]) -> dict[tuple[Any, ...], pd.DataFrame]:
-    """The runs by condition and arm, in the order of every figure."""
+    """Return the runs by condition and arm, in the order of every figure."""
     named = with_arms(runs)
     keys = [*apart, "arm"]
     groups = named.groupby(keys, observed=True, sort=True)
@@ -211,7 +211,7 @@ def _arms(runs: pd.DataFrame, apart: Sequence[str]) -> dict[tuple[Any, ...], pd.
 
 
 def _effect(before: pd.DataFrame, after: pd.DataFrame, measure: str) -> dict[str, Any] | str:
-    """A row of the effects, or why there is none."""
+    """Return one row of the effects, or the reason why there is none."""
     # An unfinished run has an overrun all the same: its whole horizon.
     if measure != "caller_overrun_s" and (before[measure].isna().any() or after[measure].isna().any()):
         return "not known for every run"
@@ -233,7 +233,7 @@ def _effect(before: pd.DataFrame, after: pd.DataFrame, measure: str) -> dict[str
 
 
 def _least_p(old: Any, new: Any, *, paired: bool) -> float:
-    """The least p value that the test can have with these values: one-sided if paired, as it is used."""
+    """Return the smallest p value that the test can have with these values: one-sided if paired, as it is used."""
     if paired:
         return float(0.5 ** int((old != new).sum()))
     # Every exchange of runs between the arms, of which the test draws so many at most.
@@ -247,7 +247,7 @@ def _difference(old: Any, new: Any, measure: str, *, paired: bool) -> Difference
 
 
 def _pairs(before: pd.DataFrame, after: pd.DataFrame) -> tuple[list[Any], list[Any]] | None:
-    """The rows of both over the questions and seeds that both met, in one order; None unless one side's are all shared.
+    """Return the rows of both for the questions and seeds of both; None unless one side's are all shared.
 
     A study with more repeats of the same seed holds the shorter one's runs; others share seeds by chance at the most.
     """
@@ -270,7 +270,7 @@ def _fields(before: Study, after: Study) -> pd.DataFrame:
         old, new = (study.manifest.get(name, {}) for study in (before, after))
         # A comparison and a sweep say what they are in other words; their runs are set beside each other above.
         if name != "design" or ("factors" in old) == ("factors" in new):
-            sections.append((name, flattened(old), flattened(new)))
+            sections.append((name, flatten(old), flatten(new)))
     for section, one, other in sections:
         for field in dict.fromkeys([*one, *other]):
             if one.get(field) != other.get(field):
@@ -280,22 +280,22 @@ def _fields(before: Study, after: Study) -> pd.DataFrame:
 
 
 def _levels(runs: pd.DataFrame) -> dict[str, str]:
-    """What the runs were made under, in words."""
+    """Return the levels of each factor of the runs, in words."""
     columns = [*CONDITION, "retries", "node_mode"]
-    result = {name: joined([level(value) for value in sorted(set(runs[name].tolist()))]) for name in columns}
-    result["arms"] = joined([one_line(arm) for arm in with_arms(runs)["arm"].cat.categories])
+    result = {name: join_names([level(value) for value in sorted(set(runs[name].tolist()))]) for name in columns}
+    result["arms"] = join_names([one_line(arm) for arm in with_arms(runs)["arm"].cat.categories])
     seeds = sorted(runs["seed"].unique())
     result["seeds"] = f"{len(seeds)}, from {seeds[0]} to {seeds[-1]}" if seeds else "none"
     return result
 
 
 def _label(key: tuple[Any, ...], apart: Sequence[str]) -> str:
-    where = list(_where(dict(zip(apart, key, strict=False)), apart))
+    where = list(_condition_words(dict(zip(apart, key, strict=False)), apart))
     return " ".join([one_line(str(key[-1])), *where])
 
 
-def _where(row: Mapping[str, Any], apart: Sequence[str]) -> Iterator[str]:
-    """ "at 10 s", then the other columns by their names."""
+def _condition_words(row: Mapping[str, Any], apart: Sequence[str]) -> Iterator[str]:
+    """Yield the condition of a row in words: "at 10 s", then the other columns by their names."""
     if "decision_timeout_s" in apart:
         yield f"at {row['decision_timeout_s']:g} s"
     others = [f"{name.replace('_', ' ')} {row[name]}" for name in apart if name != "decision_timeout_s"]
@@ -305,7 +305,7 @@ def _where(row: Mapping[str, Any], apart: Sequence[str]) -> Iterator[str]:
 
 def _sentence(row: Mapping[Any, Any], apart: Sequence[str]) -> str:
     measure = MEASURES[row["measure"]]
-    name = " ".join([one_line(row["arm"]), *_where(row, apart)])
+    name = " ".join([one_line(row["arm"]), *_condition_words(row, apart)])
     before, after = (f"{row[side]:.{measure.digits}f}" for side in ("before", "after"))
     change, low, high = (f"{row[side]:+.{measure.digits}f}".replace("-", "−") for side in ("difference", "low", "high"))
     judged = "worse" if row["worse"] else "better"

@@ -1,4 +1,4 @@
-"""Writes a study for other tools: three CSV files, or one DuckDB file, with the meaning of each column.
+"""Exports a study for other tools: three CSV files or one DuckDB file, with the meaning of each column.
 
 export_csv(study, "tables/")         runs.csv, calls.csv, events.csv, manifest.json, data-dictionary.md
 export_duckdb(study, "study.duckdb") tables runs, calls, events and manifest, columns with comments
@@ -24,7 +24,7 @@ from docmind_lab.analysis.study import MANIFEST, Study, require_writable
 from docmind_lab.analysis.tables.dictionary import common_dictionary
 from docmind_lab.analysis.tables.records import TABLES
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.whole_files import as_json, as_text, written_whole
+from docmind_lab.core.whole_files import as_json, as_text, write_whole
 
 if TYPE_CHECKING:
     import duckdb
@@ -39,7 +39,7 @@ _ABOUT: Final = (
 
 
 def export_csv(study: Study, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """Writes the three tables as CSV, with the manifest and the meaning of the columns; returns the files.
+    """Write the three tables as CSV, with the manifest and the meaning of the columns; return the files.
 
     Raises: ConfigurationError when the folder cannot be written, or holds one of the tables already.
     """
@@ -51,13 +51,13 @@ def export_csv(study: Study, folder: str | os.PathLike[str]) -> tuple[Path, ...]
     for name in TABLES:
         frame: pd.DataFrame = getattr(study, name)
         write = functools.partial(frame.to_csv, index=False, na_rep=_MISSING, encoding="utf-8")
-        written.append(written_whole(target / f"{name}.csv", write))
-    written.append(written_whole(target / MANIFEST, as_json(study.manifest)))
-    return (*written, written_whole(target / _DICTIONARY, as_text(common_dictionary() + _ABOUT)))
+        written.append(write_whole(target / f"{name}.csv", write))
+    written.append(write_whole(target / MANIFEST, as_json(study.manifest)))
+    return (*written, write_whole(target / _DICTIONARY, as_text(common_dictionary() + _ABOUT)))
 
 
 def export_duckdb(study: Study, path: str | os.PathLike[str]) -> Path:
-    """Writes tables runs, calls, events, with comments, and manifest (field, value as JSON) to one DuckDB file.
+    """Write the tables, their comments and the manifest (field, value as JSON) to one DuckDB file.
 
     Raises: ConfigurationError when the file is there already or cannot be written, or duckdb is not installed.
     """
@@ -97,35 +97,35 @@ def _create(connection: duckdb.DuckDBPyConnection, name: str, table: pa.Table) -
     connection.register("incoming", table)
     connection.execute(f'CREATE TABLE "{name}" AS SELECT * FROM incoming')
     connection.unregister("incoming")
-    connection.execute(f'COMMENT ON TABLE "{name}" IS {_quoted((record_type.__doc__ or "").splitlines()[0])}')
+    connection.execute(f'COMMENT ON TABLE "{name}" IS {_quote((record_type.__doc__ or "").splitlines()[0])}')
     for column in columns:
-        connection.execute(f'COMMENT ON COLUMN "{name}"."{column.name}" IS {_quoted(column.meaning)}')
+        connection.execute(f'COMMENT ON COLUMN "{name}"."{column.name}" IS {_quote(column.meaning)}')
 
 
 def _create_manifest(connection: duckdb.DuckDBPyConnection, manifest: Mapping[str, Any]) -> None:
-    flat = flattened(manifest)
+    flat = flatten(manifest)
     table = pa.table({"field": list(flat), "value": [json.dumps(value) for value in flat.values()]}, schema=_FIELDS)
     connection.register("incoming", table)
     connection.execute('CREATE TABLE "manifest" AS SELECT * FROM incoming')
     connection.unregister("incoming")
     text = "What determined the runs, and on what they ran: a row for each field, its value as JSON."
-    connection.execute(f'COMMENT ON TABLE "manifest" IS {_quoted(text)}')
+    connection.execute(f'COMMENT ON TABLE "manifest" IS {_quote(text)}')
 
 
 _FIELDS: Final = pa.schema([("field", pa.string()), ("value", pa.string())])
 
 
-def _quoted(text: str) -> str:
-    """A literal of SQL: COMMENT ON takes no parameters."""
+def _quote(text: str) -> str:
+    """Return the text as a literal of SQL: COMMENT ON takes no parameters."""
     return "'" + text.replace("'", "''") + "'"
 
 
-def flattened(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Every leaf of nested mappings by its path, "agents.decision_timeout"; lists are leaves, empty mappings too."""
+def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return every leaf of nested mappings by its path, such as "agents.decision_timeout"; lists are leaves."""
     result: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Mapping) and value:
-            result |= flattened(value, f"{prefix}{name}.")
+            result |= flatten(value, f"{prefix}{name}.")
         else:
             result[f"{prefix}{name}"] = value
     return result

@@ -1,4 +1,4 @@
-"""The manifest of a study: what determined its runs, and on what they ran."""
+"""The manifest of a study: what determined its runs, and the machine they ran on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PACKAGES = (
 
 
 class MachineUse:
-    """How busy the machine was while the runs of a study went on, from the instant at which this is made.
+    """Measures how busy the machine is while the runs of a study go on, from its creation on.
 
     workers_cpu_s: CPU seconds that runs took in worker processes, or one after the other in this one; None on the wall
     clock, where the runs share this process.
@@ -39,18 +39,18 @@ class MachineUse:
         self.runs_begin()
 
     def runs_begin(self) -> None:
-        """Count from now on: what was built and warmed up before belongs to no run."""
+        """Start counting again: what was built and warmed up before belongs to no run."""
         self._cpu_s, self._wall_s = time.process_time(), time.perf_counter()
 
     def add_workers(self, cpu_s: float) -> None:
-        """Count CPU seconds of runs that a worker measured."""
+        """Add CPU seconds of runs that a worker measured."""
         self.workers_cpu_s = (self.workers_cpu_s or 0.0) + cpu_s
 
     def to_dict(self, runs: int) -> dict[str, Any]:
-        """The use until now, as JSON.
+        """Return the use until now, as JSON types.
 
         Args:
-            runs: How many runs went on.
+            runs: Number of runs of the study.
 
         Returns:
             load_per_core: the load average of the last minute per core, at the start and at the end; None where the
@@ -83,7 +83,7 @@ def manifest_of(
     complete: bool,
     systems: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """The manifest as JSON. It holds no API key, no text of a user, and no path of the machine.
+    """Return the manifest as JSON types. It holds no API key, no text of a user, and no path of the machine.
 
     design: what determines the runs. complete: False when the study was interrupted. systems: level of `workload` →
     what it is called, and what its runs are asked.

@@ -1,4 +1,4 @@
-"""How long each role takes in the runs of a study: what an allocation of the budget is made from.
+"""The time that each role takes in the runs of a study, from which an allocation of the budget is made.
 
     times = role_times(training.calls, training.runs)
     LearnedPercentile(90, times.percentile_s(90))
@@ -23,7 +23,7 @@ _KEYS: Final = ["run_id", "role", "handoff"]
 
 
 def visits_of(calls: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """One row for each visit of a role in the runs, in the order of run, start and role.
+    """Return one row for each visit of a role in the runs, in the order of run, start and role.
 
     Columns: run_id, role, handoff, started_at_s, ended_at_s (the horizon's if a call had not ended by then),
     lower_bound (it had not), first_timeout_s and first_remaining_s (`timeout_s` and `remaining_at_start_s` of the first
@@ -62,7 +62,7 @@ def visits_of(calls: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def order_of_work(visits: pd.DataFrame) -> list[str]:
-    """The roles in the order in which they first come.
+    """Return the roles in the order in which they first appear.
 
     By who comes before whom in the runs that have both: a role that only long runs need starts late on the average,
     and still comes before one that every run needs after it.
@@ -80,7 +80,7 @@ def _comes_before(firsts: pd.DataFrame, one: str, other: str) -> bool:
 
 @dataclass(frozen=True)
 class RoleTimes:
-    """How long each role took in the runs that taught it.
+    """The seconds that each role took in the runs of a training study.
 
     seconds: of each run in which the role was called, all its visits together; roles in the order of work.
     seeds: of the runs. Runs that are to judge an allocation have other ones, or it has seen their latencies before.
@@ -90,35 +90,35 @@ class RoleTimes:
     seeds: frozenset[int]
 
     def __repr__(self) -> str:
-        return f"RoleTimes: {self._described()}\n{self._display_frame().to_string(index=False)}"
+        return f"RoleTimes: {self._describe()}\n{self._display_frame().to_string(index=False)}"
 
     def _repr_html_(self) -> str:
-        return f"<p>RoleTimes: {escape(self._described())}</p>{self._display_frame().to_html(index=False, border=0)}"
+        return f"<p>RoleTimes: {escape(self._describe())}</p>{self._display_frame().to_html(index=False, border=0)}"
 
-    def _described(self) -> str:
+    def _describe(self) -> str:
         seeds = f"seed {min(self.seeds)}" if len(self.seeds) == 1 else f"{len(self.seeds)} seeds"
         between = f", {min(self.seeds)} to {max(self.seeds)}" if len(self.seeds) > 1 else ""
         return f"learned from {seeds}{between}"
 
     def _display_frame(self) -> pd.DataFrame:
-        """A row for each role: in how many runs it was called, and how long it took."""
+        """Return a row for each role: in how many runs it was called, and how long it took."""
         columns = {"mean (s)": self.mean_s(), "median (s)": self.percentile_s(50), "p90 (s)": self.percentile_s(90)}
         shown = {name: [f"{of_role[role]:.3f}" for role in self.seconds] for name, of_role in columns.items()}
         runs = [len(values) for values in self.seconds.values()]
         return pd.DataFrame({"role": list(self.seconds), "runs": runs, **shown})
 
     def mean_s(self) -> dict[str, float]:
-        """Mean seconds of each role."""
+        """Return the mean seconds of each role."""
         return {role: float(np.mean(values)) for role, values in self.seconds.items()}
 
     def percentile_s(self, percentile: float) -> dict[str, float]:
-        """This percentile of each role's seconds. Raises: ConfigurationError for one out of (0, 100)."""
+        """Return this percentile of each role's seconds. Raises: ConfigurationError unless in (0, 100)."""
         if not 0 < percentile < 100:
             raise ConfigurationError(f"percentile must be above 0 and below 100, not {percentile!r}; try 90")
         return {role: float(np.percentile(values, percentile)) for role, values in self.seconds.items()}
 
     def require_other_seeds(self, judged: Iterable[int]) -> None:
-        """Return if none of these seeds taught the times. Raises: ConfigurationError naming some that did."""
+        """Require that none of these seeds was used in training. Raises: ConfigurationError naming some that were."""
         known = sorted(self.seeds.intersection(int(seed) for seed in judged))
         if known:
             shown = ", ".join(str(seed) for seed in known[:5])
@@ -129,7 +129,7 @@ class RoleTimes:
 
 
 def role_times(calls: pd.DataFrame, runs: pd.DataFrame) -> RoleTimes:
-    """What the unguarded runs of a training study say about its roles; its seeds must not be those that judge.
+    """Learn each role's times from the unguarded runs of a training study; judge on other seeds.
 
     calls, runs: its tables; only runs of the control count, since every other alternative cuts what it would teach. A
     call that had not ended by the horizon counts with the time until then, so that a hang is long and not left out;

@@ -1,4 +1,4 @@
-"""One run as lines of text: its calls on an axis of time, the deadline, and other events.
+"""One run as lines of text: its calls on a time axis, the deadline, and other events.
 
                                0 s                       2.0 s              4.1 s
 llm        router      0.0.1   ├──────┤                   ┊                           0.31 s  ok
@@ -35,7 +35,7 @@ _LEAST_BAR = 20
 
 @dataclass(frozen=True)
 class RunTimeline:
-    """The rows of one run. Raises NoSuchRecord, in `of`, for a run that the study does not have."""
+    """The calls and events of one run, drawn as text. Raises NoSuchRecord, in `of`, for an unknown run."""
 
     run: Mapping[str, Any]
     calls: Sequence[Mapping[str, Any]]
@@ -43,7 +43,7 @@ class RunTimeline:
 
     @classmethod
     def of(cls, study: Study, run_id: str) -> RunTimeline:
-        """The timeline of the run with this id, or of the only one whose id ends with it.
+        """Return the timeline of the run with this id, or of the only one whose id ends with it.
 
         Raises: NoSuchRecord naming the nearest ids.
         """
@@ -61,12 +61,12 @@ class RunTimeline:
 
     @property
     def end_s(self) -> float:
-        """Where the axis ends, seconds since the run's start."""
+        """The end of the axis, in seconds since the run's start."""
         ends = [self.run["decision_timeout_s"], self.run["returned_at_s"], self.run["quiescent_at_s"]]
         return max(float(end) for end in ends if not math.isnan(float(end)))
 
     def title(self) -> str:
-        """Which run this is and how it ended."""
+        """Describe which run this is and how it ended."""
         run = self.run
         label = " ".join(label_of(str(run["alternative"]), str(run["alternative_options"])).split())
         back = "never came back" if math.isnan(run["returned_at_s"]) else f"back after {run['returned_at_s']:.3f} s"
@@ -77,7 +77,7 @@ class RunTimeline:
         )
 
     def lines(self, width: int = 120) -> list[str]:
-        """The axis and one line for each call, at most `width` characters where labels allow it."""
+        """Return the axis and one line for each call, at most `width` characters where labels allow it."""
         label_width = max((len(label) for _, label in self._labels()), default=0)
         bar_width = max(_LEAST_BAR, width - label_width - 32)
         axis = _Axis(self.end_s, float(self.run["decision_timeout_s"]), bar_width)
@@ -93,7 +93,7 @@ class RunTimeline:
             yield call, f"{call['kind']:<9} {call['role']:<11} {call['step']}{attempt}"
 
     def notes(self) -> list[str]:
-        """What else happened, in order: "2.003 s  the caller returned"."""
+        """Return the other events, in order: "2.003 s  the caller returned"."""
         lines = []
         for event in self.events:
             if event["event"] in _SHOWN_EVENTS:

@@ -1,4 +1,4 @@
-"""A study: the three tables and the manifest that says how they came to be, kept in a folder."""
+"""A study: the three tables and the manifest that says how they were made, stored in a folder."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from docmind_lab.analysis.tables.frames import (
     parquet,
     read_parquet,
     to_frame,
-    typed,
     unreadable,
+    with_dtypes,
 )
 from docmind_lab.analysis.tables.records import TABLES, RunRows
 from docmind_lab.core.errors import ConfigurationError, NoSuchRecord, RecordError
 from docmind_lab.core.levels import SCHEMA_VERSION
-from docmind_lab.core.whole_files import Write, as_json, written_whole
+from docmind_lab.core.whole_files import Write, as_json, write_whole
 
 _DAMAGED = "; take the folder from a copy, or measure the study again into another folder"
 
@@ -46,7 +46,7 @@ MANIFEST, DESIGN = "manifest.json", "design.json"
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """What a comparison or sweep returns: three tables, and how they came to be.
+    """The result of a comparison or sweep: three tables, and the manifest that says how they were made.
 
     Args:
         runs: One row per run; docs/data-dictionary.md describes the columns of all three.
@@ -65,7 +65,7 @@ class Study:
 
     @classmethod
     def of(cls, measured: Iterable[RunRows], manifest: Mapping[str, Any]) -> Study:
-        """The study of measured runs, in the order of their ids, whatever order they ended in."""
+        """Return the study of measured runs, ordered by their ids, whatever order they ended in."""
         runs = sorted(measured, key=lambda item: item.run.run_id)
         return cls(
             runs=to_frame("runs", [item.run for item in runs]),
@@ -75,14 +75,14 @@ class Study:
         )
 
     def summary(self) -> pd.DataFrame:
-        """One row per alternative: outcomes, overruns, and what went on after the deadline."""
+        """Return the summary, one row per alternative: outcomes, overruns, and work after the deadline."""
         return self._summary().table
 
     def _summary(self) -> Summary:
         return summarise(self.runs, self.manifest)
 
     def compare_to(self, reference: str = "A", **options: Any) -> pd.DataFrame:
-        """Each arm minus one of them, seed by seed, with intervals and corrected p values: `findings.contrasts`.
+        """Compare each arm with a reference, seed by seed, with intervals and corrected p values.
 
         Args:
             reference: A letter, level or variant ("A", "B:naive"), or an arm by its label.
@@ -94,11 +94,11 @@ class Study:
         return contrasts(self.runs, reference, **options)
 
     def recommend(self, target: float = 0.95, confidence: float = 0.95) -> Recommendation:
-        """The smallest decision timeout that is sure to have the target answered in time, for each arm.
+        """Return, for each arm, the smallest decision timeout that surely has the target share answered in time.
 
         Args:
             target: Share of runs answered in time, above 0 and below 1.
-            confidence: Of the Wilson interval whose lower bound is to reach the target.
+            confidence: Confidence of the Wilson interval whose lower bound must reach the target.
 
         Returns:
             The recommendation, or how many runs are missing to say so: `findings.recommend`.
@@ -111,7 +111,7 @@ class Study:
         return recommend(self.runs, target, confidence, self.calls if is_live else None)
 
     def scorecard(self, table: str = "ADR-056", **options: Any) -> Scorecard:
-        """A decision table of the records with measured Perf in place of judged: `findings.scorecard`.
+        """Return a decision table of the records with Perf measured instead of judged: `findings.scorecard`.
 
         Args:
             table: The record.
@@ -123,10 +123,10 @@ class Study:
         return scorecard(self.runs, table, **options)
 
     def table(self, name: str) -> pd.DataFrame:
-        """A table that a workload of this study has beside the three; docs/data-dictionary.md says what is in it.
+        """Return a further table that a workload of this study adds to the three; docs/data-dictionary.md describes it.
 
         Args:
-            name: Of the table, such as "sources" of research.
+            name: Name of the table, such as "sources" of research.
 
         Raises:
             ConfigurationError: There is no such table; the message names those there are.
@@ -135,13 +135,13 @@ class Study:
         return extra.derive(self.events, self.runs, self.calls)
 
     def _kinds(self) -> list[str]:
-        """Its workloads, as they are imported."""
+        """Return the workloads of the study, imported."""
         systems = self.manifest.get("systems", {})
         levels = [str(level) for level in self.runs["workload"].unique()]
         return [str(systems.get(level, {}).get("kind", level)) for level in levels]
 
     def _missing_tables(self) -> str:
-        """A sentence about workloads whose tables are not there; empty without any."""
+        """Return a sentence about workloads whose tables are missing; "" if none is."""
         unknown = () if self.trusted_kinds is None else not_imported(self._kinds(), self.trusted_kinds)
         if not unknown:
             return ""
@@ -151,18 +151,18 @@ class Study:
         )
 
     def show(self) -> Any:
-        """The views of the study in a notebook: figures with tables beside them, runs, calls.
+        """Show the study in a notebook: figures with tables beside them, runs, calls.
 
         Raises: ConfigurationError without the extra "notebooks".
         """
         return pkgutil.resolve_name(_SHOW)(self)
 
     def report(self) -> str:
-        """Table, one sentence for each alternative, and what to choose, as Markdown."""
+        """Return table, one sentence for each alternative, and what to choose, as Markdown."""
         return self._summary().markdown()
 
     def save(self, directory: str | os.PathLike[str]) -> Path:
-        """Write the tables and the manifest into a folder, each by a temporary file and a rename, the manifest last.
+        """Write the tables and the manifest into a folder, each file atomically, the manifest last.
 
         Args:
             directory: The folder, made if need be.
@@ -172,12 +172,12 @@ class Study:
         """
         folder = prepare_folder(directory)
         for name, write in files_of(self, TABLES):
-            written_whole(folder / name, write)
+            write_whole(folder / name, write)
         return folder
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str], *, kinds: Sequence[str] = ()) -> Study:
-        """The study that `save` wrote; its events, by far the most rows, are read when they are first asked for.
+        """Read the study that `save` wrote; its events, by far the most rows, are read when first used.
 
         Args:
             directory: The folder that the study was saved in.
@@ -215,11 +215,11 @@ class Study:
 
 
 class _StudyInFolder(Study):
-    """A study that was saved, with its events left where they are until somebody wants them."""
+    """A saved study whose events stay in their file until they are first used."""
 
     @classmethod
     def open_folder(cls, folder: Path, manifest: Mapping[str, Any], kinds: Sequence[str]) -> Study:
-        """The study in a folder. Raises: RecordError for a table that is not there or cannot be read."""
+        """Open the study in a folder. Raises: RecordError for a table that is missing or cannot be read."""
         if not (folder / "events.parquet").is_file():
             raise RecordError(f"{folder} holds no whole study: its events.parquet is not there")
         study = cls.__new__(cls)
@@ -235,7 +235,7 @@ class _StudyInFolder(Study):
 
     @functools.cached_property
     def events(self) -> pd.DataFrame:
-        """The events. Raises: RecordError when they cannot be read any more."""
+        """The table of events, read at first use. Raises: RecordError if it cannot be read any more."""
         return _table(self.__dict__["_folder"], "events")
 
 
@@ -243,22 +243,22 @@ def _table(folder: Path, name: str) -> pd.DataFrame:
     file = folder / f"{name}.parquet"
     frame = read_parquet(file, _DAMAGED)
     try:
-        return typed(name, frame)
+        return with_dtypes(name, frame)
     except UNREADABLE as error:
         raise unreadable(file, error, _DAMAGED) from error
 
 
 class TabledStudy(Protocol):
-    """Tables, each an attribute of its name, and the manifest that says how they came to be."""
+    """A study with tables, each an attribute of its name, and a manifest."""
 
     @property
     def manifest(self) -> Mapping[str, Any]:
-        """Settings, versions, machine."""
+        """The settings, versions and machine of the study."""
         ...
 
 
 def files_of(study: TabledStudy, tables: Iterable[str]) -> Iterator[tuple[str, Write]]:
-    """The files of a study in its folder, each by its name and what writes it; the manifest last."""
+    """Return the files of a study's folder by name, each with the function that writes it; the manifest last."""
     for name in tables:
         frame: pd.DataFrame = getattr(study, name)
         yield f"{name}.parquet", parquet(frame)
@@ -266,7 +266,7 @@ def files_of(study: TabledStudy, tables: Iterable[str]) -> Iterator[tuple[str, W
 
 
 def require_known_schema(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Return if this package can read what the manifest stands beside. Raises: RecordError with the remedy."""
+    """Require that this package can read the tables of a manifest. Raises: RecordError with the remedy."""
     version = manifest.get("schema_version")
     if not isinstance(version, int) or version > SCHEMA_VERSION:
         raise RecordError(
@@ -276,7 +276,7 @@ def require_known_schema(folder: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def prepare_folder(directory: str | os.PathLike[str]) -> Path:
-    """The folder, made if need be, tested for writing, and free of a study.
+    """Return the folder, created if missing, and checked to be writable and free of a study.
 
     Raises: ConfigurationError naming the folder and the remedy.
     """
@@ -288,7 +288,7 @@ def prepare_folder(directory: str | os.PathLike[str]) -> Path:
 
 
 def require_writable(directory: str | os.PathLike[str], named: str = "--out") -> Path:
-    """The folder, made if need be and tested for writing. named: what it was said by.
+    """Return the folder, created if missing and checked to be writable. named: how messages call it.
 
     Raises: ConfigurationError naming both.
     """

@@ -2,10 +2,10 @@
 
     design.json       what the study is; a folder belongs to one study
     cells/NNN.parquet a finished cell, there whole or not at all
-    cells/NNN.lock    held by whoever computes the cell; the system frees it when its holder ends, however that ends
+    cells/NNN.lock    held by the process that computes the cell; the system frees it when that process ends
     runs.parquet, calls.parquet, events.parquet, manifest.json    the study; the manifest last
 
-Several processes may work on one folder, on one machine: each computes the cells that nobody else has.
+Several processes may work on one folder, on one machine: each computes cells that no other has claimed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from docmind_lab.analysis.tables.records import TABLES, RunRows
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.settings import Settings
-from docmind_lab.core.whole_files import Write, as_json, written_whole
+from docmind_lab.core.whole_files import Write, as_json, write_whole
 
 CELLS = "cells"
 _DAMAGED = "; take the folder from a copy, or measure the study again into another folder"
@@ -46,7 +46,7 @@ os.register_at_fork(after_in_child=_forget_the_parents_locks)
 
 
 class StudyFolder:
-    """The folder of one study. Raises: ConfigurationError when it cannot be written, or is another study's."""
+    """The folder of one study. Raises: ConfigurationError if it cannot be written, or is another study's."""
 
     def __init__(
         self, path: str | os.PathLike[str], study_id: str, design: Mapping[str, Any], settings: Settings
@@ -55,7 +55,7 @@ class StudyFolder:
         self.study_id, self.design, self.settings = study_id, design, _settings_of_runs(settings)
         self.store = CellStore(self.path / CELLS, study_id)
         self._claims: dict[str, int] = {}
-        with self._alone():
+        with self._locked_folder():
             self._belongs_to_us()
             if self.finished():
                 self._tidy()
@@ -83,15 +83,15 @@ class StudyFolder:
             )
 
     def finished(self) -> bool:
-        """Whether the study's tables are there, every cell in them."""
+        """Whether the study's tables are written, with every cell in them."""
         return bool((_manifest_in(self.path) or {}).get("complete"))
 
     def done(self) -> set[str]:
-        """Ids of the cells that are there."""
+        """Return the ids of the cells that are done."""
         return self.store.done()
 
     def claim(self, cell_id: str) -> bool:
-        """Whether the cell is ours to compute; False when it is there, or another process is at it."""
+        """Claim a cell for this process; return False if it is done, or another process works on it."""
         try:
             descriptor = os.open(self.store.folder / f"{cell_id}.lock", os.O_RDWR | os.O_CREAT, 0o666)
         except FileNotFoundError:  # another process has finished the study
@@ -106,35 +106,35 @@ class StudyFolder:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            _let_go(descriptor)
+            _unlock(descriptor)
             return False
         # Looked at under the lock: since we last looked another process may have finished the cell, or the study.
         if self.store.has(cell_id) or self.finished():
-            _let_go(descriptor)
+            _unlock(descriptor)
             return False
         self._claims[cell_id] = descriptor
         return True
 
     def keep(self, cell_id: str, measured: Sequence[RunRows]) -> None:
-        """Write a finished cell. Raises: RecordError when it cannot be; the others are intact."""
+        """Write a finished cell. Raises: RecordError if it cannot be written; the other cells are intact."""
         try:
             self.store.write(cell_id, measured)
         except OSError as error:
             raise _unwritable(self.store.folder, error) from error
 
     def release(self, cell_id: str) -> None:
-        """Give the cell back, done or not."""
+        """Release the claim on a cell, done or not."""
         with contextlib.suppress(KeyError):
-            _let_go(self._claims.pop(cell_id))
+            _unlock(self._claims.pop(cell_id))
 
     def release_all(self) -> None:
-        """Give back every cell that is not done."""
+        """Release the claims on all cells that are not done."""
         for cell_id in list(self._claims):
             self.release(cell_id)
 
     def discard_without_cells(self) -> None:
-        """Remove the folder of a study that was stopped before its first cell, unless another process computes one."""
-        with self._alone():
+        """Remove the folder of a study stopped before its first cell, unless another process works on one."""
+        with self._locked_folder():
             if self.done() or self.finished() or not self._all_are_free():
                 return
             with contextlib.suppress(OSError):
@@ -144,7 +144,7 @@ class StudyFolder:
                 self.path.rmdir()
 
     def _all_are_free(self) -> bool:
-        """Whether nobody computes a cell of this folder."""
+        """Whether no process works on a cell of this folder."""
         names = [path.name.removesuffix(".lock") for path in self.store.folder.glob("*.lock")]
         claims = [self.claim(name) for name in names]
         self.release_all()
@@ -154,20 +154,20 @@ class StudyFolder:
         self,
         cell_ids: Sequence[str],
         manifest: Mapping[str, Any],
-        told: Callable[[Study], Mapping[str, Any]] = lambda study: {},
+        facts_of: Callable[[Study], Mapping[str, Any]] = lambda study: {},
     ) -> Study:
-        """The study of these cells, its tables and manifest written; the cells go when the study is complete.
+        """Write tables and manifest, and return the study of these cells; a complete study's cells are removed.
 
-        told: study → what its manifest says besides, of the tables.
+        facts_of: study → what its manifest says besides, of the tables.
         Raises: RecordError when they cannot be written.
         """
-        with self._alone():
+        with self._locked_folder():
             if self.finished():  # by another process, since we looked
                 self._tidy()
                 return Study.load(self.path)
             tables = self.store.read(cell_ids)
             study = Study(tables.runs, tables.calls, tables.events, manifest)
-            study = dataclasses.replace(study, manifest={**manifest, **told(study)})
+            study = dataclasses.replace(study, manifest={**manifest, **facts_of(study)})
             for name, write in files_of(study, TABLES):
                 self._write(self.path / name, write)
             if study.manifest["complete"]:
@@ -175,7 +175,7 @@ class StudyFolder:
         return study
 
     def _tidy(self) -> None:
-        """Remove the cells of a finished study, and what killed writers left."""
+        """Remove the cells of a finished study, and temporary files of interrupted writes."""
         self.release_all()
         leftovers = [path for name in (*TABLES, MANIFEST, DESIGN) for path in self.path.glob(f".{name}.*")]
         for path in (*leftovers, *self.store.folder.glob("*.lock")):
@@ -190,12 +190,12 @@ class StudyFolder:
 
     def _write(self, path: Path, write: Write) -> None:
         try:
-            written_whole(path, write)
+            write_whole(path, write)
         except OSError as error:
             raise _unwritable(path.parent, error) from error
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _locked_folder(self) -> Iterator[None]:
         try:
             descriptor = os.open(self.path / _FINISHING, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
@@ -205,11 +205,11 @@ class StudyFolder:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
         finally:
-            _let_go(descriptor)
+            _unlock(descriptor)
 
 
 def read_design(path: Path) -> dict[str, Any] | None:
-    """What `design.json` says; None without one. Raises: RecordError when it cannot be read."""
+    """Return the content of `design.json`; None if there is none. Raises: RecordError if it cannot be read."""
     file = path / DESIGN
     try:
         known = json.loads(file.read_text(encoding="utf-8"))
@@ -223,7 +223,7 @@ def read_design(path: Path) -> dict[str, Any] | None:
 
 
 def load(path: str | os.PathLike[str], *, kinds: Sequence[str] = ()) -> Study:
-    """The study in a folder, or the part of it that is done when it was not finished.
+    """Return the study in a folder, or the finished part of one that was stopped.
 
     Args:
         path: The folder.
@@ -251,7 +251,7 @@ def load(path: str | os.PathLike[str], *, kinds: Sequence[str] = ()) -> Study:
 
 
 def _manifest_in(folder: Path) -> dict[str, Any] | None:
-    """The manifest in a folder; None without one that can be read."""
+    """Return the manifest in a folder; None if there is none that can be read."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -260,7 +260,7 @@ def _manifest_in(folder: Path) -> dict[str, Any] | None:
 
 
 def _settings_of_runs(settings: Settings) -> dict[str, Any]:
-    """Those that have a part in what a run does, as JSON; not those that are factors, secrets or paths."""
+    """Return the settings that affect a run, as JSON types; without factors, secrets and paths."""
     return settings.recorded(
         {"agents": {"decision_timeout", "enable_router_injection"}, "security": True, "log_level": True}
     )
@@ -270,8 +270,8 @@ def _flat(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return {f"{section}.{name}": value for section, values in settings.items() for name, value in values.items()}
 
 
-def _let_go(descriptor: int) -> None:
-    """Free a lock, whoever else has its descriptor."""
+def _unlock(descriptor: int) -> None:
+    """Release a lock, even if another process has its descriptor."""
     _locks_held.discard(descriptor)
     fcntl.flock(descriptor, fcntl.LOCK_UN)
     os.close(descriptor)

@@ -18,7 +18,7 @@ from docmind_lab.analysis.findings.recommendation import recommend
 from docmind_lab.analysis.findings.recommendation_words import LOWER_BOUND
 from docmind_lab.analysis.findings.second_budgets import budget_sufficiency, is_budgeted, levels_in_words, spending_of
 from docmind_lab.analysis.statistics.shares import share_interval
-from docmind_lab.analysis.text import counted, duration, joined, level, markdown_of_frame, number, one_line
+from docmind_lab.analysis.text import count_of, duration, join_names, level, markdown_of_frame, number, one_line
 from docmind_lab.core.budgets import NO_BUDGETS
 from docmind_lab.core.catalogue import CATALOGUE
 from docmind_lab.core.deadlines import HELD_WITHIN_S
@@ -28,13 +28,13 @@ _SHARE = ("share", "low", "high")
 
 @dataclass(frozen=True)
 class Summary:
-    """A study in words and numbers.
+    """The summary of a study in words and numbers.
 
     Attributes:
-        title: What was measured, in a line.
+        title: Description of what was measured, in a line.
         table: One row for each condition and arm; columns are documented in `summarise`.
         runs: The runs that it is of.
-        manifest: What the study's manifest says.
+        manifest: Manifest of the study.
         apart: Columns of the condition that vary; none in a comparison.
         is_budgeted: Whether some run had a second budget.
     """
@@ -48,24 +48,24 @@ class Summary:
 
     @functools.cached_property
     def sentences(self) -> tuple[str, ...]:
-        """A sentence for each arm: what happened to the callers, what went on afterwards, what the arm asks for."""
-        return self._of_conditions[0] if self.apart else tuple(map(_sentence, self._rows))
+        """A sentence for each arm: what happened to the callers, what work went on, what the arm requires."""
+        return self._condition_advice[0] if self.apart else tuple(map(_sentence, self._rows))
 
     @functools.cached_property
     def advice(self) -> tuple[str, ...]:
-        """What to choose, in the first line; then why, what is open, and what the runs cannot say."""
+        """Sentences of advice: what to choose, why, what is open, and what the runs cannot show."""
         if self.table.empty:
             return ()
         if self.apart:
-            advice = self._of_conditions[1]
+            advice = self._condition_advice[1]
         else:
             measured = (self._rows, self.runs, self._cpu_s_per_run)
             advice = tuple(advice_of(*measured, reads_settings=self._reads_settings))
-        return (*advice, *_of_its_making(self.manifest))
+        return (*advice, *_caveats(self.manifest))
 
     @functools.cached_property
-    def _of_conditions(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        return _of_conditions(self.runs)
+    def _condition_advice(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return _condition_advice(self.runs)
 
     @property
     def _cpu_s_per_run(self) -> float | None:
@@ -86,7 +86,7 @@ class Summary:
         ]
 
     def display_table(self) -> pd.DataFrame:
-        """The table as people read it: rounded, with units in the headings."""
+        """Return the table for people: rounded, with units in the headings."""
         counts: dict[str, Any] = {_heading(name): [level(v) for v in self.table[name]] for name in self.apart}
         counts |= {name.replace("_", " "): self.table[name] for name in ("answered", "partial", "timed_out")}
         # Columns of what did not happen to anyone would only push the others apart.
@@ -113,7 +113,7 @@ class Summary:
         )
 
     def _worst(self) -> list[str]:
-        """The worst overrun of each arm; at least that where a run was not back when observation stopped."""
+        """Return the worst overrun of each arm, as a lower bound if a run was not back at the horizon."""
         return [
             f"{'≥ ' if unfinished else ''}{number(worst, 2)}" if overran else ""
             for overran, worst, unfinished in zip(
@@ -122,14 +122,14 @@ class Summary:
         ]
 
     def _late(self, column: str, digits: int) -> list[str]:
-        """A mean per run; at least that where the work of a run was still going on when observation stopped."""
+        """Return a mean per run, as a lower bound if the work of a run went on at the horizon."""
         return [
             f"{'≥ ' if censored and value else ''}{number(value, digits)}"
             for value, censored in zip(self.table[column], self.table["work_censored"], strict=True)
         ]
 
     def short_table(self) -> tuple[pd.DataFrame, tuple[str, ...]]:
-        """The table for a narrow terminal, and what every arm has in common, in words.
+        """Return the table for a narrow terminal, and what every arm has in common, in words.
 
         Arms with the same row share one. Columns in which all arms are alike are left out and named in the words.
         """
@@ -147,7 +147,7 @@ class Summary:
         return merged, tuple(self._in_common(alike))
 
     def _in_common(self, alike: Sequence[str]) -> Iterator[str]:
-        """What all arms share, and that it is the length of the runs that decides who is in time."""
+        """Return what all arms share, and that the length of the runs decides which are in time."""
         first = self.display_table().rename(columns=_SHORTER).iloc[0]
         phrases = [f"{name} {first[name]}" for name in alike if str(first[name]) not in ("", "0", "–")]
         if phrases:
@@ -163,12 +163,12 @@ class Summary:
             )
 
     def text(self) -> str:
-        """Title, choice and table as plain text."""
+        """Return title, choice and table as plain text."""
         choice = f"{self.advice[0]}\n" if self.advice else ""
         return f"{self.title}\n{choice}{self.display_table().to_string()}"
 
     def markdown(self) -> str:
-        """All of it as Markdown."""
+        """Return the whole summary as Markdown."""
         parts = [f"# {self.title}"]
         parts += [f"**{line}**" if place == 0 else line for place, line in enumerate(self.advice)]
         parts.append(markdown_of_frame(self.display_table()))
@@ -185,7 +185,7 @@ class Summary:
 
 
 def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
-    """The summary of a `runs` table.
+    """Return the summary of a `runs` table.
 
     Its table is indexed by label, with the columns of the condition that vary, if any do; alternative,
     alternative_options, runs; counts answered, answered_in_time, partial, timed_out, failed, unfinished,
@@ -206,8 +206,8 @@ def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
     return Summary(_title(runs, manifest), table, runs, manifest, tuple(columns), is_budgeted(runs))
 
 
-def _of_its_making(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """What of the runs was not as it looks: calls of a replay that nobody had recorded, a cap that ended the study."""
+def _caveats(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Yield caveats on how the runs were made: unrecorded calls of a replay, a cap that ended the study."""
     calls = manifest.get("replayed_calls", {})
     if any(calls.get(name) for name in ("not_recorded", "of_another_alternative", "cut_in_the_recording")):
         yield (
@@ -216,13 +216,13 @@ def _of_its_making(manifest: Mapping[str, Any]) -> Iterator[str]:
             f"{calls['cut_in_the_recording']:,} were cut in the recording, and what follows the cut is drawn."
         )
     if calls.get("longer_than_observed"):
-        yield f"{counted(calls['longer_than_observed'], 'call')} of the replay {LOWER_BOUND}."
+        yield f"{count_of(calls['longer_than_observed'], 'call')} of the replay {LOWER_BOUND}."
     if "ended_by" in manifest:
         yield f"Ended by {manifest['ended_by']}: the runs that are here are whole, the others were not made."
 
 
-def _of_conditions(runs: pd.DataFrame) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Several conditions have no sentence for each arm: what they are for is to choose how long, and by how much."""
+def _condition_advice(runs: pd.DataFrame) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Yield advice on several conditions, which have no sentence for each arm."""
     enough = tuple(budget_sufficiency(runs))
     if runs["decision_timeout_s"].nunique() < 2 or set(runs["alternative"].astype("str")) == {"unguarded"}:
         return enough, ('study.compare_to("A") says what each arm changed, with intervals.',)
@@ -284,22 +284,22 @@ _UNNAMED = {"supervisor": {"title": "DocMind supervisor", "asked": "questions"}}
 def _title(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> str:
     if runs.empty:
         return "An empty study"
-    timeout = joined([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())])
+    timeout = join_names([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())])
     names = sorted(str(name) for name in runs["workload"].unique())
     systems = [{**_UNNAMED.get(name, {}), **manifest.get("systems", {}).get(name, {})} for name in names]
-    asked = joined(sorted({str(system.get("asked", "runs")) for system in systems}))
+    asked = join_names(sorted({str(system.get("asked", "runs")) for system in systems}))
     questions = int(runs["seed"].nunique())
     faults = sorted({str(fault) for fault in runs["fault"]} - {"none"})
     budgets = levels_in_words(str(level) for level in runs["second_budgets"].unique())
     parts = [
-        joined([str(system.get("title", name)) for name, system in zip(names, systems, strict=True)]),
+        join_names([str(system.get("title", name)) for name, system in zip(names, systems, strict=True)]),
         f"{timeout} s decision timeout",
-        counted(questions, asked.removesuffix("s")),
+        count_of(questions, asked.removesuffix("s")),
         f"{' and '.join(sorted({str(p) or 'live' for p in runs['latency_profile']}))} latencies",
         *(f"fault {fault}" for fault in faults),
         *(["a router engine is asked first"] if runs["router_injection"].all() else []),
         *(["servers go on when their client leaves"] if not runs["stops_on_disconnect"].any() else []),
-        *([f"second budget {joined(budgets, 'or')}"] if budgets != [NO_BUDGETS] else []),
+        *([f"second budget {join_names(budgets, 'or')}"] if budgets != [NO_BUDGETS] else []),
         f"{' and '.join(sorted({str(c) for c in runs['clock']}))} clock",
         f"seed {manifest.get('design', {}).get('seed', '?')}",
     ]
@@ -325,7 +325,7 @@ _SHORT = (
 
 
 def _one_label(labels: list[str]) -> str:
-    """The label of a row that several arms share: their letters, or their names where one has no letter of its own."""
+    """Return the label of a row that several arms share: their letters, or names where one has no letter."""
     if len(labels) == 1:
         return labels[0]
     parts = [label.split("  ", 1) for label in labels]
@@ -333,7 +333,7 @@ def _one_label(labels: list[str]) -> str:
 
 
 def _sentence(row: Mapping[str, Any]) -> str:
-    """What happened to the callers, what went on afterwards, and what the alternative asks for."""
+    """Return the sentence of an arm: its callers, the work that went on, and what the alternative requires."""
     parts = [_callers(row), *([row["spending"]] if row["spending"] else []), *_afterwards(row)]
     entry = CATALOGUE.get(row["alternative"])
     if entry is not None and entry.price:
@@ -357,22 +357,22 @@ def _callers(row: Mapping[str, Any]) -> str:
 
 
 def _afterwards(row: Mapping[str, Any]) -> Iterator[str]:
-    """What went on after the deadline, by everything that was measured of it."""
+    """Return what went on after the deadline, by each measure of it."""
     late, busy, runs = row["calls_after_deadline"], row["busy_after_deadline_s"], row["runs"]
     least = "at least " if row["work_censored"] else ""
     result = []
     if not math.isnan(busy) and (late > 0 or busy > 0):
-        calls = f"{counted(round(late * runs), 'call')} reached a server and " if late > 0 else ""
+        calls = f"{count_of(round(late * runs), 'call')} reached a server and " if late > 0 else ""
         result.append(f"after the deadline {calls}servers worked {least}{busy * runs:.2f} s in all")
     if row["late_checkpoints"] > 0:
-        result.append(f"{counted(round(row['late_checkpoints'] * runs), 'checkpoint')} came after the return")
+        result.append(f"{count_of(round(row['late_checkpoints'] * runs), 'checkpoint')} came after the return")
     if row["worked_on"]:
         result.append(
-            f"work of the graph went on in {counted(row['worked_on'], 'run')}, "
+            f"work of the graph went on in {count_of(row['worked_on'], 'run')}, "
             f"until {least}{row['work_overrun_worst_s']:.2f} s after the deadline"
         )
     if row["threads_left"]:
-        result.append(f"{counted(row['threads_left'], 'run')} left a thread at work")
+        result.append(f"{count_of(row['threads_left'], 'run')} left a thread at work")
     if result:
         yield f"{', '.join(result)}: {_why_it_went_on(row)}"
     elif math.isnan(busy):

@@ -1,4 +1,4 @@
-"""Numbers, names and tables as text: one way to write each, in every finding, figure and report."""
+"""Numbers, names and tables as text, in one style for every finding, figure and report."""
 
 from __future__ import annotations
 
@@ -9,45 +9,45 @@ import pandas as pd
 
 
 def number(value: float, digits: int, absent: str = "–") -> str:
-    """The number with so many digits; a dash for one that is not there."""
+    """Format a number with this many digits; a dash for NaN."""
     return absent if math.isnan(value) else f"{value:.{digits}f}"
 
 
 def level(value: object) -> str:
-    """A level of a factor: a number without zeros at its end, anything else as it is."""
+    """Format a level of a factor: a number without trailing zeros, anything else unchanged."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def p_text(value: float) -> str:
-    """A p value: "0.012", "< 0.001"."""
+    """Format a p value: "0.012", "< 0.001"."""
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def percent(share: float, digits: int = 0) -> str:
-    """A share of 1 in percent; a dash for one that is not there."""
+    """Format a share of 1 in percent; a dash for NaN."""
     return "–" if math.isnan(share) else f"{share:.{digits}%}"
 
 
-def bracketed(value: float, low: float, high: float, digits: int) -> str:
-    """A value with its interval: "9.9 [9.7, 10.0]"."""
+def with_interval(value: float, low: float, high: float, digits: int) -> str:
+    """Format a value with its interval: "9.9 [9.7, 10.0]"."""
     return number(value, digits) if math.isnan(low) else f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
 def one_line(label: str) -> str:
-    """A label without the spaces that set its letter apart in tables: "A cooperative"."""
+    """Return a label without the spaces that align its letter in tables: "A cooperative"."""
     return " ".join(str(label).split())
 
 
-def joined(names: list[str], last: str = "and") -> str:
-    """Names in a sentence: "A, B and C"."""
+def join_names(names: list[str], last: str = "and") -> str:
+    """Join names in a sentence: "A, B and C"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}" if names else "none"
 
 
 def markdown_table(headings: Sequence[str], rows: Iterable[Iterable[object]], left: Collection[int] = (0,)) -> str:
-    """A Markdown table.
+    """Format a Markdown table.
 
     Args:
-        headings: Of the columns.
+        headings: Headings of the columns.
         rows: The cells of each row, free of Markdown.
         left: Places of the columns that are words; the others are numbers, set to the right.
     """
@@ -57,16 +57,16 @@ def markdown_table(headings: Sequence[str], rows: Iterable[Iterable[object]], le
 
 
 def markdown_of_frame(frame: pd.DataFrame) -> str:
-    """A frame as a Markdown table, its index in the first column."""
+    """Format a frame as a Markdown table, its index in the first column."""
     rows = ([label, *row] for label, row in zip(frame.index, frame.to_numpy(), strict=True))
     return markdown_table(["", *map(str, frame.columns)], rows)
 
 
-def counted(number_of: int, noun: str) -> str:
-    """So many of them: "1 run", "3 runs"."""
+def count_of(number_of: int, noun: str) -> str:
+    """Format a count with its noun: "1 run", "3 runs"."""
     return f"{number_of:,} {noun}" if number_of == 1 else f"{number_of:,} {noun}s"
 
 
 def duration(value_s: float) -> str:
-    """Seconds as a person says them: "2.3 s", "150 ms"."""
+    """Format seconds for people: "2.3 s", "150 ms"."""
     return f"{value_s:.1f} s" if value_s >= 1 else f"{value_s * 1000:.0f} ms"

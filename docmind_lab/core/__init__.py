@@ -1,4 +1,4 @@
-"""What every other package uses: errors, settings, deadlines, budgets, clocks, files. It imports none of them.
+"""What every other package uses, and which imports none of them: errors, settings, deadlines, clocks, files.
 
 errors         everything that is raised on purpose
 settings       DOCMIND_ environment variables; which endpoints may be reached
@@ -9,7 +9,7 @@ levels         the values that levels of tables may take
 catalogue      the alternatives, one row each: names, letters, colours, prices, variants
 randomness     draws by key
 addresses      addresses of endpoints, checked and without credentials
-whole_files    files that are there whole or not at all
+whole_files    files that are written atomically
 keyword_terms  the words of a text that a search compares
 data           files that come with the package
 """

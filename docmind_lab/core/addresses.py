@@ -1,7 +1,7 @@
 """Addresses of endpoints: the host that a request goes to, and the address without credentials.
 
 host_of("http://user:secret@models.example:8000/v1?token=abc")     # "models.example"
-displayed("http://user:secret@models.example:8000/v1?token=abc")   # "http://models.example:8000/v1"
+redact_url("http://user:secret@models.example:8000/v1?token=abc")   # "http://models.example:8000/v1"
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ALLOWED = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]+")
 # The network seam asks for every request, of a few addresses.
 @functools.lru_cache(maxsize=256)
 def host_of(url: str) -> str:
-    """The host that a request to this address goes to, in lower case, without the brackets of IPv6.
+    """Return the host that a request to this address goes to, in lower case, without the brackets of IPv6.
 
     The address is parsed by httpx, which sends the requests.
 
@@ -47,11 +47,11 @@ def host_of(url: str) -> str:
     return parsed.host.lower()
 
 
-def displayed(url: str) -> str:
-    """The address without user, password, query and fragment, which may be secret.
+def redact_url(url: str) -> str:
+    """Return the address without user, password, query and fragment, which may be secret.
 
-    Of an address that cannot be sent to nobody can say where a password ends, so it is shown only if it has neither a
-    user nor a query.
+    In an address that cannot be parsed the end of a password is not known, so it is shown only if it has neither a user
+    nor a query.
     """
     try:
         host_of(url)
@@ -63,12 +63,12 @@ def displayed(url: str) -> str:
 
 
 def without_credentials(text: str) -> str:
-    """The text with each address in it as `displayed` shows it."""
-    return _URL.sub(lambda match: displayed(match[0]), text)
+    """Return the text with the credentials removed from each address in it."""
+    return _URL.sub(lambda match: redact_url(match[0]), text)
 
 
 class _HideCredentials(logging.Filter):
-    """Shows addresses in the arguments of a log record without credentials."""
+    """A logging filter that removes credentials from the addresses among a record's arguments."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if isinstance(record.args, tuple):
@@ -81,7 +81,7 @@ def _without_secrets(argument: object) -> object:
     if isinstance(argument, int | float | None):
         return argument
     text = str(argument)
-    return displayed(text) if _URL.fullmatch(text) else argument
+    return redact_url(text) if _URL.fullmatch(text) else argument
 
 
 def hide_credentials_in_logs() -> None:

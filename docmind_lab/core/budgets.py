@@ -1,12 +1,12 @@
-"""Budgets of tokens, calls and cost of a run, and the meter of what is spent.
+"""Budgets for a run's tokens, calls and cost, and the meter that counts what the run has spent.
 
     budget = Budget(time_s=20, tokens=6000, calls=12, cost=0.02, price=Price(0.15, 0.60))
     with metering(Meter(budget)):           # around the run; threads and tasks started in it see the same meter
         ...
 
-A budget holds for the run as a whole. It is looked at before each request to the model, which is refused when nothing
-is left, and charged when a response says what it used. What a request will use is not known before: one that is under
-way may pass the limit, by itself only, and several at once by no more than they use.
+A budget holds for the run as a whole. It is checked before each request to the model, which is refused when nothing is
+left, and charged when a response reports its usage. What a request will use is not known before it is sent: a request
+under way may exceed the limit, and several at once by no more than they use.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from docmind_lab.core.errors import CallsSpent, ConfigurationError, CostSpent, S
 Kind = Literal["tokens", "calls", "cost"]
 
 NO_BUDGETS: Final = "none"
-"""How the tables call a run without a second budget."""
+"""The name in the tables of a run without a budget of tokens, calls or cost."""
 
 _MILLION = 1_000_000
 # Sums of many small prices differ from the limit by rounding; a billionth of it is no overspending.
@@ -38,11 +38,11 @@ _LARGEST_CAP = 4096
 
 @dataclass(frozen=True)
 class Price:
-    """What a model costs for a million tokens, in any one currency.
+    """The price of a model for a million tokens, in any one currency.
 
     Args:
-        input_per_million: Of tokens read; a finite number of 0 or more.
-        output_per_million: Of tokens written, likewise.
+        input_per_million: Price of a million tokens read; a finite number of 0 or more.
+        output_per_million: Price of a million tokens written; a finite number of 0 or more.
 
     Raises:
         ConfigurationError: One of them is something else; the message names it.
@@ -57,7 +57,7 @@ class Price:
 
     @classmethod
     def parse(cls, text: str) -> Price:
-        """The price written as "INPUT/OUTPUT". Raises: ConfigurationError."""
+        """Read a price written as "INPUT/OUTPUT". Raises: ConfigurationError."""
         try:
             read, written = (float(part) for part in text.split("/"))
         except ValueError as error:
@@ -71,11 +71,11 @@ class Price:
 
     @property
     def written(self) -> str:
-        """As `parse` reads it."""
+        """The price as "INPUT/OUTPUT", the notation that `Price.parse` reads."""
         return f"{self.input_per_million}/{self.output_per_million}"
 
     def cost(self, input_tokens: float, output_tokens: float) -> float:
-        """What these tokens cost, in the currency of the price.
+        """Return the cost of these tokens, in the currency of the price.
 
         Args:
             input_tokens: Tokens read.
@@ -86,14 +86,14 @@ class Price:
 
 @dataclass(frozen=True)
 class Budget:
-    """What one run may use; None sets no limit.
+    """What one run may use of time, tokens, calls and money; None sets no limit.
 
     Args:
         time_s: The decision timeout, seconds.
         tokens: Tokens read and written, as responses count them.
-        calls: Requests to the model, each retry one of them; a search is none.
-        cost: In the currency of `price`, which it needs.
-        price: Of the model. A price alone limits nothing and has the cost measured.
+        calls: Requests to the model, with each retry; searches do not count.
+        cost: Money, in the currency of `price`, which must be given too.
+        price: Price of the model. Alone it sets no limit, and lets the cost be measured.
 
     Raises:
         ConfigurationError: A budget cannot be used; the message names it.
@@ -132,25 +132,25 @@ class Budget:
 
     @property
     def is_second(self) -> bool:
-        """Whether it limits anything beside time."""
+        """Whether the budget limits tokens, calls or cost, and not time alone."""
         return any(self.limit(kind) is not None for kind in ("tokens", "calls", "cost"))
 
     @property
     def needs_usage(self) -> bool:
-        """Whether it can be charged only if responses say what they used."""
+        """Whether the budget can be charged only if responses report their token counts."""
         return self.tokens is not None or self.cost is not None
 
     def limit(self, kind: Kind) -> float | None:
-        """The limit of a kind ("tokens", "calls" or "cost"); None without one."""
+        """Return the limit on "tokens", "calls" or "cost"; None if there is none."""
         return {"tokens": self.tokens, "calls": self.calls, "cost": self.cost}[kind]
 
     def second_as_json(self) -> dict[str, Any]:
-        """Its second budgets and its price, those that are set; empty without, so that designs stay what they were."""
+        """Return the limits other than time, and the price, as JSON types; leave out those that are not set."""
         return {name: value for name, value in asdict(self).items() if value is not None and name != "time_s"}
 
     @property
     def level(self) -> str:
-        """How the tables call its second budgets: "6000 tokens, 12 calls", or "none"."""
+        """The name of the limits other than time in the tables: "6000 tokens, 12 calls", or "none"."""
         limits: tuple[tuple[Kind, float | None], ...] = (
             ("tokens", self.tokens),
             ("calls", self.calls),
@@ -161,7 +161,7 @@ class Budget:
 
 
 def require_one_time_budget(budget: Budget, decision_timeout_s: float) -> None:
-    """Return if the budget of time is the decision timeout or not said. Raises: ConfigurationError naming both."""
+    """Require that `budget.time_s` is None or the decision timeout. Raises: ConfigurationError."""
     if budget.time_s not in (None, decision_timeout_s):
         raise ConfigurationError(
             f"budget.time_s is {budget.time_s:g} and the decision timeout {decision_timeout_s:g}; they are one budget: "
@@ -170,7 +170,7 @@ def require_one_time_budget(budget: Budget, decision_timeout_s: float) -> None:
 
 
 def order_of_level(level: str) -> tuple[float, ...]:
-    """A key that sorts levels of `Budget.level` by their limits, the tightest first, "none" last."""
+    """Return a key that sorts texts of `Budget.level`: the tightest limits first, "none" last."""
     limits = {kind: float(limit) for limit, kind in (part.split(" ") for part in level.split(", ") if " " in part)}
     return tuple(limits.get(kind, math.inf) for kind in ("tokens", "calls", "cost"))
 
@@ -183,7 +183,7 @@ def _require_number(name: str, value: object, example: str) -> None:
 
 @dataclass(frozen=True)
 class Spent:
-    """What a run has used. cost: NaN without a price."""
+    """The tokens, calls and money that a run has used. cost: NaN without a price."""
 
     tokens: int = 0
     calls: int = 0
@@ -192,14 +192,14 @@ class Spent:
 
 @dataclass(frozen=True)
 class ReplyCap:
-    """The most tokens that a reply may have, and the budget that says so."""
+    """The most tokens that a reply may have, and the budget that sets this cap."""
 
     tokens: int
     kind: Kind
 
 
 class Meter:
-    """What one run has spent of its budget. Any thread may use it.
+    """Counts what one run has spent of its budget. Any thread may use it.
 
     is_enforced: off, it counts and refuses nothing. cut_by: the budget at whose end a reply was cut; None if none was.
     """
@@ -211,7 +211,7 @@ class Meter:
         self._lock = threading.Lock()
 
     def spent(self) -> Spent:
-        """What is spent so far."""
+        """Return the tokens, calls and cost spent so far."""
         with self._lock:
             return self._spent()
 
@@ -219,7 +219,7 @@ class Meter:
         return Spent(self._tokens, self._calls, math.nan if self.budget.price is None else self._cost)
 
     def admit(self, role: str, source: str) -> None:
-        """Count a request that is sent next; counted and looked at in one step, so that no two get the last call.
+        """Check the budget and count one more request, in one step: no two requests get the last call.
 
         Raises: TokensSpent, CallsSpent or CostSpent when nothing is left; it is not counted then.
         """
@@ -230,19 +230,19 @@ class Meter:
             self._calls += 1
 
     def refusal(self, role: str, source: str) -> SpendingRefused | None:
-        """What `admit` would raise now; None while something of every budget is left, or nothing is enforced."""
+        """Return the error that `admit` would raise now; None if it would admit a request."""
         with self._lock:
             return self._refusal(role, source)
 
     def charge(self, input_tokens: int, output_tokens: int) -> None:
-        """Note what a response says it used."""
+        """Add the tokens that a response reports, and their cost, to what is spent."""
         with self._lock:
             self._tokens += input_tokens + output_tokens
             if self.budget.price is not None:
                 self._cost += self.budget.price.cost(input_tokens, output_tokens)
 
     def reply_cap(self) -> ReplyCap | None:
-        """The most tokens that the next reply may have, 1 at least; None if nothing enforced says, or plenty is left.
+        """Return the most tokens that the next reply may have, at least 1; None if no enforced budget is close.
 
         What the question itself takes is not known before it is asked, and is not taken off.
         """
@@ -260,7 +260,7 @@ class Meter:
             return None if cap is None or cap.tokens > _LARGEST_CAP else cap
 
     def note_cut(self, kind: Kind) -> None:
-        """A reply ended where this budget did."""
+        """Record that a reply was cut because this budget ran out."""
         self.cut_by = kind
 
     def _refusal(self, role: str, source: str) -> SpendingRefused | None:
@@ -284,13 +284,13 @@ STOP_REASON_OF: dict[Kind, str] = {
     "calls": CallsSpent.stop_reason,
     "cost": CostSpent.stop_reason,
 }
-"""Budget → stop reason of a run that ended with it."""
+"""Kind of budget → stop reason of a run that it ended."""
 
 _meter: ContextVar[Meter | None] = ContextVar("docmind_lab_meter", default=None)
 
 
 def current_meter() -> Meter | None:
-    """The meter of the run that the calling code belongs to; None without one."""
+    """Return the meter of the run that the calling code belongs to; None outside a metered run."""
     return _meter.get()
 
 

@@ -23,13 +23,13 @@ from docmind_lab.core.errors import ConfigurationError
 
 @dataclass(frozen=True)
 class Entry:
-    """One alternative, as tables, figures and sentences have it.
+    """One alternative's row of the catalogue: its names, colour, price and variants.
 
     Args:
-        home: Where its class is, as "module:Class".
-        letter: What people call it; empty for one that has only its name.
-        colour: In every figure, as "#RRGGBB".
-        price: What has to change in the code that adopts it; empty for one that nobody would adopt.
+        home: Location of its class, as "module:Class".
+        letter: Its short name in tables and figures; empty if it has none.
+        colour: Its colour in every figure, as "#RRGGBB".
+        price: What must change in code that adopts it; empty for one that is not meant to be adopted.
         setting: The environment variable that it needs beside the decision timeout; empty for none.
         why_work_goes_on: Why work goes on after the deadline; empty where it is meant to end with it.
         variants: Variant → its options that are not at their default, as `alternative_options` has them.
@@ -128,27 +128,27 @@ CATALOGUE: Final[dict[str, Entry]] = {
         is_offered=False,
     ),
 }
-"""Alternative → its row, in the order in which every figure has them."""
+"""Alternative → its row of the catalogue, in the order of every figure."""
 
 
-def offered() -> tuple[str, ...]:
-    """The alternatives that are run where none is named, in order."""
+def default_alternatives() -> tuple[str, ...]:
+    """Return the names of the alternatives that are compared by default, in order."""
     return tuple(name for name, entry in CATALOGUE.items() if entry.is_offered)
 
 
 def level_and_variant(text: str) -> tuple[str, str]:
-    """The alternative and the variant that a text such as "B:naive", "hard_timeout" or "a" names; "" for no variant.
+    """Split a name such as "B:naive", "hard_timeout" or "a" into alternative and variant ("" for none).
 
     Raises:
         ConfigurationError: One of them is unknown. It names the nearest and the known ones.
     """
     base, _, variant = text.partition(":")
-    by_letter = {CATALOGUE[name].letter.lower(): name for name in offered()}
+    by_letter = {CATALOGUE[name].letter.lower(): name for name in default_alternatives()}
     name = by_letter.get(base.lower(), base.lower())
     if name not in CATALOGUE:
-        near = difflib.get_close_matches(name, offered(), n=1)
+        near = difflib.get_close_matches(name, default_alternatives(), n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        known = ", ".join(f"{name} ({CATALOGUE[name].letter})" for name in offered())
+        known = ", ".join(f"{name} ({CATALOGUE[name].letter})" for name in default_alternatives())
         raise ConfigurationError(f"unknown alternative {text!r}; {hint}the alternatives are {known}")
     if variant and variant not in CATALOGUE[name].variants:
         known = ", ".join(f"{each}:{option}" for each, entry in CATALOGUE.items() for option in entry.variants)
@@ -157,12 +157,12 @@ def level_and_variant(text: str) -> tuple[str, str]:
 
 
 def options_of(name: str, variant: str = "") -> str:
-    """The column `alternative_options` of a variant, a JSON object."""
+    """Return the options of a variant as the column `alternative_options` has them, a JSON object."""
     return json.dumps(dict(CATALOGUE[name].variants[variant]) if variant else {}, sort_keys=True)
 
 
 def is_mistake(alternative: str, options: str) -> bool:
-    """Whether it is one of the documented mistakes and controls, which are measured but never recommended."""
+    """Whether these options make the alternative a documented mistake or a control, never recommended."""
     entry = CATALOGUE.get(alternative)
     chosen = json.loads(options)
     mistakes = (each.variants[variant] for each in CATALOGUE.values() for variant in each.mistakes)
@@ -172,14 +172,14 @@ def is_mistake(alternative: str, options: str) -> bool:
 
 
 def settings_to_paste(alternative: str, decision_timeout_s: float) -> str:
-    """The environment variables of a choice, in a line."""
+    """Return the environment variables that choose an alternative and a decision timeout, on one line."""
     timeout = f"DOCMIND_AGENTS__DECISION_TIMEOUT={decision_timeout_s:g}"
     entry = CATALOGUE.get(alternative)
     return f"{timeout} {entry.setting}" if entry is not None and entry.setting else timeout
 
 
 def label_of(alternative: str, options: str = "{}") -> str:
-    """The label of an alternative: "A  cooperative", "control  unguarded", "B  hard timeout (naive)".
+    """Return the label of an alternative: "A  cooperative", "control  unguarded", "B  hard timeout (naive)".
 
     options: the column `alternative_options`, a JSON object. One that is not in the catalogue goes by its own name.
     """
@@ -200,16 +200,16 @@ def _option(name: str, value: object) -> str:
 
 
 def letter_of(alternative: str) -> str:
-    """The shortest name of an alternative: its letter, or its own name if it has none."""
+    """Return the letter of an alternative, or its own name if it has none."""
     entry = CATALOGUE.get(alternative)
     return entry.letter if entry is not None and entry.letter else alternative
 
 
 def rank_of(alternative: str) -> int:
-    """The place of an alternative in every figure; those that are not in the catalogue come last."""
+    """Return the position of an alternative in every figure; those not in the catalogue come last."""
     return list(CATALOGUE).index(alternative) if alternative in CATALOGUE else len(CATALOGUE)
 
 
 def order_of(alternative: str, options: str = "{}") -> tuple[int, bool, str]:
-    """A sort key: alternatives in their order, the plain one before its variants."""
+    """Return a key that sorts alternatives as in the catalogue, each before its variants."""
     return rank_of(alternative), options != "{}", options

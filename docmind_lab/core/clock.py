@@ -1,4 +1,4 @@
-"""Clocks: their protocol, real time, and the CPU time that virtual time charges."""
+"""Clocks: their protocol, the wall clock, and the CPU time that virtual time charges."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ class Clock(Protocol):
 
     @property
     def name(self) -> str:
-        """The level of the `clock` factor in the tables."""
+        """The name of the clock in the `clock` column of the tables."""
         ...
 
     def now(self) -> float:
-        """Monotonic seconds; only differences mean anything. All instants of one run come from one clock."""
+        """Return monotonic seconds; only differences mean anything. All instants of one run come from one clock."""
         ...
 
     def sleep(self, seconds: float) -> None:
-        """Return after `seconds` of this clock's time."""
+        """Wait until `seconds` of this clock's time have passed."""
         ...
 
 
 @dataclass(frozen=True)
 class WallClock:
-    """Real time: `time.monotonic`, looked up at each call, so that a clock put in place later is seen by older code.
+    """Real time. `time.monotonic` is looked up at each call, so that replacing it affects every caller.
 
     On Linux and macOS the monotonic clock is one for all processes of the machine. So instants in a service's own log
     can be set beside those of the client.
@@ -47,11 +47,11 @@ class WallClock:
     name: str = "wall"
 
     def now(self) -> float:
-        """Seconds of the system's monotonic clock."""
+        """Return the seconds of the system's monotonic clock."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Return after `seconds` of real time."""
+        """Wait until `seconds` of real time have passed."""
         time.sleep(seconds)
 
 
@@ -59,11 +59,11 @@ WALL = WallClock()
 
 
 CpuCharge = float | Literal["measured"]
-"""CPU seconds of each request; "measured" for those that the process has used since the request before."""
+"""CPU seconds charged for each request; "measured" charges what the process used since the last request."""
 
 
-def checked_charge(charge: object) -> CpuCharge:
-    """The charge. Raises: ConfigurationError if it is none."""
+def check_charge(charge: object) -> CpuCharge:
+    """Return the CPU charge if it is valid. Raises: ConfigurationError otherwise."""
     if charge == "measured":
         return "measured"
     if isinstance(charge, int | float) and not isinstance(charge, bool) and 0 <= charge < math.inf:
@@ -72,8 +72,8 @@ def checked_charge(charge: object) -> CpuCharge:
 
 
 def parse_charge(text: str) -> CpuCharge:
-    """The charge that a command line names: a number or "measured". Raises: ConfigurationError if it is none."""
+    """Read a CPU charge from a command line: a number or "measured". Raises: ConfigurationError."""
     try:
-        return checked_charge(text if text == "measured" else float(text))
+        return check_charge(text if text == "measured" else float(text))
     except ValueError as error:
         raise ConfigurationError(f"cpu_charge must be a number of CPU seconds or 'measured', not {text!r}") from error

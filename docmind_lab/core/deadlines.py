@@ -1,4 +1,4 @@
-"""Deadlines: an instant, the seconds that remain until it, and how they reach a call.
+"""Deadlines: the instant at which a run's time is over, and how it reaches each call.
 
     deadline = Deadline.after(2.0)               # two seconds from now
     state["deadline_ts"] = deadline.at_s         # what travels through a graph
@@ -28,11 +28,11 @@ CapKind = Literal["total", "per_read"]
 # A caller who asked for 2 s and waits 2.15 s has been kept to the deadline, as far as a wall clock on a shared machine
 # can tell; more than that is an alternative that does not hold.
 HELD_WITHIN_S: Final = 0.15
-"""Seconds past the deadline by which a caller must be back."""
+"""Seconds after the deadline within which a caller must be back to count as on time."""
 
 
 def require_seconds(name: str, value: float) -> float:
-    """The value as a float, if it is a finite number of seconds above 0.
+    """Return the value as a float; require a finite number of seconds above 0.
 
     Raises: ConfigurationError naming the parameter.
     """
@@ -57,7 +57,7 @@ class Deadline:
         at_s: The instant, in seconds on `clock`.
         limit_s: The seconds it was given when it was made. It stays the same when the deadline is handed on, so that
             errors count from the start of the run wherever they are raised.
-        clock: What the instant is read on; real time by default.
+        clock: The clock of the instant; real time by default.
     """
 
     at_s: float
@@ -70,13 +70,13 @@ class Deadline:
 
     @classmethod
     def after(cls, decision_timeout_s: float, clock: Clock = WALL) -> Deadline:
-        """The deadline that many seconds from now. Raises: ConfigurationError unless finite and above 0."""
+        """Return the deadline this many seconds from now. Raises: ConfigurationError unless finite and above 0."""
         limit_s = require_seconds("decision timeout", decision_timeout_s)
         return cls(at_s=clock.now() + limit_s, limit_s=limit_s, clock=clock)
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], clock: Clock = WALL) -> Deadline | None:
-        """The deadline that a graph's state carries, shrunk to the one in force around it; None without either.
+        """Return the earlier of the deadline in a graph's state and the one in force; None if there is neither.
 
         State carries an instant only. Within a run its limit counts from the start of the run; elsewhere from now.
 
@@ -100,15 +100,15 @@ class Deadline:
         return f"<code>{escape(repr(self))}</code>"
 
     def remaining(self) -> float:
-        """Seconds left; negative once the deadline has passed."""
+        """Return the seconds left until the deadline; negative once it has passed."""
         return self.at_s - self.clock.now()
 
     def passed(self) -> bool:
-        """Whether nothing is left. The instant of the deadline itself counts as passed, for every alternative."""
+        """Whether no time is left. The instant of the deadline itself counts as passed, for every alternative."""
         return self.remaining() <= 0
 
     def cap(self, timeout_s: float | None) -> float:
-        """The smaller of a timeout and what is left, seconds; never negative.
+        """Return the smaller of a timeout and the remaining time, in seconds; never negative.
 
         Args:
             timeout_s: Seconds; None for what is left.
@@ -117,17 +117,17 @@ class Deadline:
         return remaining_s if timeout_s is None else min(timeout_s, remaining_s)
 
     def child(self, reserve_s: float = 0.0) -> Deadline:
-        """A deadline that ends earlier, which keeps time for what comes after. It can only shrink.
+        """Return an earlier deadline, which keeps time for later work.
 
         Args:
-            reserve_s: How much earlier, seconds; 0 or more.
+            reserve_s: Seconds by which it ends earlier; 0 or more.
         """
         if not reserve_s >= 0 or math.isinf(reserve_s):
             raise ConfigurationError(f"reserve_s must be 0 or more finite seconds, not {reserve_s!r}")
         return Deadline(at_s=self.at_s - reserve_s, limit_s=self.limit_s - reserve_s, clock=self.clock)
 
     def exceeded(self, role: str, source: str) -> DeadlineExceeded:
-        """The error for a call that was cut.
+        """Return the error for a call that the deadline cut.
 
         Args:
             role: Who made the call.
@@ -138,7 +138,7 @@ class Deadline:
         return DeadlineExceeded(message, role=role, limit_s=self.limit_s, elapsed_s=elapsed_s, source=source)
 
     def refused(self, role: str, source: str) -> BudgetRefused:
-        """The error for a call that was not started.
+        """Return the error for a call that was not started because no time was left.
 
         Args:
             role: Who would have made the call.
@@ -152,7 +152,7 @@ class Deadline:
 
 
 class Allocation(Protocol):
-    """How a decision timeout is divided over the roles: a frozen, hashable dataclass; `allocation.py` has some.
+    """Divides a decision timeout over the roles: a frozen, hashable dataclass, such as those of `allocation.py`.
 
     name: level in the tables.
     """
@@ -160,7 +160,7 @@ class Allocation(Protocol):
     name: ClassVar[str]
 
     def until_s(self, role: str, budget_s: float) -> float:
-        """Seconds after the start of a run of `budget_s` at which the role's allotment ends; at most `budget_s`."""
+        """Return when the role's share ends, in seconds from the run's start; at most `budget_s`."""
         ...
 
 
@@ -173,7 +173,7 @@ class PropagationPolicy:
     floor_s: with this much left or less, a call is refused before it is sent.
     reserve_s: kept for synthesis and validation; taken off the deadline of the roles before them.
     retries: attempts after the first, within the budget only.
-    allocation: how the budget is divided over the roles; None for all of what is left to whoever asks.
+    allocation: how the budget is divided over the roles; None gives each call all the time left.
     commits_cut_agents: an agent that is cut hands over what it had found and said until then. Off, only agents that
         finished do, as under an alternative that cancels from outside.
     """
@@ -203,12 +203,12 @@ _DEFAULT_POLICY = PropagationPolicy()
 
 
 def current_deadline() -> Deadline | None:
-    """The deadline in force around the running code, None without one."""
+    """Return the deadline in force around the running code; None if there is none."""
     return _deadline.get()
 
 
 def current_policy() -> PropagationPolicy:
-    """How a propagated deadline is to be applied here."""
+    """Return the policy by which the running code applies a propagated deadline."""
     return _policy.get() or _DEFAULT_POLICY
 
 
@@ -238,7 +238,7 @@ def policy_scope(policy: PropagationPolicy, run: Deadline | None = None) -> Iter
     """Apply propagated deadlines by this policy during a block.
 
     Args:
-        policy: What applies to each call.
+        policy: The policy that applies to each call.
         run: The deadline of the whole run, which the policy's allocation divides, and whose start and limit a
             deadline read from a state has. Without one nothing is divided.
     """
@@ -250,8 +250,8 @@ def policy_scope(policy: PropagationPolicy, run: Deadline | None = None) -> Iter
         _policy.reset(token)
 
 
-def allotted(deadline: Deadline, role: str) -> Deadline:
-    """The deadline that a role's work is held to by the allocation in force; `deadline` itself without one.
+def deadline_of_role(deadline: Deadline, role: str) -> Deadline:
+    """Return the deadline of one role under the allocation in force; `deadline` itself without an allocation.
 
     It is never later, and its `limit_s` is the seconds that the role has from now on.
     """

@@ -28,15 +28,15 @@ from __future__ import annotations
 
 
 class DocmindLabError(Exception):
-    """Root of the tree: catches everything that this package raises on purpose."""
+    """The base class of every error that this package raises on purpose."""
 
 
 class ConfigurationError(DocmindLabError, ValueError):
-    """A value that cannot be used. The message names the field, the value and the remedy."""
+    """A value cannot be used. The message names the field, the value and the remedy."""
 
 
 class EndpointRefused(ConfigurationError):
-    """An endpoint that is neither loopback nor allowed by `security.endpoint_allowlist`."""
+    """An endpoint is neither loopback nor allowed by `security.endpoint_allowlist`."""
 
 
 class BudgetError(DocmindLabError):
@@ -54,7 +54,7 @@ class BudgetError(DocmindLabError):
 
 
 class DeadlineError(BudgetError, TimeoutError):
-    """Something was cut short by a deadline. limit_s: seconds given. elapsed_s: seconds since then."""
+    """A deadline cut or refused a call. limit_s: seconds that were given. elapsed_s: seconds used since then."""
 
     stop_reason = "deadline"
 
@@ -64,19 +64,19 @@ class DeadlineError(BudgetError, TimeoutError):
 
 
 class DeadlineExceeded(DeadlineError):
-    """The budget ran out while a call was under way; the call was cut."""
+    """The deadline passed while a call was under way; the call was cut."""
 
     stop_reason = "deadline"
 
 
 class BudgetRefused(DeadlineError):
-    """No budget was left, so the call was never started."""
+    """No time was left before the deadline, so the call was never started."""
 
     stop_reason = "budget_refused"
 
 
 class SpendingRefused(BudgetError):
-    """A second budget was spent, so the call was never started.
+    """The budget of tokens, calls or cost was spent, so the call was never started.
 
     budget: which ("tokens", "calls", "cost"). limit, spent: in its unit.
     """
@@ -107,27 +107,27 @@ class CostSpent(SpendingRefused):
 
 
 class GraphError(DocmindLabError, ValueError):
-    """A graph that cannot be built or run as asked."""
+    """A graph cannot be built or run as requested."""
 
 
 class ServiceError(DocmindLabError):
-    """A service did not start, answer or keep its word."""
+    """A service failed to start, to answer, or to do what its protocol promises."""
 
 
 class StoreError(ServiceError):
-    """A store of pending calls that fails, does not answer in time, or has lost an entry."""
+    """The store of pending calls failed, did not answer in time, or lost an entry."""
 
 
 class SimulationError(DocmindLabError):
-    """A run in virtual time that cannot begin or go on."""
+    """A run in virtual time cannot begin or continue."""
 
 
 class SimulatedDeadlock(SimulationError):
-    """Every actor waits and no timer is left: nothing can happen any more. The message says where each one waits."""
+    """Every actor waits and no timer is left, so nothing can ever happen. The message says where each one waits."""
 
 
 class SimulationStalled(SimulationError):
-    """The actor at work did not wait virtually for too many real seconds. The message has every actor's stack.
+    """An actor spent too many real seconds without waiting virtually. The message has every actor's stack.
 
     Its threads cannot be ended from outside, so a batch replaces the process in which this happened.
     """
@@ -138,17 +138,17 @@ class NotSimulated(SimulationError):
 
 
 class RecordError(DocmindLabError):
-    """Tables that cannot be read, or were written by a version that this one does not know."""
+    """Tables cannot be read, or were written by a version that this one does not know."""
 
 
 class NoSuchRecord(RecordError, ConfigurationError):
-    """A study, recording, index or run that was named and is not there: the name is wrong, and no file is damaged."""
+    """No study, recording, index or run has the given name. No file is damaged."""
 
 
 class RunCut(BaseException):
-    """The end of a run, raised inside it. error: what it means; whoever runs the graph turns it into that.
+    """Ends a run from inside it. error: what the caller of the graph raises or reports instead.
 
-    No `Exception`, as a cancellation is none: a client or a loop that catches those would wait and try again.
+    Like a cancellation it is no `Exception`: code that catches those would wait and try again.
     """
 
     def __init__(self, error: DocmindLabError) -> None:

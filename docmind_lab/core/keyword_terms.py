@@ -1,4 +1,4 @@
-"""Finds where a text speaks of a Python keyword that is a stop word in prose, such as "with".
+"""Finds Python keywords in a text that are stop words in prose, such as "with".
 
 keyword_terms("What does a with statement do?")     # Counter({"with": 1})
 keyword_terms("What goes with a statement?")        # Counter()
@@ -20,5 +20,5 @@ _AS_KEYWORD: Final = re.compile(
 
 
 def keyword_terms(text: str) -> Counter[str]:
-    """How often a text speaks of each keyword that is a stop word elsewhere as a keyword; in lower case."""
+    """Count the mentions of Python keywords, in lower case, that are stop words elsewhere, such as "with"."""
     return Counter((match["quoted"] or match["named"]).lower() for match in _AS_KEYWORD.finditer(text))

@@ -1,4 +1,4 @@
-"""The values that the levels of the tables may take, and the version of the schema."""
+"""The values that categorical columns of the tables may take, and the version of the schema."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ TIMEOUT_REASONS: Final = (
     "node_timeout",
     "left_behind",
 )
-"""Stop reasons that mean that the budget ended the run."""
+"""Stop reasons of a run that its deadline ended."""
 
 SPENDING_REASONS: Final = ("token_budget", "call_budget", "cost_budget")
-"""Stop reasons that mean that a second budget ended the run."""
+"""Stop reasons of a run that a budget of tokens, calls or cost ended."""
 
 STOP_REASONS: Final = (
     "",

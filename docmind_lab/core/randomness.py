@@ -15,7 +15,7 @@ _DENOMINATOR = 2.0**64
 
 @dataclass(frozen=True)
 class DrawKey:
-    """What a simulated call is, for drawing its latency and its faults.
+    """Identifies a simulated call, so that its latency and faults can be drawn reproducibly.
 
     seed: of the run. role: who calls. step: logical position in the run, such as "3.0.1". attempt: 1-based.
     """
@@ -26,7 +26,7 @@ class DrawKey:
     attempt: int = 1
 
     def uniform(self, what: str) -> float:
-        """A number in [0, 1) for this key and the thing that is drawn."""
+        """Return the number in [0, 1) that belongs to this key and to `what` is drawn."""
         return keyed_uniform(self.seed, self.role, self.step, self.attempt, what)
 
 
@@ -36,12 +36,12 @@ def _digest(parts: tuple[object, ...]) -> int:
 
 
 def keyed_uniform(*parts: object) -> float:
-    """A number in [0, 1) that depends on the parts alone: equal in every process and Python version."""
+    """Return a number in [0, 1) that depends on the parts alone: equal in every process and Python version."""
     return _digest(parts) / _DENOMINATOR
 
 
 def run_seed(study_seed: int, repeat: int) -> int:
-    """The seed of one repeat of a study: two studies with neighbouring seeds share none of them.
+    """Return the seed of one repeat of a study; studies with neighbouring seeds share no run seeds.
 
     Args:
         study_seed: Seed of the study.
@@ -54,5 +54,5 @@ def run_seed(study_seed: int, repeat: int) -> int:
 
 
 def keyed_random(*parts: object) -> random.Random:
-    """A generator of its own for the parts, for what needs more than one draw."""
+    """Return a random generator seeded by the parts, for code that needs more than one draw."""
     return random.Random(_digest(parts))

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
-from docmind_lab.core.addresses import displayed, host_of, without_credentials
+from docmind_lab.core.addresses import host_of, redact_url, without_credentials
 from docmind_lab.core.errors import ConfigurationError, EndpointRefused
 
 PREFIX = "DOCMIND_"
@@ -36,7 +36,7 @@ _SECTION = ConfigDict(extra="forbid", frozen=True)
 
 
 class AgentSettings(BaseModel):
-    """How the agents run. decision_timeout: budget for one query, seconds."""
+    """How the agents run. decision_timeout: seconds for one query."""
 
     model_config = _SECTION
 
@@ -50,7 +50,7 @@ class AgentSettings(BaseModel):
 
 
 class LlmSettings(BaseModel):
-    """The language model. base_url: None for the simulated service. request_timeout_seconds: of one request."""
+    """The language model. base_url: None for the simulated service. request_timeout_seconds: for one request."""
 
     model_config = _SECTION
 
@@ -82,14 +82,14 @@ class SecuritySettings(BaseModel):
 
 
 class Settings(BaseSettings):
-    """All settings, from DOCMIND_ environment variables unless they are given.
+    """All settings, read from DOCMIND_ environment variables unless they are given as arguments.
 
     Args:
         agents: `AgentSettings`, or a mapping of their fields, as the others.
         llm: `LlmSettings`.
         database: `DatabaseSettings`.
         security: `SecuritySettings`.
-        log_level: Of Python's logging.
+        log_level: Level of Python's logging.
 
     Raises:
         ConfigurationError: A value cannot be used; the message names the setting and its environment variable.
@@ -152,7 +152,7 @@ class Settings(BaseSettings):
         return f"<pre>{escape(repr(self))}</pre>"
 
     def recorded(self, exclude: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The settings as a study keeps them, JSON types: no key, no path of the machine, no user or query of a URL.
+        """Return the settings that a study stores, as JSON types, without API key, local paths and secrets of URLs.
 
         exclude: sections (True) or fields of them (a set of names) that are left out too.
         """
@@ -163,15 +163,15 @@ class Settings(BaseSettings):
         for section, name in (("llm", "base_url"), ("database", "qdrant_url")):
             url = values.get(section, {}).get(name)
             if url is not None:
-                values[section][name] = displayed(url)
+                values[section][name] = redact_url(url)
         return values
 
     def admit(self, url: str, *, name: str = "endpoint") -> None:
-        """Return if an address may be reached.
+        """Check that the settings allow requests to an address.
 
         Args:
             url: The address.
-            name: What the message of the error calls it.
+            name: Name of the address in the error's message.
 
         Raises:
             EndpointRefused: It may not; the message names the host and how to allow it.
@@ -180,7 +180,7 @@ class Settings(BaseSettings):
             host = host_of(url)
         except ValueError as error:
             raise EndpointRefused(
-                f"{name}: {displayed(url)!r} {error}; write it like http://127.0.0.1:8000/v1"
+                f"{name}: {redact_url(url)!r} {error}; write it like http://127.0.0.1:8000/v1"
             ) from None
         if is_loopback(host):
             return
@@ -193,13 +193,13 @@ class Settings(BaseSettings):
         )
 
     def replaced(self, **sections: dict[str, Any]) -> Self:
-        """A copy with fields of some sections replaced: `settings.replaced(agents={"decision_timeout": 2})`.
+        """Return a copy with fields of some sections replaced: `settings.replaced(agents={"decision_timeout": 2})`.
 
         Args:
             sections: Section → field → value.
 
         Raises:
-            ConfigurationError: As the settings themselves do.
+            ConfigurationError: A value cannot be used, as for the settings themselves.
         """
         values = {name: getattr(self, name) for name in type(self).model_fields}
         for section, fields in sections.items():
@@ -208,7 +208,7 @@ class Settings(BaseSettings):
 
 
 def _section_text(section: object) -> str:
-    """A section as people read it: no key, and no user or password of an address."""
+    """Return a section as text for people, without keys, and without users or passwords of addresses."""
     if not isinstance(section, BaseModel):
         return str(section)
     return ", ".join(f"{name}={_value_text(value)}" for name, value in section)
@@ -218,11 +218,11 @@ def _value_text(value: object) -> str:
     if isinstance(value, SecretStr):
         return "(not shown)"
     if isinstance(value, str) and "://" in value:
-        return repr(displayed(value))
+        return repr(redact_url(value))
     return f"{value:g}" if isinstance(value, float) else repr(value)
 
 
-# Asked for every request that is watched, of a few hosts.
+# Cached: called for every request that is watched, for a few hosts.
 @functools.lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
     """Whether a host name or address is this machine itself, without asking a name server."""
@@ -235,7 +235,7 @@ def is_loopback(host: str) -> bool:
 
 
 def variable_names() -> dict[str, str]:
-    """Environment variable → dotted field, for every setting there is."""
+    """Return a map from environment variable to dotted field name, for every setting."""
     names = {f"{PREFIX}LOG_LEVEL": "log_level"}
     for section, model in (
         ("agents", AgentSettings),

@@ -1,9 +1,9 @@
-"""Writes files that are there whole or not at all.
+"""Writes files atomically: a file is complete or is not there.
 
-    written_whole(folder / "manifest.json", as_json(manifest))
-    written_whole(folder / "runs.parquet", functools.partial(frame.to_parquet, index=False))
+    write_whole(folder / "manifest.json", as_json(manifest))
+    write_whole(folder / "runs.parquet", functools.partial(frame.to_parquet, index=False))
 
-Who is killed while writing leaves what was there before, and at most a temporary file beside it.
+A process that is killed while writing leaves the earlier file, and at most a temporary file beside it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Any
 from docmind_lab.core.errors import ConfigurationError
 
 Write = Callable[[str], object]
-"""Writes a file of that name."""
+"""A function that writes a file, given its name."""
 
 
-def written_whole(path: Path, write: Write) -> Path:
-    """Write a file by a temporary name beside it and a rename: it is there whole or not at all."""
+def write_whole(path: Path, write: Write) -> Path:
+    """Write a file atomically, through a temporary file beside it and a rename; return its path."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
     try:
@@ -35,28 +35,28 @@ def written_whole(path: Path, write: Write) -> Path:
     return path
 
 
-def written_or_refused(path: Path, write: Write) -> Path:
-    """Write a file that a user named, and its folder if need be.
+def write_or_refuse(path: Path, write: Write) -> Path:
+    """Write a file that a user named, and create its folder if it is missing; return its path.
 
     Raises: ConfigurationError naming the file when it cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return written_whole(path, write)
+        return write_whole(path, write)
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def as_text(text: str) -> Write:
-    """Returns a writer of this text, for `written_whole`."""
+    """Return a function that writes this text to a file, for `write_whole`."""
     return lambda path: Path(path).write_text(text, encoding="utf-8")
 
 
 def as_bytes(content: bytes) -> Write:
-    """Returns a writer of these bytes, for `written_whole`."""
+    """Return a function that writes these bytes to a file, for `write_whole`."""
     return lambda path: Path(path).write_bytes(content)
 
 
 def as_json(content: Any) -> Write:
-    """What writes this as JSON for people too: indented, names in order. Raises: TypeError for what JSON has not."""
+    """Return a function that writes this as indented JSON with sorted keys. Raises: TypeError for other types."""
     return as_text(json.dumps(content, indent=2, sort_keys=True) + "\n")

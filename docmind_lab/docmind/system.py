@@ -21,7 +21,7 @@ from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 
 from docmind_lab.alternatives.bound import bound
 from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.core.addresses import displayed
+from docmind_lab.core.addresses import redact_url
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError, EndpointRefused, ServiceError
 from docmind_lab.core.levels import SUPERVISOR_ROLE
 from docmind_lab.core.settings import Settings
@@ -97,11 +97,11 @@ def _vector_store_error(error: ApiException, url: str) -> DocmindLabError:
     """Convert an error of building the index to one that names the vector store and the remedy."""
     remedy = "start Qdrant, or set DOCMIND_DATABASE__QDRANT_URL to where it is"
     if isinstance(error, UnexpectedResponse):
-        return ServiceError(f"vector store at {displayed(url)} answered HTTP {error.status_code}; {remedy}")
+        return ServiceError(f"vector store at {redact_url(url)} answered HTTP {error.status_code}; {remedy}")
     source = getattr(error, "source", error)
     if isinstance(source, DocmindLabError):
         return source
-    return ServiceError(f"vector store at {displayed(url)} cannot be reached ({reason_of(source)}); {remedy}")
+    return ServiceError(f"vector store at {redact_url(url)} cannot be reached ({reason_of(source)}); {remedy}")
 
 
 @dataclass

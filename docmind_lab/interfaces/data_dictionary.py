@@ -10,14 +10,14 @@ from docmind_lab.workloads import WORKLOADS, WorkloadKind, workload_kind
 
 
 def whole_dictionary() -> str:
-    """The tables, columns, units and events as Markdown; those of each workload after those of all."""
+    """Return the tables, columns, units and events as Markdown; those of each workload come last."""
     lines = [common_dictionary().rstrip()]
     for name in WORKLOADS:
-        lines += _of(workload_kind(name))
+        lines += _workload_dictionary(workload_kind(name))
     return "\n".join(lines) + "\n"
 
 
-def _of(kind: WorkloadKind) -> Iterator[str]:
+def _workload_dictionary(kind: WorkloadKind) -> Iterator[str]:
     if not kind.tables and not kind.events:
         return
     yield from ("", f"# Workload `{kind.name}`: {kind.title}")

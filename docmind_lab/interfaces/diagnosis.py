@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from docmind_lab.analysis.manifest import PACKAGES
-from docmind_lab.core.addresses import displayed
+from docmind_lab.core.addresses import redact_url
 from docmind_lab.core.errors import DocmindLabError
 from docmind_lab.core.settings import Settings, variable_names
 from docmind_lab.network.endpoints import Check, endpoint_checks
@@ -26,7 +26,7 @@ _NOISY_S = 0.02
 
 
 def diagnose(settings: Settings) -> Iterator[Check]:
-    """Checks as they are made; takes a few seconds. Endpoints are asked for their models and version only."""
+    """Yield the result of each check; takes a few seconds. Endpoints are asked only for models and version."""
     yield _python()
     yield from _packages()
     yield from _settings(settings)
@@ -64,7 +64,7 @@ def _settings(settings: Settings) -> Iterator[Check]:
         source = "environment" if variable in os.environ else "default"
         if path == "llm.api_key" and variable in os.environ:
             value = "(set)"
-        shown = displayed(value) if isinstance(value, str) and "://" in value else value
+        shown = redact_url(value) if isinstance(value, str) and "://" in value else value
         yield Check(variable, "ok", f"{shown} ({source})")
 
 

@@ -3,12 +3,12 @@
 attempts.py         a logical call and its attempts on the wire; who watches them
 streams.py          network backends that observe bytes and hold every operation to the deadline
 exchange.py         one request under way: what it is allowed, what is noted, how it ends
-taps.py             who is told of each request before it goes out, and of what came back
+taps.py             functions called before each request is sent, and with its traffic at the end
 recorder.py         what happened in one run
 snapshots.py        what a recorder had at an earlier instant
 transports.py       httpx and httpx2 transports over pools with that backend
 clients.py          HTTP clients for the openai and qdrant libraries
-guests.py           HTTP clients of somebody's graph, timed and bounded in the same way
+guests.py           HTTP clients of a user's graph, timed and bounded in the same way
 endpoints.py        whether live endpoints answer, and with which models
 direct_session.py   a session of `requests` without proxies and redirects, for exporters
 langsmith_tracing.py  LangSmith's tracing, held to the endpoint allowlist

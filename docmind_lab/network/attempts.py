@@ -1,4 +1,4 @@
-"""A logical call and its attempts on the wire.
+"""A logical call, and its attempts: the requests that the client sends for it.
 
 A middleware or tool opens a `LogicalCall` ("the second LLM call of the router after handoff 3") and puts it in force
 with `call_scope`. Whatever HTTP client runs inside it, each request it sends becomes one `Attempt`, retries included,
@@ -24,13 +24,13 @@ HEADER_PREFIX = "x-docmind-"
 
 
 class AttemptObserver(Protocol):
-    """Who is told of attempts; called in the thread or task that makes them, so it must be quick and thread-safe."""
+    """Receives the start and the end of attempts, in the thread that makes them: be quick and thread-safe."""
 
     def attempt_started(self, attempt: Attempt) -> None:
-        """A client asked for a request to be sent; it may still wait for a connection."""
+        """Called when a client asks to send a request; it may still wait for a connection."""
 
     def attempt_ended(self, attempt: Attempt) -> None:
-        """The attempt is over: `attempt.outcome` says how."""
+        """Called when the attempt is over; `attempt.outcome` says how it ended."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ class LogicalCall:
     attempts: int = 0
 
     def headers(self, attempt_number: int) -> dict[str, str]:
-        """What a simulated service needs to know the call by, and to join its own log to the client's rows."""
+        """Return the headers by which a simulated service identifies the call and joins its log to the client's."""
         values = {
             "run-id": self.run_id,
             "call-id": self.call_id,
@@ -70,7 +70,7 @@ class LogicalCall:
 
 @dataclass
 class Attempt:
-    """One request on the wire, with the instants the seam saw. Instants are of the call's clock; None: not reached.
+    """One request on the wire and the instants that the seam saw, on the call's clock; None if not reached.
 
     timeout_s: the longest the attempt may take (total cap) or wait for one read (the client's own); inf without.
     deadline: enforced on every operation of this attempt; None when nothing is.
@@ -93,22 +93,22 @@ class Attempt:
     capped: bool = field(default=False)
 
     def note_acquired(self) -> None:
-        """The pool gave a connection, or began to make one."""
+        """Record that the pool gave a connection or began to make one."""
         if self.acquired_at is None:
             self.acquired_at = self.call.clock.now()
 
     def note_sent(self) -> None:
-        """Bytes of the request were handed to the network: from now on a server may know of it."""
+        """Record that bytes of the request went to the network: from now on a server may know of it."""
         if self.sent_at is None:
             self.sent_at = self.call.clock.now()
 
     def note_first_byte(self) -> None:
-        """Bytes of the response arrived."""
+        """Record that the first bytes of the response arrived."""
         if self.first_byte_at is None:
             self.first_byte_at = self.call.clock.now()
 
     def end(self, outcome: AttemptOutcome, error: BaseException | None = None) -> None:
-        """End the attempt, once; later calls change nothing."""
+        """End the attempt with this outcome; only the first call has an effect."""
         if self.outcome != "open":
             return
         self.ended_at = self.call.clock.now()
@@ -123,18 +123,18 @@ _attempt: ContextVar[Attempt | None] = ContextVar("docmind_lab_attempt", default
 
 
 def current_call() -> LogicalCall | None:
-    """The logical call that the running code belongs to, None outside one."""
+    """Return the logical call that the running code belongs to; None outside a call."""
     return _call.get()
 
 
 def current_attempt() -> Attempt | None:
-    """The attempt whose bytes the running code moves, None outside one."""
+    """Return the attempt whose bytes the running code moves; None outside an attempt."""
     return _attempt.get()
 
 
 @contextlib.contextmanager
 def call_scope(call: LogicalCall) -> Iterator[LogicalCall]:
-    """Requests sent during this block are attempts of `call`."""
+    """Make requests sent during a block attempts of `call`."""
     token = _call.set(call)
     try:
         yield call
@@ -143,7 +143,7 @@ def call_scope(call: LogicalCall) -> Iterator[LogicalCall]:
 
 
 class attempt_scope:  # noqa: N801 - used as the functions beside it are
-    """Bytes moved during this block belong to `attempt`. Entered for every read, so it is no generator."""
+    """Count bytes moved during a block for `attempt`. Entered for every read, so it is no generator."""
 
     __slots__ = ("_attempt", "_token")
 

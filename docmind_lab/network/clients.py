@@ -55,7 +55,7 @@ class HttpClients:
         )
 
     def qdrant(self, url: str, timeout_s: int = _QDRANT_BACKSTOP_S) -> QdrantClient:
-        """A Qdrant client over REST at `url`. Its own timeout is whole seconds; deadlines are the seam's."""
+        """Return a Qdrant client over REST at `url`. It rounds timeouts to seconds; the seam enforces deadlines."""
         return QdrantClient(
             url=url,
             prefer_grpc=False,
@@ -66,7 +66,7 @@ class HttpClients:
         )
 
     def qdrant_async(self, url: str, timeout_s: int = _QDRANT_BACKSTOP_S) -> AsyncQdrantClient:
-        """`qdrant`, async."""
+        """Return an async Qdrant client over REST at `url`, otherwise as `qdrant`."""
         return AsyncQdrantClient(
             url=url,
             prefer_grpc=False,
@@ -77,7 +77,7 @@ class HttpClients:
         )
 
     def a2a(self) -> httpx.AsyncClient:
-        """A client for peer agents; whoever asks for it closes it, on the loop that it was used on."""
+        """Return a new client for peer agents; the caller closes it, on the event loop that used it."""
         return httpx.AsyncClient(
             transport=AsyncHttpxTransport(admit=self.admit, max_connections=self.max_connections),
             trust_env=False,
@@ -89,5 +89,5 @@ class HttpClients:
         self.openai.close()
 
     async def aclose(self) -> None:
-        """Close the async clients, on the loop they were used on."""
+        """Close the async clients, on the event loop that used them."""
         await self.openai_async.aclose()

@@ -1,4 +1,4 @@
-"""A session of requests, the library, that sends to the host of the address and to no other."""
+"""A `requests` session that sends to the host of the address and to no other."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import requests
 
 
 def direct_session() -> requests.Session:
-    """A session without proxies and credentials of the environment, which fails at a redirect.
+    """Return a session without the environment's proxies and credentials, which fails at a redirect.
 
     For exporters of other libraries, which take a session of `requests` and would follow both.
     """

@@ -1,4 +1,4 @@
-"""Are the endpoints there? A model server is asked for its models, a vector store for its version, and nothing else."""
+"""Checks that the endpoints answer: asks a model server for its models, a vector store for its version."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import httpx
 
-from docmind_lab.core.addresses import displayed, hide_credentials_in_logs, without_credentials
+from docmind_lab.core.addresses import hide_credentials_in_logs, redact_url, without_credentials
 from docmind_lab.core.errors import DocmindLabError, ServiceError
 from docmind_lab.core.settings import Settings
 from docmind_lab.network import HttpxTransport
@@ -23,7 +23,7 @@ _NOT_SERVED = 404
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at. remedy: what to do when it failed."""
+    """The result of checking one endpoint. remedy: what to do when the check failed."""
 
     subject: str
     verdict: Verdict
@@ -32,13 +32,13 @@ class Check:
 
 
 def endpoint_checks(settings: Settings) -> Iterator[Check]:
-    """What is found at the model endpoint and at the vector store."""
+    """Yield the results of checking the model endpoint and the vector store."""
     yield _model_endpoint(settings)
     yield _vector_store(settings)
 
 
 def require_endpoints(settings: Settings) -> None:
-    """Return if the endpoints of the settings answer; simulated ones do.
+    """Require that the endpoints of the settings answer; simulated endpoints always do.
 
     Raises: ServiceError naming the endpoint and the remedy.
     """
@@ -57,8 +57,8 @@ def _get_json(settings: Settings, url: str, headers: Mapping[str, str] | None = 
         return response.json()
 
 
-def _below(url: str, name: str) -> str:
-    """The address of a resource below an endpoint; a query of the endpoint's address stays at its end."""
+def _resource_url(url: str, name: str) -> str:
+    """Return the address of a resource below an endpoint; keep a query of the endpoint's address at the end."""
     address = httpx.URL(url)
     return str(address.copy_with(path=f"{address.path.rstrip('/')}/{name}"))
 
@@ -67,10 +67,10 @@ def _model_endpoint(settings: Settings) -> Check:
     url, remedy = settings.llm.base_url, "start the server, or set DOCMIND_LLM__BASE_URL to where it is"
     if url is None:
         return Check(MODEL_ENDPOINT, "ok", "simulated")
-    where = displayed(url)
+    where = redact_url(url)
     headers = {"Authorization": f"Bearer {settings.llm.api_key.get_secret_value()}"}
     try:
-        names = [str(entry["id"]) for entry in _get_json(settings, _below(url, "models"), headers)["data"]]
+        names = [str(entry["id"]) for entry in _get_json(settings, _resource_url(url, "models"), headers)["data"]]
     except httpx.HTTPStatusError as error:
         if error.response.status_code == _NOT_SERVED:
             return Check(MODEL_ENDPOINT, "note", f"{where} answers, and does not list its models")
@@ -93,7 +93,7 @@ def _vector_store(settings: Settings) -> Check:
         return Check(VECTOR_STORE, "note", f"local store {path}: no network, so it knows no timeouts")
     if url is None:
         return Check(VECTOR_STORE, "ok", "simulated")
-    where = displayed(url)
+    where = redact_url(url)
     try:
         version = _get_json(settings, url)["version"]
     except (httpx.HTTPError, DocmindLabError) as error:
@@ -104,7 +104,7 @@ def _vector_store(settings: Settings) -> Check:
 
 
 def reason_of(error: BaseException) -> str:
-    """Why an endpoint could not be asked, in a few words."""
+    """Return in a few words why an endpoint could not be reached."""
     if isinstance(error, httpx.HTTPStatusError):
         return f"HTTP {error.response.status_code}"
     return without_credentials(str(error)) or type(error).__name__

@@ -1,4 +1,4 @@
-"""One request under way: what it is allowed, what is noted of it, and how it ends."""
+"""One request under way: its limits, what is recorded of it, and how it ends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _AT_THE_DEADLINE_S = 0.005
 
 Admission = Callable[[str], None]  # raises for a URL that may not be reached
 Surfacing = Callable[[Attempt, Deadline], BaseException]
-"""What is raised when the deadline cuts an attempt."""
+"""Returns the error to raise when the deadline cuts an attempt."""
 
 
 def admit_all(url: str) -> None:
@@ -62,7 +62,7 @@ _PREFIX = HEADER_PREFIX.encode()
 
 
 class Exchange:
-    """One request under way: its attempt, and how the attempt ends. The request itself is left as it is.
+    """One request under way: its attempt, and how the attempt ends. The request itself is not changed.
 
     surfacing: what a cut by the deadline is raised as; left out, the library's own timeout. url: where the request
     goes, if not where it says. read_timeout_s: bounds each single wait. headers: what goes out in place of the
@@ -114,7 +114,7 @@ class Exchange:
                 self.headers += [(name.encode("ascii"), value.encode("ascii")) for name, value in tags.items()]
 
     def core_request(self, core: ModuleType, request: Any, content: Any) -> Any:
-        """The request as httpcore takes it, with the timeouts that are left of the deadline."""
+        """Return the request for httpcore, with timeouts capped by the deadline."""
         to = self.url
         url = core.URL(scheme=to.raw_scheme, host=to.raw_host, port=to.port, target=to.raw_path)
         extensions = {**request.extensions, "timeout": self.timeouts}
@@ -126,8 +126,8 @@ class Exchange:
             extensions=extensions,
         )
 
-    def answered(self, status: int, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
-        """Note the status line, and the headers for those who want them."""
+    def note_response(self, status: int, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
+        """Record the status line of the response, and its headers if there are taps."""
         if self.attempt is not None:
             self.attempt.status = status
         if self._tapping is not None:
@@ -135,22 +135,22 @@ class Exchange:
                 name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers
             }
 
-    def received(self, part: bytes) -> None:
-        """Note bytes of the body."""
+    def note_body(self, part: bytes) -> None:
+        """Record bytes of the response body."""
         self.tail = (self.tail + part)[-64:]
         if self._tapping is not None:
             self._tapping.traffic.received.append(part)
 
     def complete(self) -> None:
-        """The body has been read to its end."""
+        """End the attempt: the body has been read to its end."""
         if self.attempt is not None:
             failed = self.attempt.status is not None and self.attempt.status >= 400
             if failed:
                 self.attempt.error_type = f"HTTP {self.attempt.status}"
-            self._ended("error" if failed else "ok")
+            self._end_attempt("error" if failed else "ok")
 
-    def closed(self) -> None:
-        """The client closed the response.
+    def note_closed(self) -> None:
+        """End the attempt: the client closed the response.
 
         Complete if it had read up to the end marker of an event stream, or if it had seen an error status: a client
         that tries again does not read what came with it.
@@ -160,31 +160,31 @@ class Exchange:
         if _SSE_END in self.tail or (self.attempt.status or 0) >= 400:
             self.complete()
         else:
-            self._ended("cancelled")
+            self._end_attempt("cancelled")
 
-    def failing(self) -> _Operation:
-        """Around one operation of the attempt; an exception ends the attempt and goes on."""
+    def operation(self) -> _Operation:
+        """Return a context manager for one operation of the attempt; an exception ends the attempt and passes on."""
         return _Operation(self)
 
-    def failed(self, error: BaseException) -> None:
-        """End the attempt by what an operation raised. Raises: what stands for a cut by the deadline, if anything."""
+    def note_failure(self, error: BaseException) -> None:
+        """End the attempt with an operation's error. Raises: `surfacing`'s error if the deadline cut it."""
         if isinstance(error, _TIMEOUTS):
             self._end("timeout", error)
-            if self._surfacing is not None and self.attempt is not None and self._cut():
+            if self._surfacing is not None and self.attempt is not None and self._is_cut():
                 raise self._surfacing(self.attempt, self.deadline) from error  # type: ignore[arg-type]
         elif isinstance(error, asyncio.CancelledError | GeneratorExit):
             self._end("cancelled", error)
         elif not isinstance(error, StopIteration | StopAsyncIteration):
             self._end("error", error)
 
-    def _cut(self) -> bool:
+    def _is_cut(self) -> bool:
         return self.deadline is not None and self.deadline.remaining() <= _AT_THE_DEADLINE_S
 
     def _end(self, outcome: AttemptOutcome, error: BaseException) -> None:
         if self.attempt is not None:
-            self._ended(outcome, error)
+            self._end_attempt(outcome, error)
 
-    def _ended(self, outcome: AttemptOutcome, error: BaseException | None = None) -> None:
+    def _end_attempt(self, outcome: AttemptOutcome, error: BaseException | None = None) -> None:
         assert self.attempt is not None, "only an attempt ends"
         self.attempt.end(outcome, error)
         if self._tapping is not None:
@@ -192,9 +192,9 @@ class Exchange:
 
 
 class _Operation:
-    """One operation of an attempt: what it moves is the attempt's, and its deadline is the request's own.
+    """A block for one operation of an attempt, under the attempt and the deadline of its request.
 
-    A class, since a generator for each of three scopes would be a good part of what it costs to watch a request.
+    A class, since a generator for each of three scopes would be a large part of the cost of watching a request.
     """
 
     __slots__ = ("_attempt", "_deadline", "_exchange")
@@ -213,4 +213,4 @@ class _Operation:
         self._deadline.__exit__(None, None, None)
         self._attempt.__exit__(None, None, None)
         if error is not None:
-            self._exchange.failed(error)
+            self._exchange.note_failure(error)

@@ -1,4 +1,4 @@
-"""HTTP clients that are not the lab's own, seen and held at the seam while runs of somebody's graph go on.
+"""Observes and bounds requests of HTTP clients that the lab did not build, while runs of a user's graph go on.
 
     hooks = GuestHooks(watch_of_the_calling_code)
     hooks.install()
@@ -40,7 +40,7 @@ _OF_THE_ENDPOINT = frozenset({b"host", b"authorization", b"api-key", b"x-api-key
 
 @dataclass(frozen=True)
 class GuestCall:
-    """What a request is let through with.
+    """The call, the deadline and the changes with which one request of a watched run is sent.
 
     to: the URL that takes the place of its own; None for its own. deadline: bounds everything that the request does.
     read_timeout_s: bounds each single wait. headers: added to it.
@@ -54,23 +54,23 @@ class GuestCall:
 
 
 class Watch(Protocol):
-    """A run whose requests are seen."""
+    """A run whose requests are observed."""
 
     def passage(self, method: str, url: str, is_retry: bool) -> GuestCall:
-        """What a request of the calling code is let through with; raises for one that must not be sent."""
+        """Return how a request of the calling code is sent; raise for one that must not be sent."""
         ...
 
     def cut(self, attempt: Attempt, deadline: Deadline) -> BaseException:
-        """What is raised in the client when the deadline has cut an attempt."""
+        """Return the error that the client gets when the deadline has cut an attempt."""
         ...
 
     def as_work(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A function that is handed to a thread, as work of the run."""
+        """Wrap a function that is handed to a thread, so that it counts as work of the run."""
         ...
 
 
 Find = Callable[[], Watch | None]
-"""The watch that the calling code belongs to; None for code of no run."""
+"""Returns the watch of the calling code's run; None for code outside a run."""
 
 _under_way: ContextVar[bool] = ContextVar("docmind_lab_guest_request", default=False)
 
@@ -85,7 +85,7 @@ def _request_under_way() -> Iterator[None]:
 
 
 class GuestHooks:
-    """The replacements, in place between `install` and `remove`. find: asked at every request."""
+    """Hooks on the HTTP libraries, active between `install` and `remove`. find: called at every request."""
 
     def __init__(self, find: Find) -> None:
         self._find = find
@@ -93,30 +93,30 @@ class GuestHooks:
         self._put_back: list[tuple[Any, str, Any, Any]] = []
 
     def install(self) -> None:
-        """Put them in place."""
+        """Install the hooks on httpx, httpx2, httpcore, httpcore2 and asyncio."""
         for web, sync_body, async_body in ((httpx, HttpxBody, AsyncHttpxBody), (httpx2, Httpx2Body, AsyncHttpx2Body)):
-            self.replace(web.HTTPTransport, "handle_request", self._handling(web, sync_body))
-            self.replace(web.AsyncHTTPTransport, "handle_async_request", self._handling_async(web, async_body))
+            self.replace(web.HTTPTransport, "handle_request", self._wrap_handle(web, sync_body))
+            self.replace(web.AsyncHTTPTransport, "handle_async_request", self._wrap_handle_async(web, async_body))
         for core, seam, async_seam in ((httpcore, SyncBackend, AsyncBackend), (httpcore2, SyncBackend2, AsyncBackend2)):
-            self.replace(core.SyncBackend, "connect_tcp", _connecting(seam))
-            self.replace(core.AnyIOBackend, "connect_tcp", _connecting(async_seam))
+            self.replace(core.SyncBackend, "connect_tcp", _wrap_connect(seam))
+            self.replace(core.AnyIOBackend, "connect_tcp", _wrap_connect(async_seam))
             for pool, kind in (
                 (core.ConnectionPool, core.HTTPConnection),
                 (core.AsyncConnectionPool, core.AsyncHTTPConnection),
             ):
-                self.replace(pool, "create_connection", self._creating)
-                self.replace(kind, "can_handle_request", self._can_handle)
-        self.replace(asyncio.BaseEventLoop, "run_in_executor", self._in_executor)
+                self.replace(pool, "create_connection", self._wrap_create)
+                self.replace(kind, "can_handle_request", self._wrap_can_handle)
+        self.replace(asyncio.BaseEventLoop, "run_in_executor", self._wrap_executor)
 
     def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-        """Have `owner.name` be what `make` makes of it, until `remove`. owner: a module or class."""
+        """Replace `owner.name` by `make(owner.name)` until `remove`. owner: a module or class."""
         previous, is_own = getattr(owner, name), name in vars(owner)
         made = make(previous)
         setattr(owner, name, made)
         self._put_back.append((owner, name, made, previous if is_own else None))
 
     def remove(self) -> None:
-        """Put back what was there. What somebody else has replaced since is left to them; ours then passes through."""
+        """Restore the originals. A name that others have replaced since stays; our hook below it passes through."""
         while self._put_back:
             owner, name, made, previous = self._put_back.pop()
             if vars(owner).get(name) is not made:
@@ -127,7 +127,7 @@ class GuestHooks:
                 setattr(owner, name, previous)
 
     def close_idle(self) -> None:
-        """Close connections that were made for watched requests and wait for another one.
+        """Close idle connections that were made for watched requests.
 
         A client keeps them in its pool, and an async one belongs to the event loop that the runs had; they are closed
         in that loop with `aclose_idle`.
@@ -137,7 +137,7 @@ class GuestHooks:
                 connection.close()
 
     async def aclose_idle(self) -> None:
-        """`close_idle` for async connections."""
+        """Close idle async connections that were made for watched requests."""
         for connection in [connection for connection in self._seen if hasattr(connection, "aclose")]:
             if connection.is_idle():
                 await connection.aclose()
@@ -148,16 +148,16 @@ class GuestHooks:
         # A request of a request's own (a proxy's, a nested hook's) is the same one.
         return None if _under_way.get() else self._find()
 
-    def _handling(self, web: Any, body: Any) -> Callable[[Any], Any]:
+    def _wrap_handle(self, web: Any, body: Any) -> Callable[[Any], Any]:
         def make(previous: Any) -> Any:
             def handle_request(transport: Any, request: Any) -> Any:
                 watch = self._watch()
                 if watch is None:
                     return previous(transport, request)
-                made, exchange = _let_through(web, request, watch)
-                with _request_under_way(), exchange.failing():
+                made, exchange = _prepare(web, request, watch)
+                with _request_under_way(), exchange.operation():
                     response = previous(transport, made)
-                exchange.answered(response.status_code, response.headers.raw)
+                exchange.note_response(response.status_code, response.headers.raw)
                 response.stream = body(response.stream, exchange)
                 return response
 
@@ -165,16 +165,16 @@ class GuestHooks:
 
         return make
 
-    def _handling_async(self, web: Any, body: Any) -> Callable[[Any], Any]:
+    def _wrap_handle_async(self, web: Any, body: Any) -> Callable[[Any], Any]:
         def make(previous: Any) -> Any:
             async def handle_async_request(transport: Any, request: Any) -> Any:
                 watch = self._watch()
                 if watch is None:
                     return await previous(transport, request)
-                made, exchange = _let_through(web, request, watch)
-                with _request_under_way(), exchange.failing():
+                made, exchange = _prepare(web, request, watch)
+                with _request_under_way(), exchange.operation():
                     response = await previous(transport, made)
-                exchange.answered(response.status_code, response.headers.raw)
+                exchange.note_response(response.status_code, response.headers.raw)
                 response.stream = body(response.stream, exchange)
                 return response
 
@@ -184,7 +184,7 @@ class GuestHooks:
 
     # ---- connections
 
-    def _creating(self, previous: Any) -> Any:
+    def _wrap_create(self, previous: Any) -> Any:
         def create_connection(pool: Any, origin: Any) -> Any:
             connection = previous(pool, origin)
             if _under_way.get():
@@ -193,7 +193,7 @@ class GuestHooks:
 
         return create_connection
 
-    def _can_handle(self, previous: Any) -> Any:
+    def _wrap_can_handle(self, previous: Any) -> Any:
         def can_handle_request(connection: Any, origin: Any) -> Any:
             if _under_way.get() and connection not in self._seen:
                 return False
@@ -203,7 +203,7 @@ class GuestHooks:
 
     # ---- threads
 
-    def _in_executor(self, previous: Any) -> Any:
+    def _wrap_executor(self, previous: Any) -> Any:
         def run_in_executor(loop: Any, executor: Any, function: Any, *arguments: Any) -> Any:
             watch = self._find()
             return previous(loop, executor, function if watch is None else watch.as_work(function), *arguments)
@@ -211,8 +211,8 @@ class GuestHooks:
         return run_in_executor
 
 
-def _let_through(web: Any, request: Any, watch: Watch) -> tuple[Any, Exchange]:
-    """The request as it goes out, and its exchange. Raises what the watch raises for one that must not."""
+def _prepare(web: Any, request: Any, watch: Watch) -> tuple[Any, Exchange]:
+    """Return the request to send and its exchange. Raises what the watch raises for a refused request."""
     is_retry = any(name.lower() == _RETRY_COUNT and value != b"0" for name, value in request.headers.raw)
     passage = watch.passage(request.method, str(request.url), is_retry)
     url = request.url if passage.to is None else _parse_url(web, passage.to)
@@ -237,13 +237,13 @@ def _let_through(web: Any, request: Any, watch: Watch) -> tuple[Any, Exchange]:
 
 @functools.lru_cache(maxsize=256)
 def _parse_url(web: Any, url: str) -> Any:
-    """The URL, as the library has it. A graph's requests go to a few places, again and again."""
+    """Return the URL as an object of the library; cached, since a graph's requests go to a few places."""
     return web.URL(url)
 
 
 @dataclass(frozen=True)
-class _Below:
-    """A client's own backend, as it is without hooks."""
+class _OriginalBackend:
+    """A client's own backend with its original `connect_tcp`, without hooks."""
 
     backend: Any
     connect: Any
@@ -252,12 +252,12 @@ class _Below:
         return self.connect(self.backend, *arguments)
 
 
-def _connecting(seam: Any) -> Callable[[Any], Any]:
+def _wrap_connect(seam: Any) -> Callable[[Any], Any]:
     def make(previous: Any) -> Any:
         def connect_tcp(backend: Any, *arguments: Any, **options: Any) -> Any:
             if not _under_way.get():
                 return previous(backend, *arguments, **options)
-            return seam(_Below(backend, previous)).connect_tcp(*arguments, **options)
+            return seam(_OriginalBackend(backend, previous)).connect_tcp(*arguments, **options)
 
         return connect_tcp
 

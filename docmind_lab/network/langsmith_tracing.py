@@ -1,4 +1,4 @@
-"""LangSmith's tracing, which LangChain switches on by environment variables, held to the endpoint allowlist.
+"""Holds LangSmith's tracing, which environment variables switch on, to the endpoint allowlist.
 
 A trace holds the question, the documents and the answer. Measured runs are never traced: a trace would leave the
 machine, and making it would take time that is measured. Queries to a coordinator are traced where the settings admit
@@ -25,18 +25,18 @@ _log = logging.getLogger(__name__)
 
 
 def tracing_off() -> AbstractContextManager[None]:
-    """A block in which no trace is made, nor in threads and tasks that start with its context."""
+    """Return a block in which nothing is traced, nor in threads and tasks that start with its context."""
     return langsmith.tracing_context(enabled=False)
 
 
 def tracing_where_admitted(settings: Settings) -> AbstractContextManager[None]:
-    """A block whose traces are sent as the calling code would send them, if the settings admit every host."""
+    """Return a block with tracing as the environment sets it if the settings admit every host, else off."""
     client = _admitted_client(settings) if tracing_is_enabled() else None
     return tracing_off() if client is None else langsmith.tracing_context(client=client, enabled=True)
 
 
 def _admitted_client(settings: Settings) -> langsmith.Client | None:
-    """The client that sends traces; None if it would send to a host that the settings refuse."""
+    """Return the client that sends traces; None if it would send to a host that the settings refuse."""
     try:
         client = _direct_client()
         for url in (client.api_url, *_replicas()):

@@ -1,4 +1,4 @@
-"""The recorder of one run: collects its events and attempts, and knows when nothing goes on any more.
+"""The recorder of one run: collects its events and attempts, and knows when the run is quiescent.
 
 It is put in force with `recording(recorder)`; graphs, tools and middleware find it with `current_recorder()` and do
 nothing when there is none. All methods may be called from any thread.
@@ -19,11 +19,11 @@ from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.network.attempts import Attempt, CallKind, LogicalCall, call_scope, current_call
 from docmind_lab.network.langsmith_tracing import tracing_off
-from docmind_lab.network.snapshots import RawEvent, Snapshot, copied
+from docmind_lab.network.snapshots import RawEvent, Snapshot, copy_attempt
 
 
 class Recorder:
-    """Collects one run. It is also the observer of the run's attempts at the network seam.
+    """Collects the events, calls and attempts of one run; the network seam reports attempts to it.
 
     run_id: names the run to services. seed: keys its draws. deadline: the run's, whoever enforces it.
     """
@@ -80,7 +80,7 @@ class Recorder:
         )
 
     def refuse(self, kind: CallKind, role: str, position: str, *, budget: str = "time") -> None:
-        """A call was not started because no budget was left: an attempt of its own, refused.
+        """Record a call that was not started because a budget was used up, as an attempt with outcome "refused".
 
         budget: which one; what a second budget refuses had some time left.
         """
@@ -93,7 +93,7 @@ class Recorder:
         self.event("refused", role, **refusal_detail(kind, budget))
 
     def attempt_started(self, attempt: Attempt) -> None:
-        """A request is about to be sent."""
+        """Record that a request is about to be sent."""
         with self._changed:
             self._attempts.append(attempt)
             self._open_attempts += 1
@@ -102,13 +102,13 @@ class Recorder:
         self.event("attempt_started", call.role, at=attempt.started_at, **detail)
 
     def attempt_ended(self, attempt: Attempt) -> None:
-        """A request is over."""
+        """Record that a request is over."""
         with self._changed:
             self._open_attempts -= 1
             self._changed.notify_all()
 
     def note_tokens(self, input_tokens: int, output_tokens: int) -> None:
-        """Token counts that a response gave: they go to the latest attempt of the call in force."""
+        """Add a response's token counts to the latest attempt of the call in force."""
         call = current_call()
         with self._changed:
             for attempt in reversed(self._attempts):
@@ -119,25 +119,25 @@ class Recorder:
     # ---- events and work
 
     def event(self, name: str, role: str = "", *, at: float | None = None, **detail: Any) -> None:
-        """Something happened. detail: names and numbers only, never text of a user or a document."""
+        """Record an event. detail: names and numbers only, never text of a user or a document."""
         raw = RawEvent(self.clock.now() if at is None else at, name, role, detail)
         with self._changed:
             self._events.append(raw)
 
     def work_started(self, key: Hashable, label: str) -> None:
-        """A node, or the graph as a whole, is at work in this thread until `work_ended(key)`."""
+        """Record that a node, or the whole graph, works in this thread until `work_ended(key)`."""
         with self._changed:
             self._open[key] = (label, threading.get_ident())
 
     def work_ended(self, key: Hashable) -> None:
-        """The work is over; a key that is not open is ignored."""
+        """Record that the work has ended; a key that is not open is ignored."""
         with self._changed:
             self._open.pop(key, None)
             self._changed.notify_all()
 
     @contextlib.contextmanager
     def work(self, label: str) -> Iterator[None]:
-        """`work_started` and `work_ended` around a block."""
+        """Call `work_started` and `work_ended` around a block."""
         key = object()
         self.work_started(key, label)
         try:
@@ -147,10 +147,10 @@ class Recorder:
 
     @contextlib.contextmanager
     def thread_work(self, role: str = "", node: str = "") -> Iterator[None]:
-        """Around what an event loop, or a node, has handed to the calling thread.
+        """Record a block as work that an event loop or a node has handed to the calling thread.
 
-        Nobody can cancel a thread: whoever waits for it may have ended long ago. So it is work of the run until its own
-        end, which is an event of its own. node: the path of the node that it belongs to.
+        A thread cannot be cancelled, and may outlive the code that waits for it. So it is work of the run until its
+        end, which is recorded as an event. node: the path of the node that it belongs to.
         """
         begun, key = RawEvent(self.clock.now(), "thread_started", role, {"node": node}), object()
         with self._changed:
@@ -169,12 +169,12 @@ class Recorder:
                         self._events += (begun, ended)
 
     def share_thread(self) -> None:
-        """The calling thread belongs to no run (an event loop's thread): never count it as left behind."""
+        """Never count the calling thread as left behind: it belongs to no run (an event loop's thread)."""
         with self._changed:
             self._shared_threads.add(threading.get_ident())
 
     def mark_returned(self) -> float:
-        """The caller has its answer, now; the instant."""
+        """Record that the caller has its answer, and return the instant."""
         self.returned_at = self.clock.now()
         self.event("returned", at=self.returned_at)
         return self.returned_at
@@ -182,30 +182,30 @@ class Recorder:
     # ---- quiescence
 
     def quiet(self) -> bool:
-        """Whether no node, graph or attempt is at work on this side."""
+        """Whether no node, graph or attempt is at work in this process."""
         with self._changed:
             return not self._open and self._open_attempts == 0
 
     def wait_quiet(self, timeout_s: float) -> bool:
-        """Wait until `quiet`, at most `timeout_s`; whether it is."""
+        """Wait until `quiet`, at most `timeout_s`; return whether it is."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._open and self._open_attempts == 0, timeout_s)
 
     def unanswered_requests(self, known: set[tuple[str, int]]) -> int:
-        """Attempts whose bytes were handed to the network and that are not in `known` (call id, attempt)."""
+        """Count attempts that were sent and are not in `known`, a set of (call id, attempt number)."""
         with self._changed:
             sent = {(attempt.call.call_id, attempt.number) for attempt in self._attempts if attempt.sent_at is not None}
         return len(sent - known)
 
     def snapshot(self) -> Snapshot:
-        """What has been recorded so far; later changes do not show in it."""
+        """Return a copy of what has been recorded so far."""
         with self._changed:
             threads = {thread for _, thread in self._open.values()} - self._shared_threads
             now = self.clock.now()
             begun = (begun for begun in self._in_threads.values() if begun.at < now)
             return Snapshot(
                 taken_at=now,
-                attempts=tuple(copied(attempt) for attempt in self._attempts),
+                attempts=tuple(copy_attempt(attempt) for attempt in self._attempts),
                 events=(*self._events, *begun),
                 threads_left=len(threads),
                 open_work=tuple(label for label, _ in self._open.values()),
@@ -213,17 +213,17 @@ class Recorder:
 
 
 def refusal_detail(kind: CallKind, budget: str) -> dict[str, Any]:
-    """The detail of an event `refused`: time goes without saying, as it did before there were other budgets."""
+    """Return the detail of an event `refused`: the kind of call, and the budget unless that is time."""
     return {"kind": kind} if budget == "time" else {"kind": kind, "budget": budget}
 
 
 def position_of(state: Mapping[str, Any]) -> str:
-    """The logical position "handoff.fan-out" of an agent's work, read off its graph's state."""
+    """Return the logical position "handoff.fan-out" of an agent's work from its graph's state."""
     return f"{state.get('handoff_ordinal', 0)}.{state.get('fan_out_index', 0)}"
 
 
 def detail_json(detail: dict[str, Any]) -> str:
-    """A detail as it stands in the events table."""
+    """Return an event's detail as JSON, as it stands in the events table."""
     return json.dumps(detail, sort_keys=True, separators=(",", ":"))
 
 
@@ -231,7 +231,7 @@ _recorder: ContextVar[Recorder | None] = ContextVar("docmind_lab_recorder", defa
 
 
 def current_recorder() -> Recorder | None:
-    """The recorder of the run that the calling code belongs to, None outside a run."""
+    """Return the recorder of the run that the calling code belongs to; None outside a run."""
     return _recorder.get()
 
 
@@ -250,7 +250,7 @@ def recording(recorder: Recorder) -> Iterator[Recorder]:
 
 
 def time_outside(calls: Iterable[tuple[float, float]], until_s: float) -> float:
-    """Seconds up to `until_s` in which no call was under way. calls: (start, end), seconds since the run's start."""
+    """Return the seconds up to `until_s` without a call under way. calls: (start, end) from the run's start."""
     covered_s, reached_s = 0.0, 0.0
     for begun_at_s, ended_at_s in sorted(calls):
         ended_at_s = min(ended_at_s, until_s)

@@ -1,4 +1,4 @@
-"""What was recorded of a run up to an instant: events and attempts as they stood then."""
+"""Snapshots of a run's record: its events and attempts as they stood at an instant."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from docmind_lab.network.attempts import Attempt
 
 @dataclass(frozen=True)
 class RawEvent:
-    """An event before its instant is made relative to the run's start."""
+    """An event whose instant is on the run's clock, not yet relative to the run's start."""
 
     at: float
     event: str
@@ -20,7 +20,7 @@ class RawEvent:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Everything recorded up to an instant: what the tables are made of.
+    """Everything recorded of a run up to an instant; the tables are made from it.
 
     threads_left: threads still inside the run's work. open_work: labels of nodes and graphs that had not ended.
     """
@@ -33,25 +33,25 @@ class Snapshot:
 
     @property
     def last_at(self) -> float:
-        """The latest instant in it."""
+        """The latest instant in the snapshot."""
         ends = [attempt.ended_at for attempt in self.attempts if attempt.ended_at is not None]
         return max([event.at for event in self.events] + ends)
 
     def until(self, horizon_at: float) -> Snapshot:
-        """What had been recorded by an instant: later events and requests are left out, later ends had not come yet."""
-        attempts = (_until(attempt, horizon_at) for attempt in self.attempts if attempt.started_at <= horizon_at)
+        """Return the snapshot as of an earlier instant: without what began later, and without later ends."""
+        attempts = (_as_of(attempt, horizon_at) for attempt in self.attempts if attempt.started_at <= horizon_at)
         events = tuple(event for event in self.events if event.at <= horizon_at)
         return replace(self, taken_at=min(self.taken_at, horizon_at), attempts=tuple(attempts), events=events)
 
 
-def copied(attempt: Attempt) -> Attempt:
-    """The attempt as it stands; what becomes of it later does not show."""
+def copy_attempt(attempt: Attempt) -> Attempt:
+    """Return a copy of the attempt that later changes do not reach."""
     return Attempt(**vars(attempt))
 
 
-def _until(attempt: Attempt, horizon_at: float) -> Attempt:
-    """The attempt as it stood at an instant."""
-    made = copied(attempt)
+def _as_of(attempt: Attempt, horizon_at: float) -> Attempt:
+    """Return a copy of the attempt as it stood at an instant."""
+    made = copy_attempt(attempt)
     for name in ("acquired_at", "sent_at", "first_byte_at"):
         if (at := getattr(made, name)) is not None and at > horizon_at:
             setattr(made, name, None)

@@ -29,8 +29,8 @@ def _deadline_in_force() -> Deadline | None:
     return attempt.deadline if attempt is not None else current_deadline()
 
 
-def _capped(timeout_s: float | None, timeout_error: type[Exception]) -> float | None:
-    """What an operation may take. Raises: `timeout_error` when nothing is left."""
+def _cap(timeout_s: float | None, timeout_error: type[Exception]) -> float | None:
+    """Return an operation's timeout capped by the deadline. Raises: `timeout_error` when no time is left."""
     deadline = _deadline_in_force()
     if deadline is None:
         return timeout_s
@@ -41,7 +41,7 @@ def _capped(timeout_s: float | None, timeout_error: type[Exception]) -> float | 
 
 
 def _resolve(core: ModuleType, host: str, port: int, timeout_s: float) -> list[str]:
-    """Addresses of a host name within a bounded time; getaddrinfo itself knows no timeout, so a thread waits for it."""
+    """Resolve a host name within a bounded time, in a thread, since getaddrinfo has no timeout."""
     try:
         return [str(ipaddress.ip_address(host))]
     except ValueError:
@@ -67,7 +67,7 @@ def _resolve(core: ModuleType, host: str, port: int, timeout_s: float) -> list[s
 
 
 class _StreamLogic:
-    """Shared by the sync and the async stream: what is noted, and what is allowed."""
+    """The part that sync and async streams share: records instants and caps timeouts."""
 
     core: ModuleType
 
@@ -78,7 +78,7 @@ class _StreamLogic:
         attempt = current_attempt()
         if attempt is not None:
             attempt.note_acquired()
-        allowed_s = _capped(timeout_s, self.core.WriteTimeout)
+        allowed_s = _cap(timeout_s, self.core.WriteTimeout)
         if attempt is not None:
             attempt.note_sent()
         return allowed_s
@@ -90,7 +90,7 @@ class _StreamLogic:
         return data
 
     def get_extra_info(self, info: str) -> Any:
-        """What the stream below knows."""
+        """Return the wrapped stream's information, such as its socket."""
         return self.inner.get_extra_info(info)
 
 
@@ -98,7 +98,7 @@ class _SyncStream(_StreamLogic):
     """A blocking stream held to the deadline."""
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        data: bytes = self.inner.read(max_bytes, _capped(timeout, self.core.ReadTimeout))
+        data: bytes = self.inner.read(max_bytes, _cap(timeout, self.core.ReadTimeout))
         return self._after_read(data)
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
@@ -109,7 +109,7 @@ class _SyncStream(_StreamLogic):
         self.inner.close()
 
     def start_tls(self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None) -> Any:
-        allowed_s = _capped(timeout, self.core.ConnectTimeout)
+        allowed_s = _cap(timeout, self.core.ConnectTimeout)
         return type(self)(self.inner.start_tls(ssl_context, server_hostname, allowed_s))
 
 
@@ -117,7 +117,7 @@ class _AsyncStream(_StreamLogic):
     """An async stream held to the deadline."""
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        data: bytes = await self.inner.read(max_bytes, _capped(timeout, self.core.ReadTimeout))
+        data: bytes = await self.inner.read(max_bytes, _cap(timeout, self.core.ReadTimeout))
         return self._after_read(data)
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
@@ -130,7 +130,7 @@ class _AsyncStream(_StreamLogic):
     async def start_tls(
         self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
     ) -> Any:
-        allowed_s = _capped(timeout, self.core.ConnectTimeout)
+        allowed_s = _cap(timeout, self.core.ConnectTimeout)
         return type(self)(await self.inner.start_tls(ssl_context, server_hostname, allowed_s))
 
 
@@ -141,7 +141,7 @@ def _note_connecting() -> None:
 
 
 class _SyncBackend:
-    """Blocking connections held to the deadline, name look-up included."""
+    """Opens blocking connections within the deadline, name look-up included."""
 
     core: ModuleType
     stream: type[_SyncStream]
@@ -161,11 +161,11 @@ class _SyncBackend:
         options = list(socket_options or ())
         addresses = [host]
         if _deadline_in_force() is not None:
-            addresses = _resolve(self.core, host, port, _capped(timeout, self.core.ConnectTimeout) or 0.0)
+            addresses = _resolve(self.core, host, port, _cap(timeout, self.core.ConnectTimeout) or 0.0)
         failure: Exception | None = None
         for address in addresses:
             try:
-                allowed_s = _capped(timeout, self.core.ConnectTimeout)
+                allowed_s = _cap(timeout, self.core.ConnectTimeout)
                 return self.stream(self.inner.connect_tcp(address, port, allowed_s, local_address, options))
             except self.core.ConnectError as error:
                 failure = error
@@ -175,7 +175,7 @@ class _SyncBackend:
         self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
     ) -> Any:
         _note_connecting()
-        allowed_s = _capped(timeout, self.core.ConnectTimeout)
+        allowed_s = _cap(timeout, self.core.ConnectTimeout)
         return self.stream(self.inner.connect_unix_socket(path, allowed_s, socket_options))
 
     def sleep(self, seconds: float) -> None:
@@ -183,7 +183,7 @@ class _SyncBackend:
 
 
 class _AsyncBackend:
-    """Async connections held to the deadline; the name look-up is cancellable here, so the cap covers it."""
+    """Opens async connections within the deadline; the name look-up is cancellable here, so the cap covers it."""
 
     core: ModuleType
     stream: type[_AsyncStream]
@@ -200,7 +200,7 @@ class _AsyncBackend:
         socket_options: Iterable[Any] | None = None,
     ) -> Any:
         _note_connecting()
-        allowed_s = _capped(timeout, self.core.ConnectTimeout)
+        allowed_s = _cap(timeout, self.core.ConnectTimeout)
         return self.stream(
             await self.inner.connect_tcp(host, port, allowed_s, local_address, list(socket_options or ()))
         )
@@ -209,7 +209,7 @@ class _AsyncBackend:
         self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
     ) -> Any:
         _note_connecting()
-        allowed_s = _capped(timeout, self.core.ConnectTimeout)
+        allowed_s = _cap(timeout, self.core.ConnectTimeout)
         return self.stream(await self.inner.connect_unix_socket(path, allowed_s, socket_options))
 
     async def sleep(self, seconds: float) -> None:
@@ -217,48 +217,48 @@ class _AsyncBackend:
 
 
 class SyncStream(_SyncStream, httpcore.NetworkStream):
-    """For httpcore."""
+    """A blocking stream of httpcore held to the deadline."""
 
     core = httpcore
 
 
 class SyncStream2(_SyncStream, httpcore2.NetworkStream):
-    """For httpcore2."""
+    """A blocking stream of httpcore2 held to the deadline."""
 
     core = httpcore2
 
 
 class AsyncStream(_AsyncStream, httpcore.AsyncNetworkStream):
-    """For httpcore, async."""
+    """An async stream of httpcore held to the deadline."""
 
     core = httpcore
 
 
 class AsyncStream2(_AsyncStream, httpcore2.AsyncNetworkStream):
-    """For httpcore2, async."""
+    """An async stream of httpcore2 held to the deadline."""
 
     core = httpcore2
 
 
 class SyncBackend(_SyncBackend, httpcore.NetworkBackend):
-    """For httpcore."""
+    """Opens blocking connections of httpcore within the deadline."""
 
     core, stream = httpcore, SyncStream
 
 
 class SyncBackend2(_SyncBackend, httpcore2.NetworkBackend):
-    """For httpcore2."""
+    """Opens blocking connections of httpcore2 within the deadline."""
 
     core, stream = httpcore2, SyncStream2
 
 
 class AsyncBackend(_AsyncBackend, httpcore.AsyncNetworkBackend):
-    """For httpcore, async."""
+    """Opens async connections of httpcore within the deadline."""
 
     core, stream = httpcore, AsyncStream
 
 
 class AsyncBackend2(_AsyncBackend, httpcore2.AsyncNetworkBackend):
-    """For httpcore2, async."""
+    """Opens async connections of httpcore2 within the deadline."""
 
     core, stream = httpcore2, AsyncStream2

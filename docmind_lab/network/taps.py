@@ -1,9 +1,9 @@
-"""A tap on the seam: told of each request of a call before it goes out, and of what came back once it is over.
+"""Taps on the seam: functions called before each request of a call is sent, and with its traffic at the end.
 
-    with tapped(tap):
+    with attach_taps(tap):
         ...                                     # every request inside a call, in any thread of this process
 
-Recordings and caps are taps. Whoever only measures needs none, and then nothing is kept.
+Recordings and caps are taps. A measurement alone needs none, and then no bytes are stored.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ from docmind_lab.network.attempts import Attempt, LogicalCall
 
 @dataclass
 class Traffic:
-    """What went over the wire for one attempt. headers: of the response, lower-case names. received: its body so far,
-    as it came, compressed if its headers say so.
-    """
+    """The bytes of one attempt. headers: of the response, lower-case names. received: the raw body so far."""
 
     sent: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -32,13 +30,13 @@ class Traffic:
 
 
 class Tap(Protocol):
-    """Called in the thread or task that makes the request, so it must be quick and thread-safe."""
+    """Receives the traffic of attempts, in the thread or task that makes them: be quick and thread-safe."""
 
     def sending(self, call: LogicalCall) -> None:
-        """A request of the call is about to be sent. Raises: what keeps it from being sent."""
+        """Called before a request of the call is sent. Raises: an error that keeps it from being sent."""
 
     def ended(self, attempt: Attempt, traffic: Traffic) -> None:
-        """The attempt is over."""
+        """Called when the attempt is over."""
 
 
 _lock = threading.Lock()
@@ -46,8 +44,8 @@ _taps: tuple[Tap, ...] = ()
 
 
 @contextlib.contextmanager
-def tapped(*taps: Tap) -> Iterator[None]:
-    """Have the taps told of every request of a call in this process during a block."""
+def attach_taps(*taps: Tap) -> Iterator[None]:
+    """Call the taps for every request of a call in this process during a block."""
     # Of the process and not of a context: clients send from threads and event loops that were there before the block.
     global _taps
     with _lock:
@@ -61,15 +59,15 @@ def tapped(*taps: Tap) -> Iterator[None]:
 
 @dataclass
 class Tapping:
-    """The taps there are as a request begins, and what they are told of it when it is over, once."""
+    """The taps that were active when one request began; reports its end to them once."""
 
     taps: tuple[Tap, ...]
     traffic: Traffic
-    _told: bool = False
+    _reported: bool = False
 
     @classmethod
     def of(cls, call: LogicalCall, request: Any) -> Tapping | None:
-        """What taps a request that is about to be sent; None if nothing does. Raises: what a tap raises."""
+        """Return the taps of a request about to be sent; None without taps. Raises: what a tap raises."""
         taps = _taps
         if not taps:
             return None
@@ -78,10 +76,10 @@ class Tapping:
         return cls(taps, Traffic(_content(request)))
 
     def ended(self, attempt: Attempt) -> None:
-        """Tell them, if they have not been told."""
-        if self._told or attempt.outcome == "open":
+        """Report the end of the attempt to the taps, unless they have it or it is still open."""
+        if self._reported or attempt.outcome == "open":
             return
-        self._told = True
+        self._reported = True
         for tap in self.taps:
             tap.ended(attempt, self.traffic)
 

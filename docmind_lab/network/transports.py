@@ -33,16 +33,16 @@ class _SyncBody:
         parts = iter(self._inner)
         with library_errors(self.core, self.web):
             while True:
-                with self._exchange.failing():
+                with self._exchange.operation():
                     part = next(parts, None)
                 if part is None:
                     self._exchange.complete()
                     return
-                self._exchange.received(part)
+                self._exchange.note_body(part)
                 yield part
 
     def close(self) -> None:
-        self._exchange.closed()
+        self._exchange.note_closed()
         self._inner.close()
 
 
@@ -57,16 +57,16 @@ class _AsyncBody:
         parts = aiter(self._inner)
         with library_errors(self.core, self.web):
             while True:
-                with self._exchange.failing():
+                with self._exchange.operation():
                     part = await anext(parts, None)
                 if part is None:
                     self._exchange.complete()
                     return
-                self._exchange.received(part)
+                self._exchange.note_body(part)
                 yield part
 
     async def aclose(self) -> None:
-        self._exchange.closed()
+        self._exchange.note_closed()
         await self._inner.aclose()
 
 
@@ -88,9 +88,9 @@ class _SyncTransport:
 
     def handle_request(self, request: Any) -> Any:
         exchange = Exchange(request, self._admit)
-        with library_errors(self.core, self.web), exchange.failing():
+        with library_errors(self.core, self.web), exchange.operation():
             response = self._pool.handle_request(exchange.core_request(self.core, request, request.stream))
-        exchange.answered(response.status, response.headers)
+        exchange.note_response(response.status, response.headers)
         return self.web.Response(
             status_code=response.status,
             headers=response.headers,
@@ -120,9 +120,9 @@ class _AsyncTransport:
 
     async def handle_async_request(self, request: Any) -> Any:
         exchange = Exchange(request, self._admit)
-        with library_errors(self.core, self.web), exchange.failing():
+        with library_errors(self.core, self.web), exchange.operation():
             response = await self._pool.handle_async_request(exchange.core_request(self.core, request, request.stream))
-        exchange.answered(response.status, response.headers)
+        exchange.note_response(response.status, response.headers)
         return self.web.Response(
             status_code=response.status,
             headers=response.headers,
@@ -135,48 +135,48 @@ class _AsyncTransport:
 
 
 class HttpxBody(_SyncBody, httpx.SyncByteStream):
-    """The body of a response of httpx, read under its exchange."""
+    """The body of an httpx response; reading it reports to the exchange."""
 
     core, web = httpcore, httpx
 
 
 class Httpx2Body(_SyncBody, httpx2.SyncByteStream):
-    """The body of a response of httpx2, read under its exchange."""
+    """The body of an httpx2 response; reading it reports to the exchange."""
 
     core, web = httpcore2, httpx2
 
 
 class AsyncHttpxBody(_AsyncBody, httpx.AsyncByteStream):
-    """`HttpxBody`, async."""
+    """The body of an async httpx response; reading it reports to the exchange."""
 
     core, web = httpcore, httpx
 
 
 class AsyncHttpx2Body(_AsyncBody, httpx2.AsyncByteStream):
-    """`Httpx2Body`, async."""
+    """The body of an async httpx2 response; reading it reports to the exchange."""
 
     core, web = httpcore2, httpx2
 
 
 class HttpxTransport(_SyncTransport, httpx.BaseTransport):
-    """For `httpx.Client`, and so for QdrantClient."""
+    """The seam's transport for `httpx.Client`, and so for QdrantClient."""
 
     core, web, backend, body = httpcore, httpx, SyncBackend, HttpxBody
 
 
 class Httpx2Transport(_SyncTransport, httpx2.BaseTransport):
-    """For `httpx2.Client`, and so for openai and ChatOpenAI."""
+    """The seam's transport for `httpx2.Client`, and so for openai and ChatOpenAI."""
 
     core, web, backend, body = httpcore2, httpx2, SyncBackend2, Httpx2Body
 
 
 class AsyncHttpxTransport(_AsyncTransport, httpx.AsyncBaseTransport):
-    """For `httpx.AsyncClient`, and so for AsyncQdrantClient."""
+    """The seam's transport for `httpx.AsyncClient`, and so for AsyncQdrantClient."""
 
     core, web, backend, body = httpcore, httpx, AsyncBackend, AsyncHttpxBody
 
 
 class AsyncHttpx2Transport(_AsyncTransport, httpx2.AsyncBaseTransport):
-    """For `httpx2.AsyncClient`, and so for AsyncOpenAI and ChatOpenAI."""
+    """The seam's transport for `httpx2.AsyncClient`, and so for AsyncOpenAI and ChatOpenAI."""
 
     core, web, backend, body = httpcore2, httpx2, AsyncBackend2, AsyncHttpx2Body

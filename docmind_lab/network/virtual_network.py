@@ -1,4 +1,4 @@
-"""A network without sockets for one run in virtual time, put in place below httpcore and httpcore2.
+"""A network without sockets for one run in virtual time, below httpcore and httpcore2.
 
     with virtual_network(clock, {("127.0.0.1", 1): Address(listener)}):
         ...                    # for `VirtualClock(on_entry=[...])`
@@ -38,7 +38,7 @@ _CLIENT_ADDRESS = ("127.0.0.1", 0)
 
 @dataclass(frozen=True)
 class Address:
-    """What is at a host and port. connect_s: virtual seconds until a connection is made; inf for never."""
+    """The server at a host and port. connect_s: virtual seconds until a connection is made; inf for never."""
 
     listener: Listener
     connect_s: float = 0.0
@@ -48,7 +48,7 @@ Addresses = Mapping[tuple[str, int], Address]
 
 
 class _Stream:
-    """Shared by the sync and the async stream."""
+    """The part that sync and async virtual streams share."""
 
     core: ModuleType
 
@@ -66,7 +66,7 @@ class _Stream:
         self._wire.write(bytes(buffer))
 
     def get_extra_info(self, info: str) -> Any:
-        """Whether a read would not wait, and the addresses."""
+        """Return one fact about the stream: whether it is readable, or an address."""
         known = {
             "is_readable": self._wire.readable,
             "client_addr": _CLIENT_ADDRESS,
@@ -76,7 +76,7 @@ class _Stream:
 
 
 class _SyncStream(_Stream):
-    """A blocking stream; its timeouts are those of a socket: 0 is "not now", and no timeout error."""
+    """A blocking stream with a socket's timeouts: 0 means "not now" and raises no timeout error."""
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         if not self._wire.readable:
@@ -98,7 +98,7 @@ class _SyncStream(_Stream):
 
 
 class _AsyncStream(_Stream):
-    """An async stream; its timeouts are those of anyio: nothing is done in no time at all."""
+    """An async stream with anyio's timeouts: with a timeout of 0 nothing succeeds."""
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         if timeout is not None and timeout <= 0:
@@ -143,14 +143,14 @@ class _AsyncStream2(_AsyncStream, httpcore2.AsyncNetworkStream):
 
 @dataclass(frozen=True)
 class _Core:
-    """One of the two libraries, with the methods that a run replaces as they were before any did."""
+    """httpcore or httpcore2, with its stream classes and the methods that a run replaces."""
 
     module: Any
     stream: type[_SyncStream]
     async_stream: type[_AsyncStream]
 
     def kinds(self) -> list[tuple[Any, Any]]:
-        """Pools with the connections that they make."""
+        """Return pairs of a connection pool class and the connection class that it creates."""
         return [
             (self.module.ConnectionPool, self.module.HTTPConnection),
             (self.module.AsyncConnectionPool, self.module.AsyncHTTPConnection),
@@ -178,10 +178,10 @@ class _Network:
         if timeout_s == 0:
             raise core.module.ConnectError(_NOT_NOW)
         if timeout_s is not None and timeout_s <= address.connect_s:
-            _pass(timeout_s)
+            _let_time_pass(timeout_s)
             raise core.module.ConnectTimeout("timed out")
         if address.connect_s > 0:
-            _pass(address.connect_s)
+            _let_time_pass(address.connect_s)
         return core.stream(self._wire(address), (host, port))
 
     async def connect_tcp_async(self, core: _Core, host: str, port: int, timeout_s: float | None) -> Any:
@@ -207,19 +207,19 @@ class _Network:
         return wire
 
     def look_up(self, host: Any, port: Any, *_: Any, **__: Any) -> list[Any]:
-        """What `socket.getaddrinfo` answers: a name stands for itself. Raises: socket.gaierror for any other."""
+        """Answer `socket.getaddrinfo` for the run's host names. Raises: socket.gaierror for any other name."""
         if not any(host == name for name, _ in self.addresses):
             raise socket.gaierror(socket.EAI_NONAME, f"no name or address {host} in this run")
         return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port))]
 
     # ---- what pools do
 
-    def created(self, connection: Any) -> Any:
+    def note_created(self, connection: Any) -> Any:
         self.connections.add(connection)
         return connection
 
     def close(self) -> None:
-        """Close what the run leaves in pools, so that they drop it: they look at nothing but whether it is closed."""
+        """Close the connections that the run leaves in pools, so that the pools drop them."""
         for wire in self.wires:
             wire.hang_up()
         for connection in self.connections:
@@ -234,8 +234,8 @@ class _Network:
         self.connections.clear()
 
 
-def _pass(seconds: float) -> None:
-    """Let virtual time pass as a wait does that times out, so that ties fall as they do for reads."""
+def _let_time_pass(seconds: float) -> None:
+    """Wait for virtual seconds as a read that times out does, so that ties have the same order."""
     never = threading.Lock()
     never.acquire()
     never.acquire(timeout=-1 if math.isinf(seconds) else seconds)
@@ -243,7 +243,7 @@ def _pass(seconds: float) -> None:
 
 @contextlib.contextmanager
 def virtual_network(clock: VirtualClock, addresses: Addresses) -> Iterator[None]:
-    """Have the actors of the clock's run reach these addresses and no others during a block. For `on_entry`."""
+    """Let a run's actors reach these addresses and no others during a block. For `VirtualClock.on_entry`."""
     network = _Network(addresses)
     with contextlib.ExitStack() as stack:
         stack.callback(network.close)
@@ -255,7 +255,7 @@ def virtual_network(clock: VirtualClock, addresses: Addresses) -> Iterator[None]
 
 
 def _replacements(network: _Network, core: _Core) -> Iterator[tuple[Any, str, Any]]:
-    """Owners, names, and what those are bound to for the run's actors."""
+    """Yield owner, name and replacement for the methods that the run's actors call instead."""
 
     def connect(_: Any, host: str, port: int, timeout: float | None = None, *rest: Any, **named: Any) -> Any:
         return network.connect_tcp(core, host, port, timeout)
@@ -272,18 +272,18 @@ def _replacements(network: _Network, core: _Core) -> Iterator[tuple[Any, str, An
     yield core.module.AnyIOBackend, "connect_unix_socket", no_unix_socket
     for pool, kind in core.kinds():
         create, can_handle = _CREATE[pool], _CAN_HANDLE[kind]
-        yield pool, "create_connection", _creating(network, create)
-        yield kind, "can_handle_request", _handling(network, can_handle)
+        yield pool, "create_connection", _wrap_create(network, create)
+        yield kind, "can_handle_request", _wrap_can_handle(network, can_handle)
 
 
-def _creating(network: _Network, create: Any) -> Any:
+def _wrap_create(network: _Network, create: Any) -> Any:
     def create_connection(pool: Any, origin: Any) -> Any:
-        return network.created(create(pool, origin))
+        return network.note_created(create(pool, origin))
 
     return create_connection
 
 
-def _handling(network: _Network, can_handle: Any) -> Any:
+def _wrap_can_handle(network: _Network, can_handle: Any) -> Any:
     def can_handle_request(connection: Any, origin: Any) -> Any:
         return connection in network.connections and can_handle(connection, origin)
 

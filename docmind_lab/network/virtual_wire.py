@@ -1,6 +1,6 @@
-"""One connection inside a process, in virtual time: what stands in for a pair of sockets.
+"""One connection inside a process, in virtual time: it replaces a pair of sockets.
 
-A client writes, and whoever serves the wire has the bytes at once; it sends, and a read that waits gets them. Nothing
+A client writes, and the server's end has the bytes at once; it sends, and a waiting read gets them. Nothing
 is lost, nothing is late but what the server does late: the wire is as quick as loopback is meant to be.
 """
 
@@ -13,21 +13,21 @@ from typing import Protocol
 
 
 class Peer(Protocol):
-    """The server's end of a wire. Called by the client's thread, at the instant at which it happens; must not wait."""
+    """The server's end of a wire. The client's thread calls it at the instant of the event; it must not wait."""
 
     def received(self, data: bytes) -> None:
-        """The client wrote bytes."""
+        """Called when the client has written bytes."""
 
     def client_left(self) -> None:
-        """The client closed the connection."""
+        """Called when the client has closed the connection."""
 
 
 Listener = Callable[["Wire"], Peer]
-"""Takes in a connection that a client made."""
+"""Accepts a connection from a client, and returns the server's end."""
 
 
 class Wire:
-    """The bytes under way to a client, and who waits for them. One reader at a time, as httpcore has it.
+    """The bytes on their way to a client, and the reader that waits for them; one reader at a time.
 
     peer: the server's end. left: whether the client closed it. ended: whether the server did, or its run is over.
     """
@@ -41,45 +41,45 @@ class Wire:
     # ---- the server's end
 
     def send(self, data: bytes) -> None:
-        """Bytes for the client; dropped when nobody is there to read them."""
+        """Send bytes to the client; they are dropped if the client has left."""
         if data and not (self.left or self.ended):
             self._there += data
-            self._changed()
+            self._wake_reader()
 
     def hang_up(self) -> None:
-        """The server closes the connection; what it has sent can still be read."""
+        """Close the connection from the server's side; bytes already sent can still be read."""
         self.ended = True
-        self._changed()
+        self._wake_reader()
 
     # ---- the client's end
 
     def write(self, data: bytes) -> None:
-        """Hand bytes to the server; to one that has hung up, in vain, as a first write on a socket is."""
+        """Hand bytes to the server; if it has hung up they are lost without error, as on a socket's first write."""
         if data and not (self.left or self.ended):
             self.peer.received(data)
 
     def leave(self) -> None:
-        """The client closes the connection. The server sees it now."""
+        """Close the connection from the client's side. The server sees it now."""
         if self.left:
             return
         self.left = True
-        self._changed()
+        self._wake_reader()
         if not self.ended:
             self.peer.client_left()
 
     @property
     def readable(self) -> bool:
-        """Whether a read would not wait: for bytes, or for the end."""
+        """Whether a read would not wait: bytes are there, or the end."""
         return bool(self._there) or self.ended or self.left
 
     def take(self, max_bytes: int) -> bytes:
-        """What is there, b"" at the end. For a wire that is readable."""
+        """Return the bytes that are there, b"" at the end; only for a readable wire."""
         taken = bytes(self._there[:max_bytes])
         del self._there[:max_bytes]
         return taken
 
     def wait(self, timeout_s: float | None) -> bool:
-        """Whether it became readable within virtual seconds; what comes exactly then is late."""
+        """Wait for virtual seconds until the wire is readable; return whether it is. A tie counts as late."""
         changed = threading.Lock()
         changed.acquire()
         self._wake = changed.release
@@ -89,7 +89,7 @@ class Wire:
             self._wake = None
 
     async def wait_async(self, timeout_s: float | None) -> bool:
-        """`wait`, for a task."""
+        """Wait as `wait` does, in a task."""
         loop = asyncio.get_running_loop()
         changed: asyncio.Future[bool] = loop.create_future()
 
@@ -107,7 +107,7 @@ class Wire:
             if timer is not None:
                 timer.cancel()
 
-    def _changed(self) -> None:
+    def _wake_reader(self) -> None:
         wake, self._wake = self._wake, None
         if wake is not None:
             wake()

@@ -24,7 +24,7 @@ import typer
 import uvicorn
 
 from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.core.addresses import displayed
+from docmind_lab.core.addresses import redact_url
 from docmind_lab.core.clock import CpuCharge
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.services.connections import BoundedConnection
@@ -130,7 +130,7 @@ class ServiceAddresses:
     log_url: str
 
     def __repr__(self) -> str:
-        shown = (f"{name}={displayed(url)!r}" for name, url in vars(self).items())
+        shown = (f"{name}={redact_url(url)!r}" for name, url in vars(self).items())
         return f"ServiceAddresses({', '.join(shown)})"
 
     @classmethod

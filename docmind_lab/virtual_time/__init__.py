@@ -1,14 +1,14 @@
 """Virtual time: real threads and real event loops, run without waiting.
 
-actors      who lives in a simulation, and the real primitives kept for everyone else
-kernel      the baton, the ready ones, the timers: who runs next, and when nothing can
+actors      the threads of a simulation, and the real primitives kept for all other threads
+kernel      the scheduler: the baton, the ready actors, the timers
 reports     where every actor waits, in words
 locks       locks and the pools' queue
 threads     starting and joining threads, the futures of pools
 times       sleep, the clocks of `time`, the number of CPUs
 event_loop  asyncio
-patches     putting all of these in place, and back
-ending      the function's own thread, what it leaves behind, the watch in real time
+patches     replacing the standard library's names by these during a run
+ending      the function's own thread, leftover threads, the watch in real time
 clock       VirtualClock
 
 docs/virtual-time.md explains it. Importing this replaces nothing; a run does, and undoes it.

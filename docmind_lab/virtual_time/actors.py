@@ -1,4 +1,4 @@
-"""Who lives in a simulation: an `Actor` is a thread in virtual time, and every other thread is none.
+"""`Actor`: one thread of a simulation, which runs in virtual time. Other threads are not actors.
 
 The real primitives are kept here under names that no run replaces, for the kernel itself and for all other threads.
 """
@@ -24,11 +24,11 @@ real_start, real_join, real_is_alive = threading.Thread.start, threading.Thread.
 
 
 class SimulationOver(BaseException):
-    """Ends an actor that is left over when its run is over. Not an Exception, so that `except Exception` lets it by."""
+    """Ends an actor that outlives its run. A BaseException, so that `except Exception` does not catch it."""
 
 
 class Actor:
-    """One thread of a simulation. It runs only while it holds the baton, and its gate is where it waits for that.
+    """One thread of a simulation. It runs only while it holds the baton, and waits for the baton at its gate.
 
     wait_number: tells the timer of this wait from those of earlier ones. woken: how its last wait ended, by being
     woken or by its timer. pending_error: raised in the actor as soon as it has the baton. is_outside: whether it is in
@@ -70,7 +70,7 @@ class Actor:
 
     @property
     def name(self) -> str:
-        """The thread's name."""
+        """The name of the actor's thread."""
         return self.thread.name
 
 
@@ -82,12 +82,12 @@ this_thread = _ThisThread()
 
 
 def current_actor() -> Actor | None:
-    """The actor that the calling thread is; None for a thread outside every simulation."""
+    """Return the actor of the calling thread; None for a thread outside every simulation."""
     return this_thread.actor
 
 
 def calling_actor() -> Actor:
-    """The actor that the calling thread is, where it must be one."""
+    """Return the actor of the calling thread, which must be one."""
     actor = this_thread.actor
     assert actor is not None, "only a thread of the simulation gets here"
     return actor

@@ -1,4 +1,4 @@
-"""`VirtualClock`: what a simulation is run with."""
+"""`VirtualClock`, which runs code in virtual time."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any, ParamSpec, TypeVar
 
 from docmind_lab.core.errors import ConfigurationError, SimulationError
 from docmind_lab.virtual_time.actors import RealLock, current_actor
-from docmind_lab.virtual_time.ending import MainThread, interrupting, watch
+from docmind_lab.virtual_time.ending import MainThread, end_on_interrupt, watch
 from docmind_lab.virtual_time.kernel import Alarm, Kernel
 from docmind_lab.virtual_time.one_core import OneCore
-from docmind_lab.virtual_time.patches import jupyter_output_is_real, patched_for, primitives_in_place, stand_in
+from docmind_lab.virtual_time.patches import flush_jupyter_in_real_time, patched_for, virtual_for, virtual_primitives
 from docmind_lab.virtual_time.times import sleep
 
 Parameters = ParamSpec("Parameters")
@@ -32,7 +32,7 @@ DEFAULT_STALL_AFTER_S = 10.0
 DEFAULT_CPUS = 8
 
 REMEDY = "it cannot be judged in virtual time; use the wall clock (--clock wall)"
-"""What to do about something that has no counterpart in virtual time."""
+"""The remedy in errors about calls that have no counterpart in virtual time."""
 
 Entry = Callable[["VirtualClock"], AbstractContextManager[object]]
 
@@ -59,7 +59,7 @@ class VirtualClock:
     thread that hangs have none.
 
     where, remedy: what an error says of something that has no virtual time: the part of the program that a thread is in
-    (thread id, None for the calling thread → text), set during a run by whoever knows; and what to do about it.
+    (thread id, None for the calling thread → text), set during a run by code that knows; and the remedy.
 
     Raises: ConfigurationError for a value that cannot be used, or on a Python whose primitives are not known.
     """
@@ -103,11 +103,11 @@ class VirtualClock:
     # ---- the time
 
     def now(self) -> float:
-        """Virtual seconds since the clock was made; it stands still between runs."""
+        """Return virtual seconds since the clock was made; they stand still between runs."""
         return self._kernel.now_s
 
     def sleep(self, seconds: float) -> None:
-        """Let virtual time pass for the calling actor. Raises: SimulationError outside a run."""
+        """Wait for virtual seconds in the calling actor. Raises: SimulationError outside a run."""
         actor = current_actor()
         if actor is None or actor.kernel is not self._kernel:
             raise SimulationError("this clock moves only inside its own run; call run(function) and sleep there")
@@ -121,14 +121,14 @@ class VirtualClock:
         *args: Parameters.args,
         **kwargs: Parameters.kwargs,
     ) -> Result:
-        """The result of a coroutine function, run by `asyncio.run` in virtual time; else as `run`."""
+        """Run a coroutine function by `asyncio.run` in virtual time and return its result; otherwise as `run`."""
         call = functools.partial(function, *args, **kwargs)
         return self._run(_name(function), lambda: asyncio.run(call()))
 
     def run(
         self, function: Callable[Parameters, Result], *args: Parameters.args, **kwargs: Parameters.kwargs
     ) -> Result:
-        """The result of a function, called in virtual time, once what it left behind has come to rest or is ended.
+        """Call a function in virtual time; return its result once every thread that it started has ended.
 
         It runs on a thread of its own with the caller's context variables; the caller waits in real time.
 
@@ -137,7 +137,7 @@ class VirtualClock:
         of this clock, or around this thread, goes on.
         """
         call: Callable[[], Result] = functools.partial(
-            stand_in(function), *map(stand_in, args), **{key: stand_in(value) for key, value in kwargs.items()}
+            virtual_for(function), *map(virtual_for, args), **{key: virtual_for(value) for key, value in kwargs.items()}
         )
         return self._run(_name(function), call)
 
@@ -172,10 +172,10 @@ class VirtualClock:
         kernel.clock = self
         self.returned_at_s = self.quiescent_at_s = None
         main = MainThread(kernel, functools.partial(context.run, call))
-        with interrupting(kernel), ExitStack() as stack:
+        with end_on_interrupt(kernel), ExitStack() as stack:
             core = stack.enter_context(OneCore())
-            stack.enter_context(primitives_in_place())
-            stack.enter_context(jupyter_output_is_real(kernel))
+            stack.enter_context(virtual_primitives())
+            stack.enter_context(flush_jupyter_in_real_time(kernel))
             stack.callback(self._call_at_end)
             for entry in self.on_entry:
                 stack.enter_context(entry(self))
@@ -187,7 +187,7 @@ class VirtualClock:
                 self._kernel = self._new_kernel(kernel.now_s)
         self.returned_at_s = main.returned_at_s
         self.quiescent_at_s = max(kernel.last_effect_s, main.returned_at_s or 0.0)
-        error = kernel.asked_end() or kernel.failure or main.error
+        error = kernel.take_requested_end() or kernel.failure or main.error
         if error is not None:
             raise error
         return main.result  # type: ignore[no-any-return]
@@ -200,14 +200,14 @@ class VirtualClock:
     def _new_kernel(self, start_s: float) -> Kernel:
         return Kernel(start_s, start_s + self.horizon_s, self.seed, self.cpus)
 
-    # ---- for whoever brings something of their own into a run
+    # ---- for code that extends a run
 
     def note_effect(self) -> None:
-        """Let `quiescent_at_s` be no earlier than now: something happened that others can see."""
+        """Record that something visible happened now: `quiescent_at_s` becomes no earlier than this instant."""
         self._kernel.note_effect()
 
     def call_at(self, at_s: float, function: Callable[[], object]) -> Alarm:
-        """Have a function called at an instant of the run, without a thread; the alarm can be cancelled.
+        """Call a function at an instant of the run, without a thread; the returned alarm can cancel it.
 
         The function must not wait: it may set events, put into a `SimpleQueue`, call `loop.call_soon_threadsafe`, or
         ask for further calls. It comes after the timeouts of its instant. Only actors and such functions may ask.
@@ -217,10 +217,10 @@ class VirtualClock:
         return self._kernel.call_at(at_s, function)
 
     def charge(self, seconds: float) -> None:
-        """Let the clock move on by CPU time, during which no actor runs: CPU time is free otherwise.
+        """Advance the clock by CPU seconds, during which no actor runs; otherwise CPU time is free.
 
         Args:
-            seconds: Of virtual time. Timers that are due by then fire late, as they do while an interpreter computes.
+            seconds: Virtual seconds. Timers due by then fire late, as they do while an interpreter computes.
 
         Raises:
             SimulationError: Outside a run, or for a number below 0.
@@ -230,11 +230,11 @@ class VirtualClock:
         self._kernel.now_s += seconds
 
     def at_end(self, function: Callable[[], object]) -> None:
-        """Have a function called when the run is over, however it ends; outside the simulation, the latest first."""
+        """Register a function to be called outside the simulation when the run ends, the latest one first."""
         self._at_end.append(function)
 
     def patched(self, owner: Any, name: str, virtual: Callable[..., Any]) -> AbstractContextManager[None]:
-        """A context manager that has `owner.name` be `virtual` for this run's actors, and as it was for all others.
+        """Return a context manager that makes `owner.name` be `virtual` for this run's actors only.
 
         owner: a module or a class; for a class, `virtual` gets the instance first, as a method does. For `on_entry`.
         """
@@ -246,7 +246,7 @@ class VirtualClock:
 
 
 def current_clock() -> VirtualClock | None:
-    """The clock whose run the calling thread is an actor of; None for any other thread.
+    """Return the clock whose run the calling thread belongs to; None outside a run.
 
     For what must be made anew in each run, such as a shared event loop or a pool.
     """
@@ -255,7 +255,7 @@ def current_clock() -> VirtualClock | None:
 
 
 def require_supported_python(version: tuple[int, ...] = tuple(sys.version_info[:2])) -> None:
-    """Nothing, on a Python whose primitives this kernel knows. Raises: ConfigurationError on any other."""
+    """Require a Python version that virtual time knows. Raises: ConfigurationError for any other."""
     if version not in SUPPORTED_PYTHONS:
         known = ", ".join(f"{major}.{minor}" for major, minor in SUPPORTED_PYTHONS)
         raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""The first and the last things in the life of a run: the function's own thread, what it leaves behind, the watch."""
+"""The start and the end of a run: the function's own thread, leftover threads, and the watch in real time."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ class MainThread:
             self._ended.release()
 
     def wait_for_end(self, seconds: float) -> bool:
-        """Whether the thread has ended, after waiting for that in real time."""
+        """Wait in real time for the thread to end; return whether it has."""
         if not self.has_ended and self._ended.acquire(timeout=seconds):
             self._ended.release()
         return self.has_ended
 
     @property
     def result(self) -> Any:
-        """What the function returned. Raises: SimulationError when it did not."""
+        """The value that the function returned. Raises: SimulationError if it did not return."""
         if not self.has_returned:
             raise SimulationError("the run ended without a result or an error of its function")
         return self._result
@@ -102,7 +102,7 @@ class MainThread:
 
 
 def _let_others_run(kernel: Kernel) -> None:
-    """Let the other actors go on until none can before the limit."""
+    """Let the other actors run until none of them can before the limit."""
     kernel.draining = True
     try:
         kernel.park(None, "the other actors to come to rest")
@@ -111,13 +111,13 @@ def _let_others_run(kernel: Kernel) -> None:
 
 
 def _end_the_others(kernel: Kernel, main: Actor) -> None:
-    """End what still waits: idle workers, heartbeats, what hangs. Time stands still meanwhile."""
+    """End the actors that still wait, such as idle workers and heartbeats. Time stands still meanwhile."""
     kernel.ending, kernel.limit_at_s = True, -math.inf
     _require_readers(kernel)
     _note_readers(actor for actor in kernel.actors if actor is not main)
     for pool in list(kernel.pools):
         cancel_waiting_jobs(pool)
-    with _silent_about_the_end():
+    with _suppress_end_logs():
         for _ in range(_ENDING_ROUNDS):
             if kernel.actors == [main]:
                 break
@@ -144,7 +144,7 @@ _unread_lock = RealLock()
 
 
 def _note_readers(actors: Iterable[Actor]) -> None:
-    """Remember the queues that threads wait at which are about to end: nobody reads what a later run puts there."""
+    """Remember the queues that ending threads read: nobody will read what a later run puts there."""
     frames = sys._current_frames()
     for actor in actors:
         if actor.started_at:
@@ -170,8 +170,8 @@ def _require_readers(kernel: Kernel) -> None:
 
 
 @contextlib.contextmanager
-def _silent_about_the_end() -> Iterator[None]:
-    """Keep pools from logging a traceback for each worker that is ended."""
+def _suppress_end_logs() -> Iterator[None]:
+    """Keep pools from logging a traceback for each worker that the run's end stops."""
 
     def tells_something(record: logging.LogRecord) -> bool:
         return not (record.exc_info and isinstance(record.exc_info[1], SimulationOver))
@@ -185,10 +185,10 @@ def _silent_about_the_end() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def interrupting(kernel: Kernel) -> Iterator[None]:
-    """Have a signal that raises KeyboardInterrupt end the run, which then raises it; for the block around a run.
+def end_on_interrupt(kernel: Kernel) -> Iterator[None]:
+    """End the run on a signal that raises KeyboardInterrupt, and raise that after the run.
 
-    Raised in the middle of the wait for the run instead, it would leave the run going on beside whatever comes next.
+    If it were raised in the middle of the wait for the run, the run would go on beside the code that follows.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # signals are handled in the main thread
@@ -216,7 +216,7 @@ def interrupting(kernel: Kernel) -> Iterator[None]:
 
 
 def watch(kernel: Kernel, main: MainThread, stall_after_s: float, core: OneCore) -> None:
-    """Start a run's first thread and wait in real time for its end; give it up when it makes no progress.
+    """Start a run's first thread and wait in real time for its end; abandon a run that makes no progress.
 
     core: where its threads are, looked at meanwhile.
 
@@ -250,13 +250,13 @@ def _wait_for_end(kernel: Kernel, main: MainThread, stall_after_s: float, core: 
         if kernel.handovers != handovers and kernel.failure is None:
             handovers, progress_at = kernel.handovers, now
         elif now - progress_at > stall_after_s:
-            raise _stalled(kernel, main, stall_after_s)
+            raise _stall_error(kernel, main, stall_after_s)
         if now - asked_at > _UNWINDING_S:
-            raise _unwinding_failed(kernel, main)
+            raise _unwinding_error(kernel, main)
 
 
-def _stalled(kernel: Kernel, main: MainThread, stall_after_s: float) -> BaseException:
-    """The error of a run that makes no progress, after giving it up."""
+def _stall_error(kernel: Kernel, main: MainThread, stall_after_s: float) -> BaseException:
+    """Abandon a run that makes no progress, and return its error."""
     if kernel.failure is not None:
         _give_up(kernel, main)
         return kernel.failure
@@ -274,15 +274,15 @@ def _stalled(kernel: Kernel, main: MainThread, stall_after_s: float) -> BaseExce
     return error
 
 
-def _unwinding_failed(kernel: Kernel, main: MainThread) -> BaseException:
-    """The error that a run was to end with and has not, after giving it up."""
-    error = kernel.asked_end() or kernel.failure
+def _unwinding_error(kernel: Kernel, main: MainThread) -> BaseException:
+    """Abandon a run that was to end and has not; return the error it was to end with."""
+    error = kernel.take_requested_end() or kernel.failure
     _give_up(kernel, main)
     return error or SimulationError("the run was to end and did not")
 
 
 def _give_up(kernel: Kernel, main: MainThread) -> None:
-    """Let go of all actors, for good: one of them keeps the baton. It is ended where it computes in Python.
+    """Abandon all actors: one keeps the baton for good, and is ended where it computes in Python.
 
     Once it has ended, so does each of the others. What waits in compiled code ends when it comes back from there.
     """

@@ -1,4 +1,4 @@
-"""asyncio's own event loop with another clock and another way to wait."""
+"""asyncio's own event loop with a virtual clock and virtual waiting."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ else:
 
 
 class _Task(asyncio.Task[Any]):
-    """A task with a hash that is the same in every run, for the order of the sets that asyncio keeps tasks in."""
+    """A task whose hash is the same in every run, so that sets of tasks have one order."""
 
     def __init__(self, loop: VirtualEventLoop, coroutine: Coroutine[Any, Any, Any], **options: Any) -> None:
         self._number = next(loop.numbers)
@@ -35,7 +35,7 @@ class _Task(asyncio.Task[Any]):
 
 
 class _Future(asyncio.Future[Any]):
-    """A future with a hash that is the same in every run."""
+    """A future whose hash is the same in every run."""
 
     def __init__(self, loop: VirtualEventLoop) -> None:
         self._number = next(loop.numbers)
@@ -46,7 +46,7 @@ class _Future(asyncio.Future[Any]):
 
 
 class _TimerHandle(asyncio.TimerHandle):
-    """A timer of the loop that comes after those of the same instant made before it."""
+    """A timer of the event loop; timers of the same instant fire in order of creation."""
 
     __slots__ = ("_ticket",)
 
@@ -59,7 +59,7 @@ class _TimerHandle(asyncio.TimerHandle):
 
 
 class VirtualEventLoop(_Loop):  # type: ignore[misc]
-    """The event loop that an actor gets. It has no sockets: bytes come through a door below the HTTP clients."""
+    """The event loop of an actor. It has no sockets: bytes come through a door below the HTTP clients."""
 
     def __init__(self, kernel: Kernel) -> None:
         super().__init__()
@@ -73,17 +73,17 @@ class VirtualEventLoop(_Loop):  # type: ignore[misc]
         kernel.loops.append(self)
 
     def time(self) -> float:
-        """Virtual seconds."""
+        """Return the virtual seconds of the loop's clock."""
         return self._kernel.now_s
 
     def create_future(self) -> asyncio.Future[Any]:
-        """A future of this loop."""
+        """Return a new future of this loop."""
         return _Future(self)
 
     def call_at(
         self, when: float, callback: Callable[..., object], *args: Any, context: Any = None
     ) -> asyncio.TimerHandle:
-        """As in asyncio; timers of one instant fire in order of creation."""
+        """Call a function at an instant, as in asyncio; timers of one instant fire in order of creation."""
         self._check_closed()
         timer = _TimerHandle(self, when, callback, args, context)
         heapq.heappush(self._scheduled, timer)
@@ -109,7 +109,7 @@ class VirtualEventLoop(_Loop):  # type: ignore[misc]
         self._kernel.wake_one(self._sleepers)
 
     async def shutdown_default_executor(self, *timeout: float | None) -> None:
-        """As in asyncio; once the run has failed, without waiting for threads that cannot end."""
+        """Shut the executor down as asyncio does; after a failure, do not wait for its threads."""
         if self._kernel.failure is None and not self._kernel.ending:
             await super().shutdown_default_executor(*timeout)
             return
@@ -118,12 +118,12 @@ class VirtualEventLoop(_Loop):  # type: ignore[misc]
             self._default_executor.shutdown(wait=False)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """As in asyncio, but silent about what the end of the run itself has ended."""
+        """Report an exception as asyncio does, unless the run's own end caused it."""
         if not isinstance(context.get("exception"), SimulationOver):
             super().call_exception_handler(context)
 
     def end(self) -> None:
-        """Close a loop whose thread was ended with the run, and with it the coroutines it had not finished."""
+        """Close a loop whose thread ended with the run, and the coroutines that it had not finished."""
         if self.is_closed() or self.is_running():
             return
         for task in asyncio.all_tasks(self):
@@ -144,9 +144,9 @@ class VirtualEventLoop(_Loop):  # type: ignore[misc]
         super()._check_closed()
 
     async def create_connection(self, *args: Any, **options: Any) -> Any:
-        """Raises: NotImplementedError."""
+        """Refuse to connect: the loop has no sockets. Raises: NotImplementedError."""
         raise NotImplementedError("a loop in virtual time has no sockets; reach services through a virtual door")
 
     async def create_server(self, *args: Any, **options: Any) -> Any:
-        """Raises: NotImplementedError."""
+        """Refuse to serve: the loop has no sockets. Raises: NotImplementedError."""
         raise NotImplementedError("a loop in virtual time has no sockets; serve through a virtual door")

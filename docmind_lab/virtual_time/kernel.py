@@ -1,4 +1,4 @@
-"""The scheduler of one run: who holds the baton, who is ready, which timer is next, and when nothing can happen.
+"""The scheduler of one run: which actor holds the baton, which is ready, and which timer fires next.
 
 Only the actor that holds the baton calls these methods, so nothing here needs a lock. Three rules give every run the
 same course:
@@ -36,7 +36,7 @@ TIMED_WAIT, SLEEP = 0, 1
 
 
 class Alarm:
-    """A function that the kernel calls at an instant. It must not wait; `cancel` if it is no longer wanted."""
+    """A function that the kernel calls at an instant, and that must not wait; `cancel` prevents the call."""
 
     __slots__ = ("cancelled", "function")
 
@@ -44,12 +44,12 @@ class Alarm:
         self.function, self.cancelled = function, False
 
     def cancel(self) -> None:
-        """See that the function is not called any more."""
+        """Prevent the call of the function."""
         self.cancelled = True
 
 
 class Kernel:
-    """The state of one run.
+    """The scheduler and the state of one run in virtual time.
 
     start_s: virtual instant at which it begins. limit_at_s: no timer after this instant fires. seed: None for
     first-come order. cpus: see `VirtualClock`.
@@ -83,7 +83,7 @@ class Kernel:
     # ---- what primitives are made of
 
     def wait(self, waiters: deque[Actor], timeout_s: float | None, waits_for: str) -> bool:
-        """Park the running actor in `waiters`. True when `wake_one(waiters)` picked it, False after `timeout_s`."""
+        """Park the running actor in `waiters`; return True after `wake_one(waiters)`, False after `timeout_s`."""
         actor = calling_actor()
         waiters.append(actor)
         woken = False
@@ -103,7 +103,7 @@ class Kernel:
                 return
 
     def park(self, timeout_s: float | None, waits_for: str, kind: int = TIMED_WAIT) -> bool:
-        """Give up the baton until woken (True) or until `timeout_s` has passed (False)."""
+        """Give up the baton until woken (return True) or until `timeout_s` has passed (return False)."""
         actor = calling_actor()
         if self._in_alarm:
             raise SimulationError("a function given to call_at must not wait; let it set an event or put into a queue")
@@ -124,26 +124,26 @@ class Kernel:
             self._hand_over(actor)
 
     def call_at(self, at_s: float, function: Callable[[], object]) -> Alarm:
-        """Have the kernel call a function at an instant (at once, if that has passed), in no actor's name."""
+        """Schedule a function for an instant (at once, if that has passed); it runs as no actor."""
         alarm = Alarm(function)
         heapq.heappush(self._timers, (max(at_s, self.now_s), SLEEP, next(self._tickets), alarm, 0))
         return alarm
 
     def note_effect(self) -> None:
-        """Remember that something happened now which others can see."""
+        """Record that something happened now which others can see."""
         if not self.ending:
             self.last_effect_s = self.now_s
 
     # ---- who runs
 
     def admit(self, actor: Actor) -> None:
-        """Take in an actor that is ready to run."""
+        """Add an actor that is ready to run."""
         self.actors.append(actor)
         self.threads.append(actor.thread)
         self._ready.append(actor)
 
     def retire(self, actor: Actor) -> None:
-        """Let go of an actor that has ended, and hand the baton on."""
+        """Remove an actor that has ended, and hand the baton on."""
         if self.abandoned:
             self.end_the_next(actor)
         else:
@@ -158,9 +158,9 @@ class Kernel:
         this_thread.actor = None
 
     def end_the_next(self, actor: Actor) -> None:
-        """Once a run was given up and what kept the baton has come back: each actor ends, and has another end.
+        """Remove an actor of an abandoned run that has ended, and end the next one.
 
-        The latest first: its names being real again, one that joins others as it unwinds would wait for them for ever.
+        The latest first: the names are real again, so an actor that joins others as it unwinds would wait for ever.
         """
         self.actors.remove(actor)
         if self.actors:
@@ -168,7 +168,7 @@ class Kernel:
             self.actors[-1].gate.release()
 
     def make_ready(self, actor: Actor, woken: bool) -> None:
-        """Put an actor that waits at the end of the ready ones."""
+        """Put a waiting actor at the end of the queue of ready ones."""
         actor.parked, actor.woken = False, woken
         self._ready.append(actor)
 
@@ -188,7 +188,7 @@ class Kernel:
             raise error
 
     def _choose(self) -> Actor:
-        if self.is_to_end and (error := self.asked_end()) is not None:
+        if self.is_to_end and (error := self.take_requested_end()) is not None:
             self.fail(error)
         while not self._ready and self._fire():
             pass
@@ -197,7 +197,7 @@ class Kernel:
                 assert self.main is not None
                 self.make_ready(self.main, woken=True)
             else:
-                self.fail(self._nothing_can_run())
+                self.fail(self._no_runnable_error())
         if self._random is not None and len(self._ready) > 1:
             self._ready.rotate(-self._random.randrange(len(self._ready)))
         return self._ready.popleft()
@@ -205,7 +205,7 @@ class Kernel:
     # ---- time
 
     def _fire(self) -> bool:
-        """Fire the earliest timer, and with a seed all of its instant and kind; whether there was one by the limit."""
+        """Fire the earliest timer (with a seed, all of its instant and kind); return whether one was due."""
         fired: tuple[float, int] | None = None
         while self._timers:
             due_s, kind, _, target, wait_number = self._timers[0]
@@ -243,24 +243,24 @@ class Kernel:
 
     @property
     def is_to_end(self) -> bool:
-        """Whether somebody outside has asked for the run's end, and it has not begun to end."""
+        """Whether something outside the run has requested its end, and the end has not begun."""
         return self.interrupt is not None or self._real_wait is not None
 
-    def asked_end(self) -> BaseException | None:
-        """What somebody outside has asked the run to end with, once; None when nobody has."""
+    def take_requested_end(self) -> BaseException | None:
+        """Return the error that something outside requested the run to end with, once; None without a request."""
         error = self.interrupt
         if error is None and self._real_wait is not None and self.failure is None:
             error = self.real_wait_error()
         self.interrupt = self._real_wait = None
         return error
 
-    def saw_real_wait(self, actor: Actor, place: str) -> None:
-        """End the run at the next hand-over: an actor waits in real time. For the watch, outside the simulation."""
+    def note_real_wait(self, actor: Actor, place: str) -> None:
+        """End the run at the next hand-over because an actor waits in real time; called by the watch."""
         if self._real_wait is None and self.failure is None:
             self._real_wait = actor, place
 
     def real_wait_error(self) -> NotSimulated:
-        """What is raised for the real wait that was seen."""
+        """Return the error for the wait in real time that the watch saw."""
         assert self._real_wait is not None
         actor, place = self._real_wait
         return self.not_simulated(
@@ -268,7 +268,7 @@ class Kernel:
         )
 
     def refuse(self, what: str) -> NoReturn:
-        """End the run since the calling actor asks for something that has no virtual time.
+        """End the run because the calling actor made a call that has no virtual time.
 
         what: the call, by name. Raises: RunCut in the actor, so that no `except Exception` goes on without it.
         """
@@ -278,18 +278,18 @@ class Kernel:
         raise RunCut(error)
 
     def where(self, thread_id: int | None = None) -> str:
-        """The part of the program that a thread is in, in brackets; "" where nobody knows."""
+        """Return the part of the program that a thread is in, in brackets; "" if it is not known."""
         where = None if self.clock is None else self.clock.where
-        said = "" if where is None else where(thread_id)
-        return f" ({said})" if said else ""
+        place = "" if where is None else where(thread_id)
+        return f" ({place})" if place else ""
 
     def not_simulated(self, what: str, thread_id: int | None = None) -> NotSimulated:
-        """The error that says what has no counterpart in virtual time, and where. thread_id: None for the calling."""
+        """Return the error for a call without virtual time. thread_id: where; None for the calling thread."""
         remedy = self.clock.remedy if self.clock is not None else ""
         return NotSimulated(f"{what}{self.where(thread_id)}; {remedy}")
 
     def fail(self, error: BaseException) -> None:
-        """End the run with this error: it is raised where the function waits, and whatever unwinds spends no time.
+        """End the run with this error: the function's wait raises it, and unwinding takes no virtual time.
 
         A function that swallows it and waits again gets one that is harder to swallow.
         """
@@ -301,7 +301,7 @@ class Kernel:
         if self.main.parked:
             self.make_ready(self.main, woken=False)
 
-    def _nothing_can_run(self) -> BaseException:
+    def _no_runnable_error(self) -> BaseException:
         if self.failure is not None:
             return SimulationOver()
         everyone = where_everyone_waits(self.actors)

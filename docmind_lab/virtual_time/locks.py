@@ -1,4 +1,4 @@
-"""Locks and the queue that pools use, with virtual waiting.
+"""Locks, and the queue that thread pools use, with virtual waiting.
 
 Conditions, events, semaphores, barriers, queues and futures of the standard library are Python code over these, and
 need nothing of their own. An object made by an actor keeps working for everyone after the run: it has a real lock
@@ -20,8 +20,8 @@ from docmind_lab.virtual_time.actors import Actor, RealLock, RealSimpleQueue, cu
 _RealLockType: type = type(RealLock())
 
 
-class StandsFor(type):
-    """The metaclass of a class that is put in the place of a real one: objects of that one are its instances too."""
+class ReplacementType(type):
+    """The metaclass of a class that replaces a real one; instances of the real one count as its own."""
 
     real: type
 
@@ -29,8 +29,8 @@ class StandsFor(type):
         return type.__instancecheck__(cls, instance) or isinstance(instance, cls.real)
 
 
-class SimulatedLock(metaclass=StandsFor):
-    """`threading.Lock` with virtual waiting; asked for by a thread that is no actor, a real lock."""
+class SimulatedLock(metaclass=ReplacementType):
+    """`threading.Lock` with virtual waiting; a thread that is no actor gets a real lock."""
 
     __slots__ = ("__weakref__", "_lock", "_waiters")
     real: ClassVar[type] = _RealLockType
@@ -46,7 +46,7 @@ class SimulatedLock(metaclass=StandsFor):
         return lock
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """As `threading.Lock.acquire`, in virtual seconds."""
+        """Acquire the lock as `threading.Lock.acquire` does, waiting in virtual seconds."""
         if not blocking or not (timeout == -1 or 0 <= timeout <= threading.TIMEOUT_MAX):
             return self._lock.acquire(blocking, timeout)
         if self._lock.acquire(False):
@@ -67,7 +67,7 @@ class SimulatedLock(metaclass=StandsFor):
         return True
 
     def release(self) -> None:
-        """As `threading.Lock.release`."""
+        """Release the lock as `threading.Lock.release` does."""
         self._lock.release()
         if self._waiters:
             self._waiters[0].kernel.wake_one(self._waiters)
@@ -76,7 +76,7 @@ class SimulatedLock(metaclass=StandsFor):
         self.release()
 
     def locked(self) -> bool:
-        """Whether somebody holds it."""
+        """Whether a thread holds the lock."""
         return self._lock.locked()
 
     def _at_fork_reinit(self) -> None:
@@ -84,12 +84,12 @@ class SimulatedLock(metaclass=StandsFor):
 
 
 class PreemptibleLock(SimulatedLock):
-    """A lock that is a place to lose the baton, for runs that explore orders."""
+    """A lock at which an actor may lose the baton, for runs that explore orders of threads."""
 
     __slots__ = ()
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """As `SimulatedLock.acquire`, after letting others run first."""
+        """Acquire the lock as `SimulatedLock.acquire` does, after letting others run first."""
         actor = this_thread.actor
         if blocking and actor is not None and _may_lose_the_baton(sys._getframe(1)):
             actor.kernel.pause()
@@ -99,7 +99,7 @@ class PreemptibleLock(SimulatedLock):
 
 
 def _may_lose_the_baton(frame: FrameType | None) -> bool:
-    """Whether somebody asked for this very lock, and not for an event to be set or a module to be imported.
+    """Whether the program itself acquires this lock, and not an event or an import on its behalf.
 
     Those happen inside real locks too (a connection pool made before the run, the import of a module), and whoever
     is next could want the same one: a stall that no real schedule has.
@@ -128,7 +128,7 @@ class SimulatedRLock:
         self._count = 0
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """As `threading.RLock.acquire`, in virtual seconds."""
+        """Acquire the lock as `threading.RLock.acquire` does, waiting in virtual seconds."""
         me = get_ident()
         if self._owner == me:
             self._count += 1
@@ -141,7 +141,7 @@ class SimulatedRLock:
     __enter__ = acquire
 
     def release(self) -> None:
-        """As `threading.RLock.release`."""
+        """Release the lock as `threading.RLock.release` does."""
         if self._owner != get_ident():
             raise RuntimeError("cannot release un-acquired lock")
         self._count -= 1
@@ -177,8 +177,8 @@ class SimulatedRLock:
         self._owner, self._count = None, 0
 
 
-class SimulatedSimpleQueue(metaclass=StandsFor):
-    """`queue.SimpleQueue` with virtual waiting; asked for by a thread that is no actor, the real one.
+class SimulatedSimpleQueue(metaclass=ReplacementType):
+    """`queue.SimpleQueue` with virtual waiting; a thread that is no actor gets the real one.
 
     Like the real one, and unlike one made of locks, `put` may be called from a destructor in the middle of anything.
     A real one is inside, so that a thread that is no actor waits for an item in real time.
@@ -203,7 +203,7 @@ class SimulatedSimpleQueue(metaclass=StandsFor):
             self._waiters[0].kernel.wake_one(self._waiters)
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        """Take the oldest item, waiting for one. Raises: queue.Empty."""
+        """Remove and return the oldest item, waiting for one. Raises: queue.Empty."""
         if timeout is not None and timeout < 0:
             raise ValueError("'timeout' must be a non-negative number")
         actor = current_actor()
@@ -221,15 +221,15 @@ class SimulatedSimpleQueue(metaclass=StandsFor):
         self.put(item)
 
     def get_nowait(self) -> Any:
-        """Take the oldest item. Raises: queue.Empty."""
+        """Remove and return the oldest item without waiting. Raises: queue.Empty."""
         return self.get(block=False)
 
     def qsize(self) -> int:
-        """How many items it holds."""
+        """Return the number of items in the queue."""
         return self._items.qsize()
 
     def empty(self) -> bool:
-        """Whether it holds none."""
+        """Whether the queue has no items."""
         return self._items.empty()
 
     __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)

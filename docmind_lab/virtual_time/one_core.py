@@ -1,4 +1,4 @@
-"""One core for the threads of a run: only one of them runs at a time, and a baton handed across cores arrives late.
+"""Keeps a run's threads on one core: only one runs at a time, and a hand-over across cores is slow.
 
 Waking a thread on another core, with a cold cache and the interpreter's lock still held, costs more than what many a
 thread of a run then does. So a run's threads stay where its caller was, for as long as that core has time for them.
@@ -21,7 +21,7 @@ _JUDGED_AFTER_S = 1.0
 
 
 class OneCore:
-    """Keeps the calling thread, and with it all threads that are started from it on, on the core where it is now.
+    """Pins the calling thread, and every thread started from it, to the core on which it runs now.
 
     A context manager; the caller's own cores are put back at its end. Does nothing where a system cannot do it.
     """
@@ -33,17 +33,17 @@ class OneCore:
     def __enter__(self) -> Self:
         self._before = _cores_of_caller()
         core = _core_of_caller()
-        if len(self._before) > 1 and core in self._before and not _moved(0, {core}):
+        if len(self._before) > 1 and core in self._before and not _pin(0, {core}):
             self._before = set()
         self._looked_at_s, self._used_s = time.perf_counter(), time.process_time()
         return self
 
     def __exit__(self, *error: object) -> None:
         if self._before:
-            _moved(0, self._before)
+            _pin(0, self._before)
 
     def look(self, threads: Iterable[threading.Thread]) -> None:
-        """Let the threads go where they like once the core turns out to be shared; the caller asks now and then."""
+        """Unpin the threads once the core turns out to be shared; the caller calls this now and then."""
         elapsed_s = time.perf_counter() - self._looked_at_s
         if not self._before or elapsed_s < _JUDGED_AFTER_S:
             return
@@ -52,7 +52,7 @@ class OneCore:
             before, self._before = self._before, set()
             for thread_id in (0, *(thread.native_id for thread in threads if thread.is_alive())):
                 if thread_id is not None:
-                    _moved(thread_id, before)
+                    _pin(thread_id, before)
         self._looked_at_s, self._used_s = time.perf_counter(), used_s
 
 
@@ -61,13 +61,13 @@ def _cores_of_caller() -> set[int]:
 
 
 def _core_of_caller() -> int:
-    """The number of the core that the calling thread is on; -1 where the system does not say."""
+    """Return the number of the core that the calling thread runs on; -1 if the system does not say."""
     ask = getattr(ctypes.CDLL(None), "sched_getcpu", None) if sys.platform == "linux" else None
     return -1 if ask is None else int(ask())
 
 
-def _moved(thread_id: int, cores: set[int]) -> bool:
-    """Whether a thread (0: the caller) now runs on these cores; it may have ended, or not be allowed to."""
+def _pin(thread_id: int, cores: set[int]) -> bool:
+    """Pin a thread (0: the caller) to these cores; return False if it has ended or may not be moved."""
     try:
         os.sched_setaffinity(thread_id, cores)
     except OSError:

@@ -1,7 +1,7 @@
-"""The names that are bound to something else while a run goes on, and how every one of them is put back.
+"""Replaces names of the standard library during a run, and restores every one of them.
 
-A replacement asks who calls: an actor gets virtual time, any other thread the real thing. So it does not matter to
-other threads that the names are replaced, and two clocks may run at once in two threads.
+A replacement checks which thread calls it: an actor gets virtual time, any other thread the original. So other threads
+do not notice the replacements, and two clocks may run at once in two threads.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ _METHODS: list[tuple[str, Callable[..., Any]]] = [
 _FUTURES = concurrent.futures._base
 
 # Where the real ones live, and the kernel, which needs them.
-_LEFT_ALONE = ("_thread", "_queue", "_frozen_importlib", "importlib._bootstrap", "posix", "nt")
+_SKIPPED_MODULES = ("_thread", "_queue", "_frozen_importlib", "importlib._bootstrap", "posix", "nt")
 _OWN_PACKAGE = __name__.rpartition(".")[0]
 
 
 class _Places:
-    """Where in the loaded modules replaceable names are. Looks only at modules that are new or have gained names."""
+    """The places in loaded modules that hold replaceable names. Searches only modules that changed."""
 
     def __init__(self) -> None:
         self._modules: list[Any] = []
@@ -69,7 +69,7 @@ class _Places:
         self.found: list[tuple[dict[str, Any], str]] = []
 
     def look(self) -> None:
-        """Add places that have come about since the last look."""
+        """Add the places that appeared since the last look."""
         modules = list(sys.modules.values())
         # Compared by identity, since a module-like object may compare as it likes.
         if len(modules) != len(self._modules) or not all(map(operator.is_, modules, self._modules)):
@@ -111,37 +111,37 @@ def _namespace(module: object) -> dict[str, Any]:
 
 def _is_searched(name: str, module: object) -> bool:
     own = name == _OWN_PACKAGE or name.startswith(_OWN_PACKAGE + ".")
-    return isinstance(module, ModuleType) and name not in _LEFT_ALONE and not own
+    return isinstance(module, ModuleType) and name not in _SKIPPED_MODULES and not own
 
 
 _INHERITED = object()
 _places = _Places()
 _lock = RealLock()
-_in_place = 0
-_found_there: list[tuple[Any, str, Any]] = []
+_open_blocks = 0
+_originals: list[tuple[Any, str, Any]] = []
 
 
 @contextmanager
-def primitives_in_place() -> Iterator[None]:
-    """Have the virtual primitives in place during a block. Blocks may nest and overlap: the last one puts back.
+def virtual_primitives() -> Iterator[None]:
+    """Replace the primitives by virtual ones during a block. Blocks may nest and overlap; the last restores.
 
-    All of them or none: what could not be put in place has left everything as it was when it raises.
+    All names are replaced or none: if one cannot be, all originals are restored before the error is raised.
     """
-    global _in_place
+    global _open_blocks
     with _lock:
-        if not _in_place:
-            _put_in_place()
-        _in_place += 1
+        if not _open_blocks:
+            _install()
+        _open_blocks += 1
     try:
         yield
     finally:
         with _lock:
-            _in_place -= 1
-            if _in_place == 0:
-                _put_back()
+            _open_blocks -= 1
+            if _open_blocks == 0:
+                _restore()
 
 
-def _put_in_place() -> None:
+def _install() -> None:
     try:
         _places.look()
         _rebind(_VIRTUAL_FOR)
@@ -152,7 +152,7 @@ def _put_in_place() -> None:
             _replace(owner, name, for_actors(virtual, getattr(owner, name)))
     except BaseException:
         # A process that failed once must not have a clock of its own for every run after that.
-        _put_back_what_was_found()
+        _restore_all()
         raise
 
 
@@ -160,20 +160,20 @@ def _replace(owner: Any, name: str, virtual: Any) -> None:
     # What a class inherits is put back by taking away what hides it.
     real = vars(owner).get(name, _INHERITED)
     setattr(owner, name, virtual)
-    _found_there.append((owner, name, real))
+    _originals.append((owner, name, real))
 
 
-def _put_back() -> None:
+def _restore() -> None:
     try:
         # What was imported meanwhile may have taken hold of a replacement.
         _places.look()
     finally:
-        _put_back_what_was_found()
+        _restore_all()
 
 
-def _put_back_what_was_found() -> None:
-    while _found_there:
-        owner, name, real = _found_there.pop()
+def _restore_all() -> None:
+    while _originals:
+        owner, name, real = _originals.pop()
         if real is _INHERITED:
             delattr(owner, name)
         else:
@@ -188,8 +188,8 @@ def _rebind(replacement_for: dict[int, Any]) -> None:
             space[name] = replacement
 
 
-def stand_in(value: Any) -> Any:
-    """What stands for a value during a run: `time.sleep` handed over as an argument is virtual too."""
+def virtual_for(value: Any) -> Any:
+    """Return the virtual replacement of a value such as `time.sleep`, or the value itself if it has none."""
     return _VIRTUAL_FOR.get(id(value), value)
 
 
@@ -201,11 +201,11 @@ _of_kernels: dict[tuple[Any, str], tuple[Any, dict[Kernel, Callable[..., Any]]]]
 
 @contextmanager
 def patched_for(kernel: Kernel, owner: Any, name: str, virtual: Callable[..., Any]) -> Iterator[None]:
-    """Have `owner.name` be `virtual(actor, ...)` for the actors of one run, and what it was for everyone else."""
+    """Make `owner.name` be `virtual(actor, ...)` for the actors of one run, and leave it for all other threads."""
     with _lock:
         if (owner, name) not in _of_kernels:
             found: tuple[Any, dict[Kernel, Callable[..., Any]]] = vars(owner)[name], {}
-            setattr(owner, name, _dispatching(*found))
+            setattr(owner, name, _dispatcher(*found))
             _of_kernels[owner, name] = found
         real, virtuals = _of_kernels[owner, name]
         virtuals[kernel] = virtual
@@ -219,7 +219,7 @@ def patched_for(kernel: Kernel, owner: Any, name: str, virtual: Callable[..., An
                 setattr(owner, name, real)
 
 
-def _dispatching(real: Any, virtuals: dict[Kernel, Callable[..., Any]]) -> Callable[..., Any]:
+def _dispatcher(real: Any, virtuals: dict[Kernel, Callable[..., Any]]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         actor = this_thread.actor
         virtual = None if actor is None else virtuals.get(actor.kernel)
@@ -230,8 +230,8 @@ def _dispatching(real: Any, virtuals: dict[Kernel, Callable[..., Any]]) -> Calla
 
 
 @contextmanager
-def jupyter_output_is_real(kernel: Kernel) -> Iterator[None]:
-    """Let a notebook's output stream flush in real time: it waits for a thread that is outside the simulation."""
+def flush_jupyter_in_real_time(kernel: Kernel) -> Iterator[None]:
+    """Let a notebook's output stream flush in real time: it waits for a thread outside the simulation."""
     stream = getattr(sys.modules.get("ipykernel.iostream"), "OutStream", None)
     if stream is None:
         yield

@@ -1,4 +1,4 @@
-"""Seeing an actor that waits in real time: by a call that no replacement stands for, in virtual time it takes nothing.
+"""Detects actors that wait in real time, in a call without a virtual replacement.
 
 The watch of a run looks every few milliseconds at the thread that holds the baton. A thread that sleeps at two looks,
 and was not scheduled in between, waited throughout. A wait for the interpreter's lock is no such wait, since it is
@@ -27,7 +27,7 @@ _SWITCH_INTERVALS = 3
 
 @dataclass(frozen=True)
 class _Look:
-    """What was seen of the holder of the baton. switches: how often it was scheduled, None while it does not sleep."""
+    """One look at the actor that holds the baton. switches: how often it was scheduled; None unless it sleeps."""
 
     actor: Actor
     hold: int
@@ -37,7 +37,7 @@ class _Look:
 
 
 class RealWaits:
-    """Tells a kernel of real waits of its actors. Only Linux says what a thread does; elsewhere nothing is seen."""
+    """Detects actors that wait in real time and reports them to the kernel. Works on Linux only."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
@@ -45,7 +45,7 @@ class RealWaits:
         self._waited_s = 0.0
 
     def look(self) -> None:
-        """Look at the actor that holds the baton."""
+        """Look at the actor that holds the baton, and report it if it has waited in real time."""
         kernel, last = self._kernel, self._last
         actor, hold = kernel.running, kernel.handovers
         if actor is None or actor.is_outside or kernel.abandoned or sys.platform != "linux":
@@ -71,11 +71,11 @@ class RealWaits:
             return
         self._waited_s += elapsed_s
         if self._waited_s >= REAL_WAIT_S:
-            kernel.saw_real_wait(actor, place)
+            kernel.note_real_wait(actor, place)
 
 
 def _switches_of(thread_id: int | None) -> int | None:
-    """How often a thread that sleeps was scheduled so far; None for one that does not sleep, or has ended."""
+    """Return how often a sleeping thread has been scheduled; None if it does not sleep or has ended."""
     try:
         with open(f"/proc/self/task/{thread_id}/status", "rb", buffering=0) as file:
             status = file.read(4096)

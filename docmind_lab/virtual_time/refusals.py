@@ -1,6 +1,6 @@
-"""What has no virtual time and is well known: refused by name where an actor asks for it, rather than waited for.
+"""Refuses well-known calls that have no virtual time, such as starting a process, by name.
 
-What is not known here is seen by the watch of the run, once it waits: `real_waits`.
+Calls that are not listed here are detected by the watch of the run once they wait: `real_waits`.
 """
 
 from __future__ import annotations
@@ -33,43 +33,43 @@ _FOREIGN_LOOPS = (
 )
 
 
-def _refusing(what: str) -> Callable[..., Any]:
-    def refused(actor: Actor, *_: Any, **__: Any) -> Any:
+def _refusal(what: str) -> Callable[..., Any]:
+    def refuse(actor: Actor, *_: Any, **__: Any) -> Any:
         actor.kernel.refuse(what)
 
-    return refused
+    return refuse
 
 
 def replacements() -> list[tuple[Any, Any]]:
-    """Pairs of a builtin and what stands for it during a run."""
-    pairs: list[tuple[Any, Any]] = [(select.select, times.of_builtin(select.select, _select))]
+    """Return pairs of a builtin and its replacement during a run."""
+    pairs: list[tuple[Any, Any]] = [(select.select, times.replace_builtin(select.select, _select))]
     for name in _PROCESSES:
         real = getattr(os, name, None)
         if real is not None:
-            pairs.append((real, times.of_builtin(real, _refusing(f"os.{name}, {_PROCESS},"))))
+            pairs.append((real, times.replace_builtin(real, _refusal(f"os.{name}, {_PROCESS},"))))
     return pairs
 
 
 def methods() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
-    """Owner, name, and what an actor gets: (actor, …) → result. Of the modules that are imported by now."""
-    yield multiprocessing.process.BaseProcess, "start", _refusing(f"multiprocessing.Process.start, {_PROCESS},")
+    """Yield owner, name and replacement `(actor, …) → result` for methods of the modules imported by now."""
+    yield multiprocessing.process.BaseProcess, "start", _refusal(f"multiprocessing.Process.start, {_PROCESS},")
     # An event loop of another kind makes a pair of sockets to wake itself.
-    yield socket, "socketpair", _refusing("socket.socketpair (or an event loop that is not asyncio.new_event_loop's)")
+    yield socket, "socketpair", _refusal("socket.socketpair (or an event loop that is not asyncio.new_event_loop's)")
     for name in _SOCKET_METHODS:
         if hasattr(socket.socket, name):
-            yield socket.socket, name, _refusing(f"socket.{name}")
+            yield socket.socket, name, _refusal(f"socket.{name}")
     for name in _SELECTORS:
         owner = getattr(selectors, name, None)
         if owner is not None:
-            yield owner, "select", _selecting(owner.select, name)
+            yield owner, "select", _polling_select(owner.select, name)
     for module_name, name in _FOREIGN_LOOPS:
         module = sys.modules.get(module_name)
         if module is not None and hasattr(module, name):
-            yield module, name, _refusing(f"{module_name}.{name}, an event loop of its own,")
+            yield module, name, _refusal(f"{module_name}.{name}, an event loop of its own,")
 
 
 def _select(actor: Actor, read: Any, write: Any, urgent: Any, timeout: float | None = None) -> Any:
-    """As `select.select` where nothing is waited for, a sleep where there are no files."""
+    """Act as `select.select` with a timeout of 0, and sleep if there are no files; refuse all other calls."""
     if timeout is not None and timeout <= 0:
         return times.real_select(read, write, urgent, timeout)
     if timeout is None or read or write or urgent:
@@ -78,10 +78,10 @@ def _select(actor: Actor, read: Any, write: Any, urgent: Any, timeout: float | N
     return [], [], []
 
 
-def _selecting(real: Callable[..., Any], name: str) -> Callable[..., Any]:
-    def selected(actor: Actor, selector: Any, timeout: float | None = None) -> Any:
+def _polling_select(real: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def poll(actor: Actor, selector: Any, timeout: float | None = None) -> Any:
         if timeout is None or timeout > 0:
             actor.kernel.refuse(f"{name}.select")
         return real(selector, timeout)
 
-    return selected
+    return poll

@@ -1,4 +1,4 @@
-"""Where the actors of a simulation stand, in words: what goes into the errors of a run that cannot go on."""
+"""Describes where the actors of a simulation wait, for the errors of a run that cannot continue."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EXEMPT = frozenset({"importlib._bootstrap", "bdb", "pdb", "pydevd", "debugpy"})
 
 
 def where_everyone_waits(actors: Iterable[Actor]) -> str:
-    """One paragraph an actor: its name, where it waits and what for, the end of its stack, its loop's tasks."""
+    """Describe each actor in a paragraph: its name, what it waits for, its stack and its loop's tasks."""
     frames = sys._current_frames()
     return "\n".join(_paragraph(actor, frames.get(actor.thread.ident or 0)) for actor in actors)
 
@@ -46,12 +46,12 @@ def _paragraph(actor: Actor, frame: FrameType | None) -> str:
 
 
 def place_of(thread: threading.Thread) -> str:
-    """File, line and function of the innermost code of a thread that is no library's; "" for one that has ended."""
+    """Return file, line and function of a thread's innermost code outside libraries; "" once it has ended."""
     return place_of_code(sys._current_frames().get(thread.ident or 0))
 
 
 def place_of_code(frame: FrameType | None) -> str:
-    """File, line and function of the nearest code, from a frame outwards, that is no library's; "" for no frame."""
+    """Return file, line and function of the nearest code outside libraries, from a frame outwards."""
     nearest = None
     for each in _outwards(frame):
         if _is_in(each, _OWN_FOLDER):
@@ -63,7 +63,7 @@ def place_of_code(frame: FrameType | None) -> str:
 
 
 def waiting_queue(frame: FrameType | None) -> Any:
-    """The queue that a thread waits at for an item; None where it waits for something else."""
+    """Return the queue from which a thread waits to get an item; None if it waits for something else."""
     for each in _outwards(frame):
         owner = each.f_locals.get("self") if each.f_code.co_name == "get" else None
         if isinstance(owner, queue.Queue) or type(owner).__name__ == "SimulatedSimpleQueue":
@@ -77,7 +77,7 @@ def is_handing_over(frame: FrameType) -> bool:
 
 
 def is_at_its_gate(thread: threading.Thread) -> bool:
-    """Whether a thread waits for the baton, which is on its way to it when it holds it already, or has not begun."""
+    """Whether a thread waits for the baton, or has not begun."""
     frame = sys._current_frames().get(thread.ident or 0)
     return frame is None or frame.f_code.co_filename in (_KERNEL, _BEGINNINGS)
 
@@ -100,7 +100,7 @@ def _is_in(frame: FrameType, folder: str) -> bool:
 
 
 def _standard_call(outside: list[FrameType]) -> str:
-    """The outermost call of the standard library's that waits here, such as Event.wait; "" without one."""
+    """Return the outermost standard-library call that waits here, such as Event.wait; "" if there is none."""
     name = ""
     for frame in outside:
         if not _is_in(frame, _STANDARD_LIBRARY):
@@ -117,7 +117,7 @@ def _place(frame: FrameType) -> str:
 
 
 def _await_chain(coroutine: Any) -> list[str]:
-    """Where a suspended coroutine stands, then what it awaits, and so on."""
+    """Return the place of a suspended coroutine, then of what it awaits, and so on."""
     entries = []
     while (frame := getattr(coroutine, "cr_frame", None)) is not None:
         entries.append((frame, frame.f_lineno))

@@ -1,4 +1,4 @@
-"""What becomes of `threading.Thread` and of the futures of pools when an actor uses them."""
+"""Replacements for the methods of `threading.Thread` and for the futures of pools, in virtual time."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _ACTOR = "_docmind_lab_actor"
 
 
 def actor_of(thread: threading.Thread) -> Actor | None:
-    """The actor that a thread is; None for a thread that no actor started."""
+    """Return the actor of a thread; None for a thread that no actor started."""
     return getattr(thread, _ACTOR, None)
 
 
 def become_actor(thread: threading.Thread, actor: Actor) -> None:
-    """Let a thread be known as an actor."""
+    """Register a thread as an actor."""
     setattr(thread, _ACTOR, actor)
 
 
@@ -76,7 +76,7 @@ def start(actor: Actor, thread: threading.Thread) -> None:
 
 
 def join(actor: Actor, thread: threading.Thread, timeout: float | None = None) -> None:
-    """Wait for a thread's end in virtual time."""
+    """Wait in virtual time for a thread to end."""
     target = actor_of(thread)
     if target is not None and target is not actor and not target.finished:
         actor.kernel.wait(target.joiners, timeout, f"the end of {thread.name}")
@@ -86,13 +86,13 @@ def join(actor: Actor, thread: threading.Thread, timeout: float | None = None) -
 
 
 def is_alive(actor: Actor, thread: threading.Thread) -> bool:
-    """Whether a thread has not ended in virtual time."""
+    """Whether a thread has not yet ended in virtual time."""
     target = actor_of(thread)
     return real_is_alive(thread) and not (target is not None and target.finished)
 
 
 class SimulatedFuture(Future[Any]):
-    """A pool's future with a hash that is the same in every run, for the order of the sets that waiting makes."""
+    """A pool's future whose hash is the same in every run, so that sets of futures have one order."""
 
     def __new__(cls) -> Any:  # noqa: D102 - what comes back is the first line of the class
         return Future() if current_actor() is None else object.__new__(cls)
@@ -106,18 +106,18 @@ class SimulatedFuture(Future[Any]):
         return self._number
 
     def set_result(self, result: Any) -> None:
-        """As `Future.set_result`; the end of a job is a side effect."""
+        """Set the result as `Future.set_result` does, and count the end of the job as an effect."""
         self._kernel.note_effect()
         super().set_result(result)
 
     def set_exception(self, exception: BaseException | None) -> None:
-        """As `Future.set_exception`; the end of a job is a side effect."""
+        """Set the exception as `Future.set_exception` does, and count the job's end as an effect."""
         self._kernel.note_effect()
         super().set_exception(exception)
 
 
 def cancel_waiting_jobs(pool: ThreadPoolExecutor) -> None:
-    """Cancel what was handed to a pool and has not begun: it belongs to the run that ends."""
+    """Cancel a pool's jobs that have not begun: they belong to the run that ends."""
     jobs: Any = pool._work_queue
     with contextlib.suppress(queue.Empty):
         while True:
@@ -127,12 +127,12 @@ def cancel_waiting_jobs(pool: ThreadPoolExecutor) -> None:
 
 
 def renew_pool(pool: ThreadPoolExecutor) -> None:
-    """Have a pool whose workers ended with their run start new ones when it is used again, in a run or outside."""
+    """Let a pool whose workers ended with their run start new ones when it is used again."""
     known: Any = pool
     known._threads = {thread for thread in known._threads if actor_of(thread) is None}
     known._idle_semaphore._value = 0
 
 
 def forget_pool_worker(thread: threading.Thread) -> None:
-    """See that the interpreter does not wait at its end for a worker that will never end."""
+    """Keep the interpreter from waiting at exit for a worker that will never end."""
     concurrent.futures.thread._threads_queues.pop(thread, None)  # type: ignore[attr-defined]

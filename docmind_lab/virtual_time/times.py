@@ -1,4 +1,4 @@
-"""What the functions of `time`, and the machine's number of CPUs, are to an actor.
+"""Virtual replacements for the functions of `time`, and for the machine's number of CPUs.
 
 Virtual time counts from 0 in a new clock. `time.time` counts from one fixed day, the same in every run.
 """
@@ -33,7 +33,7 @@ _STEADY = frozenset(
 
 
 def sleep(actor: Actor, seconds: float) -> None:
-    """As `time.sleep`, in virtual seconds; 0 lets the actors that are ready run first."""
+    """Sleep as `time.sleep` does, in virtual seconds; 0 lets the actors that are ready run first."""
     if not 0 <= seconds < math.inf:
         real_sleep(seconds)  # raises what it always does
     elif seconds == 0:
@@ -43,7 +43,7 @@ def sleep(actor: Actor, seconds: float) -> None:
 
 
 def for_actors(virtual: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that calls `virtual(actor, ...)` for an actor and `real(...)` for any other thread."""
+    """Return a function that calls `virtual(actor, ...)` for an actor and `real(...)` for any other thread."""
 
     @functools.wraps(real)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -57,12 +57,12 @@ def for_actors(virtual: Callable[..., Any], real: Callable[..., Any]) -> Callabl
 # already, of the builtin.
 
 
-def of_builtin(real: Callable[..., Any], virtual: Callable[..., Any]) -> Callable[..., Any]:
-    """What stands for a builtin function: `virtual(actor, ...)` for an actor, the builtin for any other thread."""
-    return MethodType(for_actors(lambda actor, _, *args: virtual(actor, *args), _calling(real)), real)
+def replace_builtin(real: Callable[..., Any], virtual: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a replacement for a builtin: `virtual(actor, ...)` for an actor, the builtin for other threads."""
+    return MethodType(for_actors(lambda actor, _, *args: virtual(actor, *args), _without_first_argument(real)), real)
 
 
-def _calling(real: Callable[..., Any]) -> Callable[..., Any]:
+def _without_first_argument(real: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(real)
     def call(_: object, *args: Any, **kwargs: Any) -> Any:
         return real(*args, **kwargs)
@@ -70,7 +70,7 @@ def _calling(real: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _reading(real: Callable[[], Any], virtual: Callable[[float], Any]) -> Callable[[], Any]:
+def _clock_reader(real: Callable[[], Any], virtual: Callable[[float], Any]) -> Callable[[], Any]:
     @functools.wraps(real)
     def read(real: Callable[[], Any]) -> Any:
         actor = this_thread.actor
@@ -106,21 +106,21 @@ def _clock_gettime_ns(actor: Actor, clock: int) -> int:
 
 
 def replacements() -> list[tuple[Callable[..., Any], Callable[..., Any]]]:
-    """Pairs of a builtin and what stands for it during a run."""
+    """Return pairs of a builtin and its replacement during a run."""
     pairs: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
-        (time.sleep, of_builtin(time.sleep, sleep)),
-        (time.monotonic, _reading(time.monotonic, _seconds)),
-        (time.monotonic_ns, _reading(time.monotonic_ns, _nanoseconds)),
-        (time.perf_counter, _reading(time.perf_counter, _seconds)),
-        (time.perf_counter_ns, _reading(time.perf_counter_ns, _nanoseconds)),
-        (time.time, _reading(time.time, lambda now_s: CALENDAR_START_S + now_s)),
-        (time.time_ns, _reading(time.time_ns, lambda now_s: CALENDAR_START_S * 10**9 + _nanoseconds(now_s))),
-        (time.clock_gettime, of_builtin(time.clock_gettime, _clock_gettime)),
-        (time.clock_gettime_ns, of_builtin(time.clock_gettime_ns, _clock_gettime_ns)),
-        (os.cpu_count, of_builtin(os.cpu_count, _cpus)),
+        (time.sleep, replace_builtin(time.sleep, sleep)),
+        (time.monotonic, _clock_reader(time.monotonic, _seconds)),
+        (time.monotonic_ns, _clock_reader(time.monotonic_ns, _nanoseconds)),
+        (time.perf_counter, _clock_reader(time.perf_counter, _seconds)),
+        (time.perf_counter_ns, _clock_reader(time.perf_counter_ns, _nanoseconds)),
+        (time.time, _clock_reader(time.time, lambda now_s: CALENDAR_START_S + now_s)),
+        (time.time_ns, _clock_reader(time.time_ns, lambda now_s: CALENDAR_START_S * 10**9 + _nanoseconds(now_s))),
+        (time.clock_gettime, replace_builtin(time.clock_gettime, _clock_gettime)),
+        (time.clock_gettime_ns, replace_builtin(time.clock_gettime_ns, _clock_gettime_ns)),
+        (os.cpu_count, replace_builtin(os.cpu_count, _cpus)),
     ]
     # What pools ask from 3.13 on.
     process_cpu_count = getattr(os, "process_cpu_count", None)
     if process_cpu_count is not None:
-        pairs.append((process_cpu_count, of_builtin(process_cpu_count, _cpus)))
+        pairs.append((process_cpu_count, replace_builtin(process_cpu_count, _cpus)))
     return pairs

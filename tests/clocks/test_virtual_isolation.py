@@ -15,7 +15,7 @@ from types import ModuleType
 import pytest
 
 from docmind_lab.virtual_time import VirtualClock, patches
-from docmind_lab.virtual_time.patches import primitives_in_place
+from docmind_lab.virtual_time.patches import virtual_primitives
 
 
 @pytest.mark.wall
@@ -149,7 +149,7 @@ def test_a_patch_that_somebody_else_put_in_place_survives_a_run(monkeypatch: pyt
 
 def test_overlapping_blocks_put_the_names_back_when_the_last_one_ends() -> None:
     real = time.sleep
-    with primitives_in_place():
+    with virtual_primitives():
         VirtualClock().run(time.sleep, 1)
         assert time.sleep is not real
     assert time.sleep is real

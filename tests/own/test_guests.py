@@ -17,7 +17,7 @@ from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import RunCut
 from docmind_lab.network.attempts import Attempt, LogicalCall
 from docmind_lab.network.guests import GuestCall, GuestHooks
-from docmind_lab.network.taps import tapped
+from docmind_lab.network.taps import attach_taps
 
 OWNERS = [
     (httpx.HTTPTransport, "handle_request"),
@@ -169,7 +169,7 @@ def test_a_tap_on_the_seam_is_told_what_a_guest_sends_and_gets(stub, watching) -
             told.append((traffic.sent, b"".join(traffic.received)))
 
     server, _ = stub(answering), watching()
-    with tapped(Listening()), httpx2.Client() as client:
+    with attach_taps(Listening()), httpx2.Client() as client:
         client.post(server.url, json={"a": 1})
         client.post(server.url, content=iter([b"in ", b"parts"]), headers={"content-length": "8"})
     assert told == [(b'{"a":1}', b"ok"), (b"", b"ok")]

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage
 from langgraph.types import Command
 
 from docmind_lab.alternatives.base import FreeState, RunProgress, run_to_outcome, run_to_outcome_async
-from docmind_lab.core.addresses import displayed
+from docmind_lab.core.addresses import redact_url
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.core.errors import NotSimulated, RunCut
 from docmind_lab.network.recorder import Recorder
@@ -161,6 +161,6 @@ def test_models_and_stores_are_simulated_whichever_host_they_are_at(method, url,
 
 
 def test_a_url_is_shown_without_what_may_be_secret_in_it() -> None:
-    assert displayed("https://user:word@h.example.org:8443/a/b?key=k") == "https://h.example.org:8443/a/b"
+    assert redact_url("https://user:word@h.example.org:8443/a/b?key=k") == "https://h.example.org:8443/a/b"
     with pytest.raises(NotSimulated, match=r"GET https://h.example.org/a: no simulated"):
         SIMULATED.of("GET", "https://h.example.org/a?key=k")

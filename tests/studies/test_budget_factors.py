@@ -15,7 +15,7 @@ from docmind_lab.analysis.findings.second_budgets import budget_sufficiency, lev
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.summary import summarise
 from docmind_lab.analysis.tables.frames import to_frame
-from docmind_lab.analysis.text import joined
+from docmind_lab.analysis.text import join_names
 from docmind_lab.core.budgets import Budget, Price
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
@@ -148,7 +148,7 @@ def test_runs_that_another_budget_ended_are_said_to_be_no_evidence_that_a_limit_
 
 def test_levels_of_several_limits_can_be_told_apart_in_a_list() -> None:
     levels = ["none", "6 calls", "6 calls, 0.02 cost"]
-    assert joined(levels_in_words(levels), "or") == "6 calls and 0.02 cost, 6 calls or none"
+    assert join_names(levels_in_words(levels), "or") == "6 calls and 0.02 cost, 6 calls or none"
     rows = [sample_run("cooperative", 0, second_budgets=level, run_id=level) for level in levels]
     assert (
         " · second budget 6 calls and 0.02 cost, 6 calls or none · "

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 from sample_runs import MANIFEST, sample_run, study_of
 
-from docmind_lab.analysis.export import export_csv, export_duckdb, flattened
+from docmind_lab.analysis.export import export_csv, export_duckdb, flatten
 from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables.frames import to_frame, typed
+from docmind_lab.analysis.tables.frames import to_frame, with_dtypes
 from docmind_lab.analysis.tables.records import TABLES, CallRecord, EventRecord
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import NAN
@@ -35,14 +35,14 @@ def read_csv(folder: Path, table: str) -> pd.DataFrame:
     missing = {column.name: ["NaN"] for column in columns if column.kind in ("float", "maybe_bool")}
     dtypes = {column.name: READ_AS[column.kind] for column in columns}
     path = folder / f"{table}.csv"
-    return typed(table, pd.read_csv(path, dtype=dtypes, keep_default_na=False, na_values=missing))
+    return with_dtypes(table, pd.read_csv(path, dtype=dtypes, keep_default_na=False, na_values=missing))
 
 
 def read_duckdb(path: Path, table: str) -> pd.DataFrame:
     import duckdb
 
     with duckdb.connect(str(path), read_only=True) as connection:
-        return typed(table, connection.execute(f'SELECT * FROM "{table}"').df())
+        return with_dtypes(table, connection.execute(f'SELECT * FROM "{table}"').df())
 
 
 def study() -> Study:
@@ -145,4 +145,4 @@ def test_a_place_that_cannot_be_written_is_refused_by_the_option_that_named_it(t
 
 
 def test_a_manifest_is_flat_with_a_path_for_each_leaf() -> None:
-    assert flattened({"a": {"b": {"c": 1}, "d": [1, 2]}, "e": {}}) == {"a.b.c": 1, "a.d": [1, 2], "e": {}}
+    assert flatten({"a": {"b": {"c": 1}, "d": [1, 2]}, "e": {}}) == {"a.b.c": 1, "a.d": [1, 2], "e": {}}

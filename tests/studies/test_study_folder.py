@@ -13,7 +13,7 @@ from docmind_lab.analysis.study import Study, prepare_folder
 from docmind_lab.analysis.study_folder import StudyFolder, load
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.settings import Settings
-from docmind_lab.core.whole_files import written_whole
+from docmind_lab.core.whole_files import write_whole
 from docmind_lab.experiments.batch import Cell, CellResult
 from docmind_lab.experiments.load import LoadStudy
 from docmind_lab.experiments.sweeps.cells import benches_of
@@ -241,9 +241,9 @@ def test_the_manifest_is_the_last_to_be_written(tmp_path: Path, monkeypatch: pyt
 
     def noted(path: Path, write: Any) -> Path:
         written.append(path.name)
-        return written_whole(path, write)
+        return write_whole(path, write)
 
-    monkeypatch.setattr("docmind_lab.analysis.study_folder.written_whole", noted)
+    monkeypatch.setattr("docmind_lab.analysis.study_folder.write_whole", noted)
     finished(tmp_path)
     assert (written[0], written[-1]) == ("design.json", "manifest.json")
     assert set(written[1:-1]) == {"runs.parquet", "calls.parquet", "events.parquet"}

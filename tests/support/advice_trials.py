@@ -74,9 +74,9 @@ HEADER = (
 
 def pool(name: str = "pool") -> pd.DataFrame:
     """The runs of a pool."""
-    from docmind_lab.analysis.tables.frames import typed
+    from docmind_lab.analysis.tables.frames import with_dtypes
 
-    return typed("runs", pd.read_parquet(POOLS / f"{name}.parquet"))
+    return with_dtypes("runs", pd.read_parquet(POOLS / f"{name}.parquet"))
 
 
 def drawn(runs: pd.DataFrame, rng: np.random.Generator, count: int) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables.frames import to_frame, typed
+from docmind_lab.analysis.tables.frames import to_frame, with_dtypes
 from docmind_lab.analysis.tables.records import EventRecord, RunRecord
 
 MANIFEST: dict[str, Any] = {"schema_version": 1, "study_id": "made-up", "design": {"seed": 7}}
@@ -81,4 +81,4 @@ def study_of(records: list[RunRecord]) -> Study:
 def concatenated(table: str, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Frames of one table below each other, dtypes kept; levels are united."""
     plain = [frame.astype(dict.fromkeys(frame.select_dtypes("category"), "str")) for frame in frames]
-    return typed(table, pd.concat(plain, ignore_index=True))
+    return with_dtypes(table, pd.concat(plain, ignore_index=True))

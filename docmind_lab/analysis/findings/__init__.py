@@ -1,4 +1,4 @@
-"""What the tables of a study say beyond a summary, as frames and sentences.
+"""Findings from the tables of a study beyond its summary, as frames and sentences.
 
 choice.py            which arms of one condition to choose; advice.py says it
 recommendation.py    the smallest decision timeout that keeps a promise; recommendation_words.py says it

@@ -14,7 +14,7 @@ import pandas as pd
 from docmind_lab.analysis.findings.choice import FEWEST_PAIRS, Beaten, Choice, Undecided, choose
 from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.findings.second_budgets import is_budgeted, needs_of
-from docmind_lab.analysis.text import counted, joined, one_line, percent
+from docmind_lab.analysis.text import count_of, join_names, one_line, percent
 from docmind_lab.core.catalogue import settings_to_paste
 from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.levels import SPENDING_REASONS
@@ -29,10 +29,10 @@ _MOST_MORE: Final = 100_000
 def advice_of(
     rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None = None, *, reads_settings: bool = True
 ) -> Iterator[str]:
-    """Yields what to choose, why, what these runs do not settle, and the settings; the choice comes first.
+    """Yield sentences of advice: what to choose, why, what stays open, and the settings; the choice comes first.
 
     Args:
-        rows: Of `summary.Summary.table`, one for each arm, with their `label`.
+        rows: Rows of `summary.Summary.table`, one for each arm, with their `label`.
         runs: The runs that the rows are of, of one condition.
         cpu_s_per_run: CPU seconds that a run took, as the manifest has them; None if it has none.
         reads_settings: Whether the system reads the settings of the lab, so that those of the choice can be pasted.
@@ -43,16 +43,16 @@ def advice_of(
     if not enforcing:
         yield "Nothing to choose from: no alternative that enforces the deadline was run."
     elif not result.chosen:
-        yield _nothing(result, by_label, runs)
+        yield _no_choice(result, by_label, runs)
     else:
         yield from _choice(result, by_label, runs, reads_settings)
-    yield from _of_failures(rows, runs)
+    yield from _failures(rows, runs)
     if (
         not any(str(fault) == "none" for fault in runs["fault"].unique())
         and runs["faulted_calls"].sum(skipna=False) == 0
     ):
         yield f"The fault {runs['fault'].iloc[0]} struck no call of any run: nothing here shows what it does."
-    yield from _of_budgets(rows, runs)
+    yield from _budget_needs(rows, runs)
     control = next((row for row in rows if row["alternative"] == CONTROL), None)
     if control is not None:
         yield _timeout_advice(control, float(runs["horizon_s"].iloc[0]))
@@ -73,7 +73,7 @@ def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame, reads_se
     else:
         yield f"Choose {names}: {_facts(found.chosen, rows, runs)}"
     yield from _evidence(found)
-    yield from (_open(item) for item in found.undecided)
+    yield from (_open_difference(item) for item in found.undecided)
     if len(found.chosen) > 1:
         same = [f"{_names(group)} gave the same result in every run." for group in found.same]
         yield " ".join([*same, "Choose among them by what each asks of your code: --verbose lists it."])
@@ -87,14 +87,14 @@ def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame, reads_se
 
 
 def _facts(chosen: Sequence[str], rows: Mapping[str, Row], runs: pd.DataFrame) -> str:
-    """What is true of every chosen arm, from its rows."""
+    """Return a sentence of facts that hold for every chosen arm."""
     members = [rows[arm] for arm in chosen]
     each = "each of them" if len(members) > 1 else "it"
     late = [row for row in members if row["overran"]]
     parts = []
     if late:
         waited = [f"{_name(row)} in {row['overran']} of {row['runs']} runs" for row in late]
-        parts.append(f"the caller waited too long under {joined(waited)}")
+        parts.append(f"the caller waited too long under {join_names(waited)}")
     else:
         parts.append(f"under {each} every caller was back {_HELD}")
     answered = _range([row["answered_in_time"] for row in members])
@@ -110,31 +110,31 @@ def _facts(chosen: Sequence[str], rows: Mapping[str, Row], runs: pd.DataFrame) -
         if row["worked_on"]:
             least = "at least " if row["work_censored"] else ""
             until = f"{least}{row['work_overrun_worst_s']:.1f} s"
-            text = f"work went on in {counted(row['worked_on'], 'run')}, for up to {until}"
+            text = f"work went on in {count_of(row['worked_on'], 'run')}, for up to {until}"
             went_on.setdefault(text, []).append(_name(row))
-    parts += [f"under {joined(names)} {text}" for text, names in went_on.items()]
+    parts += [f"under {join_names(names)} {text}" for text, names in went_on.items()]
     if is_budgeted(runs):
         parts.append(f"no call was begun beyond the second budget ({runs['second_budgets'].iloc[0]})")
         blind = [_name(row) for row in members if not row["deadline_propagation"]]
         if blind:
-            parts.append(f"{joined(blind)} did not look at it, and no run came that far")
+            parts.append(f"{join_names(blind)} did not look at it, and no run came that far")
     return f"{'; '.join(parts)}."
 
 
 def _evidence(found: Choice) -> Iterator[str]:
-    """Why the others are not chosen, with intervals."""
+    """Yield why the other arms are not chosen, with intervals."""
     worse = [f"{one_line(arm)} ({_worse(by)})" for arm, by in found.beaten.items()]
     if worse:
         yield f"Not chosen, by paired differences with intervals (95 % for all pairs together): {'; '.join(worse)}."
     mistakes = [one_line(arm) for arm, why in found.refused.items() if why == "mistake" and "unguarded" not in arm]
     if mistakes:
-        yield f"Never recommended, as documented mistakes: {joined(mistakes)}."
+        yield f"Never recommended, as documented mistakes: {join_names(mistakes)}."
     failed = [one_line(arm) for arm, why in found.refused.items() if why == "failed" and "unguarded" not in arm]
     if failed:
-        yield f"Not chosen, because every run failed: {joined(failed)}."
+        yield f"Not chosen, because every run failed: {join_names(failed)}."
     late = [one_line(arm) for arm, why in found.refused.items() if why == "late"]
     if late:
-        yield f"Not chosen, because callers were not back {_HELD}: {joined(late)}."
+        yield f"Not chosen, because callers were not back {_HELD}: {join_names(late)}."
 
 
 def _worse(by: Beaten) -> str:
@@ -147,13 +147,13 @@ def _worse(by: Beaten) -> str:
     )
 
 
-def _open(item: Undecided) -> str:
-    """A difference that these runs do not settle, and how many more would."""
+def _open_difference(item: Undecided) -> str:
+    """Return a sentence on a difference that these runs do not settle, and how many more runs would."""
     digits, by = item.criterion.digits, item.better_by
     if item.more_runs > _MOST_MORE:
         more = "No practical number of runs would settle it at this difference."
     else:
-        more = f"About {counted(int(item.more_runs), 'more run')} of each would settle it if the difference stays."
+        more = f"About {count_of(int(item.more_runs), 'more run')} of each would settle it if the difference stays."
     margin = (
         f" A difference up to {item.criterion.margin:g}{item.criterion.unit} would not matter."
         if item.criterion.margin
@@ -167,17 +167,17 @@ def _open(item: Undecided) -> str:
 
 
 def _range(values: Sequence[float], digits: int = 0) -> str:
-    """The value that all have, or the least and the most: "20", "18 to 20"."""
+    """Return the common value, or the least and the greatest: "20", "18 to 20"."""
     shown = list(dict.fromkeys(f"{value:.{digits}f}" for value in sorted(values)))
     return shown[0] if len(shown) == 1 else f"{shown[0]} to {shown[-1]}"
 
 
-def _nothing(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame) -> str:
-    """Why no arm can be chosen."""
+def _no_choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame) -> str:
+    """Return a sentence on why no arm can be chosen."""
     why = {arm: reason for arm, reason in found.refused.items() if rows[arm]["alternative"] != CONTROL}
     budgets = [rows[arm] for arm, reason in why.items() if "budget" in reason]
     if budgets:
-        return _none_able(budgets, runs)
+        return _no_choice_within_budgets(budgets, runs)
     failed = [arm for arm, reason in why.items() if reason == "failed"]
     if len(failed) == len(why):
         return f"Nothing to choose: every run under {_names(failed)} failed."
@@ -192,73 +192,73 @@ def _nothing(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame) -> str:
     )
 
 
-def _of_failures(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
-    """Which errors ended runs, once each, with the node and the count."""
+def _failures(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
+    """Yield which errors ended runs, each once, with the node and the count."""
     by_budget = runs["stop_reason"].astype("str").isin(SPENDING_REASONS)
     failed = runs[(runs["outcome"].astype("str") == "failed") & ~by_budget]
     if failed.empty:
         return
     counts = failed.groupby(["error_type", "error_node"], sort=False).size().sort_values(ascending=False, kind="stable")
     phrases = [
-        f"{error or 'an error without a name'}{f' in node {node}' if node else ''} ({counted(int(count), 'run')})"
+        f"{error or 'an error without a name'}{f' in node {node}' if node else ''} ({count_of(int(count), 'run')})"
         for (error, node), count in zip(counts.index.tolist(), counts, strict=True)
     ]
     others = " and others" if len(phrases) > 4 else ""
-    yield f"Failed: {len(failed)} of {len(runs)} runs, with {joined(phrases[:4])}{others}."
+    yield f"Failed: {len(failed)} of {len(runs)} runs, with {join_names(phrases[:4])}{others}."
     if "GraphInterrupt" in set(failed["error_type"]):
         yield "A run that stops at an interrupt waits for a person. Give inputs that the graph answers without one."
 
 
 def _keeps(row: Row) -> bool:
-    """Whether it keeps to the second budgets: it looks at them, or no run of it went past one."""
+    """Whether an arm keeps to the second budgets: it enforces them, or none of its runs exceeded one."""
     return bool(row["deadline_propagation"]) or not row["past_budget"]
 
 
-def _none_able(held: Sequence[Row], runs: pd.DataFrame) -> str:
-    """Why nobody is chosen: nobody kept to the budgets, or nobody who did had an answer."""
+def _no_choice_within_budgets(held: Sequence[Row], runs: pd.DataFrame) -> str:
+    """Explain why no arm is chosen: none kept to the budgets, or none that did had an answer."""
     level = str(runs["second_budgets"].iloc[0])
     keeping = [row for row in held if _keeps(row)]
     past = [row for row in held if not _keeps(row)]
     beyond = [f"{_name(row)} in {row['past_budget']} of {row['runs']} runs" for row in past]
     if not keeping:
         return (
-            f"Nothing to choose under {level}: none that was run keeps to it, and it was passed by {joined(beyond)}. A "
-            "and E look at it, and B, C, D and F with :propagate: run one of them."
+            f"Nothing to choose under {level}: none that was run keeps to it, and it was passed by "
+            f"{join_names(beyond)}. A and E look at it, and B, C, D and F with :propagate: run one of them."
         )
     phrases = [
         f"{_name(row)} answered {row['answered_in_time']} of {row['runs']} in time, and a second budget ended "
         f"{row['ended_by_budget']}"
         for row in keeping
     ]
-    others = f" The others that held the deadline went past it: {joined(beyond)}." if past else ""
+    others = f" The others that held the deadline went past it: {join_names(beyond)}." if past else ""
     return f"Nothing to choose under {level}: {'; '.join(phrases)}.{others}"
 
 
-def _of_budgets(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
-    """What a run needs that is not held to the second budgets, where they ended some or nobody looked at them."""
+def _budget_needs(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
+    """Yield what an unlimited run needs, if second budgets ended runs or were exceeded."""
     if not is_budgeted(runs):
         return
     ended = sum(row["ended_by_budget"] for row in rows)
     needs = list(needs_of(runs))
     if ended and not needs:
         yield (
-            f"Second budgets ended {counted(ended, 'run')}, and no run was answered that was not held to them, so what "
-            "a run needs is not known: run the control beside them (unguarded), under a longer horizon."
+            f"Second budgets ended {count_of(ended, 'run')}, and no run was answered that was not held to them, so "
+            "what a run needs is not known: run the control beside them (unguarded), under a longer horizon."
         )
     short = [need for need in needs if need.beyond]
     yield from (need.text() for need in short or (needs if ended else []))
 
 
 def _timeout_advice(control: Row, horizon_s: float) -> str:
-    """What the control says of a timeout. A run that was watched no longer might have answered after all."""
+    """Return what the control shows about a timeout; a run cut at the horizon might still have answered."""
     phrases = []
     if control["unfinished"]:
         phrases.append(
-            f"{control['unfinished']} of {counted(control['runs'], 'run')} had not ended after {horizon_s:g} s, when "
+            f"{control['unfinished']} of {count_of(control['runs'], 'run')} had not ended after {horizon_s:g} s, when "
             "observation stopped. No timeout up to then would have had them answered"
         )
     if control["failed"]:
-        phrases.append(f"{control['failed']} of {counted(control['runs'], 'run')} failed, which no timeout changes")
+        phrases.append(f"{control['failed']} of {count_of(control['runs'], 'run')} failed, which no timeout changes")
     if phrases:
         return f"Without a deadline, {'; '.join(phrases)}."
     return (
@@ -268,7 +268,7 @@ def _timeout_advice(control: Row, horizon_s: float) -> str:
 
 
 def _limits(rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None) -> str:
-    """What these runs cannot say, and what to run next."""
+    """Return what these runs cannot show, and what to run next."""
     fewest = min(row["runs"] for row in rows)
     # The upper end of the interval of none in so many runs.
     rare = percent(1 - 0.05 ** (1 / fewest))
@@ -291,7 +291,7 @@ def _limits(rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None
 
 
 def _names(arms: Sequence[str], last: str = "and") -> str:
-    return joined([one_line(arm) for arm in arms], last)
+    return join_names([one_line(arm) for arm in arms], last)
 
 
 def _name(row: Row) -> str:

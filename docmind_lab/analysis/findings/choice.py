@@ -33,7 +33,7 @@ from docmind_lab.core.catalogue import is_mistake
 from docmind_lab.core.deadlines import HELD_WITHIN_S
 
 FEWEST_PAIRS: Final = 12
-"""With fewer runs of each arm nothing is told apart: the intervals are tested from 12 pairs on."""
+"""The fewest pairs of runs with which arms are compared: the intervals are tested from 12 pairs on."""
 
 _CONFIDENCE: Final = 0.95
 # Chance that as many more runs as are named do tell two arms apart, if the difference stays what it is.
@@ -47,8 +47,8 @@ class Criterion:
     """A measure that arms are compared by.
 
     Attributes:
-        name: Of the measure, as a key.
-        words: What it is, in a sentence: "source recall".
+        name: Key of the measure.
+        words: Its name within a sentence: "source recall".
         better: 1 if more of it is better, −1 if less is.
         margin: A difference up to this one does not matter, in the measure's unit.
         unit: " s", or empty.
@@ -66,7 +66,7 @@ class Criterion:
 
 
 def overran(runs: pd.DataFrame) -> pd.Series[bool]:
-    """Whether the caller was not back within `HELD_WITHIN_S` of the deadline; an unfinished run was not."""
+    """Return for each run whether its caller was late by more than `HELD_WITHIN_S`; unfinished runs count as late."""
     return runs["caller_overrun_s"].fillna(math.inf) > HELD_WITHIN_S
 
 
@@ -93,12 +93,12 @@ CRITERIA: Final = (
     Criterion("answered_in_time", "the share answered in time", 1, 0.05, "", 2, _column("answered_in_time")),
     Criterion("source_recall", "source recall", 1, 0.02, "", 2, _column("source_recall")),
 )
-"""What arms are compared by, in this order. A measure that is not known for every run is left out."""
+"""The measures that arms are compared by, in order. A measure that is not known for every run is left out."""
 
 
 @dataclass(frozen=True)
 class Beaten:
-    """By which arm and measure an arm was shown to be worse. worse_by: a positive interval, in the measure's unit."""
+    """The arm and the measure that show an arm to be worse. worse_by: a positive interval, in the measure's unit."""
 
     by: str
     criterion: Criterion
@@ -129,7 +129,7 @@ class Choice:
         runs: Pairs that the comparison rests on; the fewest of any two arms.
         refused: Arm → why it cannot be chosen, whatever the others do.
         beaten: Arm → what beat it.
-        undecided: Of each measure, the largest difference among the chosen that is open; one for two arms.
+        undecided: For each measure, the largest open difference between chosen arms; one for two arms.
         same: Groups of chosen arms with the same outcome and the same value of every measure in every run.
         too_few: Whether there are fewer runs than any choice needs.
     """
@@ -145,7 +145,7 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class _Arm:
-    """The runs of an arm as arrays, in the order of their seeds. values: of each criterion, by its name."""
+    """The runs of an arm as arrays, in the order of their seeds. values: one array for each criterion's name."""
 
     seeds: npt.NDArray[np.int64]
     outcomes: npt.NDArray[np.str_]
@@ -157,14 +157,14 @@ class _Arm:
         values = {each.name: np.asarray(each.values(ordered), dtype=np.float64) for each in CRITERIA}
         return cls(ordered["seed"].to_numpy(), ordered["outcome"].astype("str").to_numpy(dtype="str"), values)
 
-    def shared(self, other: _Arm) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """The places of the seeds that both met, in each."""
+    def shared_positions(self, other: _Arm) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """Return the positions of the seeds that both arms have, in each arm."""
         _, mine, theirs = np.intersect1d(self.seeds, other.seeds, return_indices=True)
         return mine, theirs
 
 
 def choose(runs: pd.DataFrame) -> Choice:
-    """Chooses among the arms of one condition by paired evidence.
+    """Choose among the arms of one condition by paired evidence.
 
     Args:
         runs: Rows of `runs` of one condition. Arms are compared over the seeds that both met.
@@ -172,7 +172,7 @@ def choose(runs: pd.DataFrame) -> Choice:
     arms = {str(arm): group for arm, group in with_arms(runs).groupby("arm", observed=True, sort=True)}
     refused = {arm: reason for arm, group in arms.items() if (reason := _refusal(group))}
     left = {arm: _Arm.of(group) for arm, group in arms.items() if arm not in refused}
-    pairs = [len(left[first].shared(left[second])[0]) for first, second in _two_of(left)]
+    pairs = [len(left[first].shared_positions(left[second])[0]) for first, second in _pairs_of_arms(left)]
     fewest = min(pairs, default=min((len(each.seeds) for each in left.values()), default=0))
     beaten: dict[str, Beaten] = {}
     if fewest >= FEWEST_PAIRS:
@@ -197,7 +197,7 @@ def choose(runs: pd.DataFrame) -> Choice:
 
 
 def _refusal(group: pd.DataFrame) -> str:
-    """Why an arm cannot be chosen; empty if it can."""
+    """Return why an arm cannot be chosen; "" if it can."""
     if is_mistake(str(group["alternative"].iloc[0]), str(group["alternative_options"].iloc[0])):
         return "mistake"
     spending = spending_of(group)
@@ -214,12 +214,12 @@ def _refusal(group: pd.DataFrame) -> str:
     return ""
 
 
-def _two_of(arms: Mapping[str, _Arm]) -> list[tuple[str, str]]:
+def _pairs_of_arms(arms: Mapping[str, _Arm]) -> list[tuple[str, str]]:
     return list(itertools.combinations(arms, 2))
 
 
 def _beaten(arms: Mapping[str, _Arm], criterion: Criterion) -> dict[str, Beaten]:
-    """The arms that another one beats by more than the margin; at the confidence of all comparisons of an arm."""
+    """Return the arms that another one beats by more than the margin, corrected for all comparisons of an arm."""
     result: dict[str, Beaten] = {}
     for arm in arms:
         rivals = [
@@ -234,19 +234,19 @@ def _beaten(arms: Mapping[str, _Arm], criterion: Criterion) -> dict[str, Beaten]
 
 @dataclass(frozen=True)
 class _Difference:
-    """first − second over the seeds that both met, turned so that more is better. deviation: of one pair."""
+    """first − second over shared seeds, with the sign turned so that more is better. deviation: of one pair."""
 
     interval: Interval
     deviation: float
 
-    def turned(self) -> _Difference:
+    def negated(self) -> _Difference:
         by = self.interval
         return _Difference(Interval(-by.estimate, -by.high, -by.low, by.confidence, by.method, by.n), self.deviation)
 
 
 def _difference(first: _Arm, second: _Arm, criterion: Criterion, confidence: float) -> _Difference | None:
-    """How much better the first arm is; None where the measure is not known."""
-    mine, theirs = first.shared(second)
+    """Return by how much the first arm is better; None if the measure is not known for every run."""
+    mine, theirs = first.shared_positions(second)
     one = criterion.better * first.values[criterion.name][mine]
     other = criterion.better * second.values[criterion.name][theirs]
     if len(mine) < 2 or np.isnan(one).any() or np.isnan(other).any():
@@ -259,15 +259,15 @@ def _difference(first: _Arm, second: _Arm, criterion: Criterion, confidence: flo
 
 
 def _undecided(arms: Mapping[str, _Arm], criterion: Criterion) -> Undecided | None:
-    """The difference among the arms that is largest and neither shown to matter nor shown not to."""
+    """Return the largest difference among the arms that is shown neither to matter nor to be negligible."""
     result = []
-    for first, second in _two_of(arms):
+    for first, second in _pairs_of_arms(arms):
         difference = _difference(arms[first], arms[second], criterion, _confidence(arms))
         if difference is None or not difference.interval.estimate:
             # No difference was seen at all: there is nothing to settle by this measure.
             continue
         if difference.interval.estimate < 0:
-            first, second, difference = second, first, difference.turned()
+            first, second, difference = second, first, difference.negated()
         if difference.interval.high > criterion.margin:
             more = _more_runs(difference, criterion.margin)
             result.append(Undecided(first, second, criterion, difference.interval, more))
@@ -275,12 +275,12 @@ def _undecided(arms: Mapping[str, _Arm], criterion: Criterion) -> Undecided | No
 
 
 def _confidence(arms: Mapping[str, _Arm]) -> float:
-    """Of one comparison, so that all of an arm with the others hold together (Bonferroni)."""
+    """Return the confidence of one comparison, so that all of an arm's hold together (Bonferroni)."""
     return 1.0 - (1.0 - _CONFIDENCE) / max(1, len(arms) - 1)
 
 
 def _more_runs(difference: _Difference, margin: float) -> float:
-    """How many more runs would show the difference to be above the margin, or below it."""
+    """Return how many more runs would show the difference to be above the margin, or below it."""
     by = difference.interval
     from_margin = abs(by.estimate - margin)
     if from_margin == 0.0 or math.isinf(by.high):
@@ -290,7 +290,7 @@ def _more_runs(difference: _Difference, margin: float) -> float:
 
 
 def _same(arms: Mapping[str, _Arm]) -> tuple[tuple[str, ...], ...]:
-    """Groups of two or more arms whose every run had the same outcome and measures."""
+    """Return groups of two or more arms whose runs all had the same outcomes and measures."""
     groups: list[list[str]] = []
     for arm in arms:
         for group in groups:

@@ -59,13 +59,13 @@ MEASURES: Final[Mapping[str, Contrast]] = {
 def contrasts(
     runs: pd.DataFrame, reference: str, *, measures: Sequence[str] = tuple(MEASURES), confidence: float = 0.95
 ) -> pd.DataFrame:
-    """Each arm minus the reference, over the seeds that both met.
+    """Return the difference of each arm from the reference, over the seeds that both have.
 
     Args:
         runs: The `runs` table of a study.
         reference: A letter, level or variant ("A", "hard_timeout", "B:naive"), or an arm by its label (`with_arms`).
         measures: Keys of `MEASURES`. One that is not known for some run (of a live server) is left out.
-        confidence: Of the intervals, and 1 − the level of the tests.
+        confidence: Confidence of the intervals, and 1 − the level of the tests.
 
     Returns:
         A row for each condition, arm and measure. Columns: those of the condition that vary, arm, reference, measure,

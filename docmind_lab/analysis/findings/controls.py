@@ -1,4 +1,4 @@
-"""Negative controls: whether a study sees who enforces nothing, and no difference where there is none.
+"""Negative controls: whether a study detects an arm that enforces nothing, and no difference between equals.
 
 enforcement(study.runs)         per arm: how often the deadline mattered, how often the caller was back by then
 aa(first.runs, second.runs)     the same alternative twice, with other seeds: what would be called a difference
@@ -31,7 +31,7 @@ AA_MEASURES: Final = (
 
 
 def enforcement(runs: pd.DataFrame, *, slack_s: float = HELD_WITHIN_S, confidence: float = 0.95) -> pd.DataFrame:
-    """Which arms enforce their deadline, by what was measured and not by what they say of themselves.
+    """Return which arms enforce their deadline, judged by measurements and not by their names.
 
     One row per condition and arm, the control apart: the columns of `conditions.CONDITION`, arm, alternative, runs,
     tested (runs that would have gone on past the deadline by more than `slack_s`: the control of the same seed did, or
@@ -62,7 +62,7 @@ def enforcement(runs: pd.DataFrame, *, slack_s: float = HELD_WITHIN_S, confidenc
                 f"{condition['fault']}: without the control nothing tells which runs reached their deadline; measure it"
             )
         for arm, of_arm in group[levels != CONTROL].groupby("arm", observed=True):
-            result = _enforced(of_arm, control, slack_s, confidence)
+            result = _enforcement_row(of_arm, control, slack_s, confidence)
             rows.append({**condition, "arm": str(arm), "alternative": str(of_arm["alternative"].iloc[0]), **result})
     columns = [*CONDITION, "arm", "alternative", "runs", *_FOUND]
     return pd.DataFrame(rows, columns=columns)
@@ -71,7 +71,7 @@ def enforcement(runs: pd.DataFrame, *, slack_s: float = HELD_WITHIN_S, confidenc
 _FOUND: Final = ("tested", "held", "cut_short", "went_on", "held_low", "held_high", "verdict")
 
 
-def _enforced(of_arm: pd.DataFrame, control: pd.DataFrame, slack_s: float, confidence: float) -> dict[str, Any]:
+def _enforcement_row(of_arm: pd.DataFrame, control: pd.DataFrame, slack_s: float, confidence: float) -> dict[str, Any]:
     limit_s = of_arm["decision_timeout_s"] + slack_s
     # Unfinished by the horizon is later than any instant that can be told.
     returned_s = of_arm["returned_at_s"].fillna(np.inf)
@@ -113,7 +113,7 @@ def _exact_bounds(successes: int, runs: int, confidence: float) -> tuple[float, 
 def aa(
     first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0.05, resamples: int = 9999, seed: int = 0
 ) -> pd.DataFrame:
-    """Compares an arm with itself: what would be called a difference.
+    """Compare an arm with itself (an A/A test): how often equals would be called different.
 
     Chance alone flags a measure with a probability of `level` at most, so one flag of six is no wonder. What counts is
     how many of many A/As are flagged: at 5 %, up to 41 of 500 are within chance (more have a binomial probability below
@@ -124,8 +124,8 @@ def aa(
         first: Runs of one arm in one condition.
         second: Runs of the same arm and condition with other seeds.
         level: P values below it are flagged.
-        resamples: Of the permutation tests.
-        seed: Of the permutation tests.
+        resamples: Number of resamples of the permutation tests.
+        seed: Seed of the permutation tests.
 
     Returns:
         One row per measure that is known in every run: measure, first, second (means, or shares), difference, low, high

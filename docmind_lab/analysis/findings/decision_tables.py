@@ -28,7 +28,7 @@ _FILE = "decision_tables.json"
 
 @dataclass(frozen=True)
 class DecisionOption:
-    """One row of a table: scores of 0 to 10, one for each criterion, and what is printed beside them.
+    """One row of a decision table: a score of 0 to 10 for each criterion, and the printed total and decision.
 
     alternative: the level of the tables of a study that is this option; empty when a study has none.
     """
@@ -45,12 +45,12 @@ class DecisionTable:
     """Options judged by weighted criteria, as a record prints them.
 
     Args:
-        name: Of the record.
-        title: Of the record.
-        citation: Where the table stands.
-        criteria: In the order of the weights.
+        name: Name of the record.
+        title: Title of the record.
+        citation: Place of the table in the record.
+        criteria: Names of the criteria, in the order of the weights.
         weights: Shares of 1, one for each criterion.
-        options: In the order printed.
+        options: Rows of the table, in the order printed.
         measurable: The criterion that a study of deadlines can measure; empty when there is none.
         threshold: The total that the record asks of an option; None when it asks for none.
     """
@@ -65,7 +65,7 @@ class DecisionTable:
     threshold: Decimal | None
 
     def recomputed(self, weights_percent: Mapping[str, float] | None = None) -> pd.DataFrame:
-        """Compares the printed total of each option with the total of its scores; one row per option, as printed.
+        """Compare the printed total of each option with the total of its scores; one row per option, as printed.
 
         Columns: option, printed, recomputed, difference (printed − recomputed), agrees (within half a unit of the last
         printed digit, which is all that rounding can explain), printed_rank, recomputed_rank (1 is the highest total).
@@ -91,7 +91,7 @@ class DecisionTable:
         return frame
 
     def sentences(self) -> tuple[str, ...]:
-        """Says in words which totals disagree, and whether the order of the options does."""
+        """Return in words which totals disagree, and whether the order of the options does."""
         frame = self.recomputed()
         wrong = frame[~frame["agrees"]]
         lines = [
@@ -118,7 +118,7 @@ class DecisionTable:
         return f"{self.name}: {self.title}"
 
     def _display_frame(self) -> pd.DataFrame:
-        """Scores, printed and recomputed totals, with the weights in the headings."""
+        """Return scores, printed and recomputed totals for display, with the weights in the headings."""
         scores = {
             f"{name} ({float(100 * weight):g} %)": [f"{option.scores[place]}" for option in self.options]
             for place, (name, weight) in enumerate(zip(self.criteria, self.weights, strict=True))
@@ -129,7 +129,7 @@ class DecisionTable:
         return pd.DataFrame({"option": frame["option"], **scores, **totals, **recomputed})
 
     def matrix(self) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """The scores as floats, a row for each option and a column for each criterion."""
+        """Return the scores as floats, a row for each option and a column for each criterion."""
         return np.array([[float(score) for score in option.scores] for option in self.options])
 
     @property
@@ -147,7 +147,7 @@ class DecisionTable:
 
 
 def decision_table(name: str) -> DecisionTable:
-    """The table of a record: "ADR-056" or "ADR-011". Raises: ConfigurationError for another name."""
+    """Return the table of the record "ADR-056" or "ADR-011". Raises: ConfigurationError for another name."""
     tables = _tables()
     if name not in tables:
         raise ConfigurationError(f"table must be one of {', '.join(tables)}, not {name!r}")
@@ -158,10 +158,10 @@ def decision_table(name: str) -> DecisionTable:
 def _tables() -> Mapping[str, DecisionTable]:
     file = importlib.resources.files("docmind_lab.core.data").joinpath(_FILE)
     content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return {name: _parsed(name, entry) for name, entry in content.items()}
+    return {name: _parse(name, entry) for name, entry in content.items()}
 
 
-def _parsed(name: str, entry: Mapping[str, Any]) -> DecisionTable:
+def _parse(name: str, entry: Mapping[str, Any]) -> DecisionTable:
     return DecisionTable(
         name=name,
         title=entry["title"],

@@ -1,4 +1,4 @@
-"""Measures the criterion Perf of a decision record, and maps what was measured to a score from 0 to 10.
+"""Measures the criterion Perf of a decision record, and maps the measurements to a score from 0 to 10.
 
     measures = measures_of(runs)          # per arm and seed
     PerfMap().score(measures.means())     # per arm and component, 0 to 10
@@ -37,7 +37,7 @@ COMPONENTS: Final = MappingProxyType(
 
 @dataclass(frozen=True)
 class PerfMap:
-    """The map from measured components to a score: each in a straight line from 10 at its best to 0 at a value.
+    """Maps measured components to scores: each in a straight line from 10 at its best value down to 0.
 
     The record gives no reason to prefer a component, so weights are equal by default. They are shares of the score, in
     any unit. A component that was not measured leaves its weight to the others.
@@ -45,12 +45,12 @@ class PerfMap:
     Args:
         answered_zero: The share, below 1, that is worth nothing; 1 and beyond is worth 10.
         overrun_zero: The multiple of the decision timeout, above 0, that is worth nothing; 0 is worth 10.
-        late_work_zero: As `overrun_zero`.
+        late_work_zero: Late work at which the score is 0, as `overrun_zero`.
         kept_zero: As `answered_zero`.
-        answered_weight: Of answers in time.
-        overrun_weight: Of the caller's overrun.
-        late_work_weight: Of what servers did after the deadline.
-        kept_weight: Of the sources that the caller was left with.
+        answered_weight: Weight of answers in time.
+        overrun_weight: Weight of the caller's overrun.
+        late_work_weight: Weight of the servers' work after the deadline.
+        kept_weight: Weight of the sources that the caller got.
 
     Raises:
         ConfigurationError: A value cannot be used; the message names it.
@@ -78,22 +78,22 @@ class PerfMap:
 
     @property
     def weights(self) -> Matrix:
-        """The share of each component, in their order; they add up to 1."""
+        """The share of each component, in the order of the components; they add up to 1."""
         values = np.array([getattr(self, f"{name}_weight") for name in COMPONENTS], dtype=np.float64)
         return np.asarray(values / values.sum())
 
     def score(self, means: Matrix) -> Matrix:
-        """The score of each component, 0 to 10, NaN where it was not measured. means: the last axis is theirs."""
+        """Return the score of each component, 0 to 10, NaN if not measured. means: components on the last axis."""
         worst = np.array([self.answered_zero, self.overrun_zero, self.late_work_zero, self.kept_zero])
         best = np.array([1.0, 0.0, 0.0, 1.0])
         return np.asarray(10.0 * np.clip((means - worst) / (best - worst), 0.0, 1.0))
 
     def perf(self, means: Matrix) -> Matrix:
-        """Perf, 0 to 10: the weighted mean of what was measured; NaN when nothing with a weight was."""
-        return weighted(self.score(means), self.weights)
+        """Return Perf, 0 to 10: the weighted mean of the measured components; NaN when none has a weight."""
+        return weighted_mean(self.score(means), self.weights)
 
     def text(self) -> str:
-        """The map in words, with its numbers."""
+        """Describe the map in words, with its numbers."""
         lines = [f"Perf: the weighted mean of {len(COMPONENTS)} components, each in a straight line from 0 to 10"]
         for name, share in zip(COMPONENTS, self.weights, strict=True):
             worst = getattr(self, f"{name}_zero")
@@ -107,12 +107,12 @@ class PerfMap:
         return "<br>".join(escape(line) for line in self.text().splitlines())
 
     def parameters(self) -> dict[str, float]:
-        """Its numbers by name."""
+        """Return the numbers of the map by name."""
         return {field.name: float(getattr(self, field.name)) for field in fields(self)}
 
 
-def weighted(scores: Matrix, weights: Matrix) -> Matrix:
-    """The weighted mean of the scores that are known; NaN when none with a weight is. Both along the last axis."""
+def weighted_mean(scores: Matrix, weights: Matrix) -> Matrix:
+    """Return the weighted mean of the known scores along the last axis; NaN when none with a weight is known."""
     there = np.where(np.isnan(scores), 0.0, weights)
     total = there.sum(axis=-1)
     return _share((there * np.nan_to_num(scores)).sum(axis=-1), total)
@@ -120,7 +120,7 @@ def weighted(scores: Matrix, weights: Matrix) -> Matrix:
 
 @dataclass(frozen=True, eq=False)
 class Measures:
-    """What was measured of each arm, summed over each seed's runs, so that seeds can be resampled.
+    """The measurements of each arm, summed over each seed's runs, so that seeds can be resampled.
 
     arms: labels, in the order of every figure; alternatives, options: the arm's level and its options. sums: seed × arm
     × (answers in time, overrun in timeouts, late work in timeouts, source recall returned, runs). control: seed ×
@@ -138,7 +138,7 @@ class Measures:
         return f"Measures: {len(self.arms)} arms over {len(self.seeds)} seeds, {', '.join(COMPONENTS)} of each"
 
     def means(self, times_drawn: Matrix | None = None) -> Matrix:
-        """The components: arm × component; or draw × arm × component, for each draw of how often a seed counts.
+        """Return the components, arm × component; for resampled seeds, draw × arm × component.
 
         times_drawn: draw × seed.
         """
@@ -159,7 +159,7 @@ class Measures:
 
 
 def measures_of(runs: pd.DataFrame) -> Measures:
-    """Measures each arm, the control among them.
+    """Measure each arm, including the control.
 
     Several conditions count alike: overruns and late work are in decision timeouts, so that budgets can be added up.
 
@@ -195,11 +195,11 @@ def measures_of(runs: pd.DataFrame) -> Measures:
         options=tuple(str(options) for options in first["alternative_options"]),
         seeds=tuple(int(seed) for seed in seeds),
         sums=sums,
-        control=_of_control(frame),
+        control=_control_measures(frame),
     )
 
 
-def _of_control(frame: pd.DataFrame) -> Matrix:
+def _control_measures(frame: pd.DataFrame) -> Matrix:
     control = frame[frame["alternative"].astype("str") == CONTROL]
     if control["arm"].nunique() > 1:
         raise ConfigurationError("the control was run in several ways: keep its runs with one of retries, node_mode")

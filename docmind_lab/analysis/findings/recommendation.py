@@ -1,4 +1,4 @@
-"""Recommends the smallest decision timeout that has a target share of runs answered in time, and what it costs.
+"""Recommends the smallest decision timeout with a target share of runs answered in time, and its cost.
 
     found = recommend(study.runs, target=0.95)
     found                       # a sentence for each arm, and the settings to paste
@@ -59,20 +59,20 @@ class Recommendation:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """One for each row of `frame`, then what they rest on."""
+        """One sentence for each row of `frame`, then the assumptions they rest on."""
         return self.words.sentences
 
     @property
     def settings(self) -> str:
-        """The environment variables of the choice; empty when nothing was chosen, or in several conditions."""
+        """The environment variables of the choice; "" when nothing was chosen, or in several conditions."""
         return self.words.settings
 
     def text(self) -> str:
-        """Sentences and settings as plain text."""
+        """Return sentences and settings as plain text."""
         return self.words.text()
 
     def markdown(self) -> str:
-        """Sentences and settings as Markdown."""
+        """Return sentences and settings as Markdown."""
         return self.words.markdown()
 
     def __repr__(self) -> str:
@@ -85,7 +85,7 @@ class Recommendation:
 def recommend(
     runs: pd.DataFrame, target: float = 0.95, confidence: float = 0.95, calls: pd.DataFrame | None = None
 ) -> Recommendation:
-    """For each arm and condition, the smallest decision timeout that is sure to have the target answered in time.
+    """Return, for each arm and condition, the smallest decision timeout that surely reaches the target share.
 
     Sure: the lower bound of the two-sided Wilson interval reaches the target. At 0.95 with no failure that takes 73
     runs (n / (n + 1.96²)). All runs count, whatever became of them.
@@ -94,7 +94,7 @@ def recommend(
         runs: The `runs` table of a study with one or several decision timeouts. Negative controls and documented
             mistakes are left out: a deadline that nobody enforces keeps no promise.
         target: Share of runs answered in time.
-        confidence: Of the interval.
+        confidence: Confidence of the interval.
         calls: The `calls` table, to say whether the calls of a run at a live endpoint are slow together.
 
     Raises:
@@ -120,7 +120,7 @@ def recommend(
 
 
 def _steps(group: pd.DataFrame, target: float, confidence: float) -> list[dict[str, Any]]:
-    """The decision timeouts of an arm from the largest down; `tested` until the first failure."""
+    """Return the decision timeouts of an arm from the largest down; `tested` until the first failure."""
     steps: list[dict[str, Any]] = []
     going_on = True
     for budget_s in sorted(group["decision_timeout_s"].unique(), reverse=True):
@@ -161,7 +161,7 @@ def _decision(
 
 
 def missing_runs(successes: int, runs: int, target: float, confidence: float = 0.95) -> float:
-    """How many more runs would show the target if the observed share held; NaN when it is not above the target.
+    """Return how many more runs would show the target if the observed share held; NaN if it is not above it.
 
     Wilson's lower bound is where a score test of the share just fails, so it reaches the target when
     n = z² t (1 − t) / (p − t)², with p the observed share and t the target.

@@ -1,4 +1,4 @@
-"""A recommendation in sentences: one for each arm, what they assume of latencies, the choice and its settings."""
+"""A recommendation in sentences: one for each arm, the assumptions about latencies, the choice and its settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from docmind_lab.analysis.conditions import second_budget_in_words, with_arms
 from docmind_lab.analysis.findings.choice import Choice, choose
 from docmind_lab.analysis.latency.dependence import base_name, correlation_in, without_correlation
 from docmind_lab.analysis.latency.sessions import fit_correlation
-from docmind_lab.analysis.text import counted, duration, joined, one_line, percent
+from docmind_lab.analysis.text import count_of, duration, join_names, one_line, percent
 from docmind_lab.core.catalogue import CATALOGUE, settings_to_paste
 from docmind_lab.core.levels import RECORDED
 
@@ -22,7 +22,7 @@ LOWER_BOUND: Final = (
     "drew a length beyond what the recording could observe and never end, so shares answered in time are lower bounds, "
     "and overruns and late work may be shorter in truth: record with a longer deadline to know"
 )
-"""How draws beyond what was observed bias a replay, after their number."""
+"""The end of a sentence on how calls drawn beyond the observed ones bias a replay."""
 
 
 def is_replay(runs: pd.DataFrame) -> bool:
@@ -33,7 +33,7 @@ def is_replay(runs: pd.DataFrame) -> bool:
 def assumptions_of(
     runs: pd.DataFrame, decided: pd.DataFrame, apart: Sequence[str], calls: pd.DataFrame | None = None
 ) -> Iterator[str]:
-    """A sentence for each assumption that the runs rest on.
+    """Yield a sentence for each assumption that the runs rest on.
 
     Args:
         runs: The table of runs.
@@ -43,7 +43,7 @@ def assumptions_of(
     """
     live = runs.loc[runs["latency_profile"].astype("str") == "", "run_id"]
     if calls is not None and len(live):
-        yield from _of_live_calls(calls[calls["run_id"].isin(set(live))])
+        yield from _live_correlation(calls[calls["run_id"].isin(set(live))])
     if is_replay(runs):
         yield (
             "A replay: calls that the recording cut are drawn from calls of their role that took longer, and never end "
@@ -64,8 +64,8 @@ def assumptions_of(
         yield f"Assumes that calls of a run are slow together, with a correlation of {correlations.pop():g}."
 
 
-def _of_live_calls(calls: pd.DataFrame) -> Iterator[str]:
-    """Whether the calls of a run are slow together at a live endpoint, where enough runs tell."""
+def _live_correlation(calls: pd.DataFrame) -> Iterator[str]:
+    """Yield whether the calls of a run at a live endpoint are slow together, if there are enough runs."""
     of_client = calls[(calls["seen_from"].astype("str") == "client") & (calls["outcome"].astype("str") == "ok")]
     part = of_client["role"].astype("str") + " " + of_client["kind"].astype("str")
     columns = {"session": of_client["run_id"].astype("str"), "part": part, "seconds": of_client["latency_s"]}
@@ -78,7 +78,7 @@ def _of_live_calls(calls: pd.DataFrame) -> Iterator[str]:
 
 
 def _ranges(decided: pd.DataFrame, others: Sequence[str]) -> Iterator[str]:
-    """How far the advice for each arm goes over the correlations that its runs had. others: of its condition."""
+    """Yield the range of each arm's advice over the correlations of its runs. others: columns of its condition."""
     profiles = decided["latency_profile"].astype("str")
     rows = decided.assign(correlation=profiles.map(correlation_in), profile=profiles.map(without_correlation))
     for values, group in rows.groupby(["arm", "profile", *others], observed=True, sort=True):
@@ -90,12 +90,12 @@ def _ranges(decided: pd.DataFrame, others: Sequence[str]) -> Iterator[str]:
             for correlation, timeout_s in zip(reached["correlation"], reached["decision_timeout_s"], strict=True)
         ]
         result += [f"none of these at {correlation:g}" for correlation in failed]
-        yield f"{one_line(arm)} ({', '.join(where)}) over the correlation of the calls of a run: {joined(result)}."
+        yield f"{one_line(arm)} ({', '.join(where)}) over the correlation of the calls of a run: {join_names(result)}."
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """sentences: one for each arm and condition. choice: what to choose, one for each condition; settings: of it."""
+    """A recommendation in words: a sentence for each arm and condition, the choices, and their settings."""
 
     title: str
     sentences: tuple[str, ...]
@@ -103,18 +103,18 @@ class Sentences:
     settings: str
 
     def text(self) -> str:
-        """All of it as plain text."""
+        """Return the recommendation as plain text."""
         lines = [self.title, *(f"- {line}" for line in self.sentences), *self.choice]
         return "\n".join([*lines, *([f"Settings: {self.settings}"] if self.settings else [])])
 
     def markdown(self) -> str:
-        """All of it as Markdown."""
+        """Return the recommendation as Markdown."""
         lines = "\n".join(f"- {line}" for line in self.sentences)
         parts = [f"## {self.title}", lines, *self.choice]
         return "\n\n".join([*parts, *([f"```\n{self.settings}\n```"] if self.settings else [])]) + "\n"
 
     def html(self) -> str:
-        """All of it as HTML."""
+        """Return the recommendation as HTML."""
         lines = "".join(f"<li>{escape(line)}</li>" for line in self.sentences)
         choice = "".join(f"<p>{escape(line)}</p>" for line in self.choice)
         settings = f"<pre>{escape(self.settings)}</pre>" if self.settings else ""
@@ -131,14 +131,14 @@ def words_of(
     fewest: int,
     calls: pd.DataFrame | None = None,
 ) -> Sentences:
-    """The words of a `Recommendation.frame`. apart: the columns that tell its conditions apart."""
-    budgets = joined([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())], "or")
+    """Return a `Recommendation.frame` in words. apart: the columns that tell its conditions apart."""
+    budgets = join_names([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())], "or")
     title = f"The smallest decision timeout that has {percent(target)} answered in time, of {budgets} s"
     arms: dict[tuple[str, str], list[str]] = {}
     for row in frame.to_dict("records"):
         arms.setdefault((_condition(row, apart), _sentence(row, target, fewest)), []).append(one_line(row["arm"]))
     # Arms of which the same is to be said share a sentence.
-    sentences = [f"{joined(names)}{condition}: {text}" for (condition, text), names in arms.items()]
+    sentences = [f"{join_names(names)}{condition}: {text}" for (condition, text), names in arms.items()]
     sentences.append(
         f"Reached: the lower bound of the {percent(confidence)} Wilson interval is at least {percent(target)}, tested "
         "from the largest decision timeout down to the first failure; all runs count, whatever became of them."
@@ -167,7 +167,7 @@ def _sentence(row: Any, target: float, fewest: int) -> str:
             "decision timeout is needed."
         )
     if row["verdict"] == "too few runs":
-        more = counted(int(row["runs_missing"]), "more run")
+        more = count_of(int(row["runs_missing"]), "more run")
         hint = f" (with no failure {fewest} are needed)" if row["answered_in_time"] == row["runs"] else ""
         return f"{at}: {more} would show {percent(target)} if the share held{hint}."
     return (
@@ -204,7 +204,7 @@ def _overrun(row: Any) -> str:
 
 
 def _choices(frame: pd.DataFrame, runs: pd.DataFrame, apart: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """What to choose in each condition, and its settings."""
+    """Return what to choose in each condition, and its settings."""
     groups = frame.groupby(list(apart), observed=True, sort=False) if apart else [((), frame)]
     named = with_arms(runs)
     for values, group in groups:
@@ -215,7 +215,7 @@ def _choices(frame: pd.DataFrame, runs: pd.DataFrame, apart: Sequence[str]) -> I
             continue
         past = [one_line(row["arm"]) for row in reached if not row["keeps_budgets"]]
         reached = [row for row in reached if row["keeps_budgets"]]
-        beyond = f" {joined(past)} reached it, but went past the second budget." if past else ""
+        beyond = f" {join_names(past)} reached it, but went past the second budget." if past else ""
         if not reached:
             yield f"Nothing to choose{where}: no arm that keeps to the second budget reached the target.{beyond}", ""
             continue
@@ -228,26 +228,26 @@ def _choices(frame: pd.DataFrame, runs: pd.DataFrame, apart: Sequence[str]) -> I
             chosen_from = chosen_from[chosen_from[column].astype("str") == str(value)]
         result = choose(chosen_from)
         if not result.chosen:
-            late = joined([one_line(arm) for arm in result.refused])
+            late = join_names([one_line(arm) for arm in result.refused])
             yield f"Nothing to choose{where}: {late} reached the target, but callers were not back in time.{beyond}", ""
             continue
         line = (
-            f"Choose {joined([one_line(arm) for arm in result.chosen], 'or')}{where}, with {timeout_s:g} s: the "
+            f"Choose {join_names([one_line(arm) for arm in result.chosen], 'or')}{where}, with {timeout_s:g} s: the "
             f"smallest decision timeout that was shown to reach the target.{_reasons(result)}{beyond}"
         )
         yield line, settings_to_paste(members[result.chosen[0]], timeout_s)
 
 
 def _reasons(found: Choice) -> str:
-    """Why some arms that reached the target are not chosen, and why several are."""
+    """Return why some arms that reached the target are not chosen, and why several are."""
     worse = [
         f"{one_line(arm)} ({by.criterion.words}: {by.worse_by.estimate:.2f}{by.criterion.unit} worse "
         f"[{by.worse_by.low:.2f}, {by.worse_by.high:.2f}])"
         for arm, by in found.beaten.items()
     ]
     late = [one_line(arm) for arm, why in found.refused.items() if why == "late"]
-    phrases = [f" Not {joined(worse, 'or')}."] if worse else []
-    phrases += [f" Not {joined(late, 'or')}: callers waited too long."] if late else []
+    phrases = [f" Not {join_names(worse, 'or')}."] if worse else []
+    phrases += [f" Not {join_names(late, 'or')}: callers waited too long."] if late else []
     phrases += (
         [" These runs do not tell them apart: choose by what each asks of your code."] if len(found.chosen) > 1 else []
     )

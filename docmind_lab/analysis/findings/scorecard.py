@@ -1,4 +1,4 @@
-"""The scorecard: a decision record's table with Perf measured in place of judged, and what would change its decision.
+"""The scorecard: a decision record's table with Perf measured instead of judged, and what would change its decision.
 
     card = scorecard(study.runs)
     card.totals                 # one row per option of the record, then the arms it does not know
@@ -27,7 +27,7 @@ from docmind_lab.analysis.findings.measured_perf import PerfMap, measures_of
 from docmind_lab.analysis.findings.scorecard_words import display_table, markdown_of, sentences_of
 from docmind_lab.analysis.findings.second_budgets import past_a_budget
 from docmind_lab.analysis.findings.weights import winner_of
-from docmind_lab.analysis.text import joined, one_line
+from docmind_lab.analysis.text import join_names, one_line
 from docmind_lab.core.budgets import NO_BUDGETS
 from docmind_lab.core.errors import ConfigurationError
 
@@ -75,7 +75,7 @@ class Scorecard:
         return {perf: "" if place < 0 else str(known["option"].iloc[place]) for perf, place in winners.items()}
 
     def map_sensitivity(self) -> pd.DataFrame:
-        """How often another option wins under other maps: a row for all of them, then one per parameter and value.
+        """How often another option wins under other maps: one row for all maps, then one per parameter and value.
 
         Columns: parameter, value (NaN for all), maps, changed_share (of them, against the decision of the map in use).
         """
@@ -89,21 +89,21 @@ class Scorecard:
 
     @property
     def title(self) -> str:
-        """What was scored, and under which conditions."""
+        """A description of what was scored, and under which conditions."""
         return f"{self.table.name} with measured Perf · {self.context} · {self.seeds} seeds"
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The findings, a sentence each."""
+        """Return the findings, one sentence each."""
         return sentences_of(self)
 
     def text(self) -> str:
-        """Table, map and findings as plain text."""
+        """Return table, map and findings as plain text."""
         lines = "\n".join(f"- {line}" for line in self.sentences)
         return f"{self.title}\n{display_table(self).to_string()}\n\n{self.perf_map.text()}\n\n{lines}"
 
     def markdown(self) -> str:
-        """Table, map and findings as Markdown."""
+        """Return table, map and findings as Markdown."""
         return markdown_of(self)
 
     def __repr__(self) -> str:
@@ -124,7 +124,7 @@ def scorecard(
     resamples: int = RESAMPLES,
     seed: int = 7,
 ) -> Scorecard:
-    """Makes a record's decision table with Perf as these runs measured it.
+    """Return a record's decision table with Perf as these runs measured it.
 
         card = scorecard(study.runs)
         scorecard(study.runs, perf_map=PerfMap(overrun_zero=0.25, answered_weight=2))
@@ -133,8 +133,8 @@ def scorecard(
         runs: The `runs` table of a study, the control among its arms; several conditions count alike.
         table: A record whose table has a criterion that a study measures.
         perf_map: How measures become scores; None for `PerfMap()`.
-        resamples: Of the bootstrap.
-        seed: Of the bootstrap.
+        resamples: Number of resamples of the bootstrap.
+        seed: Seed of the bootstrap.
 
     Raises:
         ConfigurationError: The table has no such criterion, the runs cannot be compared, or an option of the record was
@@ -152,7 +152,7 @@ def scorecard(
         measures=measures,
         perf_map=PerfMap() if perf_map is None else perf_map,
         rows=frames.rows_of_options(decided, measures),
-        draws=frames.drawn_seeds(len(measures.seeds), resamples, seed),
+        draws=frames.draw_seeds(len(measures.seeds), resamples, seed),
     )
     return Scorecard(
         table=decided,
@@ -165,11 +165,11 @@ def scorecard(
         maps=frames.maps_frame(basis),
         seeds=len(measures.seeds),
         context=_context(runs),
-        beyond=tuple(_beyond(runs)),
+        beyond=tuple(_past_budget_texts(runs)),
     )
 
 
-def _beyond(runs: pd.DataFrame) -> Iterator[str]:
+def _past_budget_texts(runs: pd.DataFrame) -> Iterator[str]:
     for arm, group in with_arms(runs).groupby("arm", observed=True, sort=True):
         past = int(past_a_budget(group).sum())
         if past and not group["deadline_propagation"].all():
@@ -177,9 +177,9 @@ def _beyond(runs: pd.DataFrame) -> Iterator[str]:
 
 
 def _context(runs: pd.DataFrame) -> str:
-    budgets = joined([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())])
+    budgets = join_names([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())])
     phrases = ("decision_timeout_s", "latency_profile", "fault", "clock")
-    latencies, faults, clocks = (joined(sorted({str(v) for v in runs[column]})) for column in phrases[1:])
+    latencies, faults, clocks = (join_names(sorted({str(v) for v in runs[column]})) for column in phrases[1:])
     levels = {str(level) for level in runs["second_budgets"]}
     second = [f"second budget {level}" for level in levels if len(levels) == 1 and level != NO_BUDGETS]
     rest = [f"several values of {column}" for column in varying(runs) if column not in phrases]

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from docmind_lab.analysis.findings.decision_tables import DecisionTable
-from docmind_lab.analysis.findings.measured_perf import COMPONENTS, Matrix, Measures, PerfMap, weighted
+from docmind_lab.analysis.findings.measured_perf import COMPONENTS, Matrix, Measures, PerfMap, weighted_mean
 from docmind_lab.analysis.findings.weights import (
     leaders,
     nearest_changes,
@@ -81,18 +81,18 @@ class Basis:
         return dict(zip(PERFS, (judged, measured), strict=True))
 
     def totals_with(self, perf: Matrix) -> Matrix:
-        """The totals at the weights of the table with this Perf of the options, which is on the last axis."""
+        """Return the options' totals at the table's weights with this Perf, which is on the last axis."""
         rest = np.delete(self.scores["judged"], self.place, axis=1) @ np.delete(self.weights, self.place)
         return np.asarray(rest + self.weights[self.place] * perf)
 
     def levels_of(self, labels: pd.Series[str]) -> pd.Series[str]:
-        """The alternative of each label; "" of none."""
+        """Return the alternative of each label; "" for a label that is no arm's."""
         levels = dict(zip(self.measures.arms, self.measures.alternatives, strict=True))
         return labels.map(lambda label: levels.get(label, ""))
 
 
 def rows_of_options(table: DecisionTable, measures: Measures) -> dict[int, int]:
-    """Arm → row of the table, for arms that are its options: alternatives without options of their own.
+    """Return arm → row of the table, for arms that are its options: alternatives without options of their own.
 
     Raises: ConfigurationError for one that was run in several ways, or fewer than two of them.
     """
@@ -112,14 +112,14 @@ def rows_of_options(table: DecisionTable, measures: Measures) -> dict[int, int]:
     return rows
 
 
-def drawn_seeds(seeds: int, resamples: int, seed: int) -> Matrix:
-    """How often each seed is drawn: draw × seed, each row a sample of as many seeds, with replacement."""
+def draw_seeds(seeds: int, resamples: int, seed: int) -> Matrix:
+    """Draw seeds with replacement: return how often each one is drawn, draw × seed."""
     generator = np.random.default_rng(seed)
     return generator.multinomial(seeds, np.full(seeds, 1 / seeds), size=resamples).astype(np.float64)
 
 
 def totals_frame(basis: Basis) -> pd.DataFrame:
-    """`Scorecard.totals`: the options in the order of every figure, then the arms that the record does not know."""
+    """Return `Scorecard.totals`: the options in the order of every figure, then arms that the record lacks."""
     measures, table, options = basis.measures, basis.table, list(basis.rows)
     perf = basis.perf_map.perf(measures.means())
     drawn = basis.perf_map.perf(measures.means(basis.draws))
@@ -146,7 +146,7 @@ def totals_frame(basis: Basis) -> pd.DataFrame:
 
 
 def components_frame(basis: Basis) -> pd.DataFrame:
-    """`Scorecard.components`."""
+    """Return the frame `Scorecard.components`."""
     measures = basis.measures
     means, drawn = measures.means(), measures.means(basis.draws)
     scores = basis.perf_map.score(means)
@@ -173,7 +173,7 @@ def components_frame(basis: Basis) -> pd.DataFrame:
 
 
 def simplex_frame(basis: Basis) -> pd.DataFrame:
-    """`Scorecard.simplex`."""
+    """Return the frame `Scorecard.simplex`."""
     frames = [shares_of_simplex(matrix, basis.names).assign(perf=perf) for perf, matrix in basis.scores.items()]
     frame = pd.concat(frames, ignore_index=True)
     frame["alternative"] = basis.levels_of(frame["option"])
@@ -181,7 +181,7 @@ def simplex_frame(basis: Basis) -> pd.DataFrame:
 
 
 def weight_map_frame(basis: Basis) -> pd.DataFrame:
-    """`Scorecard.weight_map`, in steps of 1 %."""
+    """Return the frame `Scorecard.weight_map`, in steps of 1 %."""
     criteria = list(basis.table.criteria)
     grid = simplex_percent(len(criteria))
     names = np.array([*basis.names, ""])
@@ -195,7 +195,7 @@ def weight_map_frame(basis: Basis) -> pd.DataFrame:
 
 
 def nearest_frame(basis: Basis) -> pd.DataFrame:
-    """`Scorecard.nearest`."""
+    """Return the frame `Scorecard.nearest`."""
     rows = []
     for perf, matrix in basis.scores.items():
         winner = basis.names[int(np.argmax(matrix @ basis.weights))]
@@ -208,17 +208,17 @@ def nearest_frame(basis: Basis) -> pd.DataFrame:
 
 
 def maps_frame(basis: Basis) -> pd.DataFrame:
-    """`Scorecard.maps`: every combination of `MAP_LEVELS` with all weights of the components in steps of a fifth."""
+    """Return `Scorecard.maps`: all of `MAP_LEVELS` combined with component weights in steps of a fifth."""
     means = basis.measures.means()[list(basis.rows)]
     shares = simplex_percent(len(COMPONENTS), _COMPONENT_STEP_PERCENT) / 100
     # All of the weight on what was not measured says nothing of anybody; what was measured is the same in every map.
-    shares = shares[~np.isnan(weighted(means[None, :, :], shares[:, None, :])).any(axis=1)]
+    shares = shares[~np.isnan(weighted_mean(means[None, :, :], shares[:, None, :])).any(axis=1)]
     levels = np.array(list(itertools.product(*MAP_LEVELS.values())))
     winners = []
     for values in levels:
         changes = dict(zip(MAP_LEVELS, (float(value) for value in values), strict=True))
         scores = dataclasses.replace(basis.perf_map, **changes).score(means)
-        winners.append(winner_of(basis.totals_with(weighted(scores[None, :, :], shares[:, None, :]))))
+        winners.append(winner_of(basis.totals_with(weighted_mean(scores[None, :, :], shares[:, None, :]))))
     columns = np.concatenate([np.repeat(levels, len(shares), axis=0), np.tile(shares, (len(levels), 1))], axis=1)
     frame = pd.DataFrame(columns, columns=[*MAP_LEVELS, *_COMPONENT_WEIGHTS])
     return frame.assign(winner=np.array([*basis.names, ""])[np.concatenate(winners)])

@@ -10,7 +10,7 @@ import pandas as pd
 
 from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.findings.scorecard_frames import PERFS
-from docmind_lab.analysis.text import bracketed, joined, markdown_of_frame, number, one_line, percent
+from docmind_lab.analysis.text import join_names, markdown_of_frame, number, one_line, percent, with_interval
 
 if TYPE_CHECKING:
     from docmind_lab.analysis.findings.scorecard import Scorecard
@@ -21,7 +21,7 @@ _FEW_SEEDS = 20
 
 
 def display_table(card: Scorecard) -> pd.DataFrame:
-    """The totals, rounded, with what is judged and what is measured in the headings."""
+    """Return the totals, rounded, with "judged" and "measured" in the headings."""
     totals = card.totals
     columns = {f"{name} (judged)": [number(v, 1) for v in totals[name]] for name in card.table.criteria}
     measured = f"{card.table.measurable} (measured)"
@@ -33,14 +33,14 @@ def display_table(card: Scorecard) -> pd.DataFrame:
 
 
 def markdown_of(card: Scorecard) -> str:
-    """Title, table, components, map and findings."""
+    """Return title, table, components, map and findings as Markdown."""
     parts = [f"## {card.title}", markdown_of_frame(display_table(card)), markdown_of_frame(_components(card))]
     parts += [card.perf_map.text(), "\n".join(f"- {line}" for line in sentences_of(card))]
     return "\n\n".join(parts) + "\n"
 
 
 def sentences_of(card: Scorecard) -> tuple[str, ...]:
-    """The findings of a scorecard, a sentence each."""
+    """Return the findings of a scorecard, one sentence each."""
     return (*card.table.sentences(), *_totals(card), *_weights(card), *_maps(card), *_limits(card))
 
 
@@ -58,7 +58,7 @@ def _totals(card: Scorecard) -> Iterator[str]:
         return
     row = known[known["option"] == card.decision["measured"]].iloc[0]
     was = "as it did as judged" if judged == measured else f"where {judged or 'several'} led as judged"
-    total = bracketed(row["total_measured"], row["total_low"], row["total_high"], 2)
+    total = with_interval(row["total_measured"], row["total_low"], row["total_high"], 2)
     yield (
         f"With measured {card.table.measurable} {measured} leads, {was}, with {total} of 10 (95 % bootstrap interval); "
         f"it led alone in {percent(row['first_share'])} of the resamples."
@@ -73,14 +73,14 @@ def _weights(card: Scorecard) -> Iterator[str]:
     for perf, frame in card.simplex.groupby("perf", sort=False):
         winning = frame[frame["wins_share"] > 0].sort_values("wins_share", ascending=False, kind="stable")
         phrases = [
-            f"{one_line(row['option'])} leads under {_nearly(row['wins_share'])}" for _, row in winning.iterrows()
+            f"{one_line(row['option'])} leads under {_share_text(row['wins_share'])}" for _, row in winning.iterrows()
         ]
-        leads = joined(phrases) if phrases else "no option leads alone"
+        leads = join_names(phrases) if phrases else "no option leads alone"
         yield f"Of all weights, with {perf} {card.table.measurable}, {leads}. {_nearest(card, str(perf))}"
 
 
-def _nearly(share: float) -> str:
-    """A share that is not all or nothing does not round to it."""
+def _share_text(share: float) -> str:
+    """Return a share in percent that is rounded to 0 or 100 only if it is exactly that."""
     if 0 < share < 0.0005:
         return "less than 0.1%"
     return "more than 99.9%" if 0.9995 <= share < 1 else percent(share, 1 if 0 < share < 1 else 0)
@@ -112,13 +112,13 @@ def _maps(card: Scorecard) -> Iterator[str]:
     who = [f"{one_line(str(name)) or 'a tie'} in {count:,}" for name, count in changed.items()]
     worst = sensitivity.iloc[1:].sort_values("changed_share").iloc[-1]
     where = f"{worst['parameter']} {worst['value']:g}"
-    yield f"{line} ({joined(who)}), most often ({percent(worst['changed_share'])}) at {where}."
+    yield f"{line} ({join_names(who)}), most often ({percent(worst['changed_share'])}) at {where}."
 
 
 def _limits(card: Scorecard) -> Iterator[str]:
     unknown = card.totals[card.totals["total_judged"].isna()]
     if len(unknown):
-        names = joined([one_line(name) for name in unknown["option"]])
+        names = join_names([one_line(name) for name in unknown["option"]])
         yield f"{names}: measured {card.table.measurable} and {unknown['note'].iloc[0]}."
     control = card.totals[card.totals["alternative"] == CONTROL].iloc[0]
     yield (
@@ -127,19 +127,19 @@ def _limits(card: Scorecard) -> Iterator[str]:
     )
     if card.beyond:
         yield (
-            f"Past the second budget, which they do not look at, went {joined(list(card.beyond))}: their "
+            f"Past the second budget, which they do not look at, went {join_names(list(card.beyond))}: their "
             f"{card.table.measurable} is of work that the budget does not allow, and says nothing of what they would "
             "have within it."
         )
     unmeasured = sorted(set(card.components.loc[card.components["measured"].isna(), "component"]))
     if unmeasured:
-        yield f"Not measured here, its weight left to the others: {joined(unmeasured)}."
+        yield f"Not measured here, its weight left to the others: {join_names(unmeasured)}."
     if card.seeds < _FEW_SEEDS:
         yield f"{card.seeds} seeds are few for a bootstrap: its intervals are too narrow below {_FEW_SEEDS}."
 
 
 def _components(card: Scorecard) -> pd.DataFrame:
-    """Measured → score, a row for each arm."""
+    """Return a row for each arm that shows each measured component and its score."""
     text: dict[str, dict[str, Any]] = {}
     for _, row in card.components.iterrows():
         cell = f"{number(row['measured'], 3)} → {number(row['score'], 1)}"
@@ -149,4 +149,4 @@ def _components(card: Scorecard) -> pd.DataFrame:
 
 def _intervals(totals: pd.DataFrame, value: str, bounds: str, digits: int) -> list[str]:
     columns = (totals[value], totals[f"{bounds}_low"], totals[f"{bounds}_high"])
-    return [bracketed(*row, digits) for row in zip(*columns, strict=True)]
+    return [with_interval(*row, digits) for row in zip(*columns, strict=True)]

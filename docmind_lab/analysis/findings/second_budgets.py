@@ -1,4 +1,4 @@
-"""What budgets of tokens, calls and cost did to runs, what a run needs, and how much is enough.
+"""The effect of budgets of tokens, calls and cost on runs, what a run needs, and how much is enough.
 
     found = spending_of(of_arm)         # of the runs of one arm under one budget; None where there is no limit
     for need in needs_of(runs):         # of each limit: what answered runs used where nobody held them to it
@@ -19,7 +19,7 @@ import pandas as pd
 from docmind_lab.analysis.conditions import varying, with_arms
 from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.statistics.shares import share_interval
-from docmind_lab.analysis.text import counted, joined, one_line, percent
+from docmind_lab.analysis.text import count_of, join_names, one_line, percent
 from docmind_lab.core.budgets import NO_BUDGETS, STOP_REASON_OF, Kind, order_of_level
 
 KINDS: Final[tuple[Kind, ...]] = ("tokens", "calls", "cost")
@@ -29,7 +29,7 @@ _COST_DIGITS: Final = 3
 
 @dataclass(frozen=True)
 class Excess:
-    """How far runs went past a limit. runs: that did; median, most: beyond it, of those, in the limit's unit."""
+    """How far runs exceeded a limit. runs: how many did; median, most: of their excess, in the limit's unit."""
 
     kind: Kind
     limit: float
@@ -40,7 +40,7 @@ class Excess:
 
 @dataclass(frozen=True)
 class Spending:
-    """What the second budgets did to the runs of one arm.
+    """The effect of the second budgets on the runs of one arm.
 
     is_enforced: the arm looks at them. ended: runs that a budget ended, by kind, of those with a limit. passed: of each
     limit, also where nobody went past it. any_passed: runs that went past any of them.
@@ -54,33 +54,33 @@ class Spending:
 
     @property
     def any_ended(self) -> int:
-        """Runs that some second budget ended."""
+        """The number of runs that a second budget ended."""
         return sum(self.ended.values())
 
     @property
     def keeps(self) -> bool:
-        """Whether no run of the arm went past a budget, or the arm enforces them."""
+        """Whether the arm enforces its second budgets, or no run of it exceeded one."""
         return self.is_enforced or not self.any_passed
 
     def ended_text(self) -> str:
-        """Which budget ended how many runs: "the call budget ended 3 of 3 runs"."""
+        """Return which budget ended how many runs: "the call budget ended 3 of 3 runs"."""
         phrases = [f"the {_name(kind)} ended {n} of {self.runs} runs" for kind, n in self.ended.items() if n]
-        return joined(phrases) if phrases else f"no second budget ended any of {self.runs} runs"
+        return join_names(phrases) if phrases else f"no second budget ended any of {self.runs} runs"
 
     def text(self) -> str:
-        """What the budgets did to the arm, as a part of a sentence."""
+        """Return the effect of the budgets on the arm, as a part of a sentence."""
         past = [item for item in self.passed if item.runs]
         if self.is_enforced:
             beyond = [f"what was under way passed the {_name(item.kind)} {self._how_far(item)}" for item in past]
             return "; ".join([self.ended_text(), *beyond])
-        limits = joined([amount(item.kind, item.limit) for item in self.passed])
+        limits = join_names([amount(item.kind, item.limit) for item in self.passed])
         if not past:
             return f"the second budget of {limits} is measured only, and no run went past it"
         beyond = [
             f"{f'the {_name(item.kind)} was passed ' if len(self.passed) > 1 else 'passed '}{self._how_far(item)}"
             for item in past
         ]
-        return f"the second budget of {limits} is measured only: {joined(beyond)}"
+        return f"the second budget of {limits} is measured only: {join_names(beyond)}"
 
     def _how_far(self, item: Excess) -> str:
         by = amount(item.kind, item.median)
@@ -91,7 +91,7 @@ class Spending:
 
 @dataclass(frozen=True)
 class Need:
-    """How much answered runs used that were not held to a limit.
+    """How much of a budget answered runs used when nothing enforced its limit.
 
     whose: "the control", or "arms that do not enforce it". beyond: of these runs, how many used more than the limit.
     """
@@ -106,7 +106,7 @@ class Need:
     beyond: int
 
     def text(self) -> str:
-        """The cause and the remedy, for a limit that ended runs."""
+        """Return the cause and the remedy, for a limit that ended runs."""
         used = amount(self.kind, self.median)
         if self.least != self.most:
             # The unit once: "9 to 12 calls", "a cost of 0.001 to 0.002".
@@ -117,12 +117,12 @@ class Need:
         limit = amount(self.kind, self.limit)
         if not self.beyond:
             return (
-                f"Not held to it, {self.whose} used {used} in {counted(self.runs, 'answered run')}: {limit} would have "
-                "been enough for those."
+                f"Not held to it, {self.whose} used {used} in {count_of(self.runs, 'answered run')}: {limit} would "
+                "have been enough for those."
             )
         return (
-            f"Not held to it, {self.whose} used {used} in {counted(self.runs, 'answered run')}; with {limit} "
-            f"{of_them}. Give --budget-{self.kind} {_rounded_up(self.kind, self.most)} or more, or no such limit."
+            f"Not held to it, {self.whose} used {used} in {count_of(self.runs, 'answered run')}; with {limit} "
+            f"{of_them}. Give --budget-{self.kind} {_round_up(self.kind, self.most)} or more, or no such limit."
         )
 
 
@@ -132,17 +132,17 @@ def is_budgeted(runs: pd.DataFrame) -> bool:
 
 
 def levels_in_words(levels: Iterable[str]) -> list[str]:
-    """The levels from the tightest on, each in a form that can stand in a list: "6 calls and 0.02 cost"."""
-    return [joined(level.split(", ")) for level in sorted(set(levels), key=order_of_level)]
+    """Return levels of second budgets in words, the tightest first: "6 calls and 0.02 cost"."""
+    return [join_names(level.split(", ")) for level in sorted(set(levels), key=order_of_level)]
 
 
 def past_a_budget(runs: pd.DataFrame) -> pd.Series[bool]:
-    """Whether a run went past any of its second budgets."""
+    """Return for each run whether it exceeded any of its second budgets."""
     return (runs[[f"{kind}_overspent" for kind in KINDS]] > 0).any(axis=1)
 
 
 def ordered_levels(runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs, their second budgets an ordered categorical: the tightest first, and none last."""
+    """Return the runs with their second budgets as an ordered categorical: the tightest first, none last."""
     levels = runs["second_budgets"].astype("str")
     return runs.assign(
         second_budgets=pd.Categorical(levels, categories=sorted(set(levels), key=order_of_level), ordered=True)
@@ -150,7 +150,7 @@ def ordered_levels(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def spending_of(of_arm: pd.DataFrame) -> Spending | None:
-    """What the second budgets did to runs of one arm under one budget; None where they have none."""
+    """Return the effect of second budgets on the runs of one arm and budget; None if they have none."""
     if not is_budgeted(of_arm):
         return None
     limits = _limits(of_arm)
@@ -166,7 +166,7 @@ def spending_of(of_arm: pd.DataFrame) -> Spending | None:
 
 
 def needs_of(runs: pd.DataFrame) -> Iterator[Need]:
-    """Of each limit of runs under one budget, what a run needs; nothing where no run was answered without it."""
+    """Yield for each limit of runs under one budget how much a run without that limit needs."""
     free = runs[(runs["outcome"].astype("str") == "answered") & ~runs["deadline_propagation"].astype("bool")]
     control = free[free["alternative"].astype("str") == CONTROL]
     whose, known = ("the control", control) if len(control) else ("the arms that do not enforce it", free)
@@ -179,14 +179,14 @@ def needs_of(runs: pd.DataFrame) -> Iterator[Need]:
 
 
 def amount(kind: Kind, value: float) -> str:
-    """An amount with its unit: "6 calls", "1 call", "a cost of 0.02"."""
+    """Return an amount with its unit: "6 calls", "1 call", "a cost of 0.02"."""
     if kind == "cost":
         return f"a cost of {number(kind, value)}"
     return f"{number(kind, value)} {kind.removesuffix('s') if value == 1 else kind}"
 
 
 def number(kind: Kind, value: float) -> str:
-    """An amount without its unit, in as many digits as mean something."""
+    """Return an amount without its unit, in as many digits as are meaningful."""
     if kind == "cost":
         return f"{value:.{_COST_DIGITS}g}"
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
@@ -205,11 +205,11 @@ def _excess(kind: Kind, limit: float, beyond: pd.Series[float]) -> Excess:
 
 
 def _name(kind: Kind) -> str:
-    """ "call budget", as the stop reason has it."""
+    """Return the name of a budget as in its stop reason: "call budget"."""
     return STOP_REASON_OF[kind].replace("_", " ")
 
 
-def _rounded_up(kind: Kind, value: float) -> str:
+def _round_up(kind: Kind, value: float) -> str:
     if kind != "cost" or value == 0:
         return f"{math.ceil(value)}"
     unit = 10.0 ** (math.floor(math.log10(value)) + 1 - _COST_DIGITS)
@@ -217,7 +217,7 @@ def _rounded_up(kind: Kind, value: float) -> str:
 
 
 def budget_sufficiency(runs: pd.DataFrame) -> Iterator[str]:
-    """A sentence for each arm that enforces second budgets, of each limit with several values, in each condition.
+    """Yield which limit is enough, for each arm, condition and budget with several limits.
 
     The other limits are part of a condition. A limit counts as enough only if no larger one ended a run either.
     """
@@ -238,25 +238,25 @@ def budget_sufficiency(runs: pd.DataFrame) -> Iterator[str]:
 
 
 def _steps_of(kind: Kind, group: pd.DataFrame) -> list[dict[str, Any]]:
-    """The limits from the tightest on: how many runs each ended, or another one did, and how many were in time."""
+    """Return for each limit, the tightest first, how many runs it ended, others ended, and were in time."""
     return [
         {
             "limit": float(str(limit)),
             "runs": len(of_limit),
             "ended": int((of_limit["stop_reason"].astype("str") == STOP_REASON_OF[kind]).sum()),
             "in_time": int(of_limit["answered_in_time"].sum()),
-            "ended_first": _ended_by_others(kind, of_limit),
+            "ended_first": _ends_by_others(kind, of_limit),
         }
         for limit, of_limit in group.groupby(STOP_REASON_OF[kind], sort=True)
     ]
 
 
-def _ended_by_others(kind: Kind, of_limit: pd.DataFrame) -> str:
-    """Which other second budgets ended how many of the runs: "the cost budget ended 2 of them"; empty if none did."""
+def _ends_by_others(kind: Kind, of_limit: pd.DataFrame) -> str:
+    """Return how many runs other second budgets ended: "the cost budget ended 2 of them"; "" if none."""
     reasons = of_limit["stop_reason"].astype("str").value_counts()
     others = [STOP_REASON_OF[other] for other in KINDS if other != kind]
     phrases = [f"the {name.replace('_', ' ')} ended {reasons[name]} of them" for name in others if name in reasons]
-    return joined(phrases) if phrases else ""
+    return join_names(phrases) if phrases else ""
 
 
 def _sufficiency(kind: Kind, steps: Sequence[dict[str, Any]]) -> str:
@@ -265,10 +265,10 @@ def _sufficiency(kind: Kind, steps: Sequence[dict[str, Any]]) -> str:
     phrases = [f"{amount(kind, step['limit'])} ended {step['ended']} of {step['runs']} runs" for step in steps[:first]]
     if first == len(steps):
         most = number(kind, steps[-1]["limit"])
-        return f"{joined(phrases)}; no limit that was tried ended none, so try more than {most}"
+        return f"{join_names(phrases)}; no limit that was tried ended none, so try more than {most}"
     step = steps[first]
     bound = percent(share_interval(0, step["runs"]).high, 1)
-    tighter = f"{joined(phrases)}; " if phrases else ""
+    tighter = f"{join_names(phrases)}; " if phrases else ""
     were = "was" if step["in_time"] == 1 else "were"
     # A run that was over before says nothing of what it would have used.
     others = step["ended_first"]

@@ -25,7 +25,7 @@ SAME_TOTAL = 1e-9
 
 @dataclass(frozen=True)
 class NearestChange:
-    """The weights nearest to those of a table under which a rival draws level with the winner.
+    """The weights nearest to a table's at which a rival's total equals the winner's.
 
     weights: shares of 1, in the order of the criteria; beyond them the rival leads. distance: how much of the weight
     must be given to other criteria, as a share of 1 (half of the sum of the changes, L1). None, and infinity, when the
@@ -38,7 +38,7 @@ class NearestChange:
 
 
 def simplex_percent(criteria: int, step_percent: int = 1) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """All weights in whole steps that add up to 100 %: one row each, a column for each criterion, in percent.
+    """Return all weights in whole steps that add up to 100 %: a row each, a column for each criterion.
 
     Raises: ConfigurationError for a step that does not divide 100.
     """
@@ -55,18 +55,18 @@ def simplex_percent(criteria: int, step_percent: int = 1) -> np.ndarray[Any, np.
 
 
 def leaders(totals: Matrix) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Whether an option has the highest total, ties included. totals: the last axis is that of the options."""
+    """Return whether each option has the highest total, ties included. totals: options on the last axis."""
     return np.asarray(totals >= totals.max(axis=-1, keepdims=True) - SAME_TOTAL)
 
 
 def winner_of(totals: Matrix) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The option with the highest total, −1 where several share it. totals: the last axis is that of the options."""
+    """Return the option with the highest total, −1 for a tie. totals: options on the last axis."""
     first = leaders(totals)
     return np.where(first.sum(axis=-1) == 1, first.argmax(axis=-1), -1)
 
 
 def shares_of_simplex(scores: Matrix, options: Sequence[str], step_percent: int = 1) -> pd.DataFrame:
-    """How much of all possible weights is each option's: one row per option.
+    """Return how much of all possible weights each option wins: one row per option.
 
     Columns: option, wins_share (weights under which it leads alone), ties_share (under which it shares the lead); of
     the grid with the given step.
@@ -83,7 +83,7 @@ def shares_of_simplex(scores: Matrix, options: Sequence[str], step_percent: int 
 
 
 def nearest_changes(scores: Matrix, weights: Sequence[float]) -> list[NearestChange]:
-    """For each rival of the winner under `weights`, the nearest weights that would put it level; nearest first.
+    """Return, for each rival of the winner, the nearest weights at which their totals are equal; nearest first.
 
     Exact: the gap between two options is linear in the weights, so weight moves from the criterion where the rival is
     furthest behind to the one where it is furthest ahead, until the gap is closed or there is no more to move.
@@ -113,7 +113,7 @@ def _nearest(ahead: Matrix, weights: Matrix, rival: int) -> NearestChange:
 def one_at_a_time(
     scores: Matrix, weights: Sequence[float], criteria: Sequence[str], options: Sequence[str]
 ) -> pd.DataFrame:
-    """The winner as one weight goes from 0 to 100 % and the others keep their proportions.
+    """Return the winner as one weight goes from 0 to 100 % and the others keep their proportions.
 
     One row per criterion and percent: criterion, weight_percent, winner ("" where several share the lead), and a column
     for each option with its total.

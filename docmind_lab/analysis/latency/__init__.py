@@ -1,4 +1,4 @@
-"""Latency profiles: how they are drawn from, and how they are fitted to what a user has measured.
+"""Latency profiles: drawing latencies from them, and fitting them to a user's measurements.
 
     LatencyProfile.fit("calls.csv", columns={"latency_s": "duration_ms:ms", "output_tokens": "tokens"})
 

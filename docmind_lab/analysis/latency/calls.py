@@ -1,4 +1,4 @@
-"""Observed calls, one row each, and how a table of the user becomes them.
+"""Observed calls, one row each, and how a user's table is read into them.
 
 calls_of_table(frame, "calls.csv", {"latency_s": "duration_ms:ms", "outcome": "status"}, ok=("finished",))
 """
@@ -20,7 +20,7 @@ COLUMNS: Final = ("kind", "complete", "latency_s", "first_token_s", "output_toke
 
 @dataclass(frozen=True, eq=False)
 class ObservedCalls:
-    """Calls whose latencies were observed, as a fit takes them.
+    """Calls whose latencies were observed: the input of a fit.
 
     frame: one row per call. Columns: kind (str: llm or retrieval), complete (bool: False is a call that was cut, by a
     timeout, a cancellation or an error, after latency_s), latency_s (from the start of service), first_token_s (NaN:
@@ -35,7 +35,7 @@ class ObservedCalls:
 
     @classmethod
     def of(cls, columns: Mapping[str, Any], source: str, notes: tuple[str, ...] = ()) -> ObservedCalls:
-        """Checked calls; rows without a latency are left out and counted in a note.
+        """Return checked calls; rows without a latency are left out and counted in a note.
 
         Raises: ConfigurationError for negative or infinite numbers, and for a first token after the end.
         """
@@ -68,11 +68,11 @@ class ObservedCalls:
         return f"ObservedCalls of {self.source}: {kinds}; {(~self.frame['complete']).sum()} cut"
 
     def of_kind(self, kind: str) -> pd.DataFrame:
-        """The rows of one kind."""
+        """Return the rows of one kind, "llm" or "retrieval"."""
         return self.frame[self.frame["kind"] == kind]
 
     def of_model(self, model: str | None) -> ObservedCalls:
-        """The calls of one model, and all searches; None is every model, with a note where there are several.
+        """Return the calls of one model and all searches; None keeps every model and notes if there are several.
 
         Raises: ConfigurationError for a model that is not there.
         """
@@ -90,7 +90,7 @@ class ObservedCalls:
 
 SECONDS_PER_UNIT: Final[Mapping[str, float]] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 FIELDS: Final = ("latency_s", "first_token_s", "output_tokens", "kind", "outcome", "error", "model", "session")
-"""What a column can be mapped to. A column that has the name of a field needs no mapping."""
+"""The fields that a column can be mapped to. A column that has the name of a field needs no mapping."""
 
 _NUMBERS: Final = ("latency_s", "first_token_s", "output_tokens")
 _COMPLETE: Final = {"ok", "success", "succeeded", "completed", "complete", "200", "true", ""}
@@ -102,7 +102,7 @@ _KINDS: Final = {"llm": "llm", "chat": "llm", "completion": "llm", "retrieval": 
 def calls_of_table(
     frame: pd.DataFrame, source: str, columns: Mapping[str, str] | None = None, ok: Sequence[str] = ()
 ) -> ObservedCalls:
-    """The calls of a table, one row each.
+    """Return the calls of a table, one row each.
 
     columns: for each field (`FIELDS`) its column, with a unit after a colon where it is not seconds ("ttft_ms:ms").
     ok: the outcomes that mean a complete answer; all others then mean a cut call. When left out, usual words are
@@ -146,7 +146,7 @@ def _locate_columns(frame: pd.DataFrame, source: str, columns: Mapping[str, str]
     if unknown:
         raise ConfigurationError(f"no field is called {unknown[0]!r}: columns can be mapped to {', '.join(FIELDS)}")
     for name, column in columns.items():
-        if _split(column)[0] not in frame:
+        if _split_unit(column)[0] not in frame:
             raise ConfigurationError(
                 f"{source} has no column {column!r} (mapped to {name}); it has {_names(frame)}. "
                 f"A unit follows a colon: {', '.join(SECONDS_PER_UNIT)}"
@@ -154,8 +154,8 @@ def _locate_columns(frame: pd.DataFrame, source: str, columns: Mapping[str, str]
     return {name: name for name in FIELDS if name in frame} | dict(columns)
 
 
-def _split(column: str) -> tuple[str, float]:
-    """A column's name, and how many seconds its unit has."""
+def _split_unit(column: str) -> tuple[str, float]:
+    """Split a column's name into the name and the seconds of its unit: "ttft_ms:ms" gives 0.001."""
     name, colon, unit = column.rpartition(":")
     return (name, SECONDS_PER_UNIT[unit]) if colon and unit in SECONDS_PER_UNIT else (column, 1.0)
 
@@ -166,7 +166,7 @@ def _names(frame: pd.DataFrame) -> str:
 
 
 def _numbers(frame: pd.DataFrame, source: str, column: str) -> NDArray[np.float64]:
-    name, seconds = _split(column)
+    name, seconds = _split_unit(column)
     blank = frame[name].isna() | (frame[name].astype("str").str.strip() == "")
     values = pd.to_numeric(frame[name].mask(blank), errors="coerce").astype("float64")
     bad = values.isna() & ~blank

@@ -28,10 +28,10 @@ _FEWEST_FOR_SLOPE: Final = 20
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Samples of each part, seconds; inter_token is None where tokens count as taking no time, retrieval
-    without a search. rank_correlation: Spearman's rho of the two
-    parts of a model call. assumptions: what is not measured, in sentences. slowness: of complete calls, for
-    `sessions.fit_correlation`.
+    """Samples of each part of a call's latency, in seconds.
+
+    inter_token: None where tokens count as taking no time. retrieval: None without a search. rank_correlation:
+    Spearman's rho of a model call's two parts. assumptions: what is not measured. slowness: of complete calls.
     """
 
     first_token: Sample
@@ -43,7 +43,7 @@ class Parts:
 
 
 def split_calls(calls: ObservedCalls, hang_probability: float = 0.0) -> Parts:
-    """The parts of observed calls. Raises: ConfigurationError without a model call, or when all of a kind were cut."""
+    """Split observed calls into parts. Raises: ConfigurationError without a model call, or if all of a kind are cut."""
     llm, searches = calls.of_kind("llm"), calls.of_kind("retrieval")
     if llm.empty:
         raise ConfigurationError(
@@ -73,7 +73,7 @@ def split_calls(calls: ObservedCalls, hang_probability: float = 0.0) -> Parts:
         text += "latency counts as the time to the first token, and the tokens after it as taking no time."
         return Parts(first, None, retrieval, 0.0, (text,), _slowness("whole", whole, whole["latency_s"]))
     first_s, token_s, sample, text = factors
-    slowness = _slowness("factor", llm[_in_factors(llm)], sample.observed_s)
+    slowness = _slowness("factor", llm[_has_factor(llm)], sample.observed_s)
     return Parts(_times(sample, first_s), _times(sample, token_s), retrieval, 1.0, (text,), slowness)
 
 
@@ -92,7 +92,7 @@ def _times(sample: Sample, factor: float) -> Sample:
 
 
 def _split_by_first_token(llm: pd.DataFrame, retrieval: Sample | None) -> Parts:
-    """First tokens are recorded: a call cut before its first one had waited for so long."""
+    """Split model calls whose first tokens are recorded; one cut before its first token had waited that long."""
     begun = llm["first_token_s"].notna()
     waiting = ~llm["complete"] & ~begun
     first = Sample(
@@ -122,20 +122,20 @@ def _split_by_first_token(llm: pd.DataFrame, retrieval: Sample | None) -> Parts:
 
 
 def _spearman(first: Floats, inter: Floats) -> float:
-    """Spearman's rho; 0 where it cannot be told from chance."""
+    """Return Spearman's rho; 0 where it cannot be told from chance."""
     if len(first) < _FEWEST_FOR_SLOPE or np.ptp(first) == 0 or np.ptp(inter) == 0:
         return 0.0
     result = stats.spearmanr(first, inter)
     return round(float(result.statistic), 3) if result.pvalue < 0.05 else 0.0
 
 
-def _in_factors(llm: pd.DataFrame) -> pd.Series[bool]:
+def _has_factor(llm: pd.DataFrame) -> pd.Series[bool]:
     return llm["complete"] & llm["output_tokens"].notna() & (llm["latency_s"] > 0)
 
 
 def _factors(llm: pd.DataFrame, hang_probability: float) -> tuple[float, float, Sample, str] | None:
-    """Seconds to the first token and for each one of a call of factor 1, and each call's factor; None if not told."""
-    known = _in_factors(llm)
+    """Return seconds to first token and per token at factor 1, and each call's factor; None if it cannot be told."""
+    known = _has_factor(llm)
     cut = ~llm["complete"] & (llm["latency_s"] > 0)
     tokens = llm.loc[known, "output_tokens"].to_numpy(dtype="float64")
     if known.sum() < max(_FEWEST_FOR_SLOPE, 0.5 * llm["complete"].sum()) or np.ptp(tokens) == 0:
@@ -181,12 +181,12 @@ class Pace:
     expected_s_of_cut: Floats
 
     def expected_s(self, tokens: Floats) -> Floats:
-        """Latencies at factor 1."""
+        """Return the latencies at factor 1 of calls with these tokens."""
         return self.first_s + self.token_s * tokens
 
 
 def fit_pace(whole_s: Floats, tokens: Floats, cut_s: Floats, hang_probability: float = 0.0) -> Pace | None:
-    """The pace of complete calls (whole_s, tokens) and of cut ones; None where tokens do not make a call longer.
+    """Fit the pace of complete calls (whole_s, tokens) and of cut ones; None if tokens do not make calls longer.
 
     All seconds are positive. The tokens that cut calls were to give are those of complete calls, weighted by how
     likely such a call was to be cut: expectation and maximisation in turns.
@@ -196,13 +196,13 @@ def fit_pace(whole_s: Floats, tokens: Floats, cut_s: Floats, hang_probability: f
     of_complete = np.full(_TOKEN_COUNTS, 1 / _TOKEN_COUNTS)
     rows = _Rows(np.log(whole_s), tokens / typical, np.log(cut_s), counts / typical, hang_probability)
     shares, theta = of_complete, rows.start()
-    flat = rows.fitted(theta, shares, with_tokens=False)
+    flat = rows.fit(theta, shares, with_tokens=False)
     for _ in range(_ROUNDS if len(cut_s) else 1):
-        result = rows.fitted(theta, shares)
+        result = rows.fit(theta, shares)
         theta = result.x
         belief = rows.belief(theta, shares)
         shares = (of_complete * len(whole_s) + belief.sum(axis=0)) / (len(whole_s) + len(cut_s))
-    if 2 * len(whole_s) * (float(flat.fun) - float(rows.fitted(theta, of_complete).fun)) < _SLOPE_GAIN:
+    if 2 * len(whole_s) * (float(flat.fun) - float(rows.fit(theta, of_complete).fun)) < _SLOPE_GAIN:
         return None
     expected = belief @ np.log(math.exp(theta[0]) + math.exp(theta[1]) * rows.counts)
     return Pace(math.exp(theta[0]), math.exp(theta[1]) / typical, np.exp(expected))
@@ -210,7 +210,7 @@ def fit_pace(whole_s: Floats, tokens: Floats, cut_s: Floats, hang_probability: f
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Logarithms of latencies, and tokens in units of a typical count. theta: log first, log each, log spread."""
+    """Log latencies, and tokens in units of a typical count. theta: log first, log each, log spread."""
 
     log_whole: Floats
     tokens: Floats
@@ -222,7 +222,7 @@ class _Rows:
         middle, spread = float(self.log_whole.mean()), float(self.log_whole.std())
         return np.array([middle - 0.7, middle - 0.7, math.log(max(spread, 0.02))])
 
-    def fitted(self, start: Floats, shares: Floats, with_tokens: bool = True) -> Any:
+    def fit(self, start: Floats, shares: Floats, with_tokens: bool = True) -> Any:
         middle = float(self.log_whole.mean())
         bounds = [(middle - 14, middle + 7), (middle - 14, middle + 7), (math.log(1e-4), math.log(10.0))]
         options = {"ftol": 1e-9, "maxiter": 300}
@@ -231,12 +231,12 @@ class _Rows:
         )
 
     def belief(self, theta: Floats, shares: Floats) -> Floats:
-        """For each cut call the probabilities of each count of tokens."""
+        """Return for each cut call the probability of each count of tokens."""
         weights = shares * (self.hang_probability + (1 - self.hang_probability) * self._longer(theta))
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
     def _longer(self, theta: Floats, with_tokens: bool = True) -> Floats:
-        """The probability that a call with each count of tokens takes longer than each cut one did."""
+        """Return the probability that a call with each count of tokens takes longer than each cut call did."""
         each = math.exp(theta[1]) if with_tokens else 0.0
         away = (self.log_cut[:, np.newaxis] - np.log(math.exp(theta[0]) + each * self.counts)) / math.exp(theta[2])
         # Not 0, so that a belief is defined for calls that no count explains.

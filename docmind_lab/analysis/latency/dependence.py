@@ -1,4 +1,4 @@
-"""How calls of one run are slow together: options of a latency profile, off by default, and their draws.
+"""Dependence between the calls of a run: options of a latency profile, off by default, and their draws.
 
     heavy_tail/3?correlation=0.5            half of a call's slowness is its run's
     typical?brownout=0.1&brownout_factor=4  one run in ten is four times as slow
@@ -21,7 +21,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey, keyed_uniform
 
 OPTIONS: Final[Mapping[str, float]] = {"correlation": 0.0, "brownout": 0.0, "brownout_factor": 3.0, "slowdown": 0.0}
-"""The options by name, with the values that a profile has where nothing is said."""
+"""The options by name, with their default values."""
 
 # A key's uniform number can be 0.0, and can round to 1.0; the normal quantile is infinite at both.
 _SMALLEST_LEVEL = 2.0**-53
@@ -29,8 +29,8 @@ _NORMAL = NormalDist()
 _SUFFIX = re.compile(rf"\?(?:{'|'.join(OPTIONS)})=.*\Z", re.DOTALL)
 
 
-def checked_options(values: Mapping[str, float]) -> None:
-    """Return if the options can be used. Raises: ConfigurationError naming the one that cannot."""
+def check_options(values: Mapping[str, float]) -> None:
+    """Check the options of a profile. Raises: ConfigurationError naming the one that cannot be used."""
     for name in ("correlation", "brownout"):
         if not 0 <= values[name] <= 1:
             raise ConfigurationError(f"{name} must lie in [0, 1]: got {values[name]}")
@@ -40,11 +40,11 @@ def checked_options(values: Mapping[str, float]) -> None:
         raise ConfigurationError(f"slowdown must be 0 or more: got {values['slowdown']}")
 
 
-def parsed_options(text: str, name: str) -> dict[str, float]:
-    """The options written after the question mark of a profile's name.
+def parse_options(text: str, name: str) -> dict[str, float]:
+    """Read the options written after the question mark of a profile's name.
 
     Args:
-        text: As "correlation=0.5&slowdown=0.2".
+        text: Options such as "correlation=0.5&slowdown=0.2".
         name: The whole name, for messages.
 
     Raises:
@@ -65,8 +65,8 @@ def parsed_options(text: str, name: str) -> dict[str, float]:
     return result
 
 
-def named_with(name: str, values: Mapping[str, float]) -> str:
-    """The name of a profile with the options that differ from the defaults, in place of those it says."""
+def name_with_options(name: str, values: Mapping[str, float]) -> str:
+    """Return the name of a profile with its options replaced by those that differ from the defaults."""
     phrases = [f"{option}={values[option]:g}" for option, default in OPTIONS.items() if values[option] != default]
     if not values["brownout"]:
         phrases = [part for part in phrases if not part.startswith("brownout_factor")]
@@ -75,35 +75,35 @@ def named_with(name: str, values: Mapping[str, float]) -> str:
 
 
 def base_name(name: str) -> str:
-    """The name of a profile without its options."""
+    """Return the name of a profile without its options."""
     return _SUFFIX.sub("", name)
 
 
 def correlation_in(name: str) -> float:
-    """The correlation that the name of a profile says; 0 where it says none."""
+    """Return the correlation in the name of a profile; 0 if the name has none."""
     result = re.search(r"[?&]correlation=([^&]+)", name.removeprefix(base_name(name)))
     return float(result[1]) if result else 0.0
 
 
 def without_correlation(name: str) -> str:
-    """The name of a profile without the correlation that it says, its other options kept."""
+    """Return the name of a profile without its correlation, and with its other options."""
     base = base_name(name)
     kept = [part for part in name.removeprefix(base)[1:].split("&") if part and not part.startswith("correlation=")]
     return f"{base}?{'&'.join(kept)}" if kept else base
 
 
 def normal_score(level: float) -> float:
-    """The standard normal quantile at a level in [0, 1], finite at its ends."""
+    """Return the standard normal quantile at a level in [0, 1], finite at 0 and 1."""
     return _NORMAL.inv_cdf(min(max(level, _SMALLEST_LEVEL), 1 - _SMALLEST_LEVEL))
 
 
 def level_in_run(key: DrawKey, what: str, correlation: float) -> float:
-    """The uniform level of a call, of which a part is its run's.
+    """Return the uniform level of a call; with correlation, the calls of a run share a part of it.
 
     Args:
         key: The call's key; the run is its seed.
-        what: What is drawn.
-        correlation: Of the normal scores of two calls of a run.
+        what: Name of what is drawn, such as "first_token".
+        correlation: Correlation of the normal scores of two calls of a run.
     """
     level = key.uniform(what)
     if not correlation:
@@ -113,7 +113,7 @@ def level_in_run(key: DrawKey, what: str, correlation: float) -> float:
 
 
 def with_rank_correlation(first_level: float, own_level: float, rank_correlation: float) -> float:
-    """A uniform level that has the given Spearman's rho with `first_level`: a Gaussian copula.
+    """Return a uniform level that has the given Spearman's rho with `first_level` (a Gaussian copula).
 
     Pearson's r of the normals behind it is 2 sin(pi rho / 6) (Pearson 1907).
     """
@@ -123,5 +123,5 @@ def with_rank_correlation(first_level: float, own_level: float, rank_correlation
 
 
 def is_in_brownout(key: DrawKey, share: float) -> bool:
-    """Whether the run of a call is one of the share of runs in which everything is slow."""
+    """Whether the run of a call belongs to the share of runs in which everything is slow."""
     return keyed_uniform(key.seed, "run", "brownout") < share

@@ -1,4 +1,4 @@
-"""Fits one kind of duration: observed quantiles, a family of distributions, and the table that a profile takes.
+"""Fits one kind of duration: observed quantiles, a family of distributions, and the table for a profile.
 
 fit_durations(Sample(observed_s, cut_s))     # DurationFit: table, empirical quantiles, family, where it fits badly
 """
@@ -31,7 +31,7 @@ _LILLIEFORS: Final = 0.886
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Durations of one kind, seconds. observed_s: that ended. cut_s: that had not ended when they were cut."""
+    """Durations of one kind, in seconds. observed_s: those that ended. cut_s: those that were cut before their end."""
 
     observed_s: Floats
     cut_s: Floats
@@ -71,14 +71,14 @@ class DurationFit:
 
     @property
     def fits(self) -> bool:
-        """Whether the family is no farther from the data than chance makes it; False without a family."""
+        """Whether the family is no farther from the data than chance explains; False without a family."""
         return bool(self.distance <= self.allowed)
 
     def __repr__(self) -> str:
         return f"DurationFit: {self.in_words()}"
 
     def in_words(self) -> str:
-        """One or two sentences: rows, where the table comes from, what was not observed."""
+        """Describe the fit in one or two sentences: rows, where the table comes from, what was not observed."""
         text = f"{self.observed} durations observed, {self.cut} cut"
         if not self.family:
             text += "; observed quantiles, too few or too equal for a family"
@@ -101,7 +101,7 @@ class DurationFit:
         return text + "."
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON types; `from_dict` reads it back equal. NaN is null."""
+        """Return the fit as JSON types; `from_dict` reads it back equal. NaN becomes null."""
         out = {
             name: None if isinstance(value, float) and math.isnan(value) else value
             for name, value in asdict(self).items()
@@ -110,7 +110,7 @@ class DurationFit:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DurationFit:
-        """What `to_dict` wrote. Raises: ConfigurationError when it did not."""
+        """Read a fit that `to_dict` wrote. Raises: ConfigurationError if it did not."""
         try:
             values: dict[str, Any] = {item.name: data[item.name] for item in fields(cls)}
             table = QuantileTable(*(tuple(values["table"][name]) for name in ("levels", "values_s")))
@@ -124,10 +124,9 @@ class DurationFit:
 def fit_durations(
     sample: Sample, what: str, tables: QuantileTables = "auto", hang_probability: float = 0.0
 ) -> DurationFit:
-    """The fit of one sample. what: its name, for errors. hang_probability: share that never ends, apart from which
-    everything is told.
+    """Fit one sample of durations. Raises: ConfigurationError when every row was cut, or tables is not known.
 
-    Raises: ConfigurationError when every row was cut, or tables is not known.
+    what: its name, for errors. hang_probability: share that never ends, apart from which everything is told.
     """
     if tables not in get_args(QuantileTables):
         raise ConfigurationError(f"tables is {tables!r}: choose {', '.join(get_args(QuantileTables))}")
@@ -182,7 +181,7 @@ def fit_durations(
 
 
 def _observed_shares(sample: Sample, hang_probability: float) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """Instants at which durations ended, ascending; the share over by each, its band, and how far a family may be off.
+    """Return instants, the share of durations over by each, its band, and how far a family may be off.
 
     Of durations that end at all.
     """
@@ -212,7 +211,7 @@ def _family_of(sample: Sample, hang_probability: float) -> FittedFamily | None:
 
 
 def _misfit(family: FittedFamily, at_s: Floats, share: Floats, allowed: Floats) -> dict[str, Any]:
-    """The difference between the shares, at either side of a step, where it is largest for what is allowed."""
+    """Return the difference between the shares where it is largest relative to what chance allows."""
     model, before = family.share(at_s), np.concatenate(([0.0], share[:-1]))
     away = np.maximum(np.abs(model - share), np.abs(model - before))
     place = int((away / allowed).argmax())
@@ -224,7 +223,7 @@ def _misfit(family: FittedFamily, at_s: Floats, share: Floats, allowed: Floats) 
 
 
 def _levels(rows: int) -> Floats:
-    """Hundredths; finer at the end where there are rows enough to tell."""
+    """Return the levels of quantiles: hundredths, and finer ones near 1 where there are enough rows."""
     finer = [level for level, fewest in ((0.995, 400), (0.999, 2000)) if rows >= fewest]
     return np.array([*(step / 100 for step in range(100)), *finer, 1.0])
 

@@ -73,8 +73,9 @@ _ANY: Final = (None, None)
 
 @dataclass(frozen=True)
 class FittedFamily:
-    """A family with its parameters. family: its name. theta: its parameters without bounds of their own, of log
-    seconds. log_likelihood: of the rows of the fit. bic: smaller is better.
+    """A fitted family of distributions of durations.
+
+    theta: its unbounded parameters, of log seconds. log_likelihood: of the rows of the fit. bic: smaller is better.
     """
 
     family: str
@@ -83,11 +84,11 @@ class FittedFamily:
     bic: float
 
     def share(self, at_s: Floats) -> Floats:
-        """Share of durations that are over by each instant."""
+        """Return the share of durations that are over by each instant."""
         return -np.expm1(self._log_survival(at_s))
 
     def quantile(self, levels: Floats) -> Floats:
-        """Seconds at levels strictly between 0 and 1."""
+        """Return the seconds at levels strictly between 0 and 1."""
         wanted = np.log1p(-np.asarray(levels, dtype="float64"))
         low, high = np.full(wanted.shape, -40.0), np.full(wanted.shape, 40.0)
         # The whole range of e^±40 s halved so often is below the spacing of doubles.
@@ -98,7 +99,7 @@ class FittedFamily:
         return np.exp((low + high) / 2)
 
     def parameters(self) -> dict[str, float]:
-        """The parameters as books name them, by name; scales and medians in seconds."""
+        """Return the parameters under their textbook names; scales and medians in seconds."""
         theta = self.theta
         if self.family in ("gamma", "weibull"):
             return {"shape": math.exp(theta[0]), "scale_s": math.exp(theta[1])}
@@ -116,12 +117,12 @@ class FittedFamily:
 
 
 def best_family(observed_s: Floats, cut_s: Floats, hang_probability: float = 0.0) -> FittedFamily:
-    """The family with the smallest BIC: two lognormals must be much more likely than one to take its place.
+    """Fit all families and return the one with the smallest BIC.
 
     observed_s, cut_s: positive seconds; at least two different ones observed. hang_probability: share of durations
     that never end; the family is of the others.
     """
-    observed_s, cut_s = _thin(observed_s, cut_s)
+    observed_s, cut_s = _thin_out(observed_s, cut_s)
     fits = (_fit(name, np.log(observed_s), np.log(cut_s), hang_probability) for name in _FAMILIES)
     return min(fits, key=lambda fit: fit.bic)
 
@@ -138,7 +139,7 @@ def _fit(name: str, log_observed: Floats, log_cut: Floats, hang_probability: flo
         return float(-value / len(log_observed)) if np.isfinite(value) else 1e10
 
     found = min(
-        (_minimised(loss, start, bounds) for start, bounds in _starts(name, log_observed)),
+        (_minimise(loss, start, bounds) for start, bounds in _starts(name, log_observed)),
         key=lambda result: float(result.fun),
     )
     likelihood = -float(found.fun) * len(log_observed)
@@ -147,7 +148,7 @@ def _fit(name: str, log_observed: Floats, log_cut: Floats, hang_probability: flo
     return FittedFamily(name, tuple(float(value) for value in found.x), likelihood, bic)
 
 
-def _minimised(loss: Callable[[Floats], float], start: Floats, bounds: list[Any]) -> Any:
+def _minimise(loss: Callable[[Floats], float], start: Floats, bounds: list[Any]) -> Any:
     # For two to five parameters ten times faster than L-BFGS-B, whose linear algebra wants every core.
     return optimize.minimize(loss, start, method="SLSQP", bounds=bounds, options={"ftol": 1e-9, "maxiter": 300})
 
@@ -165,7 +166,7 @@ def _starts(name: str, log_t: Floats) -> list[tuple[Floats, list[Any]]]:
 
 
 def _split_at(ordered: Floats, share: float) -> Floats:
-    """A start for two lognormals: the rows below a quantile are one, those above it the other."""
+    """Return starting values for two lognormals: one for the rows below a quantile, one for those above it."""
     place = min(max(1, round(share * len(ordered))), len(ordered) - 1)
     parts = [value for part in (ordered[:place], ordered[place:]) for value in _mean_and_log_spread(part)]
     return np.array([special.logit(share), *parts])
@@ -175,7 +176,7 @@ def _mean_and_log_spread(log_t: Floats) -> tuple[float, float]:
     return float(log_t.mean()), math.log(max(float(log_t.std()), 2 * _NARROWEST))
 
 
-def _thin(observed_s: Floats, cut_s: Floats) -> tuple[Floats, Floats]:
-    """At most so many rows, evenly from the shortest to the longest of each sort."""
+def _thin_out(observed_s: Floats, cut_s: Floats) -> tuple[Floats, Floats]:
+    """Reduce the rows to the number used for a fit, evenly from the shortest to the longest of each sort."""
     every = math.ceil((len(observed_s) + len(cut_s)) / _ROWS_FOR_FIT)
     return np.sort(observed_s)[every // 2 :: every], np.sort(cut_s)[every // 2 :: every]

@@ -1,4 +1,4 @@
-"""Fits a latency profile to observed calls, with the evidence for each of its tables, and keeps it in a file."""
+"""Fits a latency profile to observed calls, with the evidence for each of its tables, and stores it in a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from docmind_lab.analysis.latency.profile import LatencyProfile, QuantileTable
 from docmind_lab.analysis.latency.sessions import fit_correlation
 from docmind_lab.analysis.latency.sources import Source, read_calls
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.whole_files import as_text, written_or_refused
+from docmind_lab.core.whole_files import as_text, write_or_refuse
 
 _NO_SESSIONS: Final = (
     "No ten sessions of several calls are known, so whether calls of a session are slow together cannot be told: they "
@@ -28,7 +28,7 @@ _NO_TIME: Final = QuantileTable((0.0, 1.0), (0.0, 0.0))
 
 @dataclass(frozen=True)
 class FitOptions:
-    """What the data cannot say, and how they are taken.
+    """What the data cannot tell, and how a fit assumes it.
 
     name: of the profile, in tables and figures; None for that of the source. model: only its calls. hang_probability:
     share of model calls that never answer, in [0, 1); it is never guessed from timeouts, which may be slow calls.
@@ -51,7 +51,7 @@ class FitOptions:
 
 @dataclass(frozen=True)
 class LatencyEvidence:
-    """What a fitted profile rests on: a `DurationFit` by table name; tables that were not fitted are not in it."""
+    """The evidence for a fitted profile: a `DurationFit` by table name, for each table that was fitted."""
 
     fits: Mapping[str, DurationFit] = field(default_factory=dict)
 
@@ -59,12 +59,12 @@ class LatencyEvidence:
         return "\n".join(["LatencyEvidence", *(f"  {name}: {fit.in_words()}" for name, fit in self.fits.items())])
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON types."""
+        """Return the evidence as JSON types."""
         return {name: fit.to_dict() for name, fit in self.fits.items()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> LatencyEvidence:
-        """What `to_dict` wrote. Raises: ConfigurationError when it did not."""
+        """Read evidence that `to_dict` wrote. Raises: ConfigurationError if it did not."""
         return cls({name: DurationFit.from_dict(fit) for name, fit in data.items()})
 
 
@@ -75,7 +75,7 @@ def fit_profile(
     ok: Sequence[str] = (),
     options: FitOptions | None = None,
 ) -> LatencyProfile:
-    """The profile of a source's calls: `LatencyProfile.fit`, with the options in one object.
+    """Fit a profile to a source's calls: `LatencyProfile.fit` with its options in one object.
 
     Raises: ConfigurationError naming the file, the column and the remedy.
     """
@@ -85,7 +85,7 @@ def fit_profile(
 
 
 def profile_of_calls(calls: ObservedCalls, options: FitOptions | None = None) -> LatencyProfile:
-    """The profile of observed calls. Raises: ConfigurationError as `fit_profile`."""
+    """Fit a profile to observed calls. Raises: ConfigurationError as `fit_profile` does."""
     options = options or FitOptions()
     hangs = _hangs_in(calls, options.hang_probability)
     parts = split_calls(calls, hangs)
@@ -130,7 +130,7 @@ def profile_of_calls(calls: ObservedCalls, options: FitOptions | None = None) ->
 
 
 def _hangs_in(calls: ObservedCalls, hang_probability: float) -> float:
-    """The share of hung calls among the rows: what was given, or 0 where they were never written down.
+    """Return the share of hung calls among the rows: the given share, or 0 if hung calls were never logged.
 
     Each hung call in the data was cut. Where not even half as many were cut, only calls that ended were logged.
     """
@@ -143,7 +143,7 @@ SCHEMA_VERSION: Final = 1
 
 
 def save_profile(profile: LatencyProfile, path: str | os.PathLike[str]) -> Path:
-    """The path of the JSON file just written, whole or not at all; `LatencyProfile.named(path)` reads it.
+    """Write a profile to a JSON file and return its path; `LatencyProfile.named(path)` reads it.
 
     Raises: ConfigurationError unless it ends in .json, or when it cannot be written.
     """
@@ -153,11 +153,11 @@ def save_profile(profile: LatencyProfile, path: str | os.PathLike[str]) -> Path:
     content: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "profile": profile.to_dict()}
     if profile.evidence is not None:
         content["evidence"] = profile.evidence.to_dict()
-    return written_or_refused(target, as_text(json.dumps(content, indent=1, allow_nan=False) + "\n"))
+    return write_or_refuse(target, as_text(json.dumps(content, indent=1, allow_nan=False) + "\n"))
 
 
 def load_profile(path: str | os.PathLike[str]) -> LatencyProfile:
-    """The profile of a file that `save_profile` wrote, or of one with what `LatencyProfile.to_dict` gives.
+    """Read the profile from a file that `save_profile` wrote, or that holds `LatencyProfile.to_dict`'s result.
 
     Raises: ConfigurationError naming the file and what does not fit.
     """

@@ -62,7 +62,7 @@ class QuantileTable:
             raise ConfigurationError("values_s must be finite seconds from 0 up that never decrease: sort them")
 
     def at(self, level: float) -> float:
-        """Seconds at a level in [0, 1]: the inverse of the distribution function, linear between the levels.
+        """Return the seconds at a level in [0, 1]: the inverse of the distribution function, linear between levels.
 
         Linear, because the table holds what was measured: no shape is imposed between two quantiles, and no
         tail is invented beyond the largest observation. Raises ConfigurationError outside [0, 1].
@@ -83,7 +83,7 @@ class QuantileTable:
         return f"<code>{escape(repr(self))}</code>"
 
     def scaled(self, factor: float) -> QuantileTable:
-        """The table with every duration times `factor`. Raises ConfigurationError unless it is positive."""
+        """Return the table with every duration times `factor`. Raises ConfigurationError unless it is positive."""
         _check_factor(factor)
         return QuantileTable(self.levels, tuple(value_s * factor for value_s in self.values_s))
 
@@ -101,18 +101,18 @@ class LlmLatency:
     hangs: bool
 
     def service_s(self, output_tokens: int) -> float:
-        """Seconds from the start of service to the last token; infinite if the call hangs."""
+        """Return the seconds from the start of service to the last token; infinite if the call hangs."""
         return math.inf if self.hangs else self.first_token_s + output_tokens * self.inter_token_s
 
 
 @dataclass(frozen=True)
 class LatencyProfile:
-    """How long one system's model and vector store take.
+    """The latencies of one system's model and vector store, from which simulated calls are drawn.
 
     Args:
-        name: In tables and figures. It ends with the options that are not the default: "typical?correlation=0.5".
-        description: What it stands for.
-        source: Which measurement, or assumption, it rests on.
+        name: Name in tables and figures, with the options that are not the default: "typical?correlation=0.5".
+        description: Which system the profile describes.
+        source: Measurement or assumption that the profile rests on.
         first_token_s: Quantiles of the time to the first token, seconds.
         inter_token_s: Quantiles of the time for each token, seconds.
         retrieval_s: Quantiles of the time of a search, seconds.
@@ -122,7 +122,7 @@ class LatencyProfile:
         rank_correlation: Spearman's rho between first-token and inter-token latency, in [-1, 1].
         correlation: How much of a call's slowness is its run's, in [0, 1]; see `dependence`.
         brownout: Share of runs in which every duration is longer.
-        brownout_factor: How many times longer.
+        brownout_factor: Factor by which everything takes longer in those runs.
         slowdown: What each other call under way when a call starts adds to its time per token, as a share of it.
         evidence: What a fitted profile rests on, None for others. Equal profiles may differ in it, and manifests leave
             it out.
@@ -157,12 +157,12 @@ class LatencyProfile:
         if not -1 <= self.rank_correlation <= 1:
             raise ConfigurationError(f"rank_correlation must lie in [-1, 1]: got {self.rank_correlation}")
         _check_factor(self.time_scale, field="time_scale")
-        dependence.checked_options(self.options)
-        object.__setattr__(self, "name", dependence.named_with(self.name, self.options))
+        dependence.check_options(self.options)
+        object.__setattr__(self, "name", dependence.name_with_options(self.name, self.options))
 
     @property
     def options(self) -> dict[str, float]:
-        """How calls are slow together: the options of `dependence` by name."""
+        """The options by which calls are slow together, such as "correlation"; see `dependence`."""
         return {name: getattr(self, name) for name in dependence.OPTIONS}
 
     def __repr__(self) -> str:
@@ -181,7 +181,7 @@ class LatencyProfile:
         return {name: repr(getattr(self, name)).removeprefix("QuantileTable: ") for name in _TABLE_FIELDS}
 
     def draw_llm(self, key: DrawKey) -> LlmLatency:
-        """The latency of a model call; the same whenever it is drawn for the same key.
+        """Draw the latency of a model call; the same key always gives the same latency.
 
         Args:
             key: Names the call.
@@ -199,7 +199,7 @@ class LatencyProfile:
         )
 
     def draw_retrieval(self, key: DrawKey) -> float:
-        """Seconds for a search, from the request to the whole answer.
+        """Draw the seconds of a search, from the request to the whole answer.
 
         Args:
             key: Names the search.
@@ -210,7 +210,7 @@ class LatencyProfile:
         return self.brownout_factor if dependence.is_in_brownout(key, self.brownout) else 1.0
 
     def scaled(self, factor: float) -> LatencyProfile:
-        """The profile with every duration times a factor; its name and its description say so.
+        """Return the profile with every duration times a factor, which its name and description mention.
 
         `named("typical").scaled(0.1).name` is "typical/10", and `scaled(10)` of that "typical" again. Hangs, slots and
         correlation stay.
@@ -237,7 +237,7 @@ class LatencyProfile:
 
     @classmethod
     def named(cls, name: str) -> LatencyProfile:
-        """A built-in profile, or that of a file: "typical", "mine.json" (as `docmind-lab profile` writes it).
+        """Return a built-in profile or one from a file: "typical", "mine.json" (written by `docmind-lab profile`).
 
         Args:
             name: A number after a slash divides every duration: "typical/10". Options follow a question mark:
@@ -248,9 +248,9 @@ class LatencyProfile:
         """
         name, mark, options = name.partition("?")
         if mark:
-            return replace(cls.named(name), **dependence.parsed_options(options, f"{name}?{options}"))  # type: ignore[arg-type]
+            return replace(cls.named(name), **dependence.parse_options(options, f"{name}?{options}"))  # type: ignore[arg-type]
         if file := re.fullmatch(r"(.+\.json)(?:/([1-9][0-9]*))?", name):
-            result = _in_file(file[1])
+            result = _load_file(file[1])
             return result.scaled(1 / int(file[2])) if file[2] else result
         base, slash, divisor = name.partition("/")
         if slash and base in PROFILE_NAMES and divisor.isdecimal() and int(divisor) > 1:
@@ -260,7 +260,7 @@ class LatencyProfile:
             hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
             known = f"{', '.join(PROFILE_NAMES)}, and files that end in .json"
             raise ConfigurationError(f"no latency profile is named {name!r}.{hint} Known: {known}")
-        data = _shipped()
+        data = _load_shipped()
         stored = data["profiles"][name]["profile"]
         tables = {column: {"levels": data["levels"], "values_s": stored[column]} for column in _TABLE_FIELDS}
         return cls.from_dict(stored | tables)
@@ -269,7 +269,7 @@ class LatencyProfile:
     def fit(
         cls, source: Source, columns: Mapping[str, str] | None = None, *, ok: Sequence[str] = (), **options: Any
     ) -> LatencyProfile:
-        """The profile of calls that were measured; docs/own-latencies.md.
+        """Fit a profile to measured calls; docs/own-latencies.md explains it.
 
         Args:
             source: A DataFrame, a CSV, JSON lines, Parquet or OTLP JSON file, a study or its folder.
@@ -293,7 +293,7 @@ class LatencyProfile:
         return fit_profile(source, columns, ok=ok, options=FitOptions(**options))
 
     def to_dict(self) -> dict[str, Any]:
-        """The profile as JSON types, for manifests; `from_dict` reads it back equal. Without the evidence."""
+        """Return the profile as JSON types, for manifests; `from_dict` reads it back equal. Without the evidence."""
         out = {item.name: getattr(self, item.name) for item in fields(self) if item.compare}
         # Left out where they are the default, so that the ids of studies without them stay what they were.
         out = {name: value for name, value in out.items() if dependence.OPTIONS.get(name) != value}
@@ -303,7 +303,7 @@ class LatencyProfile:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> LatencyProfile:
-        """The profile that `to_dict` wrote. Raises ConfigurationError with the field that does not fit."""
+        """Read a profile that `to_dict` wrote. Raises ConfigurationError with the field that does not fit."""
         values = dict(data)
         unknown, missing = sorted(values.keys() - _FIELD_TYPES), sorted(_REQUIRED_FIELDS - values.keys())
         if unknown or missing:
@@ -326,13 +326,13 @@ _FIELD_TYPES: dict[str, Any] = {
 
 
 @functools.cache
-def _shipped() -> dict[str, Any]:
+def _load_shipped() -> dict[str, Any]:
     file = resources.files("docmind_lab.core.data") / "latency_profiles.json"
     data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return data
 
 
-def _in_file(path: str) -> LatencyProfile:
+def _load_file(path: str) -> LatencyProfile:
     from docmind_lab.analysis.latency.fitting import load_profile  # noqa: PLC0415 - imports pandas, and built-in profiles need none
 
     return load_profile(path)

@@ -1,4 +1,4 @@
-"""Estimates how much of a call's slowness is its session's.
+"""Estimates how much of a call's slowness belongs to its session.
 
 found = fit_correlation(slowness)      # rows: session, part, seconds
 found.in_words()                       # with an interval, and whether chance would do
@@ -26,8 +26,8 @@ class SessionCorrelation:
         estimate: Mean product of the scores of all pairs of calls of a session.
         low: Lower bound of its 95 % interval, from resampled sessions.
         high: Upper bound.
-        sessions: How many have several calls.
-        calls: How many calls those have.
+        sessions: Number of sessions with several calls.
+        calls: Number of calls in those sessions.
     """
 
     estimate: float
@@ -38,11 +38,11 @@ class SessionCorrelation:
 
     @property
     def correlation(self) -> float:
-        """What a profile takes: the estimate, and 0 where it cannot be told from chance."""
+        """The correlation for a profile: the estimate, or 0 if it cannot be told from chance."""
         return round(min(self.estimate, 1.0), 3) if self.low > 0 else 0.0
 
     def in_words(self) -> str:
-        """One sentence."""
+        """Describe the correlation in one sentence."""
         text = (
             f"Of a call's slowness {self.estimate:.2f} [{self.low:.2f}, {self.high:.2f}] is its session's (correlation "
             f"in {self.sessions} sessions of {self.calls} complete calls; 95 %, bootstrap of sessions)"
@@ -51,7 +51,7 @@ class SessionCorrelation:
 
 
 def fit_correlation(slowness: pd.DataFrame) -> SessionCorrelation | None:
-    """The correlation within sessions; None with fewer than ten sessions of several calls.
+    """Estimate the correlation within sessions; None with fewer than ten sessions of several calls.
 
     Calls that were cut are not in it, so where many were, the estimate is too low.
 

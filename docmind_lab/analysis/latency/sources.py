@@ -27,14 +27,14 @@ _TABLES: Final = ("runs", "calls", "events")
 
 
 def read_calls(source: Source, columns: Mapping[str, str] | None = None, ok: Sequence[str] = ()) -> ObservedCalls:
-    """The calls of a source.
+    """Read the calls of a source, such as a file, a DataFrame or a study.
 
     source: a DataFrame; a .csv, .jsonl, .ndjson, .json or .parquet file; OTLP JSON, one document or one a line; a
     study, or the folder it is kept in. columns, ok: for tables of the user's own, as `calls_of_table` takes them.
     Raises: ConfigurationError naming the file or the column, and the remedy.
     """
     if isinstance(source, pd.DataFrame):
-        return _of_frame(source, "a DataFrame", columns, ok)
+        return _from_frame(source, "a DataFrame", columns, ok)
     if not isinstance(source, str | os.PathLike):
         if not all(isinstance(getattr(source, name, None), pd.DataFrame) for name in _TABLES):
             raise ConfigurationError(
@@ -48,10 +48,12 @@ def read_calls(source: Source, columns: Mapping[str, str] | None = None, ok: Seq
     if path.is_dir():
         _refuse_columns(columns, path.name)
         return calls_of_study(_study_in(path))
-    return _of_file(path, columns, ok)
+    return _from_file(path, columns, ok)
 
 
-def _of_frame(frame: pd.DataFrame, source: str, columns: Mapping[str, str] | None, ok: Sequence[str]) -> ObservedCalls:
+def _from_frame(
+    frame: pd.DataFrame, source: str, columns: Mapping[str, str] | None, ok: Sequence[str]
+) -> ObservedCalls:
     if frame.empty:
         raise ConfigurationError(f"{source} has no rows: give one with a row for each call")
     if is_calls_table(frame) and not columns:
@@ -59,7 +61,7 @@ def _of_frame(frame: pd.DataFrame, source: str, columns: Mapping[str, str] | Non
     return calls_of_table(frame, source, columns, ok)
 
 
-def _of_file(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str]) -> ObservedCalls:
+def _from_file(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str]) -> ObservedCalls:
     suffix = path.suffix.lower()
     if suffix not in (".csv", ".parquet", *_JSON):
         known = ", ".join((".csv", ".parquet", *_JSON))
@@ -68,7 +70,7 @@ def _of_file(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str]) -
         if path.stat().st_size == 0:
             raise ConfigurationError(f"{path} is empty: give a file with a row for each call")
         if suffix in _JSON:
-            return _of_json(path, columns, ok)
+            return _from_json(path, columns, ok)
         frame = pd.read_parquet(path) if suffix == ".parquet" else pd.read_csv(path)
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror or error}") from error
@@ -78,10 +80,10 @@ def _of_file(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str]) -
         # pandas' and pyarrow's errors of broken files are all ValueErrors.
         first = str(error).strip().splitlines()[0]
         raise ConfigurationError(f"{path} cannot be read as {suffix}: {first}; save it again") from error
-    return _of_frame(frame, path.name, columns, ok)
+    return _from_frame(frame, path.name, columns, ok)
 
 
-def _of_json(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str]) -> ObservedCalls:
+def _from_json(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str]) -> ObservedCalls:
     values = _json_values(path)
     if values and is_otlp(values[0]):
         _refuse_columns(columns, path.name)
@@ -90,11 +92,11 @@ def _of_json(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str]) -
     odd = next((place for place, row in enumerate(rows, start=1) if not isinstance(row, dict)), None)
     if odd is not None:
         raise ConfigurationError(f"{path}: value {odd} is not an object: write one object for each call")
-    return _of_frame(pd.DataFrame(rows), path.name, columns, ok)
+    return _from_frame(pd.DataFrame(rows), path.name, columns, ok)
 
 
 def _json_values(path: Path) -> list[Any]:
-    """The one document of a file, or those of its lines."""
+    """Return the one JSON document of a file, or one for each of its lines."""
     text = path.read_text(encoding="utf-8-sig")
     try:
         return [json.loads(text)]
@@ -128,12 +130,12 @@ _MARKS: Final = {"seen_from", "queue_wait_s", "first_byte_at_s", "started_at_s",
 
 
 def is_calls_table(frame: pd.DataFrame) -> bool:
-    """Whether it has the columns of the table `calls`."""
+    """Whether a frame has the columns of the table `calls`."""
     return set(frame.columns) >= _MARKS
 
 
 def calls_of_study(study: StudyTables) -> ObservedCalls:
-    """The calls of a study's three tables.
+    """Return the calls of a study's three tables.
 
     The server writes when it began to generate (event tokens_generated), so a first token is known there also of
     answers that came in one piece. A call unended at the horizon was cut by it.
@@ -152,7 +154,7 @@ def calls_of_calls_table(
     horizon_s: pd.Series[Any] | None = None,
     generation_began_at_s: pd.Series[Any] | None = None,
 ) -> ObservedCalls:
-    """The calls of a calls table alone, or with its runs' horizons by run_id and the instants of first tokens.
+    """Return the calls of a calls table, with its runs' horizons and first tokens where they are given.
 
     generation_began_at_s: by (run_id, call_id, attempt). Without it the first byte is the first token, where the rest
     of the answer came later.
@@ -188,7 +190,7 @@ def calls_of_calls_table(
 
 
 def _generation_began_at_s(events: pd.DataFrame) -> pd.Series[Any]:
-    """The instant of the first token, by (run_id, call_id, attempt)."""
+    """Return the instant of the first token, by (run_id, call_id, attempt)."""
     generated = events[events["event"].astype("str") == "tokens_generated"]
     details = pd.DataFrame([json.loads(text) for text in generated["detail"]], index=generated.index)
     if details.empty:

@@ -29,12 +29,12 @@ _STATUS_ERROR: Final = (2, "STATUS_CODE_ERROR")
 
 
 def is_otlp(value: object) -> bool:
-    """Whether a JSON value is of OTLP traces: an object with resourceSpans, or one of them."""
+    """Whether a JSON value holds OTLP traces: an object with resourceSpans, or one of its elements."""
     return isinstance(value, Mapping) and bool({"resourceSpans", "scopeSpans"} & value.keys())
 
 
 def calls_of_spans(documents: Iterable[Any], source: str) -> ObservedCalls:
-    """The calls of OTLP JSON: one document, or one for each line of a file exporter.
+    """Return the calls of OTLP JSON: one document, or one for each line of a file exporter.
 
     A span with a gen_ai child of the same kind is left out: two instrumentations saw one call, and the inner one is
     the request. Raises: ConfigurationError when there is no span of a model call, or a span cannot be read.
@@ -108,7 +108,7 @@ def _first_token_s(span: Mapping[str, Any], attributes: Mapping[str, Any], begun
 
 
 def _attributes(pairs: Any) -> dict[str, Any]:
-    """Attributes by key; an AnyValue is an object with one member, and int64 stands in quotes."""
+    """Return attributes by key; an AnyValue is an object with one member, and int64 stands in quotes."""
     result = {}
     for pair in pairs or ():
         value = pair.get("value") or {}

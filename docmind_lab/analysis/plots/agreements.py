@@ -20,7 +20,7 @@ _POINT: Final[dict[str, Any]] = {"marker": "o", "markersize": 5, "markeredgecolo
 
 
 def agreement_frame(found: Agreement) -> pd.DataFrame:
-    """The points of the plot: one row for each pair of runs that returned on at least one clock.
+    """Return the points of the plot: one row for each pair of runs that returned on at least one clock.
 
     Columns: group (0, 1, … of alternative and options), label, alternative, seed, later_s (wall − virtual),
     later_percent (of the wall's completion), miss (another outcome), jitter (−0.5 to 0.5, fixed by the rank of the
@@ -39,7 +39,7 @@ def agreement_frame(found: Agreement) -> pd.DataFrame:
 
 
 def agreement(found: Agreement, *, ax: Axes | None = None) -> Axes:
-    """Axes with a row for each alternative, and in it by how many percent each run was back later on the wall clock.
+    """Plot by how many percent each run was back later on the wall clock, in a row for each alternative.
 
     Points are pairs of runs, hollow where the outcome was another one; the upright line is their median. The dotted
     lines are what the mean error may be. The scale is linear up to there and logarithmic beyond.
@@ -61,7 +61,7 @@ def agreement(found: Agreement, *, ax: Axes | None = None) -> Axes:
         f"linear up to {_TARGET_PERCENT:g} %, logarithmic beyond)"
     )
     look.legend_below(ax, _legend(bool(points["miss"].any())), columns=4)
-    look.dress(ax, "How much later the same runs were back on the wall clock", _context(found))
+    look.style(ax, "How much later the same runs were back on the wall clock", _context(found))
     return ax
 
 

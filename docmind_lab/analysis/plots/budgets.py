@@ -22,7 +22,7 @@ _CUT: Final = frozenset({"timeout", "cancelled", "abandoned", "refused"})
 
 
 def slack_frame(study: StudyTables) -> pd.DataFrame:
-    """The points of the plot: one row per visit of a role, from the client's rows of its calls.
+    """Return the points of the plot: one row per visit of a role, from the client's rows of its calls.
 
     Columns: role (an ordered categorical, in the order of work), group (0, 1, … of alternative and options), label,
     alternative, run_id, handoff, allotted_s, took_s, slack_s (allotted − took; negative past the deadline), cut (a
@@ -63,7 +63,7 @@ _COLUMNS: Final = [
 
 
 def slack_summary(frame: pd.DataFrame) -> pd.DataFrame:
-    """What is drawn over the points of `slack_frame`: one row per role and group.
+    """Return the summary of `slack_frame` that is drawn over its points: one row per role and group.
 
     Columns: role, group, label, alternative, visits, median_s, cut (visits that were), lower_bounds.
     """
@@ -78,7 +78,7 @@ def slack_summary(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def budget_slack(study: StudyTables, *, ax: Axes | None = None) -> Axes:
-    """Axes with the slack of every visit of each role, a row for each alternative.
+    """Plot the slack of every visit of each role, in a row for each alternative.
 
     Points are visits, crosses those that were cut or left behind; the upright line is their median. What lies left of
     0 went on past the time it was given.
@@ -105,17 +105,17 @@ def budget_slack(study: StudyTables, *, ax: Axes | None = None) -> Axes:
     ax.tick_params(axis="y", length=0)
     ax.set_xlabel("slack of a visit: what the role was given minus what it took (s)")
     look.legend_below(ax, _legend(), columns=3)
-    look.dress(ax, "What each role left of the time it was given", look.context_of(study.runs))
+    look.style(ax, "What each role left of the time it was given", look.context_of(study.runs))
     return ax
 
 
 def budget_slack_size(roles: int, groups: int) -> tuple[float, float]:
-    """Width and height, inches, for so many roles and alternatives."""
+    """Return the width and height, in inches, for this many roles and alternatives."""
     return 10.0, 1.9 + roles * (_HEAD_IN + _ROW_IN * groups)
 
 
 def _row_pitch(groups: int) -> float:
-    """Height of a row, where that of a role is 1."""
+    """Return the height of an alternative's row, where that of a role is 1."""
     return _ROW_IN / (_HEAD_IN + _ROW_IN * groups)
 
 
@@ -145,7 +145,7 @@ def _row_note(row: Any) -> str:
 
 
 def _point_style(cut: bool, colour: str) -> dict[str, Any]:
-    """Visits that ended by themselves are full circles, cut ones crosses."""
+    """Return the style of a visit's point: full circles for visits that ended by themselves, crosses for cut ones."""
     style: dict[str, Any] = {"linestyle": "none", "clip_on": False}
     if cut:
         return {**style, "marker": "x", "markersize": 4.5, "markeredgecolor": colour, "markeredgewidth": 1.3}

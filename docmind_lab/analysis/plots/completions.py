@@ -20,7 +20,7 @@ _BAND_ALPHA: Final = 0.13
 
 
 def completion_frame(study: StudyTables) -> pd.DataFrame:
-    """The steps of the curves: from 0 s, a row for each instant with an answer, and a last one where the curve ends.
+    """Return the steps of the curves: a row at 0 s, at each instant with an answer, and at the curve's end.
 
     Columns: group (0, 1, … of arms, see `conditions`), label, alternative, at_s, answered (runs answered by then, in
     time or late), runs (all runs of the arm, whatever became of them), share (answered by then: cumulative incidence,
@@ -42,7 +42,7 @@ def completion_frame(study: StudyTables) -> pd.DataFrame:
 
 
 def completion(study: StudyTables, *, ax: Axes | None = None) -> Axes:
-    """Axes with the share of runs answered by each instant: a step curve and a band for each arm, and the deadline.
+    """Plot the share of runs answered by each instant: a step curve and a band for each arm, and the deadline.
 
     All runs are in the denominator, so a curve ends where answers end, not at 100 %. Bands are 95 % pointwise; where
     several coincide one is drawn, in the colour of the first. Ticks below 0 % are the instants of the answers.
@@ -83,7 +83,7 @@ def completion(study: StudyTables, *, ax: Axes | None = None) -> Axes:
     # No-break spaces, so that the context does not break within "95 % pointwise".
     percent = "\N{NO-BREAK SPACE}%\N{NO-BREAK SPACE}"
     named = f"95{percent}pointwise bands, Aalen–Johansen · a tick below 0{percent}is a run answered"
-    look.dress(ax, "The share of runs answered by each instant", f"{look.context_of(study.runs)} · {named}")
+    look.style(ax, "The share of runs answered by each instant", f"{look.context_of(study.runs)} · {named}")
     return ax
 
 
@@ -96,7 +96,7 @@ def _draw_answers(ax: Axes, steps: pd.DataFrame, place: int, colour: str) -> Non
 
 
 def _draw_bands(ax: Axes, frame: pd.DataFrame) -> None:
-    """Each band, but for the stretches in which an earlier arm has the same: seven tints on each other are mud."""
+    """Draw each arm's band, except where an earlier arm has the same one: overlaid tints turn to mud."""
     instants_s = np.unique(frame["at_s"].to_numpy())
     drawn: list[np.ndarray[Any, Any]] = []
     for place, steps in frame.groupby("group"):

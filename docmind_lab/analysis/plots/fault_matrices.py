@@ -1,4 +1,4 @@
-"""Figure: a table of what became of each fault under each alternative, coloured by whether the deadline held."""
+"""Figure: a table of the outcomes of each fault under each alternative, coloured by whether the deadline held."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LEGEND: Final = {
 
 
 def fault_matrix_frame(*studies: StudyTables) -> pd.DataFrame:
-    """The cells of the table: one row per alternative (and its options) and fault that were measured together.
+    """Return the cells of the table: one row per alternative (and its options) and fault measured together.
 
     Columns: row (0, 1, … of alternative and options, in the order of every figure), label, alternative; column
     (0, 1, … of faults, in the order given), fault; runs, answered (late answers too), answered_in_time; outcomes (in
@@ -53,7 +53,7 @@ def fault_matrix_frame(*studies: StudyTables) -> pd.DataFrame:
 
 
 def fault_matrix(*studies: StudyTables, ax: Axes | None = None) -> Axes:
-    """Axes with a table: a row for each alternative, a column for each fault, and in each cell what became of its runs.
+    """Draw a table of outcomes: a row for each alternative, a column for each fault.
 
         fault_matrix(without, hanging, trickled)        one study for each fault, or several faults in one study
 
@@ -77,12 +77,12 @@ def fault_matrix(*studies: StudyTables, ax: Axes | None = None) -> Axes:
     ax.tick_params(length=0)
     ax.set_xlabel("fault")
     look.legend_below(ax, _legend(frame), columns=2)
-    look.dress(ax, "What became of each fault, and whether the deadline held", _context(studies))
+    look.style(ax, "What became of each fault, and whether the deadline held", _context(studies))
     return ax
 
 
 def _cell(runs: pd.DataFrame) -> dict[str, Any]:
-    """What is said of the runs of one alternative under one fault."""
+    """Return the text and the colour of the cell for one alternative's runs under one fault."""
     first = runs.iloc[0]
     retries = sorted(set(runs["retries"].astype("str")))
     if len(retries) > 1:
@@ -110,7 +110,7 @@ def _cell(runs: pd.DataFrame) -> dict[str, Any]:
 
 
 def _size(frame: pd.DataFrame) -> tuple[float, float]:
-    """Width and height, inches, at which 8 pt text fits: names of faults, outcomes of a cell, and its two lines."""
+    """Return the width and height, in inches, at which 8 pt text fits in headings and cells."""
     widest = max(frame["fault"].str.len().max(), frame["outcomes"].str.len().max())
     width = 2.4 + frame["column"].nunique() * (0.2 + 0.066 * widest)
     return max(10.0, width), 2.0 + 0.42 * frame["row"].nunique()
@@ -134,7 +134,7 @@ def _context(studies: tuple[StudyTables, ...]) -> str:
 
 
 def _legend(frame: pd.DataFrame) -> list[Artist]:
-    """Handles for the colours that are there, and how a cell is read."""
+    """Return handles for the colours that occur, and a note on how to read a cell."""
     seen = {_HELD: frame["held"].any(), _NOT_HELD: not frame["held"].all()}
     handles: list[Artist] = [
         Patch(facecolor=colour, edgecolor=look.RULE, linewidth=0.5, label=_LEGEND[colour])

@@ -13,25 +13,25 @@ from docmind_lab.analysis.plots.timelines import lanes_frame, timeline, timeline
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.tables.frames import StudyTables
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.whole_files import as_bytes, as_text, written_whole
+from docmind_lab.core.whole_files import as_bytes, as_text, write_whole
 
 _LOAD_SIZE = (9.0, 5.0)
 _FRONTIER_SIZE = (10.0, 6.0)
 
 
 def save_load_figures(study: LoadMeasures, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """The paths of goodput.png and abandoned.png of a load study, just written, each whole or not at all.
+    """Write goodput.png and abandoned.png of a load study, and return their paths.
 
     The latter is left out where the provider has no limit of slots. Raises: OSError when it cannot write.
     """
     pictures = {"goodput.png": goodput(study, ax=blank_axes(*_LOAD_SIZE))}
     if not study.replicates()["abandoned_share"].isna().all():
         pictures["abandoned.png"] = abandoned_share(study, ax=blank_axes(*_LOAD_SIZE))
-    return tuple(written_whole(Path(directory) / name, as_bytes(png_of(ax))) for name, ax in pictures.items())
+    return tuple(write_whole(Path(directory) / name, as_bytes(png_of(ax))) for name, ax in pictures.items())
 
 
 def save_sweep_figures(study: StudyTables, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """The paths of the figures of a sweep, just written: frontier.png of several timeouts, else as a comparison.
+    """Write a sweep's figures and return their paths: frontier.png for several timeouts, else a comparison's.
 
     A sweep over other factors has no figure of all its runs, and none is written; the report has one of each condition.
     Raises: OSError when it cannot write.
@@ -42,11 +42,11 @@ def save_sweep_figures(study: StudyTables, directory: str | os.PathLike[str]) ->
         picture = png_of(frontier(study, ax=blank_axes(*_FRONTIER_SIZE)))
     except ConfigurationError:
         return ()
-    return (written_whole(Path(directory) / "frontier.png", as_bytes(picture)),)
+    return (write_whole(Path(directory) / "frontier.png", as_bytes(picture)),)
 
 
 def save_figures(study: StudyTables, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """The paths of timeline.png (the question with the most work after its deadline) and overrun.png, just written.
+    """Write timeline.png (the question with the most late work) and overrun.png, and return their paths.
 
     Both are drawn before either is written, and each appears whole or not at all: a temporary file beside it is
     renamed. The directory is made if need be.
@@ -60,7 +60,7 @@ def save_figures(study: StudyTables, directory: str | os.PathLike[str]) -> tuple
     images = {name: png_of(ax) for name, ax in pictures.items()}
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
-    return tuple(written_whole(folder / name, as_bytes(image)) for name, image in images.items())
+    return tuple(write_whole(folder / name, as_bytes(image)) for name, image in images.items())
 
 
 def save_study(study: Study, directory: str | os.PathLike[str]) -> Path:
@@ -70,5 +70,5 @@ def save_study(study: Study, directory: str | os.PathLike[str]) -> Path:
     """
     folder = study.save(directory)
     save_figures(study, folder)
-    written_whole(folder / "summary.md", as_text(study.report()))
+    write_whole(folder / "summary.md", as_text(study.report()))
     return folder

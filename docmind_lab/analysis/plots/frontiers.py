@@ -40,7 +40,7 @@ _ASIDE: Final = 0.012
 def frontier_frame(
     study: StudyTables, measure: str = "answered_in_time", over: str = "decision_timeout_s"
 ) -> pd.DataFrame:
-    """The points of the lines: one row per arm and budget. over: the budget, a column of `OVER`.
+    """Return the points of the lines: one row per arm and budget. over: the budget, a column of `OVER`.
 
     Columns: group (0, 1, … of arms, in the order of every figure), arm, alternative, that of the budget, runs, mean,
     low, high, method. The bounds are Wilson's at 95 %, of a share of runs. For recall they are conservative: a mean of
@@ -74,7 +74,7 @@ def frontier(
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """Axes with a measure against a budget: one line per arm through its means, bars for their intervals.
+    """Plot a measure against a budget: one line per arm through its means, bars for their intervals.
 
     over: the budget, a column of `OVER`; the decision timeout unless another is named.
 
@@ -109,7 +109,7 @@ def frontier(
     blind = over != "decision_timeout_s" and not runs["deadline_propagation"].all()
     only = "; arms that do not propagate the deadline do not look at the limit" if blind else ""
     look.note(ax, f"bars: {frame['method'].iloc[0]}{only}", (1.0, 1.0), (0.0, 3.0), ha="right", va="bottom")
-    look.dress(ax, title, _context(runs, budgets) if over == "decision_timeout_s" else look.context_of(runs))
+    look.style(ax, title, _context(runs, budgets) if over == "decision_timeout_s" else look.context_of(runs))
     return ax
 
 

@@ -1,4 +1,4 @@
-"""Figures: what a system answers in time under load, and what its provider spends on abandoned work."""
+"""Figures: a system's answers in time under load, and its provider's capacity spent on abandoned work."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ _MEASURES: Final = {
 
 
 class LoadMeasures(Protocol):
-    """What was measured under load, such as `studies.load.LoadStudy`."""
+    """The measurements of a load study, such as `studies.load.LoadStudy`."""
 
     @property
     def title(self) -> str:
-        """What was run, in a line."""
+        """Return the title of the study, in a line."""
         ...
 
     def replicates(self) -> pd.DataFrame:
-        """One row for each arm, load and replicate."""
+        """Return one row for each arm, load and replicate."""
         ...
 
     def summary(self) -> pd.DataFrame:
-        """One row for each arm and load, with intervals over replicates."""
+        """Return one row for each arm and load, with intervals over replicates."""
         ...
 
 
 def goodput_frame(study: LoadMeasures, measure: str = "goodput_per_s") -> pd.DataFrame:
-    """What is drawn: one row for each arm, load and replicate.
+    """Return the points of the plots: one row for each arm, load and replicate.
 
     Columns: group (0, 1, … of arms), arm, alternative, offered_per_s, replicate, value (the measure in this
     replicate), mean, low, high (over replicates; NaN for few of them), shown_at_per_s (where points and bars stand:
@@ -68,7 +68,7 @@ def goodput_frame(study: LoadMeasures, measure: str = "goodput_per_s") -> pd.Dat
 
 
 def goodput(study: LoadMeasures, *, ax: Axes | None = None) -> Axes:
-    """Axes with goodput against offered load: a line for each arm through its means, and every replicate as a point.
+    """Plot goodput against offered load: a line for each arm through its means, and every replicate as a point.
 
     The dotted line is where every query that arrives is answered in time. Bars are 95 % intervals of the mean over
     replicates (bounded mean). Raises: ConfigurationError as `goodput_frame`.
@@ -88,7 +88,7 @@ def goodput(study: LoadMeasures, *, ax: Axes | None = None) -> Axes:
 
 
 def abandoned_share(study: LoadMeasures, *, ax: Axes | None = None) -> Axes:
-    """Axes with the share of the provider's capacity that went to queries that were late or whose caller had left.
+    """Plot the share of the provider's capacity spent on queries that were late or whose caller had left.
 
     Lines, points and bars as in `goodput`. Raises: ConfigurationError as `goodput_frame`.
     """
@@ -131,4 +131,4 @@ def _finish(ax: Axes, frame: pd.DataFrame, title: str, context: str) -> None:
     if frame["low"].notna().any():
         handles.append(look.legend_key("95 % interval of the mean", color=look.OTHER_COLOUR, marker="|", markersize=11))
     look.legend_below(ax, handles, columns=3)
-    look.dress(ax, title, context)
+    look.style(ax, title, context)

@@ -1,4 +1,4 @@
-"""Figure: how well a latency profile fits what was measured, and where it does not."""
+"""Figure: how well a latency profile fits the measurements, and where it does not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from docmind_lab.analysis.latency.durations import DurationFit
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.analysis.plots import look
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.whole_files import as_bytes, written_or_refused
+from docmind_lab.core.whole_files import as_bytes, write_or_refuse
 
 # Two of the colour-blind-safe palette; no alternative is meant here.
 _FIT, _BAD = look.COLOURS["cooperative"], look.COLOURS["hard_timeout"]
@@ -31,7 +31,7 @@ _SIZE_IN: Final = (9.0, 5.0)
 
 
 def latency_fit_frame(profile: LatencyProfile, part: str = "first_token_s") -> pd.DataFrame:
-    """One row for each level up to which the data tell.
+    """Return one row for each level of quantiles that the data show.
 
     Columns: level, observed_s (Kaplan–Meier quantile), low, high (95 % pointwise band of the share at
     it), fitted_s (the family's quantile; NaN without a family), profile_s (what the profile draws), off (fitted over
@@ -66,7 +66,7 @@ def latency_fit_frame(profile: LatencyProfile, part: str = "first_token_s") -> p
 
 
 def latency_fit(profile: LatencyProfile, part: str = "first_token_s", *, ax: Axes | None = None) -> Axes:
-    """Axes with the observed share of durations and its band, the family, and what the profile draws.
+    """Plot the observed share of durations and its band, the family, and what the profile draws.
 
     Shaded in orange is where the family lies outside of the 95 % band: there it fits badly. Past the dotted line
     nothing was observed, and what the profile holds there is an extrapolation. Seconds are on a logarithmic scale.
@@ -101,18 +101,16 @@ def latency_fit(profile: LatencyProfile, part: str = "first_token_s", *, ax: Axe
     ax.set_xlabel("seconds (logarithmic scale)")
     ax.set_ylabel("calls that took no longer (%)")
     look.legend_below(ax, _legend(fit, bool(frame["outside"].any())), columns=2)
-    look.dress(ax, f"{profile.name}: {_NAMES[part]}", _context(fit, frame))
+    look.style(ax, f"{profile.name}: {_NAMES[part]}", _context(fit, frame))
     return ax
 
 
 def save_latency_fit(profile: LatencyProfile, path: str | os.PathLike[str], part: str = "first_token_s") -> Path:
-    """The path of the PNG just written, whole or not at all; drawn without pyplot.
+    """Write the figure to a PNG file without pyplot, and return its path.
 
     Raises: ConfigurationError as `latency_fit`, and when it cannot be written.
     """
-    return written_or_refused(
-        Path(path), as_bytes(look.png_of(latency_fit(profile, part, ax=look.blank_axes(*_SIZE_IN))))
-    )
+    return write_or_refuse(Path(path), as_bytes(look.png_of(latency_fit(profile, part, ax=look.blank_axes(*_SIZE_IN)))))
 
 
 def _evidence(profile: LatencyProfile, part: str) -> DurationFit:

@@ -1,4 +1,4 @@
-"""What all figures share: colours, paper, ink and text sizes, axes and legends, and which runs are drawn together.
+"""The style that all figures share: colours, text sizes, axes and legends, and which runs are drawn together.
 
 Paper and ink are set on the figure and its axes, also on axes that are handed in: on a dark theme a transparent figure
 would put dark text on a dark page. Text is always ink. Colour only repeats what a label or a shape says too.
@@ -22,10 +22,10 @@ from matplotlib.transforms import ScaledTranslation
 
 from docmind_lab.analysis.conditions import CONDITION
 from docmind_lab.core.budgets import NO_BUDGETS, order_of_level
-from docmind_lab.core.catalogue import CATALOGUE, label_of, offered, rank_of
+from docmind_lab.core.catalogue import CATALOGUE, default_alternatives, label_of, rank_of
 from docmind_lab.core.errors import ConfigurationError
 
-COLOURS: Final[Mapping[str, str]] = MappingProxyType({name: CATALOGUE[name].colour for name in offered()})
+COLOURS: Final[Mapping[str, str]] = MappingProxyType({name: CATALOGUE[name].colour for name in default_alternatives()})
 """Colour of each alternative, safe for the colour-blind and the same in every figure."""
 
 OTHER_COLOUR: Final = "#7A7A7A"
@@ -40,12 +40,12 @@ _LEGEND_BELOW_IN = 0.48  # below tick labels and the label of the axis, whatever
 
 
 def colour_of(alternative: str) -> str:
-    """The colour of an alternative; one grey for those that are not ours."""
+    """Return the colour of an alternative; grey for those that are not in the catalogue."""
     return CATALOGUE[alternative].colour if alternative in CATALOGUE else OTHER_COLOUR
 
 
 def seconds_text(value_s: float) -> str:
-    """A duration as people say it: "0 s", "5.4 ms", "362 ms", "3.36 s"."""
+    """Format a duration in a readable unit: "0 s", "5.4 ms", "362 ms", "3.36 s"."""
     if value_s == 0:
         return "0 s"
     if abs(value_s) < 0.9995:
@@ -54,17 +54,17 @@ def seconds_text(value_s: float) -> str:
 
 
 def spread(ranks: pd.Series[Any]) -> pd.Series[float]:
-    """A place from −0.5 to 0.5 for each rank 0, 1, …: neighbours lie apart, and nothing is drawn by chance."""
+    """Return a position from −0.5 to 0.5 for each rank 0, 1, …: neighbours lie apart, without randomness."""
     return (ranks * _GOLDEN_RATIO + 0.5) % 1.0 - 0.5
 
 
 def spread_of_seeds(seeds: pd.Series[Any]) -> pd.Series[float]:
-    """The same by the rank of each seed among them, so that one question lies at one height in every row."""
+    """Return `spread` by the rank of each seed, so that one question lies at one height in every row."""
     return spread(seeds.rank(method="dense") - 1)
 
 
 def new_axes(width_in: float, height_in: float) -> Axes:
-    """Axes on a new figure of pyplot, so that a notebook shows it."""
+    """Return axes on a new figure of pyplot, so that a notebook shows it."""
     import matplotlib.pyplot as plt  # noqa: PLC0415 - slow, and looks for a display; saving figures needs neither
 
     figure, ax = plt.subplots(figsize=(width_in, height_in), layout="constrained")
@@ -73,7 +73,7 @@ def new_axes(width_in: float, height_in: float) -> Axes:
 
 
 def blank_axes(width_in: float, height_in: float, least_height_in: float = 0.0) -> Axes:
-    """Axes on a new figure without pyplot: no display is looked for, and no figure is left open.
+    """Return axes on a new figure without pyplot: it needs no display, and no figure is left open.
 
     Args:
         width_in: Inches.
@@ -86,7 +86,7 @@ def blank_axes(width_in: float, height_in: float, least_height_in: float = 0.0) 
 
 
 def png_of(ax: Axes, dots_per_inch: int = 150) -> bytes:
-    """The figure of these axes as a PNG image."""
+    """Return the figure of these axes as a PNG image."""
     figure = ax.get_figure(root=True)
     assert figure is not None
     buffer = io.BytesIO()
@@ -95,11 +95,11 @@ def png_of(ax: Axes, dots_per_inch: int = 150) -> bytes:
 
 
 LEAST_HEIGHT_IN: Final = 4.0
-"""Height of a figure of its own, inches: below it title, axis and legend of a single arm leave nothing to draw on."""
+"""The least height of a figure, inches: less leaves no room beside title, axis and legend of a single arm."""
 
 
-def dress(ax: Axes, title: str, context: str) -> None:
-    """Paper, ink, title and context, whatever style the axes were made in. Call it once everything is drawn."""
+def style(ax: Axes, title: str, context: str) -> None:
+    """Apply the shared style, title and context to axes, whatever style they had. Call it after all drawing."""
     figure = ax.get_figure(root=True)
     if figure is not None:
         figure.set_facecolor(PAPER)
@@ -133,7 +133,7 @@ def note(
     fontsize: float = SMALL_PT,
     weight: str = "normal",
 ) -> None:
-    """Text in ink beside a point of the axes; x_in, y_in: "data" or "axes fraction"."""
+    """Write text beside a point of the axes; x_in, y_in: "data" or "axes fraction"."""
     ax.annotate(
         text,
         at,
@@ -150,41 +150,41 @@ def note(
 
 
 def row_bands(ax: Axes, rows: int) -> None:
-    """A pale band behind every other row of a figure with a row for each alternative."""
+    """Draw a pale band behind every other row of a figure with a row for each alternative."""
     for row in range(0, rows, 2):
         ax.axhspan(row - 0.5, row + 0.5, color=BAND, linewidth=0, zorder=0)
 
 
 def faint_grid(ax: Axes, axis: Literal["x", "y"]) -> None:
-    """Thin lines at the ticks of an axis, below everything that is drawn."""
+    """Draw thin lines at the ticks of an axis, below everything else."""
     ax.grid(axis=axis, color=RULE, linewidth=0.5, alpha=0.5)
     ax.set_axisbelow(True)
 
 
 def legend_key(label: str, **style: Any) -> Line2D:
-    """A handle of a legend: a marker without a line."""
+    """Return a handle for a legend: a marker without a line."""
     return Line2D([], [], label=label, **{"linestyle": "none", **style})
 
 
 def median_key(label: str) -> Line2D:
-    """The handle of the upright line at a median."""
+    """Return a legend handle for the upright line at a median."""
     return legend_key(label, color=INK, marker="|", markersize=11, markeredgewidth=2.2)
 
 
 def line_style(place: int, groups: int) -> dict[str, Any]:
-    """The width and dashes of a line among several that may coincide: broad ones lie below narrow ones."""
+    """Return the width and dashes of one line of several that may coincide: broad ones lie below narrow ones."""
     return {"linewidth": 4.2 - 2.8 * place / max(1, groups - 1), "linestyle": DASHES[place % len(DASHES)]}
 
 
 def deadline_line(ax: Axes, deadline_s: float) -> None:
-    """A labelled vertical line at the deadline."""
+    """Draw a labelled vertical line at the deadline."""
     ax.axvline(deadline_s, color=INK, linewidth=1.2, linestyle=(0, (5, 2)), zorder=2.5, gid="deadline")
     text = f"deadline {deadline_s:g} s"
     note(ax, text, (deadline_s, 1.0), (0.0, 3.0), x_in="data", ha="center", va="bottom")
 
 
 def legend_below(ax: Axes, handles: Iterable[Artist], columns: int) -> None:
-    """A legend under the axes, clear of the data and of the axis label."""
+    """Draw a legend under the axes, clear of the data and of the axis label."""
     figure = ax.figure
     ax.legend(
         handles=list(handles),
@@ -202,7 +202,7 @@ def legend_below(ax: Axes, handles: Iterable[Artist], columns: int) -> None:
 
 
 def comparable(runs: pd.DataFrame, *, apart_from: str = "") -> pd.DataFrame:
-    """The runs in the order of every figure, with columns `group` (0, 1, … of alternative and options) and `label`.
+    """Return the runs in the order of every figure, with columns `group` (0, 1, …) and `label`.
 
     apart_from: the one condition in which they may differ, of a figure that keeps its values apart.
     Raises: ConfigurationError when there are none, or when they were made under more than one decision timeout,
@@ -231,7 +231,7 @@ def comparable(runs: pd.DataFrame, *, apart_from: str = "") -> pd.DataFrame:
 
 
 def context_of(runs: pd.DataFrame) -> str:
-    """What is seen, in a line: budgets, question or their number, latencies, faults, clock."""
+    """Describe the runs in a line: timeout, budgets, question or their number, latencies, faults, clock."""
     first = runs.iloc[0]
     seeds = runs["seed"].nunique()
     asked = f"question {first['question_id']} (seed {first['seed']})" if seeds == 1 else f"{seeds} questions"
@@ -254,5 +254,5 @@ def context_of(runs: pd.DataFrame) -> str:
 
 
 def rows_of(frame: pd.DataFrame) -> Iterator[Any]:
-    """The rows of a frame whose columns are known, as named tuples."""
+    """Iterate over the rows of a frame, as named tuples."""
     return iter(frame.itertuples(index=False))

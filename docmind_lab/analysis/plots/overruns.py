@@ -21,7 +21,7 @@ _LEAST_S: Final = 0.001
 
 
 def overrun_frame(study: StudyTables) -> pd.DataFrame:
-    """The points of the plot: two rows per run, one for each overrun.
+    """Return the points of the plot: two rows per run, one for each overrun.
 
     Columns: group (0, 1, … of alternative and options), label, alternative, run_id, seed, overrun (caller | work),
     overrun_s (0 in time), lower_bound (caller: no answer by the horizon; work: still busy then; overrun_s is then that
@@ -46,7 +46,7 @@ def overrun_frame(study: StudyTables) -> pd.DataFrame:
 
 
 def overrun_summary(frame: pd.DataFrame) -> pd.DataFrame:
-    """What is drawn over the points of `overrun_frame`: one row per alternative and overrun.
+    """Return the summary of `overrun_frame` drawn over its points: one row per alternative and overrun.
 
     Columns: group, label, alternative, overrun, runs, past (how many of them went past the deadline), lower_bounds (how
     many of those only show a lower bound), and of those past it median_s, low_s and high_s (least and greatest, not a
@@ -72,7 +72,7 @@ def overrun_summary(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def overrun(study: StudyTables, *, ax: Axes | None = None) -> Axes:
-    """Axes with the caller overrun and the work overrun of every run, a pair of rows for each alternative.
+    """Plot the caller overrun and the work overrun of every run, in a pair of rows for each alternative.
 
     Points are runs; the upright line is the median of those past the deadline, the whisker their range. Runs without
     an answer by the horizon, and work that was still going on, are triangles at the horizon that point to where they
@@ -99,12 +99,12 @@ def overrun(study: StudyTables, *, ax: Axes | None = None) -> Axes:
     handles = _legend(bool(points["lower_bound"].any()))
     look.legend_below(ax, handles, columns=4 if len(handles) == 4 else 3)
     look.note(ax, "past the deadline", (1.0, 1.0), (12.0, 3.0), va="bottom")
-    look.dress(ax, "How far past the deadline the caller waited, and the work went on", look.context_of(study.runs))
+    look.style(ax, "How far past the deadline the caller waited, and the work went on", look.context_of(study.runs))
     return ax
 
 
 def overrun_size(groups: int) -> tuple[float, float]:
-    """Width and height, inches, for so many alternatives."""
+    """Return the width and height, in inches, for this many alternatives."""
     return 10.0, 1.9 + 0.8 * groups
 
 
@@ -141,7 +141,7 @@ def _row_note(row: Any) -> str:
 
 
 def _point_style(overrun: str, colour: str) -> dict[str, Any]:
-    """The caller's points are full circles, those of the work hollow squares."""
+    """Return the style of an overrun's points: full circles for the caller's, hollow squares for the work's."""
     if overrun == "caller":
         return {"marker": "o", "markersize": 5, "markerfacecolor": colour, "markeredgecolor": look.PAPER, "alpha": 0.85}
     return {
@@ -173,7 +173,7 @@ def _draw_scale(ax: Axes, points: pd.DataFrame) -> None:
 
 
 def _linear_below(points: pd.DataFrame) -> float:
-    """The power of ten at or below the least overrun that is above 0, seconds; 1 ms at least."""
+    """Return the power of ten at or below the smallest positive overrun, in seconds; 1 ms at least."""
     above = points.loc[points["overrun_s"] > 0, "overrun_s"]
     return _LEAST_S if above.empty else max(_LEAST_S, 10.0 ** math.floor(math.log10(float(above.min()))))
 

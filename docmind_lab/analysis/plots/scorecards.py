@@ -21,7 +21,7 @@ _KINDS: Final = ("Perf", "total")
 
 
 def scorecard_totals(card: Scorecard, *, ax: Axes | None = None) -> Axes:
-    """Axes with the judged and the measured scores of every arm: a row for Perf, and one for the total if it has one.
+    """Plot the judged and measured scores of every arm: a row for Perf, and one for the total if it has one.
 
     Hollow is judged, full is measured; the bar is the 95 % bootstrap interval over seeds. Small ticks are the scores of
     the components that a measured Perf is the mean of.
@@ -49,7 +49,7 @@ def scorecard_totals(card: Scorecard, *, ax: Axes | None = None) -> Axes:
     look.faint_grid(ax, "x")
     ax.set_xlabel("score (0 to 10)")
     look.legend_below(ax, _legend(), columns=4)
-    look.dress(ax, f"{card.table.name}: what was judged, and what was measured", context_of_card(card))
+    look.style(ax, f"{card.table.name}: what was judged, and what was measured", context_of_card(card))
     return ax
 
 
@@ -79,7 +79,7 @@ def _legend() -> list[Artist]:
 
 
 def context_of_card(card: Scorecard) -> str:
-    """What is seen, in a line."""
+    """Describe the scorecard's runs in a line."""
     return f"{card.table.name} · {card.context} · {card.seeds} seeds"
 
 
@@ -93,7 +93,7 @@ _TICK_PLACES: Final = (((6.0, 2.0), "left", "bottom"), ((-6.0, 2.0), "right", "b
 
 
 def scorecard_weights(card: Scorecard, *, perf: str = "measured", ax: Axes | None = None) -> Axes:
-    """Axes with all weights of three criteria as a triangle, coloured by the option that wins under them.
+    """Plot all weights of three criteria as a triangle, coloured by the option that wins under them.
 
     At a corner one criterion has all of the weight, on the side opposite none. perf: "measured" or "judged". The star
     is at the weights of the record; a diamond, if there is one, at the nearest weights beyond which another option
@@ -128,14 +128,14 @@ def scorecard_weights(card: Scorecard, *, perf: str = "measured", ax: Axes | Non
     ax.set_xticks([])
     ax.set_yticks([])
     look.legend_below(ax, handles, columns=2)
-    look.dress(ax, f"Which option wins under which weights, {card.table.measurable} {perf}", context_of_card(card))
+    look.style(ax, f"Which option wins under which weights, {card.table.measurable} {perf}", context_of_card(card))
     for spine in ax.spines.values():
         spine.set_visible(False)
     return ax
 
 
 def _places(weights: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Points of the plane for weights of three criteria: the mean of the corners, weighted."""
+    """Return points of the plane for weights of three criteria: the weighted mean of the corners."""
     return np.asarray(weights @ _CORNERS)
 
 
@@ -145,7 +145,7 @@ def _tint(colour: str) -> tuple[float, float, float]:
 
 
 def _draw_cells(ax: Axes, places: np.ndarray[Any, Any], colour: tuple[float, float, float], gid: str) -> None:
-    """A hexagon for each point of the grid: all that is nearer to it than to any other, within the triangle."""
+    """Draw a hexagon for each point of the grid: the area nearest to it, within the triangle."""
     angles = np.deg2rad(np.arange(30, 390, 60))
     hexagon = 0.01 / np.sqrt(3) * np.column_stack([np.cos(angles), np.sin(angles)])
     cells = PolyCollection(list(places[:, None, :] + hexagon), facecolor=colour, edgecolor=colour, linewidth=0.2)

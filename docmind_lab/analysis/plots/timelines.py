@@ -25,7 +25,7 @@ _MARKS: Final = ("call", "late", "abandoned", "refused")
 
 
 def lanes_frame(study: StudyTables, seed: int | None = None, run_ids: Iterable[str] | None = None) -> pd.DataFrame:
-    """The lanes of a timeline, top to bottom: one row per run of one question.
+    """Return the lanes of a timeline, top to bottom: one row per run of one question.
 
     Columns: lane (0, 1, …), label, run_id, alternative, seed, outcome, deadline_s, horizon_s, returned_at_s (NaN: no
     answer by the horizon), quiescent_at_s, work_censored, note (outcome and overruns in words).
@@ -46,7 +46,7 @@ def lanes_frame(study: StudyTables, seed: int | None = None, run_ids: Iterable[s
 
 
 def timeline_frame(study: StudyTables, seed: int | None = None, run_ids: Iterable[str] | None = None) -> pd.DataFrame:
-    """The bars and marks of a timeline, one row each.
+    """Return the bars and marks of a timeline, one row each.
 
     Columns: lane, run_id, alternative; role (ordered categorical: the rows of each lane); kind, call_id, attempt;
     mark (call: a client's call; late, abandoned: the part of a server's work after the deadline with the caller still
@@ -94,7 +94,7 @@ def _select_runs(runs: pd.DataFrame, seed: int | None, run_ids: Iterable[str] | 
 
 
 def _lane_note(run: Any) -> str:
-    """The outcome and both overruns, never mixed; a bound where observation ended first."""
+    """Return the outcome and both overruns of a lane, as bounds where observation ended first."""
     observed_s = run.horizon_s - run.deadline_s
     unanswered = math.isnan(run.returned_at_s)
     caller = f"> {look.seconds_text(observed_s)}" if unanswered else look.seconds_text(run.caller_overrun_s)
@@ -106,7 +106,7 @@ def _lane_note(run: Any) -> str:
 
 
 def _spans(call: Any, deadline_s: float, returned_at_s: float, horizon_s: float) -> list[dict[str, Any]]:
-    """The bar of a client's call, or the late parts of a server's."""
+    """Return the bar of a client's call, or the late parts of a server's."""
     still_open = math.isnan(call.ended_at_s)
     ended_at_s = horizon_s if still_open else call.ended_at_s
     shared = {"role": str(call.role), "kind": str(call.kind), "call_id": call.call_id, "attempt": call.attempt}
@@ -125,7 +125,7 @@ def _spans(call: Any, deadline_s: float, returned_at_s: float, horizon_s: float)
 
 
 def _with_sublanes(spans: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The spans with their place among those of the same role at the same time; parts of one call keep together."""
+    """Return spans with a row among those of the same role and time; parts of one call stay together."""
     whole: dict[tuple[str, str, int], tuple[float, float]] = {}
     for span in spans:
         key = (span["role"], span["call_id"], span["attempt"])
@@ -170,7 +170,7 @@ _LEGEND_WORDS: Final = {
 def timeline(
     study: StudyTables, *, seed: int | None = None, run_ids: Iterable[str] | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Axes with every call of one question: a lane for each alternative, a row for each role, seconds across.
+    """Plot every call of one question: a lane for each alternative, a row for each role, seconds across.
 
         timeline(study)                     the question with the most work after its deadline
         timeline(study, seed=7)             another one
@@ -199,14 +199,14 @@ def timeline(
     look.legend_below(ax, _legend(lanes, bars), columns=2)
     runs = study.runs[study.runs["run_id"].isin(lanes["run_id"])]
     alone = f"One question: {' '.join(lanes['label'].iloc[0].split())}"
-    look.dress(
+    look.style(
         ax, "One question under each way to enforce its deadline" if len(lanes) > 1 else alone, look.context_of(runs)
     )
     return ax
 
 
 def timeline_size(lanes: int, roles: int) -> tuple[float, float]:
-    """Width and height, inches, at which rows of 8 pt text do not touch."""
+    """Return the width and height, in inches, at which rows of 8 pt text do not touch."""
     return 10.0, 1.9 + 0.145 * lanes * _lane_rows(roles)
 
 
@@ -254,7 +254,7 @@ def _kind(kind: str) -> str:
 
 
 def _bar_style(kind: str, colour: str) -> dict[str, Any]:
-    """LLM calls are full, others hollow and thinner, in ink: retrieval in a whole line, tools and peers in a dotted."""
+    """Return the style of a bar: full for LLM calls, thin and hollow for retrieval, tools and peers (dotted)."""
     face, edge = (colour, colour) if kind == "llm" else (look.PAPER, look.INK)
     return {"facecolor": face, "edgecolor": edge, "linewidth": 0.9, "linestyle": ":" if kind == "other" else "-"}
 
@@ -278,7 +278,7 @@ def _label_rows(ax: Axes, lanes: pd.DataFrame, roles: Sequence[str], height: flo
 
 
 def _legend(lanes: pd.DataFrame, bars: pd.DataFrame) -> list[Artist]:
-    """Handles for what is there to be seen, in neutral grey: the colours belong to the alternatives."""
+    """Return handles for the marks that occur, in neutral grey: the colours belong to the alternatives."""
     calls = bars[bars["mark"] == "call"]
     handles: list[Artist] = [
         Patch(label=_LEGEND_WORDS[kind], **_bar_style(kind, look.OTHER_COLOUR))

@@ -30,7 +30,7 @@ TimedOutAs = Literal["censored", "no_answer"]
 
 @dataclass(frozen=True, eq=False)
 class AnswerTimes:
-    """The runs of one arm: two arrays of one length, a place for each run.
+    """The end of each run of one arm: two arrays of one length, with an entry for each run.
 
     at_s: seconds since the run's start at which it was answered, ended otherwise, or was last observed.
     what: ANSWERED, COMPETING or CENSORED.
@@ -48,13 +48,13 @@ class AnswerTimes:
 
     @property
     def known_until_s(self) -> float:
-        """The instant up to which the share answered can be said; inf where the end of every last run is known."""
+        """The instant up to which the share answered is known; inf if the end of each last run is known."""
         last_s = float(self.at_s.max())
         return last_s if (self.what[self.at_s == last_s] == CENSORED).any() else float("inf")
 
 
 def answer_times(runs: pd.DataFrame, timed_out_as: TimedOutAs = "censored") -> AnswerTimes:
-    """The times of one arm's runs, in their order.
+    """Return the answer times of one arm's runs, in their order.
 
     runs: rows of the table `runs`. Censored are unfinished runs at their horizon, and timed-out runs where they were
     cut, but not before their deadline: a run that gave up early had no answer by it, and counts so. Hence the share
@@ -84,7 +84,7 @@ def answer_times(runs: pd.DataFrame, timed_out_as: TimedOutAs = "censored") -> A
 
 
 def arms_of(runs: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Each arm's name and its runs, in the order of every figure; `with_arms` names them if nobody has.
+    """Yield each arm's name and its runs, in the order of every figure; adds the column `arm` if it is missing.
 
     Raises: ConfigurationError for no runs, and for runs of several conditions, naming the columns.
     """

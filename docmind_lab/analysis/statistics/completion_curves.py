@@ -22,13 +22,13 @@ from docmind_lab.analysis.statistics.answer_times import (
     answer_times,
     arms_of,
 )
-from docmind_lab.analysis.statistics.interval import Floats, checked_confidence
+from docmind_lab.analysis.statistics.interval import Floats, check_confidence
 from docmind_lab.analysis.statistics.shares import share_interval
 
 
 @dataclass(frozen=True, eq=False)
 class Incidence:
-    """One entry for each distinct instant of the runs, ascending.
+    """A cumulative incidence of answers, with one entry for each distinct instant of the runs, ascending.
 
     at_s: seconds since the run's start. at_risk: runs not ended nor censored just before. answered, ended: runs that
     were answered, and that ended in any way, at it. open_before: share of runs without any end just before. share:
@@ -44,7 +44,7 @@ class Incidence:
     censored_before: Floats
 
     def variances(self) -> Floats:
-        """The variance of each share, by the delta method; Greenwood's without competing ends.
+        """Return the variance of each share, by the delta method; Greenwood's without competing ends.
 
         Source: Marubini and Valsecchi, Analysing Survival Data from Clinical Trials and Observational Studies (1995),
         eq. 10.12; without censoring it is share × (1 − share) / runs. The square of share(t) − share(j) is multiplied
@@ -60,7 +60,7 @@ class Incidence:
         return np.maximum(0.0, self.share**2 * squares - 2 * self.share * linear + constant)
 
     def restricted_mean(self, tau_s: float) -> tuple[float, float]:
-        """The mean time without an answer within the first tau_s seconds, and its variance (s, s²).
+        """Return the mean time without an answer within the first tau_s seconds, and its variance (s, s²).
 
         It is tau minus the area under the share answered. Its variance is that of `variances`, carried through the
         integral over time: a step at t weighs tau − t. Without competing ends it is that of Klein and Moeschberger,
@@ -83,7 +83,7 @@ class Incidence:
 
 
 def aalen_johansen(times: AnswerTimes) -> Incidence:
-    """The cumulative incidence of answers. Runs that end or are censored at one instant were all at risk at it.
+    """Return the cumulative incidence of answers. Runs that end or are censored at one instant were at risk at it.
 
     Source: Aalen and Johansen (1978), Scandinavian Journal of Statistics 5:141, for two ends that compete.
     """
@@ -102,7 +102,7 @@ def aalen_johansen(times: AnswerTimes) -> Incidence:
 def completion_curves(
     runs: pd.DataFrame, confidence: float = 0.95, timed_out_as: TimedOutAs = "censored"
 ) -> pd.DataFrame:
-    """The steps of each arm's curve: from 0 s, a row for each instant with an answer, and one where the curve ends.
+    """Return the steps of each arm's curve: a row at 0 s, at each instant with an answer, and at the end.
 
     Columns: arm (ordered categorical), at_s, share (answered by then), low, high (pointwise band), at_risk (runs still
     open just before), events (runs answered at it). A curve ends at the horizon, or where its last runs were censored:
@@ -120,7 +120,7 @@ def completion_curves(
 
 
 def completion_curve(times: AnswerTimes, horizon_s: float, confidence: float = 0.95) -> pd.DataFrame:
-    """One arm's curve: the columns of `completion_curves` but the arm.
+    """Return one arm's curve: the columns of `completion_curves` without the arm.
 
     The share is Aalen and Johansen's cumulative incidence of answers (see `incidence`); partial answers and failures
     compete. The band is symmetric in log(−log(1 − share)), so it stays within 0 and 1: Kalbfleisch and Prentice, The
@@ -150,7 +150,7 @@ def completion_curve(times: AnswerTimes, horizon_s: float, confidence: float = 0
 
 
 def _bands(share: Floats, variance: Floats, runs: Floats, confidence: float) -> tuple[Floats, Floats]:
-    z = float(stats.norm.ppf(0.5 + checked_confidence(confidence) / 2))
+    z = float(stats.norm.ppf(0.5 + check_confidence(confidence) / 2))
     open_share = 1.0 - share
     # Sums of shares come out within some 1e-16 of 0 and 1.
     inside = (share > 1e-12) & (open_share > 1e-12)

@@ -1,4 +1,4 @@
-"""Differences between two arms: paired by seed, or of independent runs; p values of many comparisons.
+"""Differences between two arms, paired by seed or independent, and p values of many comparisons.
 
     pairs = paired_by_seed(runs, "A  cooperative", "B  hard timeout")
     paired_mean_difference(*values_of(pairs, "work_overrun_s"))       studentised bootstrap, sign-flip permutation test
@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from docmind_lab.analysis.statistics.answer_times import arms_of
-from docmind_lab.analysis.statistics.interval import Difference, Floats, checked_confidence
+from docmind_lab.analysis.statistics.interval import Difference, Floats, check_confidence
 from docmind_lab.analysis.statistics.means import (
     adjusted_interval,
     adjusted_paired_interval,
@@ -32,7 +32,7 @@ from docmind_lab.core.errors import ConfigurationError
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Runs of two arms that met the same seeds. first, second: rows of `runs`, indexed by seed, in the same order.
+    """Runs of two arms with the same seeds. first, second: rows of `runs`, indexed by seed, in the same order.
 
     left_out: runs whose seed only one of the arms met.
     """
@@ -49,7 +49,7 @@ class Pairs:
 
 
 def paired_by_seed(runs: pd.DataFrame, first: str, second: str) -> Pairs:
-    """The runs of two arms over the seeds that both met, ascending.
+    """Return the runs of two arms over the seeds that both have, ascending.
 
     runs: of one condition. first, second: arms as `conditions.with_arms` calls them.
     Raises: ConfigurationError for an unknown arm, several conditions, a seed twice in an arm, or no seed in common.
@@ -72,12 +72,12 @@ def paired_by_seed(runs: pd.DataFrame, first: str, second: str) -> Pairs:
 
 
 def values_of(pairs: Pairs, column: str) -> tuple[Floats, Floats]:
-    """A column of both sides as numbers, booleans as 0 and 1; see `column_values`."""
+    """Return a column of both sides as numbers, booleans as 0 and 1; see `column_values`."""
     return column_values(pairs.first, column), column_values(pairs.second, column)
 
 
 def column_values(runs: pd.DataFrame, column: str) -> Floats:
-    """A column of `runs` as numbers, one for each run: none is left out.
+    """Return a column of `runs` as numbers, one for each run: none is left out.
 
     An unfinished run counts in caller_overrun_s with all of its horizon past the deadline, a lower bound.
     Raises: ConfigurationError for a column that is not there, or a number that is not known (as what a live endpoint's
@@ -101,7 +101,7 @@ _NUMBERS_AT_ONCE = 2_000_000
 def paired_mean_difference(
     first: ArrayLike, second: ArrayLike, confidence: float = 0.95, *, seed: int = 0, resamples: int = 9999
 ) -> Difference:
-    """The mean of first − second over seeds, by the bootstrap of pairs; deterministic for a seed.
+    """Return the mean of first − second over seeds, by the bootstrap of pairs; deterministic for a seed.
 
     The interval is the studentised bootstrap's: with 73 pairs it holds the truth 93–97 % of the time, on skewed
     differences too (tests/statistics/test_coverage.py); with 20 very skewed ones about 90 %, as others do. Where fewer
@@ -110,14 +110,14 @@ def paired_mean_difference(
     p: `scipy.stats.permutation_test`, signs of the differences flipped, exact for few pairs.
     Raises: ConfigurationError for fewer than two pairs, a NaN, or samples of two lengths.
     """
-    differences = _paired(first, second)
+    differences = _paired_differences(first, second)
     if few_differ(differences):
         spread = float(
             np.ptp(np.concatenate((np.asarray(first, dtype="float64"), np.asarray(second, dtype="float64"))))
         )
-        interval = adjusted_paired_interval(differences, spread, checked_confidence(confidence))
+        interval = adjusted_paired_interval(differences, spread, check_confidence(confidence))
     else:
-        interval = studentised_interval((differences,), checked_confidence(confidence), seed, resamples)
+        interval = studentised_interval((differences,), check_confidence(confidence), seed, resamples)
     p_value, test = mean_p_value(differences, np.zeros_like(differences), paired=True, seed=seed, resamples=resamples)
     return Difference(interval, p_value, test)
 
@@ -125,7 +125,7 @@ def paired_mean_difference(
 def mean_difference(
     first: ArrayLike, second: ArrayLike, confidence: float = 0.95, *, seed: int = 0, resamples: int = 9999
 ) -> Difference:
-    """mean(first) − mean(second) of two arms with independent seeds, as an A/A control has; deterministic for a seed.
+    """Return mean(first) − mean(second) of two arms with independent seeds; deterministic for a seed.
 
     Studentised bootstrap with Welch's standard error, or `sparse.adjusted_interval` where fewer than ten values of an
     arm differ from the others; p: `scipy.stats.permutation_test`, runs exchanged between arms.
@@ -133,16 +133,16 @@ def mean_difference(
     """
     arms = tuple(_sample(values, name) for values, name in ((first, "first"), (second, "second")))
     if any(few_differ(arm) for arm in arms):
-        interval = adjusted_interval(arms[0], arms[1], checked_confidence(confidence))
+        interval = adjusted_interval(arms[0], arms[1], check_confidence(confidence))
     else:
-        interval = studentised_interval(arms, checked_confidence(confidence), seed, resamples)
+        interval = studentised_interval(arms, check_confidence(confidence), seed, resamples)
     return Difference(interval, *mean_p_value(*arms, paired=False, seed=seed, resamples=resamples))
 
 
 def mean_p_value(
     first: Floats, second: Floats, *, paired: bool, seed: int = 0, resamples: int = 9999
 ) -> tuple[float, str]:
-    """The two-sided p value of a permutation test of a difference of means, and the name of the test."""
+    """Return the two-sided p value of a permutation test of a difference of means, and the test's name."""
     name = "permutation test, paired" if paired else "permutation test"
     if paired:
         # A pair without a difference has no sign to flip: to leave it out is the same test, sooner exact.
@@ -169,7 +169,7 @@ def _difference_of_means(first: Floats, second: Floats, axis: int = -1) -> Float
     return difference
 
 
-def _paired(first: ArrayLike, second: ArrayLike) -> Floats:
+def _paired_differences(first: ArrayLike, second: ArrayLike) -> Floats:
     a, b = _sample(first, "first"), _sample(second, "second")
     if len(a) != len(b):
         raise ConfigurationError(f"first has {len(a)} runs and second {len(b)}: pass the same seeds in the same order")
@@ -186,13 +186,13 @@ def _sample(values: ArrayLike, name: str) -> Floats:
 
 
 def holm(p_values: ArrayLike) -> Floats:
-    """Holm's adjusted p values, in the order given: below 5 % together they err at all in at most 5 % of studies.
+    """Return Holm's adjusted p values, in the order given: rejecting below 5 % errs at all in at most 5 % of studies.
 
     The k-th smallest of m is taken times m − k + 1, and is no smaller than those before it. It holds however the tests
     depend on each other. Source: Holm (1979), Scandinavian Journal of Statistics 6:65.
     Raises: ConfigurationError for a value that is no p value.
     """
-    values = _checked(p_values)
+    values = _check_p_values(p_values)
     order = np.argsort(values, kind="stable")
     stepped = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1))
     adjusted = np.empty_like(values)
@@ -201,7 +201,7 @@ def holm(p_values: ArrayLike) -> Floats:
 
 
 def tarone(p_values: ArrayLike, least: ArrayLike, level: float) -> Floats:
-    """Bonferroni's adjusted p values over the tests that could reject at all, in the order given.
+    """Return Tarone's adjusted p values: Bonferroni over the tests that could reject at all, in the order given.
 
     A test of few runs has a least p value that no data can go below. Tests whose least p value is too large for the
     level cannot err, so the others need no correction for them; with ten pairs and 28 tests nothing could ever be
@@ -210,18 +210,18 @@ def tarone(p_values: ArrayLike, least: ArrayLike, level: float) -> Floats:
     Args:
         p_values: One for each test.
         least: The least p value that each test can have with as many runs, or discordant pairs, as it has.
-        level: Of all tests together, as 0.05. The adjusted values are for this level alone.
+        level: Significance level of all tests together, as 0.05. The adjusted values are for this level alone.
 
     Source: Tarone (1990), Biometrics 46:515.
     Raises: ConfigurationError for a value that is no p value.
     """
-    values, reachable = _checked(p_values), _checked(least)
+    values, reachable = _check_p_values(p_values), _check_p_values(least)
     count = next((k for k in range(1, len(values) + 1) if (reachable <= level / k).sum() <= k), 1)
     adjusted: Floats = np.where(reachable <= level / count, np.minimum(1.0, values * count), 1.0)
     return adjusted
 
 
-def _checked(p_values: ArrayLike) -> Floats:
+def _check_p_values(p_values: ArrayLike) -> Floats:
     values = np.asarray(p_values, dtype="float64")
     if values.ndim != 1 or not len(values) or not ((values >= 0.0) & (values <= 1.0)).all():
         raise ConfigurationError("p_values must be at least one number, each from 0 to 1")

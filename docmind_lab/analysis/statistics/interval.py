@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate with its confidence interval, in the unit of what was estimated.
+    """An estimate with its confidence interval, in the unit of the estimate.
 
     estimate, low, high: low ≤ estimate ≤ high; ±inf where a bound is not known, or lies beyond what was observed.
     confidence: 0.95 for a 95 % interval. method: the name of the interval, as a figure or a table prints it.
@@ -32,7 +32,7 @@ class Interval:
     n: int
 
     def text(self, digits: int = 2, unit: str = "") -> str:
-        """What people read: "0.93 [0.81, 0.98]", or "6.2 s [5.1, ∞]" with digits=1 and unit="s"."""
+        """Format the interval for people: "0.93 [0.81, 0.98]", or "6.2 s [5.1, ∞]" with digits=1 and unit="s"."""
         shown = f"{_number(self.estimate, digits)}{f' {unit}' if unit else ''}"
         return f"{shown} [{_number(self.low, digits)}, {_number(self.high, digits)}]"
 
@@ -40,18 +40,18 @@ class Interval:
         return self.text()
 
     def __repr__(self) -> str:
-        return f"Interval: {self._described()}"
+        return f"Interval: {self._describe()}"
 
     def _repr_html_(self) -> str:
         return f"<code>{escape(repr(self))}</code>"
 
-    def _described(self) -> str:
+    def _describe(self) -> str:
         return f"{self.text(3)}, {100 * self.confidence:g} % {self.method}, n = {self.n}"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """first − second, with an interval and the p value of the test that is named (two-sided).
+    """first − second, with an interval and the two-sided p value of the named test.
 
     interval and p_value come by two ways and may disagree at the margin: the interval says how large, the test whether
     anything. p_value is that of one comparison; see `corrections` for many.
@@ -62,20 +62,20 @@ class Difference:
     test: str
 
     def row(self) -> dict[str, Any]:
-        """Its columns in a frame: difference, low, high, method, p_value, test."""
+        """Return the columns of a frame: difference, low, high, method, p_value, test."""
         interval = self.interval
         bounds = {"difference": interval.estimate, "low": interval.low, "high": interval.high}
         return {**bounds, "method": interval.method, "p_value": self.p_value, "test": self.test}
 
     def __repr__(self) -> str:
-        return f"Difference: {self.interval._described()}; p = {self.p_value:.2g}, {self.test}"
+        return f"Difference: {self.interval._describe()}; p = {self.p_value:.2g}, {self.test}"
 
     def _repr_html_(self) -> str:
         return f"<code>{escape(repr(self))}</code>"
 
 
 def difference_of(first: Interval, second: Interval) -> Interval:
-    """The interval of first − second for two independent estimates, from their intervals ("square and add").
+    """Return the interval of first − second of independent estimates from their intervals ("square and add").
 
     Each side of the difference is as far off as the two sides that lead there, taken together by Pythagoras; so the
     intervals' asymmetry and bounds carry over. Source: Newcombe (1998), Statistics in Medicine 17:873, method 10, for
@@ -97,8 +97,8 @@ def difference_of(first: Interval, second: Interval) -> Interval:
     )
 
 
-def checked_confidence(confidence: float) -> float:
-    """The confidence. Raises: ConfigurationError unless it lies between 0 and 1."""
+def check_confidence(confidence: float) -> float:
+    """Return the confidence. Raises: ConfigurationError unless it lies between 0 and 1."""
     if not 0.0 < confidence < 1.0:
         raise ConfigurationError(f"confidence is {confidence:g}: choose one between 0 and 1, as 0.95")
     return confidence

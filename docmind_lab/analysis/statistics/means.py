@@ -1,4 +1,4 @@
-"""Intervals of means: bootstrap, few values that differ, values between known bounds.
+"""Intervals of means: by the bootstrap, for few distinct values, and for values between known bounds.
 
     studentised_interval((values,), 0.95, seed=0, resamples=9999)            enough values that differ
     adjusted_paired_interval(differences, spread, 0.95)                      most values are equal
@@ -27,7 +27,7 @@ from typing import Any, Final
 import numpy as np
 from scipy import stats
 
-from docmind_lab.analysis.statistics.interval import Floats, Interval, checked_confidence
+from docmind_lab.analysis.statistics.interval import Floats, Interval, check_confidence
 from docmind_lab.core.errors import ConfigurationError
 
 Samples = tuple[Floats, ...]
@@ -39,7 +39,7 @@ _NUMBERS_AT_ONCE = 2_000_000
 
 
 def studentised_interval(samples: Samples, confidence: float, seed: int, resamples: int) -> Interval:
-    """The mean of one sample, or the mean of the first − that of the second, with a bootstrap-t interval.
+    """Return a bootstrap-t interval of a mean, or of the mean of the first − that of the second sample.
 
     Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), section 12.5; second-order correct for means
     (Hall 1992). Where too many resamples have no spread: `bca_interval`.
@@ -69,7 +69,7 @@ def studentised_interval(samples: Samples, confidence: float, seed: int, resampl
 def bca_interval(
     samples: Samples, statistic: Callable[..., Any], confidence: float, seed: int, resamples: int
 ) -> Interval:
-    """The statistic of one sample, or its difference between two, with a BCa interval of `scipy.stats.bootstrap`.
+    """Return a BCa interval of a sample's statistic, or of its difference between two, by `scipy.stats.bootstrap`.
 
     statistic: np.mean or np.median. Where BCa is not defined, percentiles; `method` says which. The confidence is
     widened for few runs: a bootstrap takes the variance over n and the normal quantile, where n − 1 and Student's are
@@ -107,7 +107,7 @@ def bca_interval(
 
 
 def _means_and_errors(samples: list[Floats]) -> tuple[Floats, Floats]:
-    """For each row the (difference of) means and its standard error, as Welch's for two samples."""
+    """Return for each row the (difference of) means and its standard error, Welch's for two samples."""
     means = [sample.mean(axis=-1) for sample in samples]
     squares = [sample.var(axis=-1, ddof=1) / sample.shape[-1] for sample in samples]
     return (means[0] if len(means) == 1 else means[0] - means[1]), np.sqrt(sum(squares))
@@ -128,17 +128,17 @@ def _runs(samples: Samples) -> int:
 
 
 FEWEST_THAT_DIFFER: Final = 10
-"""With fewer values than this that differ from the most frequent one, a mean has an adjusted interval."""
+"""A mean gets an adjusted interval if fewer values than this differ from the most frequent one."""
 
 
 def few_differ(values: Floats) -> bool:
-    """Whether so few values differ from the most frequent one that a bootstrap of them is not to be trusted."""
+    """Whether too few values differ from the most frequent one for a bootstrap to be trusted."""
     _, count = _most_frequent(values)
     return count > 1 and len(values) - count < FEWEST_THAT_DIFFER
 
 
 def adjusted_paired_interval(differences: Floats, spread: float, confidence: float) -> Interval:
-    """The mean of paired differences, few of which differ from the others.
+    """Return an interval of the mean of paired differences, few of which differ from the others.
 
     Two observations are added, one `spread` above the most frequent difference and one below it; then the interval is
     Student's. For differences of −1, 0 and 1 this is Bonett and Price's interval with Student's quantile. It covers at
@@ -148,7 +148,7 @@ def adjusted_paired_interval(differences: Floats, spread: float, confidence: flo
         differences: One number for each pair, in the unit of the measure.
         spread: The largest difference that the measure allows, or the range of both arms' values. 0 if no run of either
             arm differs from any other: then nothing tells how large a difference could be, and the bounds are infinite.
-        confidence: Of the interval, between 0 and 1.
+        confidence: Confidence of the interval, between 0 and 1.
 
     Source: Bonett and Price (2012), Journal of Educational and Behavioral Statistics 37:479.
     """
@@ -162,14 +162,14 @@ def adjusted_paired_interval(differences: Floats, spread: float, confidence: flo
 
 
 def adjusted_interval(first: Floats, second: Floats, confidence: float) -> Interval:
-    """The difference of two independent means, where few values of an arm differ from the others.
+    """Return an interval of the difference of two means, where few values of an arm differ from the others.
 
     Each arm is given two more observations: the least and the largest value of both arms. Then the interval is Welch's.
 
     Args:
         first: One number for each run of the first arm.
         second: One number for each run of the second arm.
-        confidence: Of the interval, between 0 and 1.
+        confidence: Confidence of the interval, between 0 and 1.
 
     Source: Agresti and Caffo (2000), The American Statistician 54:280, for shares.
     """
@@ -188,14 +188,14 @@ def adjusted_interval(first: Floats, second: Floats, confidence: float) -> Inter
 
 
 def _most_frequent(values: Floats) -> tuple[float, int]:
-    """The most frequent value and how often it occurs; values that differ by rounding alone are one."""
+    """Return the most frequent value and its count; values that differ by rounding alone are one."""
     scale = float(np.abs(values).max()) or 1.0
     _, places, counts = np.unique(np.round(values / scale, 9), return_index=True, return_counts=True)
     return float(values[places[counts.argmax()]]), int(counts.max())
 
 
 def student_interval(values: Floats, confidence: float) -> Interval:
-    """Student's interval of a mean: for many comparisons at once, where the bootstrap would take too long."""
+    """Return Student's interval of a mean, for many comparisons at once, where the bootstrap is too slow."""
     return _student(values, float(values.mean()), len(values), confidence, "Student, paired")
 
 
@@ -215,7 +215,7 @@ _METHOD = "Gaffke, bounded mean"
 def bounded_mean_interval(
     values: Sequence[float] | Floats, *, least: float, most: float, confidence: float = 0.95
 ) -> Interval:
-    """Returns the mean of the values with Gaffke's interval.
+    """Return the mean of the values with Gaffke's interval.
 
     Sorted uniform numbers give each observation a random share of the probability; the share beyond the extreme
     observation lies at the bound. For values that are all `least` or `most` it is Clopper and Pearson's exact interval.
@@ -226,7 +226,7 @@ def bounded_mean_interval(
         values: One number for each independent replicate, in the unit of the measure.
         least: The smallest value that the measure can have.
         most: The largest value that the measure can have.
-        confidence: Of the interval, between 0 and 1.
+        confidence: Confidence of the interval, between 0 and 1.
 
     Raises:
         ConfigurationError: For no values, or values outside the bounds.
@@ -238,7 +238,7 @@ def bounded_mean_interval(
     # Written so that a NaN fails it: every comparison with one is false.
     if not (len(sample) and -math.inf < least <= sample[0] and sample[-1] <= most < math.inf and least < most):
         raise ConfigurationError(f"values must be one or more numbers between least ({least:g}) and most ({most:g})")
-    tail = (1.0 - checked_confidence(confidence)) / 2
+    tail = (1.0 - check_confidence(confidence)) / 2
     uniform = _sorted_uniform(len(sample))
     highest = most - uniform @ np.diff(sample, append=most)
     lowest = least + uniform @ np.diff(-sample[::-1], append=-least)

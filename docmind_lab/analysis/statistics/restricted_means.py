@@ -27,7 +27,7 @@ from docmind_lab.analysis.statistics.answer_times import (
 )
 from docmind_lab.analysis.statistics.completion_curves import aalen_johansen
 from docmind_lab.analysis.statistics.differences import paired_mean_difference
-from docmind_lab.analysis.statistics.interval import Difference, Floats, Interval, checked_confidence
+from docmind_lab.analysis.statistics.interval import Difference, Floats, Interval, check_confidence
 from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.core.errors import ConfigurationError
 
@@ -38,7 +38,7 @@ def restricted_means(
     timed_out_as: TimedOutAs = "censored",
     confidence: float = 0.95,
 ) -> pd.DataFrame:
-    """The mean time without an answer within the first tau_s seconds, a row for each arm.
+    """Return the mean time without an answer within the first tau_s seconds, a row for each arm.
 
     tau_s: the decision timeout if None. Columns: arm (ordered categorical), tau_s, mean_s, low_s, high_s, runs, method.
     Past the deadline an arm that cuts its runs was not observed: ask for the horizon with timed_out_as="no_answer".
@@ -61,7 +61,7 @@ def restricted_means(
 
 
 def restricted_mean(times: AnswerTimes, tau_s: float, confidence: float = 0.95) -> Interval:
-    """The mean time without an answer within the first tau_s seconds, from 0 to tau_s, in seconds.
+    """Return the mean time without an answer within the first tau_s seconds: from 0 to tau_s, in seconds.
 
     Mean and variance are `Incidence.restricted_mean` (sources there); the variance is taken times n / (n − 1), with
     Student's quantile. The interval is symmetric in the logit of mean / tau_s: it stays within 0 and tau_s, and holds
@@ -77,7 +77,7 @@ def restricted_mean(times: AnswerTimes, tau_s: float, confidence: float = 0.95) 
         unseen = share_interval(0, n, confidence).high
         low, high = mean_s * (1.0 - unseen), mean_s + (tau_s - mean_s) * unseen
         return Interval(mean_s, low, high, confidence, "Wilson bound, no variance seen", n)
-    quantile = float(stats.t.ppf(0.5 + checked_confidence(confidence) / 2, n - 1))
+    quantile = float(stats.t.ppf(0.5 + check_confidence(confidence) / 2, n - 1))
     centre, half = math.log(share / (1.0 - share)), quantile * error_s / tau_s / (share * (1.0 - share))
     low, high = (tau_s / (1.0 + math.exp(min(700.0, -end))) for end in (centre - half, centre + half))
     return Interval(mean_s, low, high, confidence, "logit, restricted mean", n)
@@ -92,7 +92,7 @@ def paired_restricted_mean_difference(
     seed: int = 0,
     resamples: int = 9999,
 ) -> Difference:
-    """first − second of the restricted means (s) of two arms over the same seeds, in one order (see `pairing`).
+    """Return first − second of the restricted means (s) of two arms over the same seeds, in one order.
 
     The bootstrap resamples seeds, whose pairs stay together: the latencies that both arms met cancel.
     Raises: ConfigurationError as `restricted_mean` and `differences.paired_mean_difference`.
@@ -102,7 +102,7 @@ def paired_restricted_mean_difference(
 
 
 def pseudo_values(times: AnswerTimes, tau_s: float) -> Floats:
-    """What each run adds to the restricted mean, seconds: n × mean − (n − 1) × mean without the run.
+    """Return each run's share of the restricted mean, in seconds: n × mean − (n − 1) × mean without the run.
 
     If nothing is censored before tau_s, it is the run's time, and tau_s without an answer by then. Source: Andersen,
     Hansen and Klein (2004), Lifetime Data Analysis 10:335; for clustered and paired times Logan, Zhang and Klein

@@ -1,4 +1,4 @@
-"""Quantiles that are given only if there are enough runs, else how many are missing.
+"""Quantiles that are given only if there are enough runs; otherwise the number of missing runs.
 
     gated_quantile(waits_s, 0.95)        an Interval, or a TooFewRuns that says "p95 needs 90 runs: 50 more"
 
@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from docmind_lab.analysis.statistics.interval import Interval, checked_confidence
+from docmind_lab.analysis.statistics.interval import Interval, check_confidence
 from docmind_lab.core.errors import ConfigurationError
 
 GATE_CONFIDENCE = 0.99
-"""How sure one must be that a quantile was reached when no run lies beyond it, as in MLPerf LoadGen."""
+"""The confidence, as in MLPerf LoadGen, that a quantile was reached when no run lies beyond it."""
 
 
 @dataclass(frozen=True)
 class TooFewRuns:
-    """Why there is no quantile: `needed` runs would be enough, `runs` there are."""
+    """The reason why there is no quantile: it needs `needed` runs, and there are `runs`."""
 
     quantile: float
     runs: int
@@ -32,11 +32,11 @@ class TooFewRuns:
 
     @property
     def missing(self) -> int:
-        """How many more runs the quantile asks for."""
+        """The number of further runs that the quantile needs."""
         return self.needed - self.runs
 
     def text(self) -> str:
-        """What a table prints in place of the number: "p95 needs 90 runs: 50 more"."""
+        """The text that a table prints instead of the number: "p95 needs 90 runs: 50 more"."""
         return f"{quantile_name(self.quantile)} needs {self.needed} runs: {self.missing} more"
 
     def __str__(self) -> str:
@@ -50,12 +50,12 @@ class TooFewRuns:
 
 
 def quantile_name(quantile: float) -> str:
-    """How a quantile is called: "p95", "p99.9"."""
+    """Return the name of a quantile: "p95", "p99.9"."""
     return f"p{100 * quantile:.10g}"
 
 
 def runs_needed(quantile: float, confidence: float = GATE_CONFIDENCE) -> int:
-    """The fewest runs with which a quantile may be told: p50 → 7, p90 → 44, p95 → 90, p99 → 459.
+    """Return the fewest runs for which a quantile may be given: p50 → 7, p90 → 44, p95 → 90, p99 → 459.
 
     With fewer, all runs together lie on one side of the true quantile with a probability above 1 − confidence, so that
     not even their extreme bounds it. Source: MLPerf Inference LoadGen (Reddi et al. 2020, ISCA, section on query
@@ -66,11 +66,11 @@ def runs_needed(quantile: float, confidence: float = GATE_CONFIDENCE) -> int:
         raise ConfigurationError(f"quantile is {quantile:g}: choose one between 0 and 1, as 0.95")
     # The share is rounded because 1 − 0.9 is not 0.1: a quantile and its mirror image ask for the same.
     side = round(max(quantile, 1.0 - quantile), 12)
-    return math.ceil(math.log(1.0 - checked_confidence(confidence)) / math.log(side))
+    return math.ceil(math.log(1.0 - check_confidence(confidence)) / math.log(side))
 
 
 def gated_quantile(values: ArrayLike, quantile: float, confidence: float = 0.95) -> Interval | TooFewRuns:
-    """The quantile of the values with an interval between two of them, or how many runs are missing to say so.
+    """Return the quantile of the values with an interval, or how many runs are missing for it.
 
     values: one number for each run, in any unit; +inf for a run that had not come to its end (right-censored at its
     horizon), which counts as the longest there is and is never left out. An estimate or a bound of +inf reads "beyond
@@ -85,7 +85,7 @@ def gated_quantile(values: ArrayLike, quantile: float, confidence: float = 0.95)
     runs, needed = len(ordered), runs_needed(quantile)
     if runs < needed:
         return TooFewRuns(quantile, runs, needed)
-    tail = (1.0 - checked_confidence(confidence)) / 2
+    tail = (1.0 - check_confidence(confidence)) / 2
     low_rank = int(stats.binom.ppf(tail, runs, quantile))
     high_rank = int(stats.binom.isf(tail, runs, quantile)) + 1
     return Interval(

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from docmind_lab.analysis.statistics.interval import Difference, Interval, checked_confidence, difference_of
+from docmind_lab.analysis.statistics.interval import Difference, Interval, check_confidence, difference_of
 from docmind_lab.core.errors import ConfigurationError
 
 
 def share_interval(successes: int, runs: int, confidence: float = 0.95) -> Interval:
-    """The share successes / runs with its Wilson score interval, without continuity correction.
+    """Return the share successes / runs with its Wilson score interval, without continuity correction.
 
     Source: Wilson (1927), JASA 22:209, as `scipy.stats.binomtest(…).proportion_ci("wilson")`; recommended for few runs
     by Brown, Cai and DasGupta (2001), Statistical Science 16:101.
@@ -29,26 +29,26 @@ def share_interval(successes: int, runs: int, confidence: float = 0.95) -> Inter
         raise ConfigurationError(
             f"successes is {successes} of {runs} runs: pass at least one run, and from 0 successes to all"
         )
-    result = stats.binomtest(successes, runs).proportion_ci(checked_confidence(confidence), "wilson")
+    result = stats.binomtest(successes, runs).proportion_ci(check_confidence(confidence), "wilson")
     return Interval(successes / runs, float(result.low), float(result.high), confidence, "Wilson", runs)
 
 
 def runs_needed_for_share(target: float, confidence: float = 0.95) -> int:
-    """The fewest runs whose Wilson lower bound reaches the target when every one of them succeeds; 0.95 → 73.
+    """Return the fewest runs whose Wilson lower bound reaches the target if all of them succeed; 0.95 → 73.
 
     With all of n runs a success the bound is n / (n + z²), z the normal quantile of the two-sided confidence.
     Raises: ConfigurationError unless 0 < target < 1.
     """
     if not 0.0 < target < 1.0:
         raise ConfigurationError(f"target is {target:g}: choose a share between 0 and 1; no number of runs shows 1")
-    z = float(stats.norm.ppf(0.5 + checked_confidence(confidence) / 2))
+    z = float(stats.norm.ppf(0.5 + check_confidence(confidence) / 2))
     return max(1, math.ceil(target * z * z / (1.0 - target)))
 
 
 def paired_share_difference(
     first: Sequence[bool] | NDArray[np.bool_], second: Sequence[bool] | NDArray[np.bool_], confidence: float = 0.95
 ) -> Difference:
-    """The difference of two shares over the same seeds: Bonett–Price interval, exact McNemar test.
+    """Return the difference of two shares over the same seeds: Bonett–Price interval, exact McNemar test.
 
     first, second: one truth value for each seed, in the same order. Only discordant pairs tell; one more of either kind
     is added, so that an interval has a width also where there are none. p: `scipy.stats.binomtest` of the discordant
@@ -62,7 +62,7 @@ def paired_share_difference(
     only_first, only_second, pairs = int((a & ~b).sum()), int((b & ~a).sum()), len(a)
     p_first, p_second = (only_first + 1) / (pairs + 2), (only_second + 1) / (pairs + 2)
     centre = p_first - p_second
-    z = float(stats.norm.ppf(0.5 + checked_confidence(confidence) / 2))
+    z = float(stats.norm.ppf(0.5 + check_confidence(confidence) / 2))
     half = z * math.sqrt((p_first + p_second - centre**2) / (pairs + 2))
     interval = Interval(
         estimate=(only_first - only_second) / pairs,
@@ -80,7 +80,7 @@ def paired_share_difference(
 def share_difference(
     first: Sequence[bool] | NDArray[np.bool_], second: Sequence[bool] | NDArray[np.bool_], confidence: float = 0.95
 ) -> Difference:
-    """The difference of two shares over independent runs: Newcombe interval, Fisher's exact test (conservative).
+    """Return the difference of two shares over independent runs: Newcombe interval, Fisher's exact test.
 
     first, second: one truth value for each run. Sources: Newcombe (1998), Statistics in Medicine 17:873, method 10;
     `scipy.stats.fisher_exact`. Raises: ConfigurationError for an arm without runs.

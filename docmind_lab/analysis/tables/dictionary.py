@@ -1,4 +1,4 @@
-"""The events and their meanings, and the data dictionary: tables, columns and events as Markdown."""
+"""The data dictionary: tables, columns and events with their meanings, as Markdown."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ EVENTS: Final[Mapping[str, str]] = {
 
 
 def column_table(columns: Iterable[Column]) -> str:
-    """Columns with their dtypes and meanings as a Markdown table."""
+    """Return columns with their dtypes and meanings as a Markdown table."""
     rows = []
     for column in columns:
         levels = f" Levels: {', '.join(level or '(empty)' for level in column.levels)}." if column.levels else ""
@@ -51,12 +51,12 @@ def column_table(columns: Iterable[Column]) -> str:
 
 
 def event_table(events: Mapping[str, str]) -> str:
-    """Events with their meanings as a Markdown table."""
+    """Return events with their meanings as a Markdown table."""
     return markdown_table(("event", "meaning"), ((f"`{name}`", text) for name, text in events.items()), left=range(2))
 
 
 def common_dictionary() -> str:
-    """The tables, columns, units and events as Markdown."""
+    """Return the tables, columns, units and events as Markdown."""
     lines = [
         "# Data dictionary",
         "",

@@ -22,25 +22,25 @@ from docmind_lab.core.whole_files import Write
 
 
 class HasRuns(Protocol):
-    """A study, or anything else with its table of runs."""
+    """A study, or any other object with a table of runs."""
 
     @property
     def runs(self) -> pd.DataFrame:
-        """One row per run."""
+        """The table of runs, one row per run."""
         ...
 
 
 class StudyTables(HasRuns, Protocol):
-    """A study, or anything else with the three tables; `docmind_lab.analysis.tables` documents their columns."""
+    """A study, or any other object with the three tables that `docmind_lab.analysis.tables` documents."""
 
     @property
     def calls(self) -> pd.DataFrame:
-        """One row per attempt and point of view."""
+        """The table of calls, one row per attempt and point of view."""
         ...
 
     @property
     def events(self) -> pd.DataFrame:
-        """One row per event."""
+        """The table of events, one row per event."""
         ...
 
 
@@ -54,16 +54,16 @@ class Tables:
 
 
 def to_frame(table: str, records: Iterable[Any]) -> pd.DataFrame:
-    """A table's frame with its documented dtypes, one row per record; also for no records at all."""
+    """Return a table's frame with its documented dtypes, one row per record; works for no records too."""
     record_type, columns = TABLES[table]
     rows: Sequence[Any] = list(records)
     data = {column.name: [getattr(row, column.name) for row in rows] for column in columns}
     assert {field.name for field in fields(record_type)} == set(data)
-    return typed(table, pd.DataFrame(data))
+    return with_dtypes(table, pd.DataFrame(data))
 
 
-def typed(table: str, frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with the table's columns in order and their dtypes; columns that came later filled up in older ones.
+def with_dtypes(table: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with the table's columns in order and their dtypes; adds columns that old tables lack.
 
     Raises: RecordError naming the columns that are missing.
     """
@@ -80,8 +80,8 @@ def typed(table: str, frame: pd.DataFrame) -> pd.DataFrame:
     return _typed_columns(columns, frame)
 
 
-def typed_rows(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """The frame of these rows, columns in order and with their dtypes; also for no rows. A level may be missing."""
+def rows_to_frame(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return rows as a frame with columns in order and dtypes; works for no rows. A level may be missing."""
     return _typed_columns(columns, pd.DataFrame(rows, columns=[column.name for column in columns]))
 
 
@@ -103,7 +103,7 @@ def _typed_column(values: pd.Series[Any], column: Column) -> pd.Series[Any]:
 
 
 def positive_part(value: float) -> float:
-    """max(0, value); NaN stays NaN."""
+    """Return max(0, value); NaN stays NaN."""
     return value if np.isnan(value) else max(0.0, value)
 
 
@@ -112,26 +112,26 @@ UNREADABLE = (OSError, pa.ArrowException, ValueError, LookupError, TypeError, Ov
 
 
 def parquet(frame: pd.DataFrame) -> Write:
-    """What writes a frame as a Parquet file."""
+    """Return a function that writes a frame to a Parquet file."""
     return lambda path: frame.to_parquet(path, index=False, write_page_checksum=True)
 
 
 def write_arrow(table: pa.Table, path: str) -> None:
-    """Write an Arrow table as a Parquet file."""
+    """Write an Arrow table to a Parquet file."""
     pq.write_table(table, path, write_page_checksum=True)
 
 
 def read_arrow(file: Path) -> pa.Table:
-    """The Arrow table in a Parquet file. Raises: one of `UNREADABLE`."""
+    """Read an Arrow table from a Parquet file. Raises: one of `UNREADABLE`."""
     return pq.read_table(file, page_checksum_verification=True)
 
 
 def read_parquet(file: Path, remedy: str = "") -> pd.DataFrame:
-    """The frame in a Parquet file.
+    """Read a frame from a Parquet file.
 
     Args:
         file: The file.
-        remedy: What the error says besides.
+        remedy: Text that is added to the error.
 
     Returns:
         The frame as it was written.
@@ -147,18 +147,18 @@ def read_parquet(file: Path, remedy: str = "") -> pd.DataFrame:
 
 
 def unreadable(file: Path, error: BaseException, remedy: str = "") -> RecordError:
-    """The error of a table that cannot be read, in one line."""
+    """Return the error for a table that cannot be read, in one line."""
     lines = str(error).strip().splitlines()
     return RecordError(f"{file} cannot be read ({lines[0] if lines else type(error).__name__}){remedy}")
 
 
 ELSEWHERE: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-"""How a workload of another package is named: "module:ATTRIBUTE"."""
+"""The form of the name of a workload from another package: "module:ATTRIBUTE"."""
 
 
 @dataclass(frozen=True)
 class ExtraTable:
-    """A table that a workload has beside the three.
+    """A further table that a workload adds to the three.
 
     columns: in order. derive: (events, runs, calls) of a study → the table's frame, from these alone.
     """
@@ -170,7 +170,7 @@ class ExtraTable:
 
 
 def not_imported(names: Iterable[str], trusted: Collection[str] | None) -> tuple[str, ...]:
-    """The workloads of other packages whose modules may not be imported, in order.
+    """Return the workloads of other packages whose modules are not imported, in order.
 
     Importing a module runs its code, and the names come from data, such as a manifest.
 

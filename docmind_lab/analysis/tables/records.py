@@ -24,12 +24,12 @@ class Column:
     """One column of a table.
 
     Args:
-        name: Of the column; the ending says the unit.
-        kind: Which values it has; see `DTYPES`.
-        meaning: As the data dictionary says it.
+        name: Name of the column; its ending says the unit.
+        kind: Kind of its values; see `DTYPES`.
+        meaning: Its description in the data dictionary.
         levels: The values that a categorical may take; () for open ones.
         since: The schema version that it came with.
-        before: Its value in tables of older versions, which lack it.
+        before: Value that fills it in tables of older versions, which lack it.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Since:
-    """Marks a field that came with a later version of the schema. Its default stands in tables of older versions."""
+    """Marks a field added in a later version of the schema; older tables get its default."""
 
     version: int
 
@@ -222,7 +222,7 @@ class RunRows:
 
 
 def _columns_of(record_type: type[Any]) -> tuple[Column, ...]:
-    """The columns of the fields of a record, in order."""
+    """Return the columns for the fields of a record, in order."""
     types = get_type_hints(record_type, include_extras=True)
     return tuple(_column(field.name, types[field.name], field.default) for field in fields(record_type))
 
@@ -245,4 +245,4 @@ STUDY_ID, RUN_ID, ALTERNATIVE = (
     next(column for column in TABLES["calls"][1] if column.name == name)
     for name in ("study_id", "run_id", "alternative")
 )
-"""Whose row it is: columns that tables share, those of workloads too."""
+"""The columns that identify the run of a row, in every table, those of workloads too."""

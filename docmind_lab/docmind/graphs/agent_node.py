@@ -19,7 +19,7 @@ from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 
-from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, allotted, current_policy
+from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, current_policy, deadline_of_role
 from docmind_lab.core.errors import BudgetError, DeadlineError
 from docmind_lab.docmind.graphs.build_params import NOT_GIVEN, SupervisorBuildParams
 from docmind_lab.docmind.graphs.handoff import HANDBACK_PREFIX, TASK_PREFIX, normalised_name
@@ -70,7 +70,7 @@ class AgentNode(StepsNode):
     def _part(self, state: Mapping[str, Any]) -> Deadline | None:
         """Return the deadline of the agent's part of the budget; None if it has all that is left."""
         deadline = Deadline.from_state(state)
-        part = None if deadline is None else allotted(deadline, self.role)
+        part = None if deadline is None else deadline_of_role(deadline, self.role)
         return None if part is deadline else part
 
     def _return(self, state: Mapping[str, Any], final: Mapping[str, Any], part: Deadline | None) -> Command[Any]:

@@ -14,7 +14,7 @@ from docmind_lab.alternatives.base import options_json
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.budgets import Budget, require_one_time_budget
 from docmind_lab.core.catalogue import label_of
-from docmind_lab.core.clock import CLOCKS, ClockName, CpuCharge, checked_charge
+from docmind_lab.core.clock import CLOCKS, ClockName, CpuCharge, check_charge
 from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_uniform, run_seed
@@ -125,7 +125,7 @@ class Comparison(CommonOptions):
                 f"model_variation: the model of workload {self.workload} does not vary; only that of the roles "
                 f"{', '.join(sorted(VARYING_ROLES))} does"
             )
-        if checked_charge(self.cpu_charge) and self.clock == "wall":
+        if check_charge(self.cpu_charge) and self.clock == "wall":
             raise ConfigurationError("cpu_charge is for virtual time; on the wall clock CPU takes the time it takes")
         require_one_time_budget(self.budget, self.decision_timeout_s)
 

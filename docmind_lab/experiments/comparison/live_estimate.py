@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from docmind_lab.analysis.text import counted
+from docmind_lab.analysis.text import count_of
 from docmind_lab.core.errors import DocmindLabError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Simulated
@@ -44,9 +44,9 @@ class RequestEstimate:
 
     def __str__(self) -> str:
         return (
-            f"{counted(self.runs, 'run')}: about {self.requests:,} requests and {self.tokens:,} tokens, "
+            f"{count_of(self.runs, 'run')}: about {self.requests:,} requests and {self.tokens:,} tokens, "
             f"{self.most_requests:,} and {self.most_tokens:,} if every run were as the worst "
-            f"(from {counted(self.pilot_runs, 'run')} of the simulated model in virtual time, by its own count of "
+            f"(from {count_of(self.pilot_runs, 'run')} of the simulated model in virtual time, by its own count of "
             "tokens; your model may say more, and take other ways)"
         )
 

@@ -17,7 +17,7 @@ from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
 from docmind_lab.experiments.recordings.caps import CapReached
 from docmind_lab.network.endpoints import require_endpoints
-from docmind_lab.network.taps import Tap, tapped
+from docmind_lab.network.taps import Tap, attach_taps
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
 from docmind_lab.workloads import Surroundings
 from docmind_lab.workloads.kinds import Workload
@@ -35,7 +35,7 @@ def runs_on_the_wall_clock(
 
     Raises: ServiceError if an endpoint or a service is not there; what a run raises.
     """
-    with wall_laboratory(comparison, settings) as laboratory, tapped(*taps):
+    with wall_laboratory(comparison, settings) as laboratory, attach_taps(*taps):
         is_ours = has_server_log(settings) and comparison.kind.has_server_log
         yield from laboratory.measure_all(comparison.orders(has_server_log=is_ours), use)
 

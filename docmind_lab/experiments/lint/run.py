@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from docmind_lab.core.catalogue import CATALOGUE, letter_of, offered
+from docmind_lab.core.catalogue import CATALOGUE, default_alternatives, letter_of
 from docmind_lab.core.deadlines import DEADLINE_KEY, HELD_WITHIN_S, require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.batch.runner import Progress
@@ -75,7 +75,7 @@ def lint_graph(
 
 def _all_that_enforce() -> str:
     names = []
-    for level in offered():
+    for level in default_alternatives():
         entry = CATALOGUE[level]
         if not entry.is_control:
             name = letter_of(level)

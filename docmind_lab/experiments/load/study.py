@@ -16,10 +16,10 @@ import pandas as pd
 from docmind_lab.analysis.conditions import second_budget_in_words
 from docmind_lab.analysis.study import MANIFEST, files_of, prepare_folder, require_known_schema
 from docmind_lab.analysis.tables.frames import read_parquet
-from docmind_lab.analysis.text import counted
+from docmind_lab.analysis.text import count_of
 from docmind_lab.core.budgets import NO_BUDGETS
 from docmind_lab.core.errors import RecordError
-from docmind_lab.core.whole_files import written_whole
+from docmind_lab.core.whole_files import write_whole
 from docmind_lab.experiments.load.cell import LoadCellResult
 from docmind_lab.experiments.load.measures import (
     FEWEST_REPLICATES,
@@ -76,7 +76,7 @@ class LoadStudy:
         """
         folder = prepare_folder(directory)
         for name, write in files_of(self, TABLE_NAMES):
-            written_whole(folder / name, write)
+            write_whole(folder / name, write)
         return folder
 
     @classmethod
@@ -97,8 +97,8 @@ class LoadStudy:
     def title(self) -> str:
         """One line that says what was run."""
         first = self.queries.iloc[0]
-        slots = "no limit of slots" if pd.isna(first["slots"]) else counted(int(first["slots"]), "slot")
-        callers = "" if pd.isna(first["callers"]) else f" · {counted(int(first['callers']), 'caller')}"
+        slots = "no limit of slots" if pd.isna(first["slots"]) else count_of(int(first["slots"]), "slot")
+        callers = "" if pd.isna(first["callers"]) else f" · {count_of(int(first['callers']), 'caller')}"
         level = str(first["second_budgets"])
         budget = "" if level == NO_BUDGETS else f" · {second_budget_in_words(level)}"
         clock = " · on the wall clock" if str(first["clock"]) == "wall" else ""

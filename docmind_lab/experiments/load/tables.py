@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from docmind_lab.analysis.tables.frames import to_frame, typed
+from docmind_lab.analysis.tables.frames import to_frame, with_dtypes
 from docmind_lab.analysis.tables.records import CallRecord, RunRecord
 from docmind_lab.core.errors import RecordError
 from docmind_lab.core.levels import NAN
@@ -151,7 +151,7 @@ def concat_queries(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     missing = [name for name in own if name not in frame]
     if missing:
         raise RecordError(f"queries has no column {', '.join(missing)}; it was not written by this package")
-    return pd.concat([typed("runs", frame), frame[own].astype(dict(_QUERY_DTYPES))], axis=1)
+    return pd.concat([with_dtypes("runs", frame), frame[own].astype(dict(_QUERY_DTYPES))], axis=1)
 
 
 def concat_servings(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:

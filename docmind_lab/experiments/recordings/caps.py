@@ -1,7 +1,7 @@
 """Caps on the requests and tokens that a study may send, enforced at the seam.
 
     meter = CapMeter(Caps(max_requests=500))
-    with tapped(meter):
+    with attach_taps(meter):
         ...                                     # the 501st request of a model call is not sent: it ends its run
 
 Requests are counted before they are sent, so their cap is never passed. Tokens are known when a call is over, so theirs

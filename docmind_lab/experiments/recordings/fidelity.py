@@ -188,7 +188,7 @@ def fidelity_plot(found: Fidelity, *, ax: Axes | None = None) -> Axes:
     # Function-level: pyplot takes a second and a half to import.
     from matplotlib.ticker import PercentFormatter  # noqa: PLC0415
 
-    from docmind_lab.analysis.plots.look import INK, OTHER_COLOUR, RULE, dress, legend_below, new_axes  # noqa: PLC0415
+    from docmind_lab.analysis.plots.look import INK, OTHER_COLOUR, RULE, legend_below, new_axes, style  # noqa: PLC0415
 
     frame = fidelity_frame(found)
     if ax is None:
@@ -214,5 +214,5 @@ def fidelity_plot(found: Fidelity, *, ax: Axes | None = None) -> Axes:
     ax.set_ylabel("runs answered (% of all runs)")
     legend_below(ax, handles, columns=2)
     context = f"{found.same_outcome:.1%} of the runs with the same outcome · distance {found.distance:.3f}"
-    dress(ax, "A live study and its replay in virtual time", context)
+    style(ax, "A live study and its replay in virtual time", context)
     return ax

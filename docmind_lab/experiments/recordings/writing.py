@@ -1,6 +1,6 @@
 """Write a recording: the tap on the seam, and the file that grows with each finished run.
 
-    with RecordingWriter.begin("recordings/monday", manifest, run_ids) as writer, tapped(writer.tape):
+    with RecordingWriter.begin("recordings/monday", manifest, run_ids) as writer, attach_taps(writer.tape):
         writer.add(measured)                    # one line, in the file before this returns
 
 A line is one write to the system, so a process that is killed loses no run that was added.
@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Self
 
 from docmind_lab.analysis.tables.records import CallRecord
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.whole_files import as_json, written_whole
+from docmind_lab.core.whole_files import as_json, write_whole
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.recordings.caps import text_of
 from docmind_lab.experiments.recordings.recording import FORMAT, MANIFEST, RUNS, End, RecordedCall, RecordedRun
@@ -113,7 +113,7 @@ class RecordingWriter:
         self._write_manifest({**self.manifest, **manifest})
 
     def _write_manifest(self, said: Mapping[str, Any]) -> None:
-        written_whole(self.folder / MANIFEST, as_json(said))
+        write_whole(self.folder / MANIFEST, as_json(said))
 
 
 def require_no_recording(folder: str | os.PathLike[str]) -> Path:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from loky import cpu_count
 
 from docmind_lab.analysis.cell_store import CellStore
-from docmind_lab.analysis.text import counted
+from docmind_lab.analysis.text import count_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.documents import LibraryPlace
 from docmind_lab.experiments.batch import Cell, Simulated
@@ -53,7 +53,7 @@ class Estimate:
 
     def __str__(self) -> str:
         time_text = f"{'at most' if self.is_bound else 'about'} {_duration(self.seconds)}"
-        on = f" on {counted(self.cores, 'core')}" if not self.is_bound else ""
+        on = f" on {count_of(self.cores, 'core')}" if not self.is_bound else ""
         size = "" if self.bytes is None else f", {_size(self.bytes)}"
         return f"{time_text}{on}{size} ({self.how})"
 
@@ -73,7 +73,7 @@ def estimate(design: StudyDesign, settings: Settings, workers: int | None = None
     virtual = [cell for bench in benches if bench.comparison.clock == "virtual" for cell in bench.cells]
     seconds = _virtual_s(virtual, pilot, cores) if virtual else 0.0
     is_bound = len(virtual) < len(cells)
-    how = f"from a pilot of {counted(len(pilot.seconds), 'run')}" if pilot.seconds else "without a pilot"
+    how = f"from a pilot of {count_of(len(pilot.seconds), 'run')}" if pilot.seconds else "without a pilot"
     if is_bound:
         seconds += sum(_bound_s(bench) for bench in benches if bench.comparison.clock == "wall")
         how = f"bounded by the horizons of runs on the wall clock, {how}"

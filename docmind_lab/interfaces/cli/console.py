@@ -1,4 +1,4 @@
-"""What the commands share: a console, a progress bar, settings with the logging they ask for."""
+"""What the commands share: settings, a console, a progress bar, and values that JSON can hold."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TICK_S, _LOG_TICK_S = 1.0, 30.0
 
 
 def load_settings() -> Settings:
-    """The settings of the environment; the program logs as they say. Raises: ConfigurationError."""
+    """Return the settings of the environment, and set the log level they name. Raises: ConfigurationError."""
     from docmind_lab.core.settings import Settings  # noqa: PLC0415 - slow, and --help does not need it
 
     settings = Settings()
@@ -32,7 +32,7 @@ def load_settings() -> Settings:
 
 
 def console() -> Console:
-    """A console on standard output."""
+    """Return a console on standard output."""
     from rich.console import Console  # noqa: PLC0415 - slow, and --help does not need it
 
     return Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
@@ -42,11 +42,11 @@ class ProgressBar:
     """A progress bar on standard error.
 
     Args:
-        unit: What is counted.
-        doing: What goes on, in a word.
+        unit: Unit of the count, such as "runs".
+        doing: Word for the activity, such as "measuring".
         shown: False draws nothing.
         at_once: Whether it is drawn before anything is done; else only if the work takes long.
-        form: Of the line, as tqdm's `bar_format`; None for its own.
+        form: Format of the line, as tqdm's `bar_format`; None for tqdm's own.
     """
 
     def __init__(self, unit: str, doing: str, *, shown: bool, at_once: bool = True, form: str | None = None) -> None:
@@ -55,7 +55,7 @@ class ProgressBar:
         tqdm.monitor_interval = 0  # no thread of its own
 
         class Bar(tqdm):  # type: ignore[misc]
-            """Has a lock of its own: a Ctrl-C while it draws may keep the lock, and searches use tqdm's common one."""
+            """A bar with its own lock: a Ctrl-C may leave the lock held, and searches use tqdm's common one."""
 
         Bar.set_lock(threading.RLock())
         # In a log every refresh is a line: seldom there, and smooth on a terminal.
@@ -81,7 +81,7 @@ class ProgressBar:
             self._bar.refresh()
 
     def show(self, done: int, total: int, name: str = "") -> None:
-        """`done` of `total` parts are over; name: of what comes next."""
+        """Show that `done` of `total` parts are done. name: the part that comes next."""
         self.done = done
         self._bar.total = total
         self._bar.set_description(self._doing, refresh=False)
@@ -89,7 +89,7 @@ class ProgressBar:
         self._bar.update(done - self._bar.n)
 
     def close(self) -> None:
-        """Take the bar off the screen."""
+        """Remove the bar from the screen."""
         self._closed.set()
         if self._ticking.is_alive():
             self._ticking.join(_TICK_S)
@@ -107,7 +107,7 @@ def starting(*, shown: bool) -> Iterator[None]:
 
 
 def json_safe(value: Any) -> Any:
-    """The value as JSON knows it: NaN is null, a tuple a list."""
+    """Return the value with types that JSON has: NaN becomes null, a tuple a list."""
     if isinstance(value, Mapping):
         return {str(name): json_safe(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

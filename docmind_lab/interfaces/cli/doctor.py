@@ -52,14 +52,14 @@ def doctor(
         for name, is_given in of_a_graph.items():
             if is_given:
                 raise ConfigurationError(f"{name} is for a graph of your own: name it with --graph")
-        _checked(as_json)
+        _run_checks(as_json)
         return
     options: dict[str, Any] = {"decision_timeout_s": decision_timeout, "slack_s": slack}
     options |= {"alternatives": alternatives or None, "deadline_key": deadline_key or None}
-    _linted(graph, inputs, as_json, {name: value for name, value in options.items() if value is not None})
+    _lint(graph, inputs, as_json, {name: value for name, value in options.items() if value is not None})
 
 
-def _checked(as_json: bool) -> None:
+def _run_checks(as_json: bool) -> None:
     from docmind_lab.interfaces.diagnosis import diagnose  # noqa: PLC0415 - slow, and --help does not need it
 
     checks = []
@@ -79,7 +79,7 @@ def _checked(as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _linted(graph: str, inputs: str, as_json: bool, options: dict[str, Any]) -> None:
+def _lint(graph: str, inputs: str, as_json: bool, options: dict[str, Any]) -> None:
     if not inputs:
         raise ConfigurationError("--graph without --inputs: name a file with one input in each line")
     load_settings()

@@ -1,4 +1,4 @@
-"""A study on a terminal, while its runs come in and when they are done, and as JSON."""
+"""Prints a study on a terminal, while its runs come in and when they are done, and as JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class GrowingTable:
-    """The summary's table on a terminal, with the rows that are there so far; gone when it is closed."""
+    """The summary's table on a terminal, redrawn as runs come in; it disappears when closed."""
 
     def __init__(self) -> None:
         from rich.live import Live  # noqa: PLC0415 - only for a comparison on a terminal
@@ -31,27 +31,27 @@ class GrowingTable:
         self._draw()
 
     def show(self, done: int, total: int) -> None:
-        """`done` of `total` runs are over."""
+        """Show that `done` of `total` runs are done."""
         self.done, self._total = done, total
         self._draw()
 
     def watch(self, runs: pd.DataFrame) -> None:
-        """The runs so far."""
+        """Show the summary of the runs so far."""
         from docmind_lab.analysis.summary import summarise  # noqa: PLC0415
 
         self._table, _ = table_of(summarise(runs, {}).short_table()[0], self._live.console.width)
         self._draw()
 
     def pause(self) -> None:
-        """Take it off the screen for a while."""
+        """Remove the table from the screen for a while."""
         self._live.stop()
 
     def go_on(self) -> None:
-        """Put it back."""
+        """Put the table back on the screen."""
         self._live.start()
 
     def close(self) -> None:
-        """Take it off the screen."""
+        """Remove the table from the screen."""
         self._live.stop()
 
     def _draw(self) -> None:
@@ -88,7 +88,7 @@ _GAP = 2
 
 
 def table_of(frame: pd.DataFrame, width: int) -> tuple[Table, list[str]]:
-    """A summary's display table in so many characters, and the columns that had no room."""
+    """Return a summary's display table within a width in characters, and the columns that did not fit."""
     from rich.table import Table  # noqa: PLC0415 - slow, and --help does not need it
 
     shown, left_out = frame, []
@@ -113,15 +113,15 @@ def _width_of(frame: pd.DataFrame) -> int:
 
 
 def _width_of_column(frame: pd.DataFrame, column: str) -> int:
-    """Headings wrap between words; what stands in a cell does not."""
+    """Return the width of a column: headings wrap between words, the text of a cell does not."""
     return max([len(word) for word in column.split()] + [len(str(value)) for value in frame[column]])
 
 
 def print_study(study: Study, where: str, *, verbose: bool = False) -> None:
-    """The choice, a table, what the choice rests on, and where the study is.
+    """Print the choice, a table, the reasons for the choice, and where the study is.
 
     Args:
-        study: What was measured.
+        study: The study.
         where: The last line.
         verbose: Print the full table and a sentence for each alternative too.
     """
@@ -155,7 +155,7 @@ def print_study(study: Study, where: str, *, verbose: bool = False) -> None:
 
 
 def study_as_json(study: Study, folder: Path) -> dict[str, object]:
-    """The summary's rows and its advice as JSON types."""
+    """Return the summary's rows and its advice as JSON types."""
     from docmind_lab.analysis.summary import summarise  # noqa: PLC0415 - imports what --help does not need
 
     summary = summarise(study.runs, study.manifest)

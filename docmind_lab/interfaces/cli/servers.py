@@ -42,7 +42,7 @@ def lab(
 
 
 def _folder(named: str) -> Path:
-    """The folder to open. Raises: ConfigurationError saying where notebooks are to be had."""
+    """Return the folder to open. Raises: ConfigurationError that says where to get the notebooks."""
     if named:
         folder = Path(named)
         if not folder.is_dir():

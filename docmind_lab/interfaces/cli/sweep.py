@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def run_load_study(
     path: str, values: Mapping[str, Any], settings: Settings, *, out: str, workers: int | None, as_json: bool
 ) -> None:
-    """Run it, keep it in a folder with its figures, and print what it says. Raises: ConfigurationError."""
+    """Run a load study, save it in a folder with its figures, and print its results. Raises: ConfigurationError."""
     from docmind_lab.analysis.plots.files import save_load_figures  # noqa: PLC0415 - slow, and --help does not need it
     from docmind_lab.experiments.load import load_options, run_load  # noqa: PLC0415
 
@@ -108,7 +108,7 @@ def sweep(
     finally:
         shown.close()
     failed = done.manifest["failed_cells"]
-    drawn = _saved(done, folder)
+    drawn = _file_names(done, folder)
     if as_json:
         typer.echo(json.dumps(study_as_json(done, folder) | {"failed_cells": failed}, indent=2))
     else:
@@ -122,13 +122,13 @@ def sweep(
         raise typer.Exit(1)
 
 
-def _saved(study: Study, folder: Path) -> list[str]:
-    """The names of what is written beside the tables: the summary and the figures."""
+def _file_names(study: Study, folder: Path) -> list[str]:
+    """Return the names of the files beside the tables: the summary and the figures."""
     # Function-level: drawing takes seconds to import, and --help must not.
     from docmind_lab.analysis.plots.files import save_sweep_figures  # noqa: PLC0415
-    from docmind_lab.core.whole_files import as_text, written_whole  # noqa: PLC0415
+    from docmind_lab.core.whole_files import as_text, write_whole  # noqa: PLC0415
 
-    summary = written_whole(folder / "summary.md", as_text(study.report()))
+    summary = write_whole(folder / "summary.md", as_text(study.report()))
     return [summary.name, *(path.name for path in save_sweep_figures(study, folder))]
 
 

@@ -1,4 +1,4 @@
-"""The settings of a panel: as one value, with the comparison that it means, and as traits that are checked."""
+"""The settings of a panel: as one value, as the comparison they describe, and as traits that are checked."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SUFFIXES: Final = {"on": "propagate", "off": "unpropagated"}
 
 @dataclass(frozen=True)
 class PanelChoice:
-    """The settings of a panel, by the names of the tables, durations in seconds.
+    """The settings of a panel, named as in the tables, durations in seconds.
 
     alternatives: letters, levels or variants. deadline_propagation: "own" leaves it to the alternative; "on" and "off"
     set it for those that have the choice. fault: as `services.faults` writes it.
@@ -49,7 +49,7 @@ class PanelChoice:
     workload: str = "supervisor"
 
     def named_alternatives(self) -> tuple[str, ...]:
-        """The alternatives with what the propagation control makes of them: ("A", "B:propagate").
+        """Return the names of the alternatives under the propagation control: ("A", "B:propagate").
 
         Raises: ConfigurationError for a variant under "on" or "off", since it has one name already.
         """
@@ -58,7 +58,7 @@ class PanelChoice:
         return tuple(_with_propagation(name, self.deadline_propagation) for name in self.alternatives)
 
     def comparison(self, settings: Settings) -> Comparison:
-        """The comparison of these settings, as `compare` makes it. Raises: ConfigurationError naming the setting."""
+        """Return the comparison that `compare` makes of these settings. Raises: ConfigurationError naming one."""
         return Comparison(
             decision_timeout_s=self.decision_timeout_s,
             runs=self.runs,
@@ -81,7 +81,7 @@ class PanelChoice:
         return run_seed(self.seed, 1)
 
     def code(self) -> str:
-        """Python that measures the same runs: a call of `compare`, with every setting written out."""
+        """Return Python code that measures the same runs: a call of `compare` with every setting."""
         words = {
             "decision_timeout_s": repr(self.decision_timeout_s),
             "runs": repr(self.runs),
@@ -112,18 +112,18 @@ def _with_propagation(name: str, level: PropagationLevel) -> str:
 
 
 LEAST_TIMEOUT_S, MOST_TIMEOUT_S = 0.1, 600.0
-"""Bounds of the decision timeout, seconds: below the one no call ends, beyond the other every run has."""
+"""Bounds of the decision timeout, seconds: no call ends within the first, every run within the second."""
 MOST_RUNS: Final = 1000
-"""Runs of each alternative; more are a study's business."""
+"""The most runs of each alternative in a panel; larger comparisons are studies."""
 
 MOST_SEED: Final = 2**31 - 1
 
 SETTINGS: Final = tuple(field.name for field in dataclasses.fields(PanelChoice) if field.name != "corpus")
-"""The settings that are traits: all but the corpus, which stays."""
+"""The settings that are traits: all except the corpus, which cannot change."""
 
 
 class ChoiceTraits(traitlets.HasTraits):
-    """The fields of a `PanelChoice`, each a trait, but for the corpus, which stays.
+    """The fields of a `PanelChoice` as traits, except for the corpus, which cannot change.
 
     A value that cannot be used raises ConfigurationError, or TraitError if it is of the wrong kind; the trait then
     keeps the one it had. Alternatives are kept by their shortest names.
@@ -149,7 +149,7 @@ class ChoiceTraits(traitlets.HasTraits):
 
     @property
     def choice(self) -> PanelChoice:
-        """The settings as they are now."""
+        """The current settings of the panel."""
         return PanelChoice(corpus=self._corpus, **{name: getattr(self, name) for name in SETTINGS})
 
     @traitlets.validate("decision_timeout_s")
@@ -190,7 +190,7 @@ class ChoiceTraits(traitlets.HasTraits):
 
 
 def _shortest(name: str) -> str:
-    """The shortest name of an alternative: its letter, with its variant. Raises: ConfigurationError."""
+    """Return the shortest name of an alternative: its letter, with its variant. Raises: ConfigurationError."""
     (alternative,) = parse_alternatives([name])
     variant = name.partition(":")[2]
     letter = letter_of(alternative.name)

@@ -1,4 +1,4 @@
-"""The controls of a panel: labelled widgets, each tied both ways to a trait of the panel."""
+"""The controls of a panel: labelled widgets, each kept in step with a trait of the panel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import traitlets
 
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.text import one_line
-from docmind_lab.core.catalogue import label_of, letter_of, offered
+from docmind_lab.core.catalogue import default_alternatives, label_of, letter_of
 from docmind_lab.core.clock import CLOCKS
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.interfaces.panels.choice import LEAST_TIMEOUT_S, MOST_TIMEOUT_S, PROPAGATION_LEVELS
@@ -37,30 +37,30 @@ class Controls:
         self._alternatives()
         row = {"layout": {"width": "auto"}, **_NAMED}
         narrow = {"layout": {"width": "230px"}, **_NAMED}
-        self._tied(
+        self._tie(
             "deadline_propagation",
             widgets.Dropdown(options=PROPAGATION_LEVELS, description="Deadline propagation", **row),
         )
-        self._tied("router_injection", widgets.Checkbox(description="Router injection", indent=False, **row))
-        self._tied(
+        self._tie("router_injection", widgets.Checkbox(description="Router injection", indent=False, **row))
+        self._tie(
             "stops_on_disconnect", widgets.Checkbox(description="Server stops on disconnect", indent=False, **row)
         )
-        self._tied(
+        self._tie(
             "latency_profile",
             widgets.Combobox(options=_PROFILES, description="Latency profile", continuous_update=False, **narrow),
         )
-        self._tied(
+        self._tie(
             "fault", widgets.Combobox(options=FAULT_KINDS, description="Fault", continuous_update=False, **narrow)
         )
         # Without bounds of their own: a bounded field would move what was typed to its nearest end, and say nothing.
-        self._tied("runs", widgets.IntText(description="Runs of each", **row))
-        self._tied("seed", widgets.IntText(description="Seed", **row))
-        self._tied("clock", widgets.Dropdown(options=CLOCKS, description="Clock", **row))
+        self._tie("runs", widgets.IntText(description="Runs of each", **row))
+        self._tie("seed", widgets.IntText(description="Seed", **row))
+        self._tie("clock", widgets.Dropdown(options=CLOCKS, description="Clock", **row))
         known = dict.fromkeys((*WORKLOADS, getattr(self._panel, "workload")))  # noqa: B009 - a trait, as above
-        self._tied("workload", widgets.Dropdown(options=list(known), description="Workload", **row), self._defaults_of)
+        self._tie("workload", widgets.Dropdown(options=list(known), description="Workload", **row), self._defaults_of)
 
     def rows(self) -> list[Any]:
-        """The controls, a row for each thing that they are about."""
+        """Return the controls in rows, one row for each subject."""
         system = ("workload", "deadline_propagation", "router_injection")
         services = ("latency_profile", "fault", "stops_on_disconnect")
         measuring = ("runs", "seed", "clock")
@@ -68,11 +68,11 @@ class Controls:
         return [_row([self.slider, self.typed]), self._boxes, *(_row([self.of(name) for name in row]) for row in rows)]
 
     def of(self, name: str) -> Any:
-        """The widget of a trait."""
+        """Return the widget of a trait."""
         return getattr(self, f"_of_{name}")
 
-    def _tied(self, name: str, widget: Any, then: Callable[[Any], None] | None = None) -> None:
-        """Keep the widget and the trait of this name alike; what the trait refuses is said, and taken back.
+    def _tie(self, name: str, widget: Any, then: Callable[[Any], None] | None = None) -> None:
+        """Keep a widget and its trait equal; report a value that the trait refuses, and restore the old one.
 
         then: called with what was chosen by hand.
         """
@@ -98,14 +98,14 @@ class Controls:
         self._panel.observe(set_by_code, name)
 
     def _defaults_of(self, workload: str) -> None:
-        """Another system is done in minutes where this one takes seconds: begin with a budget that shows something."""
+        """Set the timeout and latencies that suit another workload, so that its runs show something."""
         defaults = workload_kind(workload).defaults["virtual"]
         longest_s = min(defaults.decision_timeout_s, MOST_TIMEOUT_S)
         for name, value in (("decision_timeout_s", longest_s), ("latency_profile", defaults.profile)):
             setattr(self._panel, name, value)
 
     def _timeouts(self) -> None:
-        """The slider is logarithmic, and rounds what it is dragged to; what is typed is taken as it is."""
+        """Build the timeout's slider, which is logarithmic and rounds, and its text field, which does not round."""
         now_s: float = getattr(self._panel, "decision_timeout_s")  # noqa: B009 - a trait of whoever has these controls
         self.slider = widgets.FloatLogSlider(
             value=now_s,
@@ -156,7 +156,7 @@ class Controls:
         self._panel.observe(set_by_code, "decision_timeout_s")
 
     def _alternatives(self) -> None:
-        """A checkbox for each alternative, and for each variant that code has asked for."""
+        """Build a checkbox for each alternative, and for each variant that code has requested."""
         boxes: dict[str, Any] = {}
         following = False
 
@@ -173,7 +173,7 @@ class Controls:
         def follow(names: Sequence[str]) -> None:
             nonlocal following
             following = True
-            for name in (*map(letter_of, offered()), *names):
+            for name in (*map(letter_of, default_alternatives()), *names):
                 if name not in boxes:
                     boxes[name] = widgets.Checkbox(description=_label(name), indent=False, layout={"width": "auto"})
                     boxes[name].observe(ticked, "value")

@@ -1,4 +1,4 @@
-"""The engine of a panel: computes the newest request in other processes, and reports how far it is.
+"""The engine of a panel: computes the newest request in other processes, and reports its progress.
 
     engine = Engine(listener)
     engine.request(PanelChoice(decision_timeout_s=20))     # returns at once; an earlier request ends within one run
@@ -37,7 +37,7 @@ _LEVEL: Final = 1
 
 
 class KnownRuns:
-    """A bounded store of runs by everything that determines them; the ones longest unused go first.
+    """A bounded store of runs by everything that determines them; drops the least recently used first.
 
     A run in virtual time depends on nothing but its order and its system. The names of its study and its own are not
     among that: it comes back under those of the order that asks for it.
@@ -60,7 +60,7 @@ class KnownRuns:
                 self._packed.popitem(last=False)
 
     def find(self, order: RunOrder, system: Simulated) -> MeasuredRun | None:
-        """The stored run of an order, under the names of the order; None if it is not known."""
+        """Return the stored run of an order, with the order's names; None if it is not stored."""
         key = _key(order, system)
         with self._lock:
             packed = self._packed.get(key)
@@ -77,7 +77,7 @@ def _key(order: RunOrder, system: Simulated) -> Hashable:
 
 
 def _with_names(measured: MeasuredRun, study_id: str, run_id: str) -> MeasuredRun:
-    """The run under other names; at once under its own."""
+    """Return the run with other study and run ids."""
     if (measured.run.study_id, measured.run.run_id) == (study_id, run_id):
         return measured
     names = {"study_id": study_id, "run_id": run_id}
@@ -90,11 +90,11 @@ def _with_names(measured: MeasuredRun, study_id: str, run_id: str) -> MeasuredRu
 
 
 Listener = Callable[[PanelRun], None]
-"""Called in the engine's thread with each change of a sweep, and with nothing of one that a newer one has replaced."""
+"""Called in the engine's thread with each change of the newest request, and never with an older one."""
 
 
 def warm_processes() -> Workers:
-    """Warm processes on every core, one run for each at a time, so that nothing outdated waits before a new run.
+    """Return warm worker processes on every core with short queues, so that new runs wait for few outdated ones.
 
     Few runs, too, are not for the process of the notebook. The wait between two runs of a worker is a hundredth of a
     run.
@@ -105,9 +105,9 @@ def warm_processes() -> Workers:
 
 
 class Engine:
-    """Computes the newest request of one panel, and no other.
+    """Computes the newest request of one panel, and drops older ones.
 
-    workers: a factory of who computes the runs. known: runs that need not be computed again.
+    workers: a factory of the processes that compute the runs. known: runs that need not be computed again.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Engine:
         return self._requests.busy
 
     def request(self, choice: PanelChoice) -> int:
-        """Compute this next and return its number; whatever is under way ends within one run."""
+        """Compute these settings next and return the request's number; the run under way ends first."""
         with self._lock:
             self._number += 1
             self._stop.set()
@@ -150,15 +150,15 @@ class Engine:
             return self._number
 
     def stop(self) -> None:
-        """End what is under way within one run, and keep what is done; nothing happens when nothing is."""
+        """End the current request within one run, and keep the runs that are done; does nothing when idle."""
         self._stop.set()
 
     def wait(self, timeout_s: float) -> bool:
-        """Return True as soon as nothing is under way, False if that takes longer."""
+        """Wait until no request is being computed; return True, or False after `timeout_s`."""
         return self._requests.wait(timeout_s)
 
     def close(self) -> None:
-        """Stop, and take no further request; the thread ends within one run."""
+        """Stop, and accept no further request; the thread ends within one run."""
         self._requests.close()
         self._stop.set()
 
@@ -166,7 +166,7 @@ class Engine:
         number, choice, stop = request
         sweep = PanelRun(number, choice, self.settings)
         try:
-            for measured, total in self._growing(sweep, stop):
+            for measured, total in self._runs_so_far(sweep, stop):
                 sweep = dataclasses.replace(sweep, measured=measured, total=total)
                 if number == self._number:
                     self._listener(sweep)
@@ -176,8 +176,8 @@ class Engine:
         if number == self._number:
             self._listener(ended)
 
-    def _growing(self, sweep: PanelRun, stop: threading.Event) -> Iterator[tuple[tuple[MeasuredRun, ...], int]]:
-        """The runs that are done, more each time, and how many there will be."""
+    def _runs_so_far(self, sweep: PanelRun, stop: threading.Event) -> Iterator[tuple[tuple[MeasuredRun, ...], int]]:
+        """Yield the runs that are done, more each time, and how many there will be."""
         comparison = sweep.comparison
         check_settings(comparison, self.settings)
         settings = self.settings.replaced(agents={"enable_router_injection": comparison.router_injection})
@@ -191,7 +191,7 @@ class Engine:
             orders = _question_by_question(comparison.orders())
             result = [(order, self.known.find(order, system)) for order in orders]
             measured = tuple(run for _, run in result if run is not None)
-            arriving = self._computed([order for order, run in result if run is None], system, stop)
+            arriving = self._compute([order for order, run in result if run is None], system, stop)
         yield measured, total
         with contextlib.closing(arriving):
             # Looked at before a run too: a request that was outdated at once costs none.
@@ -199,8 +199,8 @@ class Engine:
                 measured = (*measured, run)
                 yield measured, total
 
-    def _computed(self, orders: list[RunOrder], system: Simulated, stop: threading.Event) -> Generator[MeasuredRun]:
-        """The runs as they are done. Raises: what a run raised twice."""
+    def _compute(self, orders: list[RunOrder], system: Simulated, stop: threading.Event) -> Generator[MeasuredRun]:
+        """Yield the runs as they are done. Raises: the error of a run that failed twice."""
         asked = {order.facts.run_id: order for order in orders}
         cells = [Cell(run_id, (order,), system) for run_id, order in asked.items()]
         # Not as a context: one that is left early ends its processes, and the next request would have to start them.
@@ -213,7 +213,7 @@ class Engine:
 
 
 def _question_by_question(orders: Iterable[RunOrder]) -> list[RunOrder]:
-    """The orders of each question together, in the order of the questions.
+    """Return the orders sorted by question.
 
     A figure then compares like with like from its first runs on, and the first question is the one that is in front.
     """

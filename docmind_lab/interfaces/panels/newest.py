@@ -1,4 +1,4 @@
-"""A worker thread that does only the newest of the things requested, and ends when nothing is left to do."""
+"""A worker thread that does only the newest requested item, and ends when nothing is left to do."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Item = TypeVar("Item")
 
 
 class Newest(Generic[Item]):
-    """Does one thing at a time, the newest next; what was requested in between is never begun.
+    """Processes one item at a time, the newest next; items requested in between are never begun.
 
-    do: called with it in the worker's thread; it says what went wrong by itself, since nobody is there to hear it.
+    do: called with the item in the worker's thread; it reports its own errors, since no caller waits for them.
     name: of the thread, which exists only while there is something to do.
     """
 
@@ -25,7 +25,7 @@ class Newest(Generic[Item]):
         self._closed = False
 
     def ask(self, item: Item) -> bool:
-        """Do this next, in place of whatever waits. Returns False if this was closed, which forgets it."""
+        """Process this item next, instead of any that waits. Returns False, and drops it, once closed."""
         with self._change:
             if self._closed:
                 return False
@@ -37,22 +37,22 @@ class Newest(Generic[Item]):
 
     @property
     def busy(self) -> bool:
-        """Whether something is being done or waits for it."""
+        """Whether an item is being processed or waits."""
         return self._thread is not None
 
     @property
     def waiting(self) -> bool:
-        """Whether something newer than what is being done waits for it."""
+        """Whether a newer item waits for the current one to end."""
         return bool(self._asked)
 
     def wait(self, timeout_s: float) -> bool:
-        """Return True as soon as nothing is left to do, False if that takes longer."""
+        """Wait until nothing is left to do; return True, or False after `timeout_s`."""
         limit_at = time.monotonic() + timeout_s
         with self._change:
             return self._change.wait_for(lambda: self._thread is None, max(0.0, limit_at - time.monotonic()))
 
     def close(self) -> None:
-        """Forget what waits, and take nothing more; the thread ends with what it does."""
+        """Drop the waiting item and accept no more; the thread ends after its current item."""
         with self._change:
             self._closed = True
             self._asked = []

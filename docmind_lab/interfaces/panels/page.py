@@ -91,8 +91,8 @@ _SCRIPT: Final = """<script>
 </script>"""
 
 
-def furniture() -> list[Any]:
-    """The style of a panel and the script that names its controls, as widgets without anything to see."""
+def style_and_script() -> list[Any]:
+    """Return invisible widgets with a panel's style and the script that names its controls."""
     output = {"output_type": "display_data", "metadata": {}, "data": {"text/html": _SCRIPT, "text/plain": ""}}
     script = widgets.Output(outputs=(output,))
     script.add_class("docmind-script")
@@ -100,14 +100,14 @@ def furniture() -> list[Any]:
 
 
 def close_all(widget: Any) -> None:
-    """Close a widget with everything in it: a container that is closed leaves its children in the kernel."""
+    """Close a widget and all its children, which closing a container alone would leave in the kernel."""
     for child in getattr(widget, "children", ()):
         close_all(child)
     widget.close()
 
 
 def figure_html(picture: Picture, changed: str = "", decision_timeout_s: float = math.nan) -> str:
-    """A picture and its table as HTML.
+    """Return a picture and its table as HTML.
 
     changed: what has been changed since it was drawn, in words; it is then pale, and has a line where the deadline is
     now. decision_timeout_s: that deadline.
@@ -124,7 +124,7 @@ def figure_html(picture: Picture, changed: str = "", decision_timeout_s: float =
 
 
 def _mark(picture: Picture, moved_to_s: float) -> str:
-    """Where the deadline is now, over a picture that was drawn before."""
+    """Return a line at the current deadline, for a picture drawn under an earlier one."""
     axis = picture.time_axis
     if axis is None:
         return ""
@@ -136,7 +136,7 @@ def _mark(picture: Picture, moved_to_s: float) -> str:
 
 
 def table_html(table: Table) -> str:
-    """A table with its caption and row headings, in a region that the keyboard can scroll."""
+    """Return a table with caption and row headings as HTML, in a region that the keyboard can scroll."""
     heads = "".join(f'<th scope="col"{_left(table, name)}>{escape(str(name))}</th>' for name in table.shown.columns)
     rows = "".join(_row_html(table, row) for row in table.shown.itertuples(index=False, name=None))
     return (
@@ -157,23 +157,23 @@ def _left(table: Table, name: object) -> str:
 
 
 def lines_html(name: str, lines: Iterable[str]) -> str:
-    """Lines of text as they are, in a region with this name that the keyboard can scroll."""
+    """Return lines of preformatted text as HTML, in a named region that the keyboard can scroll."""
     text = "\n".join(lines)
     return f"{_scroll(name)}<pre>{escape(text)}</pre></div>"
 
 
 def text_html(text: str) -> str:
-    """A paragraph as HTML."""
+    """Return a paragraph as HTML."""
     return f"<p>{escape(text)}</p>"
 
 
 def wide_html(name: str, content: str) -> str:
-    """HTML of our own making in a region with this name that the keyboard can scroll."""
+    """Return trusted HTML in a named region that the keyboard can scroll."""
     return f"{_scroll(name)}{content}</div>"
 
 
 def code_html(code: str) -> str:
-    """Python code as HTML."""
+    """Return Python code as HTML."""
     return f"<pre>{escape(code)}</pre>"
 
 

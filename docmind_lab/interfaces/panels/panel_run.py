@@ -1,4 +1,4 @@
-"""A request of a panel as it stands: the runs that are done, their tables, and its status in words."""
+"""A request of a panel: the runs done so far, their tables, and its status in words."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ class SweepTables:
 
     @functools.cached_property
     def runs(self) -> pd.DataFrame:
-        """One row per run."""
+        """The table of runs, one row per run."""
         return to_frame("runs", [item.run for item in self._measured])
 
     @functools.cached_property
     def calls(self) -> pd.DataFrame:
-        """One row per attempt and point of view."""
+        """The table of calls, one row per attempt and point of view."""
         return to_frame("calls", [call for item in self._measured for call in item.calls])
 
     @functools.cached_property
     def events(self) -> pd.DataFrame:
-        """One row per event."""
+        """The table of events, one row per event."""
         return to_frame("events", [event for item in self._measured for event in item.events])
 
 
 @dataclass(frozen=True)
 class PanelRun:
-    """A request of a panel with the runs that are done.
+    """One request of a panel with the runs done so far.
 
     number: counts requests; a greater one is newer. total: runs asked for. error: what a failed one ended with.
     """
@@ -66,11 +66,11 @@ class PanelRun:
 
     @functools.cached_property
     def comparison(self) -> Comparison:
-        """The comparison that was asked for. Raises: ConfigurationError."""
+        """The comparison that was requested. Raises: ConfigurationError."""
         return self.choice.comparison(self.settings)
 
     def study(self) -> Study:
-        """The study of the runs that are done: what `compare` returns, once all of them are."""
+        """Return the study of the runs that are done: what `compare` returns, once all of them are."""
         tables = self.tables
         is_complete = len(self.measured) == self.total
         manifest = comparison_manifest(self.comparison, self.settings, complete=is_complete)
@@ -78,20 +78,20 @@ class PanelRun:
 
 
 def status_of(sweep: PanelRun) -> str:
-    """A status line: "20 s: 31 of 160 runs done. In time: A  cooperative 6 of 8, …"."""
+    """Return a status line: "20 s: 31 of 160 runs done. In time: A  cooperative 6 of 8, …"."""
     budget = f"{sweep.choice.decision_timeout_s:g} s"
     if sweep.error is not None:
         return f"{budget}: {sweep.error}"
     if not sweep.measured:
         return (
-            f"{budget}: stopped before the first run" if sweep.state == "stopped" else f"{budget}: {_beginning(sweep)}"
+            f"{budget}: stopped before the first run" if sweep.state == "stopped" else f"{budget}: {_start_text(sweep)}"
         )
     ended = {"stopped": "stopped, ", "done": "complete, "}.get(sweep.state, "")
-    return f"{budget}: {ended}{len(sweep.measured)} of {sweep.total} runs done. {_in_time(sweep)}"
+    return f"{budget}: {ended}{len(sweep.measured)} of {sweep.total} runs done. {_in_time_text(sweep)}"
 
 
 def request_in_words(choice: PanelChoice, shown: PanelChoice | None) -> str:
-    """What is being computed, and what is on screen meanwhile."""
+    """Describe what is being computed, and what the screen shows meanwhile."""
     text = f"{choice.decision_timeout_s:g} s: being computed"
     if shown is None or shown == choice:
         return text
@@ -99,7 +99,7 @@ def request_in_words(choice: PanelChoice, shown: PanelChoice | None) -> str:
 
 
 def changes(before: PanelChoice, now: PanelChoice) -> str:
-    """The settings that changed: "decision timeout (s) 20 → 8, fault none → hang"; empty if none did."""
+    """Describe the settings that changed: "decision timeout (s) 20 → 8, fault none → hang"; "" if none did."""
     pairs = [
         (name.replace("_s", " (s)") if name.endswith("_s") else name, getattr(before, name), getattr(now, name))
         for name in (field.name for field in dataclasses.fields(PanelChoice))
@@ -118,19 +118,19 @@ def _value_text(value: object) -> str:
 
 
 def needs_run(choice: PanelChoice) -> str:
-    """Why nothing happens by itself on the wall clock."""
+    """Return a text that asks to press Run, since runs on the wall clock do not start by themselves."""
     return (
         f"{choice.decision_timeout_s:g} s on the wall clock: real time is measured on request only; press Run for "
         f"{choice.runs * len(choice.alternatives)} runs"
     )
 
 
-def _beginning(sweep: PanelRun) -> str:
+def _start_text(sweep: PanelRun) -> str:
     where = "the services start" if sweep.choice.clock == "wall" else "processes start and index the documents"
     return f"0 of {sweep.total} runs done; the first takes a while when {where}"
 
 
-def _in_time(sweep: PanelRun) -> str:
+def _in_time_text(sweep: PanelRun) -> str:
     rows = summarise(sweep.tables.runs, {}).table
     counts = zip(rows.index, rows["answered_in_time"], rows["runs"], strict=True)
     return f"In time: {', '.join(f'{one_line(str(label))} {number} of {runs}' for label, number, runs in counts)}"

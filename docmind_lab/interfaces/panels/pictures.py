@@ -1,4 +1,4 @@
-"""Views as images, with alternative text and the table of their numbers.
+"""The views of a panel as images, with alternative text and the table of their numbers.
 
 Drawn without pyplot, so that it can be done in any thread and leaves no figure open.
 """
@@ -27,7 +27,7 @@ _COMPLETION_SIZE_IN: Final = (10.0, 5.0)
 
 @dataclass(frozen=True)
 class TimeAxis:
-    """The place of the time axis in a picture: shares of its width at two instants (s), and of its height."""
+    """The position of the time axis in a picture, in shares of its width and height; instants in seconds."""
 
     left: float
     right: float
@@ -37,7 +37,7 @@ class TimeAxis:
     bottom: float
 
     def place(self, at_s: float) -> float:
-        """The share of the picture's width at an instant, at the end of the axis for one beyond it."""
+        """Return the share of the picture's width at an instant; instants beyond the axis are at its end."""
         share = (at_s - self.begins_at_s) / (self.ends_at_s - self.begins_at_s)
         return self.left + (self.right - self.left) * min(max(share, 0.0), 1.0)
 
@@ -57,7 +57,7 @@ class Picture:
 
 
 def timeline_picture(study: StudyTables, seed: int | None = None) -> Picture:
-    """One question under each alternative. seed: its; None for the one with the most work after the deadline.
+    """Draw one question under each alternative. seed: the question's; None for the one with the most late work.
 
     Raises: ConfigurationError as `plots.timeline`.
     """
@@ -73,7 +73,7 @@ def timeline_picture(study: StudyTables, seed: int | None = None) -> Picture:
 
 
 def completion_picture(study: StudyTables) -> Picture:
-    """The share of runs answered by each instant. Raises: ConfigurationError as `plots.completion`."""
+    """Draw the share of runs answered by each instant. Raises: ConfigurationError as `plots.completion`."""
     frame = plots.completion_frame(study)
     ends = frame[frame["at_s"] <= _timeout_s(study)].drop_duplicates("group", keep="last")
     ax = plots.completion(study, ax=blank_axes(*_COMPLETION_SIZE_IN))
@@ -84,7 +84,7 @@ def completion_picture(study: StudyTables) -> Picture:
 
 
 def overrun_picture(study: StudyTables) -> Picture:
-    """The caller's and the work's overrun of every run. Raises: ConfigurationError as `plots.overrun`."""
+    """Draw the caller's and the work's overrun of every run. Raises: ConfigurationError as `plots.overrun`."""
     summary = plots.overrun_summary(plots.overrun_frame(study))
     ax = plots.overrun(study, ax=blank_axes(*overrun_size(summary["group"].nunique()), LEAST_HEIGHT_IN))
     text = "; ".join(
@@ -101,7 +101,7 @@ def _picture(ax: Axes, alt: str, table: Table, study: StudyTables, *, on_time: b
 
 
 def _time_axis(ax: Axes) -> TimeAxis:
-    """Read after saving, when the layout has settled."""
+    """Return the position of the time axis; call it after saving, when the layout has settled."""
     box = ax.get_position()
     begins_at_s, ends_at_s = ax.get_xlim()
     return TimeAxis(box.x0, box.x1, begins_at_s, ends_at_s, 1.0 - box.y1, 1.0 - box.y0)

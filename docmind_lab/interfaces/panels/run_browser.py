@@ -1,4 +1,4 @@
-"""Lists of the runs of a study, and the calls and events of one of them, with filters.
+"""Lists the runs of a study, and the calls and events of one of them, with filters.
 
 A filter that is left empty keeps everything.
 """
@@ -17,7 +17,7 @@ from docmind_lab.analysis.run_timeline import RunTimeline
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.tables.frames import StudyTables
 from docmind_lab.analysis.text import one_line
-from docmind_lab.interfaces.panels.page import PANEL_CLASS, furniture, lines_html, table_html, text_html
+from docmind_lab.interfaces.panels.page import PANEL_CLASS, lines_html, style_and_script, table_html, text_html
 from docmind_lab.interfaces.reports.tables import table_of
 
 _RUN_COLUMNS = (
@@ -52,7 +52,7 @@ _EVENT_COLUMNS = ("at_s", "event", "role", "detail")
 
 
 def run_rows(study: StudyTables, *, arm: str = "", outcome: str = "") -> pd.DataFrame:
-    """The runs in the order of their arms and seeds, with outcome and both overruns.
+    """Return the runs in the order of their arms and seeds, with outcome and both overruns.
 
     arm: as `conditions.with_arms` has it. outcome: of the run.
     """
@@ -63,7 +63,7 @@ def run_rows(study: StudyTables, *, arm: str = "", outcome: str = "") -> pd.Data
 def call_rows(
     study: StudyTables, run_id: str, *, role: str = "", kind: str = "", outcome: str = "", seen_from: str = ""
 ) -> pd.DataFrame:
-    """The calls of a run by their start, the view of the client and that of the server one after the other."""
+    """Return the calls of a run by their start, the client's view of a call next to the server's."""
     calls = study.calls[study.calls["run_id"] == run_id]
     kept = _filter(calls, role=role, kind=kind, outcome=outcome, seen_from=seen_from)
     ordered = kept.sort_values(["started_at_s", "call_id", "attempt", "seen_from"], ignore_index=True)
@@ -71,13 +71,13 @@ def call_rows(
 
 
 def event_rows(study: StudyTables, run_id: str, *, event: str = "", role: str = "") -> pd.DataFrame:
-    """The events of a run in the order in which they happened."""
+    """Return the events of a run in the order in which they happened."""
     events = study.events[study.events["run_id"] == run_id]
     return _filter(events, event=event, role=role).sort_values("at_s", ignore_index=True)[list(_EVENT_COLUMNS)]
 
 
 def levels_of(frame: pd.DataFrame, column: str) -> list[str]:
-    """The values that a column has, in its own order if it has one, else sorted; empty ones left out."""
+    """Return the non-empty values of a column, in its own order if it has one, otherwise sorted."""
     values = frame[column].drop_duplicates().sort_values()
     return [str(value) for value in values if str(value)]
 
@@ -97,15 +97,15 @@ _NAMED: Final = {"style": {"description_width": "initial"}}
 
 
 class RunBrowser(traitlets.HasTraits):
-    """Runs → calls → events of one run; a notebook shows it, and every choice is a trait.
+    """A notebook view of runs, and of the calls and events of one of them; every choice is a trait.
 
     Args:
         study: A study, or anything else with its three tables.
         choices: Traits, by name.
 
     Attributes:
-        arm: Of the runs that are listed; "all" for all.
-        outcome: Likewise.
+        arm: Arm of the runs that are listed; "all" for all.
+        outcome: Outcome of the runs that are listed; "all" for all.
         run_id: The run whose rows are shown.
         calls_where: Filters of the calls by column (role, kind, outcome, seen_from).
         event: Filter of the events.
@@ -142,11 +142,11 @@ class RunBrowser(traitlets.HasTraits):
 
     @property
     def study(self) -> StudyTables:
-        """The tables that are browsed."""
+        """The study whose tables are browsed."""
         return self._study
 
     def show(self, study: StudyTables) -> None:
-        """Browse other tables, at the same run if they have it.
+        """Browse another study's tables, at the same run if they have it.
 
         Args:
             study: A study, or anything else with its three tables.
@@ -155,11 +155,11 @@ class RunBrowser(traitlets.HasTraits):
         self._list_runs()
 
     def calls(self) -> pd.DataFrame:
-        """The calls on screen, as a frame."""
+        """Return the calls on screen, as a frame."""
         return call_rows(self._study, self.run_id, **self.calls_where)
 
     def events(self) -> pd.DataFrame:
-        """The events on screen, as a frame."""
+        """Return the events on screen, as a frame."""
         return event_rows(self._study, self.run_id, event="" if self.event == ALL else self.event)
 
     def _listen(self) -> None:
@@ -168,7 +168,7 @@ class RunBrowser(traitlets.HasTraits):
         self._runs.observe(lambda change: self._choose("run_id", change.new or ""), "value")
         self._events.observe(lambda change: self._choose("event", change.new), "value")
         for widget in self._filters.values():
-            widget.observe(self._filtered, "value")
+            widget.observe(self._apply_filters, "value")
         self.observe(lambda _: self._list_runs(), ["arm", "outcome"])
         self.observe(lambda _: self._show_run(), ["run_id", "calls_where", "event"])
 
@@ -177,7 +177,7 @@ class RunBrowser(traitlets.HasTraits):
         if not self._filling:
             setattr(self, name, value)
 
-    def _filtered(self, _: Any) -> None:
+    def _apply_filters(self, _: Any) -> None:
         if not self._filling:
             chosen = {column: str(widget.value) for column, widget in self._filters.items()}
             self.calls_where = {column: value for column, value in chosen.items() if value != ALL}
@@ -187,8 +187,8 @@ class RunBrowser(traitlets.HasTraits):
             self._timeline.value = text_html("No run is done yet.")
             return
         everything = run_rows(self._study)
-        self._offer(self._arms, levels_of(everything, "arm"), self.arm)
-        self._offer(self._outcomes, levels_of(everything, "outcome"), self.outcome)
+        self._set_options(self._arms, levels_of(everything, "arm"), self.arm)
+        self._set_options(self._outcomes, levels_of(everything, "outcome"), self.outcome)
         rows = run_rows(
             self._study,
             arm="" if self.arm == ALL else self.arm,
@@ -220,16 +220,16 @@ class RunBrowser(traitlets.HasTraits):
         self._timeline.value = lines_html("The run on a line of time", lines)
         calls = call_rows(self._study, self.run_id)
         for column, widget in self._filters.items():
-            self._offer(widget, levels_of(calls, column), self.calls_where.get(column, ALL))
-        self._offer(self._events, levels_of(event_rows(self._study, self.run_id), "event"), self.event)
+            self._set_options(widget, levels_of(calls, column), self.calls_where.get(column, ALL))
+        self._set_options(self._events, levels_of(event_rows(self._study, self.run_id), "event"), self.event)
         shown, happened = self.calls(), self.events()
         self._calls.value = table_html(table_of(f"Calls of the run: {len(shown)} of {len(calls)} rows", shown))
         # Most events are of no role: the instant is what a row goes by.
         by_instant = happened.rename(columns={"role": "of role"})
         self._happened.value = table_html(table_of(f"Events of the run: {len(happened)} rows", by_instant))
 
-    def _offer(self, widget: Any, levels: list[str], chosen: str) -> None:
-        """Options that a list has now, and the one that is chosen, without anybody having chosen it."""
+    def _set_options(self, widget: Any, levels: list[str], chosen: str) -> None:
+        """Set the options of a list and its chosen one, without counting that as a user's choice."""
         options = [ALL, *levels] if chosen in (ALL, *levels) else [ALL, *levels, chosen]
         self._filling = True
         if list(widget.options) != options:
@@ -245,8 +245,8 @@ class RunBrowser(traitlets.HasTraits):
 
 
 def browser_page(browser: RunBrowser) -> Any:
-    """The browser as a page of its own, with its style."""
-    page = widgets.VBox([*furniture(), browser.view])
+    """Return the browser as a page of its own, with its style."""
+    page = widgets.VBox([*style_and_script(), browser.view])
     page.add_class(PANEL_CLASS)
     return page
 

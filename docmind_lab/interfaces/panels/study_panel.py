@@ -12,19 +12,19 @@ from docmind_lab.analysis.plots.look import context_of
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.tables.frames import StudyTables
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.interfaces.panels.page import PANEL_CLASS, STATUS_CLASS, close_all, furniture, text_html
+from docmind_lab.interfaces.panels.page import PANEL_CLASS, STATUS_CLASS, close_all, style_and_script, text_html
 from docmind_lab.interfaces.panels.run_browser import RunBrowser
 from docmind_lab.interfaces.panels.study_tabs import StudyTabs
 
 
 class StudyPanel(traitlets.HasTraits):
-    """What `show` returns: tabs over one condition of a study.
+    """The panel that `show` returns: tabs over one condition of a study.
 
     Args:
         study: The study; one with several conditions has a chooser.
 
     Attributes:
-        condition: Which condition is on screen, counted as in the chooser; a trait.
+        condition: Number of the condition on screen, counted as in the chooser; a trait.
     """
 
     condition = traitlets.Int(0)
@@ -47,7 +47,7 @@ class StudyPanel(traitlets.HasTraits):
         self._status = widgets.HTML()
         self._status.add_class(STATUS_CLASS)
         self.tabs = StudyTabs(self._draw, study.manifest)
-        self.widget = widgets.VBox([*furniture(), self._chooser, self._status, self.tabs.widget])
+        self.widget = widgets.VBox([*style_and_script(), self._chooser, self._status, self.tabs.widget])
         self.widget.add_class(PANEL_CLASS)
         traitlets.link((self, "condition"), (self._chooser, "value"))
         self.observe(lambda _: self._draw(), "condition")
@@ -55,14 +55,14 @@ class StudyPanel(traitlets.HasTraits):
 
     @property
     def study(self) -> Study:
-        """The runs on screen: those of the chosen condition, with what belongs to them."""
+        """The part of the study on screen: the runs of the chosen condition, with their calls and events."""
         runs = self._runs[self.condition]
         ids = set(runs["run_id"])
         calls, events = (frame[frame["run_id"].isin(ids)] for frame in (self.whole.calls, self.whole.events))
         return Study(runs, calls, events, self.whole.manifest)
 
     def close(self) -> None:
-        """Take the panel off every page."""
+        """Remove the panel from every page."""
         close_all(self.widget)
 
     def _draw(self) -> None:
@@ -86,7 +86,7 @@ class StudyPanel(traitlets.HasTraits):
 
 
 def show(study: Study) -> StudyPanel:
-    """The tabs of a finished study.
+    """Show the tabs of a finished study.
 
     Args:
         study: The study; one with several conditions has a chooser.
@@ -98,7 +98,7 @@ def show(study: Study) -> StudyPanel:
 
 
 def browse(study: StudyTables, **choices: Any) -> RunBrowser:
-    """The runs of a study, and the calls and events of one of them.
+    """Browse the runs of a study, and the calls and events of one of them.
 
         dl.browse(study)
         dl.browse(study, arm="B  hard timeout", calls_where={"seen_from": "server"})

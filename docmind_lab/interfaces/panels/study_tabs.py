@@ -1,4 +1,4 @@
-"""The tabs of a panel: Timeline, Completion, Overrun, Table, Calls. Only the one that is looked at is drawn."""
+"""The tabs of a panel: Timeline, Completion, Overrun, Table, Calls. Only the one in front is drawn."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from docmind_lab.interfaces.panels.run_browser import RunBrowser
 
 VIEWS: Final = ("Timeline", "Completion", "Overrun", "Table", "Calls")
 MOST_LATE_WORK: Final = -1
-"""The question that is shown when none is named: the one with the most work after its deadline."""
+"""Selects the question with the most work after its deadline, the default."""
 
 Content = Picture | str | StudyTables
-"""What a tab shows: a picture with its table, HTML, or the tables themselves."""
+"""The content of a tab: a picture with its table, HTML, or the tables themselves."""
 
 
 class StudyTabs(traitlets.HasTraits):
@@ -60,14 +60,14 @@ class StudyTabs(traitlets.HasTraits):
         self.observe(lambda _: self._redraw(), ["view", "question_seed"])
 
     def draw(self, tables: StudyTables) -> Content:
-        """The content of the view in front for these tables; takes some tenths of a second, touches no widget."""
+        """Return the content of the view in front; takes some tenths of a second and touches no widget."""
         try:
             return self._drawers()[self.view](tables)
         except Exception as error:  # noqa: BLE001 - a tab that cannot be drawn says why; the others still can
             return text_html(f"{self.view} cannot be drawn: {error}")
 
     def put(self, view: str, content: Content, tables: StudyTables, choice: PanelChoice | None = None) -> None:
-        """Show what was drawn for a view. choice: the settings of its runs, if there are any to be changed."""
+        """Show the drawn content of a view. choice: the settings of its runs; None if they cannot change."""
         self._offer_questions(tables)
         self._pictures.pop(view, None)
         if isinstance(content, Picture):
@@ -79,11 +79,11 @@ class StudyTabs(traitlets.HasTraits):
             self.browser.show(content)
 
     def page(self, view: str) -> Any:
-        """The widget that shows a view, Calls apart; its `value` is HTML."""
+        """Return the widget of a view other than Calls; its `value` is HTML."""
         return self._pages[view]
 
     def mark(self, now: PanelChoice) -> None:
-        """Say in the picture in front what has been changed since it was drawn, which takes no time."""
+        """Mark in the picture in front what has changed since it was drawn, without drawing it again."""
         picture, drawn_for = self._pictures.get(self.view, (None, None))
         if picture is not None and drawn_for is not None:
             self._pages[self.view].value = figure_html(picture, changes(drawn_for, now), now.decision_timeout_s)
@@ -118,7 +118,7 @@ def _timeline(seed: int, tables: StudyTables) -> Picture:
 
 
 def _summary_html(manifest: Mapping[str, Any], tables: StudyTables) -> str:
-    """What a study shows of itself in a notebook; it reads no events."""
+    """Return a study's notebook summary as HTML; it reads no events."""
     study = Study(tables.runs, tables.calls, to_frame("events", []), manifest)
     return wide_html("Summary of the study", study._repr_html_())
 

@@ -1,4 +1,4 @@
-"""`tune()`: a panel that measures what its controls say, as they move.
+"""`tune()`: a panel that measures its settings as the controls move.
 
 panel = dl.tune(decision_timeout_s=20, runs=40)
 panel.decision_timeout_s = 8          # as if the slider had been moved
@@ -44,12 +44,12 @@ class LastView:
     content: Content = ""
 
     def is_of(self, view: str, runs: tuple[MeasuredRun, ...]) -> bool:
-        """Whether it is this view of exactly these runs."""
+        """Whether this is the given view of exactly these runs."""
         return view == self.view and len(runs) == len(self.runs) and all(map(operator.is_, runs, self.runs))
 
 
 def runs_in_front(sweep: PanelRun, tabs: StudyTabs) -> tuple[MeasuredRun, ...]:
-    """The runs that the view in front shows: in the timeline those of its question, as soon as there is one."""
+    """Return the runs of the view in front: those of its question for the timeline, once there are any."""
     asked = [run for run in sweep.measured if run.run.seed == tabs.question_seed] if tabs.view == "Timeline" else []
     return tuple(asked) or sweep.measured
 
@@ -63,7 +63,7 @@ _SAY_EVERY_S: Final = 2.0
 
 
 class TunePanel(ChoiceTraits):
-    """What `tune` returns. Its settings are traits, and setting one moves the control; see `ChoiceTraits`.
+    """The panel that `tune` returns. Its settings are traits, tied to its controls; see `ChoiceTraits`.
 
     In virtual time a change of a setting is measured at once, the newest only; on the wall clock when `run` is called.
 
@@ -75,7 +75,7 @@ class TunePanel(ChoiceTraits):
         frame_every_s: Seconds between two drawings, at least.
 
     Attributes:
-        status: What the panel says of itself; a trait.
+        status: Status line of the panel; a trait.
         running: Whether runs are under way; a trait.
     """
 
@@ -93,7 +93,7 @@ class TunePanel(ChoiceTraits):
     ) -> None:
         super().__init__(choice)
         self._screen = threading.RLock()
-        self._engine = Engine(self._changed, workers=workers, known=known, settings=settings)
+        self._engine = Engine(self._show_progress, workers=workers, known=known, settings=settings)
         self._painter = Newest(self._paint, "docmind-panel-frames")
         self._frame_every_s = frame_every_s
         self._hurry = threading.Event()
@@ -104,8 +104,8 @@ class TunePanel(ChoiceTraits):
         self.tabs = StudyTabs(self._repaint)
         self.tabs.question_seed = choice.first_run_seed
         self._build()
-        self.observe(self._moved, list(SETTINGS))
-        self._moved()
+        self.observe(self._measure_change, list(SETTINGS))
+        self._measure_change()
 
     def _build(self) -> None:
         self.controls = Controls(self, self._say)
@@ -122,7 +122,7 @@ class TunePanel(ChoiceTraits):
         buttons = widgets.Box([self.run_button, self.stop_button, self.progress])
         buttons.add_class("docmind-row")
         parts = [
-            *page.furniture(),
+            *page.style_and_script(),
             *self.controls.rows(),
             buttons,
             self._status,
@@ -135,7 +135,7 @@ class TunePanel(ChoiceTraits):
 
     @property
     def study(self) -> Study:
-        """The runs that are done under the settings asked for last: the data on screen, or about to be.
+        """The study of the runs done under the settings requested last: the data on screen, or about to be.
 
         Raises: ConfigurationError before anything has been asked for, which is so on the wall clock until `run`.
         """
@@ -145,11 +145,11 @@ class TunePanel(ChoiceTraits):
 
     @property
     def code(self) -> str:
-        """Python that makes the study, as it is once all of its runs are done."""
+        """The Python code that makes this study, as it is once all of its runs are done."""
         return (self.choice if self._sweep is None else self._sweep.choice).code()
 
     def run(self) -> None:
-        """Measure what the controls say; on the wall clock this is the only way to."""
+        """Measure the current settings; on the wall clock nothing else does."""
         choice = self.choice
         with self._screen:
             number = self._engine.request(choice)
@@ -165,18 +165,18 @@ class TunePanel(ChoiceTraits):
             self.tabs.mark(choice)
 
     def stop(self) -> None:
-        """End the runs under way within one run, keeping those that are done; nothing happens when none are."""
+        """End the current runs within one run, and keep those that are done; does nothing when idle."""
         self._engine.stop()
 
     def wait(self, timeout_s: float = 300.0) -> Study:
-        """The study, once the runs asked for last are done, or stopped, and drawn.
+        """Wait until the runs requested last are done, or stopped, and drawn; return the study.
 
         Args:
             timeout_s: Seconds to wait at most.
 
         Raises:
             TimeoutError: It takes longer; the runs go on.
-            Exception: What the runs failed with.
+            Exception: The error that the runs failed with.
         """
         limit_at = time.monotonic() + timeout_s
         done = self._engine.wait(timeout_s) and self._painter.wait(max(0.0, limit_at - time.monotonic()))
@@ -187,7 +187,7 @@ class TunePanel(ChoiceTraits):
         return self.study
 
     def close(self) -> None:
-        """End the runs and the threads of the panel, and take it off every page."""
+        """End the runs and the threads of the panel, and remove it from every page."""
         self._engine.close()
         self._painter.close()
         self._hurry.set()
@@ -196,8 +196,8 @@ class TunePanel(ChoiceTraits):
             self.stop_button.disabled = True
             page.close_all(self.widget)
 
-    def _moved(self, change: Any = None) -> None:
-        """A control was moved: measure it, or say why not."""
+    def _measure_change(self, change: Any = None) -> None:
+        """Measure the settings after a control has moved, or say why not."""
         if change is not None and change.name == "seed" and self.tabs.question_seed == run_seed(change.old, 1):
             self.tabs.question_seed = run_seed(change.new, 1)
         if self.clock == "virtual":
@@ -209,8 +209,8 @@ class TunePanel(ChoiceTraits):
                 self._say(needs_run(self.choice))
             self.tabs.mark(self.choice)
 
-    def _changed(self, sweep: PanelRun) -> None:
-        """A sweep has got further; called in the thread of the engine."""
+    def _show_progress(self, sweep: PanelRun) -> None:
+        """Show a request's progress; called in the thread of the engine."""
         with self._screen:
             if sweep.number != self._engine.number:
                 return
@@ -231,7 +231,7 @@ class TunePanel(ChoiceTraits):
             self._hurry.set()
 
     def _repaint(self) -> None:
-        """Another tab or question is in front."""
+        """Redraw after another tab or question has come to the front."""
         with self._screen:
             self.tabs.mark(self.choice)
         if self._sweep is not None and self._sweep.measured:
@@ -239,7 +239,7 @@ class TunePanel(ChoiceTraits):
             self._painter.ask(self._sweep.number)
 
     def _paint(self, _: int) -> None:
-        """Draw what there is; called in the thread of the painter, a few times a second at most."""
+        """Draw the runs done so far; called in the thread of the painter, a few times a second at most."""
         with self._screen:
             sweep = self._sweep
         if sweep is None or not sweep.measured:
@@ -283,14 +283,14 @@ def tune(
     workers: Callable[[], Workers] = warm_processes,
     **settings: Any,
 ) -> TunePanel:
-    """The panel: controls, and what they lead to, measured in virtual time as they move.
+    """Return a panel of controls and their results, measured in virtual time as the controls move.
 
         dl.tune()
         dl.tune(8, alternatives=("A", "B"), fault="hang", router_injection=True)
 
     Args:
         decision_timeout_s: Seconds.
-        runs: Of each alternative.
+        runs: Number of runs of each alternative.
         seed: Keys the questions, latencies and faults.
         documents: As in `compare`.
         workers: A factory of the processes that compute the runs.

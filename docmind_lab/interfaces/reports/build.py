@@ -15,7 +15,7 @@ from docmind_lab.analysis.findings.contrasts import contrasts
 from docmind_lab.analysis.findings.second_budgets import budget_sufficiency
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.summary import summarise
-from docmind_lab.analysis.text import counted, joined, one_line
+from docmind_lab.analysis.text import count_of, join_names, one_line
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.interfaces.reports import figures
 from docmind_lab.interfaces.reports.model import Block, Figure, Prose, Report, Section
@@ -30,7 +30,7 @@ Made = TypeVar("Made")
 
 
 def build_report(study: Study) -> Report:
-    """The report of a study: each section that the study has the runs for. The limits name the others, and why.
+    """Return the report of a study: each section for which it has the runs; the limits name the others.
 
     Args:
         study: The study.
@@ -40,19 +40,19 @@ def build_report(study: Study) -> Report:
     """
     if study.runs.empty:
         raise ConfigurationError("the study has no runs: there is nothing to report; run it first")
-    making_of = _Making(study)
+    builder = _ReportBuilder(study)
     return Report(
         title=summarise(study.runs, study.manifest).title,
         study_id=str(study.manifest.get("study_id", "")),
         complete=bool(study.manifest.get("complete", False)),
-        sections=tuple(making_of.sections()),
+        sections=tuple(builder.sections()),
         manifest=study.manifest,
     )
 
 
 @dataclass
-class _Making:
-    """absent: what could not be made of this study, and why."""
+class _ReportBuilder:
+    """A report in the making. absent: the parts that could not be made of this study, and why."""
 
     study: Study
     absent: list[str] = field(default_factory=list)
@@ -127,7 +127,7 @@ class _Making:
             raise ConfigurationError(f"{one_line(reference)} is the only arm")
         differing = frame[frame["differs"]]
         words = (
-            f"Of {counted(len(frame), 'comparison')} with {one_line(reference)}, {len(differing)} differ at 5 %. Arms "
+            f"Of {count_of(len(frame), 'comparison')} with {one_line(reference)}, {len(differing)} differ at 5 %. Arms "
             "are compared over the seeds that both met; p values are corrected for all arms and conditions of a "
             "measure (Holm). Not shown is not the same as no difference: the interval says how large it may be."
         )
@@ -164,7 +164,7 @@ class _Making:
             yield Section(name, heading, tuple(made))
 
     def _try(self, what: str, make: Callable[[], Made]) -> Made | None:
-        """What is made, or None where this study has not what it takes; why is kept."""
+        """Return what `make` makes; if this study lacks what it needs, record why and return None."""
         try:
             return make()
         except ConfigurationError as error:
@@ -173,7 +173,7 @@ class _Making:
 
 
 def _perf_map(text: str) -> Iterator[Block]:
-    """The map from measures to a score: its lines with a mark in front as a list, the others as paragraphs."""
+    """Yield the map from measures to a score: marked lines as a list, the others as paragraphs."""
     lines = text.splitlines()
     plain = tuple(line for line in lines if not line.lstrip().startswith("- "))
     yield Prose(plain)
@@ -181,14 +181,14 @@ def _perf_map(text: str) -> Iterator[Block]:
 
 
 def _advice(lines: Sequence[str]) -> Iterator[Block]:
-    """Paragraphs, settings apart, so that they can be pasted."""
+    """Yield lines of advice as paragraphs, and settings as code, so that they can be pasted."""
     for line in lines:
         settings = line.removeprefix("Settings: ")
         yield Prose((line,)) if settings == line else Prose((settings,), "code")
 
 
 def _first_advice(runs: pd.DataFrame, columns: Sequence[str]) -> list[str]:
-    """What to choose in each condition; of many conditions those with the same choice together."""
+    """Return what to choose in each condition; many conditions are grouped by their choice."""
     result = [(in_words(condition, columns), summarise(group, {}).advice[0]) for condition, group in by_condition(runs)]
     if len(result) <= figures.MOST_CONDITIONS:
         return [f"{words}: {advice}" for words, advice in result]
@@ -210,15 +210,15 @@ _ARMS_NOTE = (
 
 
 def _require_options(runs: pd.DataFrame) -> None:
-    """Return if every option of the record was run. Raises: ConfigurationError naming those that were not."""
+    """Require that every option of the record was run. Raises: ConfigurationError naming those that were not."""
     run = set(runs["alternative"].astype("str"))
     missing = [option.name for option in decision_table(_RECORD).options if option.alternative not in run]
     if missing:
-        raise ConfigurationError(f"{_RECORD} decides between options of which {joined(missing)} was not run")
+        raise ConfigurationError(f"{_RECORD} decides between options of which {join_names(missing)} was not run")
 
 
 def _reference(study: Study) -> str:
-    """A as it comes, or the first arm that enforces something. Raises: ConfigurationError when there is none."""
+    """Return the plain arm A, or the first arm that enforces a deadline. Raises: ConfigurationError without one."""
     named = with_arms(study.runs)
     plain = named.astype({"alternative": "str", "alternative_options": "str"})
     enforcing = named[~plain["alternative"].isin(_NO_REFERENCE)]

@@ -30,7 +30,7 @@ from docmind_lab.interfaces.reports.model import Figure, Table
 from docmind_lab.interfaces.reports.tables import table_of
 
 MOST_CONDITIONS = 4
-"""How many conditions are drawn; a page of more would be leafed through, and not looked at."""
+"""The most conditions that are drawn; a page of more would be skimmed."""
 
 # From this share of all weights on, one option leads under practically all of them.
 _EVERYWHERE = 0.9995
@@ -49,18 +49,18 @@ _SVG_METADATA = {"Date": None, "Creator": None, "Type": None, "Format": None}
 
 @dataclass(frozen=True)
 class Part(Tables):
-    """The tables of one condition. words: the condition; "" when there is no other."""
+    """The tables of one condition. words: the condition; "" if there is no other."""
 
     words: str
 
     @property
     def caption(self) -> str:
-        """The condition behind a title."""
+        """The condition as the end of a title."""
         return f" · {self.words}" if self.words else ""
 
 
 def parts_of(study: StudyTables, most: int = MOST_CONDITIONS) -> tuple[list[Part], list[str]]:
-    """The conditions that figures are drawn for, and the names of the others.
+    """Return the conditions that figures are drawn for, and the names of the others.
 
     Of too many, the first, the last and some evenly between them are drawn.
     """
@@ -79,7 +79,7 @@ def parts_of(study: StudyTables, most: int = MOST_CONDITIONS) -> tuple[list[Part
 
 
 def completion_of(part: Part) -> Figure:
-    """The figure of the completion curves of a condition."""
+    """Return the figure of the completion curves of a condition."""
     frame = plots.completion_frame(part)
     arms = frame.groupby("label", sort=False).last()
     text = "; ".join(f"{one_line(str(arm))} {row['answered']} of {row['runs']}" for arm, row in arms.iterrows())
@@ -93,7 +93,7 @@ def completion_of(part: Part) -> Figure:
 
 
 def overrun_of(part: Part) -> Figure:
-    """The figure of both overruns of every run of a condition."""
+    """Return the figure of both overruns of every run of a condition."""
     frame = plots.overrun_frame(part)
     summary = plots.overrun_summary(frame)
     text = "; ".join(
@@ -112,7 +112,7 @@ def overrun_of(part: Part) -> Figure:
 
 
 def timeline_of(part: Part) -> Figure:
-    """The question of a condition with the most work after its deadline. Raises: ConfigurationError without calls."""
+    """Return the timeline of the question with the most late work. Raises: ConfigurationError without calls."""
     lanes, bars = plots.lanes_frame(part), plots.timeline_frame(part)
     if bars.empty:
         raise ConfigurationError("calls has no rows of these runs: there is nothing to draw")
@@ -129,7 +129,7 @@ def timeline_of(part: Part) -> Figure:
 
 
 def slack_of(part: Part) -> Figure:
-    """The figure of what each role left of its time in a condition."""
+    """Return the figure of the time that each role had left in a condition."""
     frame = slack_frame(part)
     summary = slack_summary(frame)
     tightest = summary.iloc[int(summary["median_s"].argmin())]
@@ -146,7 +146,7 @@ def slack_of(part: Part) -> Figure:
 
 
 def frontiers_of(study: StudyTables) -> Iterator[Figure]:
-    """What a longer decision timeout buys: for each measure, and for each condition but for its decision timeout.
+    """Yield figures of what a longer decision timeout gains: one for each measure and other condition.
 
     Raises: ConfigurationError when there is one decision timeout only.
     """
@@ -161,7 +161,7 @@ def frontiers_of(study: StudyTables) -> Iterator[Figure]:
 
 
 def budget_frontiers_of(study: StudyTables) -> Iterator[Figure]:
-    """What more of a second budget buys: for each limit that varies, and for each condition but for its budgets.
+    """Yield figures of what more of a second budget gains: one for each limit that varies and other condition.
 
     Raises: ConfigurationError when no limit varies alone.
     """
@@ -196,7 +196,7 @@ def _frontier(part: Part, measure: str, over: str = "decision_timeout_s") -> Fig
 
 
 def scorecard_figures(card: Scorecard) -> Iterator[Figure]:
-    """The figures of a scorecard: judged and measured scores, and who wins under which weights."""
+    """Yield the figures of a scorecard: judged and measured scores, and which option wins under which weights."""
     text = "; ".join(f"{one_line(row['option'])} {row['perf_measured']:.1f}" for row in card.totals.to_dict("records"))
     yield _figure(
         "Every option's Perf and total, judged and measured",
@@ -244,7 +244,7 @@ def _figure(
 
 
 def image_of(draw: Callable[[Axes], object], size_in: tuple[float, float]) -> tuple[bytes, str]:
-    """The image that `draw` makes on axes of this size (width, height, inches), and its media type.
+    """Return the image that `draw` makes on axes of this size (width, height, inches), and its media type.
 
     Raises: what `draw` raises.
     """
@@ -254,7 +254,7 @@ def image_of(draw: Callable[[Axes], object], size_in: tuple[float, float]) -> tu
 
 
 def _elements(ax: Axes) -> int:
-    """How many shapes the axes have, text apart: a line is one, its markers are one each."""
+    """Return the number of shapes in the axes, without text: a line is one, its markers are one each."""
     unmarked = ("None", "none", "", " ")
     lines = [1 if str(line.get_marker()) in unmarked else np.size(line.get_xdata()) for line in ax.lines]
     return sum(lines) + sum(len(collection.get_paths()) for collection in ax.collections) + len(ax.patches)

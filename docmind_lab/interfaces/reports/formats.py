@@ -23,14 +23,14 @@ import pandas as pd
 
 from docmind_lab.analysis.text import markdown_table
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.whole_files import as_text, written_whole
+from docmind_lab.core.whole_files import as_text, write_whole
 from docmind_lab.interfaces.reports.model import Block, Facts, Figure, Prose, Report, Table
 
 TEMPLATE = "page.html.j2"
 
 
 def as_html(report: Report) -> str:
-    """A report as one HTML page. Names of arms or faults are escaped, so they are never markup."""
+    """Return a report as one HTML page. Names of arms or faults are escaped, so they are never markup."""
     return _template().render(report=report)
 
 
@@ -45,7 +45,7 @@ def _template() -> jinja2.Template:
     )
     environment.filters["data_uri"] = _data_uri
     for kind in (Prose, Facts, Table, Figure):
-        environment.tests[kind.__name__.lower()] = _test_for(kind)
+        environment.tests[kind.__name__.lower()] = _kind_test(kind)
     return environment.get_template(TEMPLATE)
 
 
@@ -53,20 +53,20 @@ def _data_uri(figure: Figure) -> str:
     return f"data:{figure.media_type};base64,{base64.b64encode(figure.image).decode('ascii')}"
 
 
-def _test_for(kind: type) -> Callable[[object], bool]:
-    """What a template asks with `is table`."""
+def _kind_test(kind: type) -> Callable[[object], bool]:
+    """Return the test that a template applies with `is table` and the like."""
     return lambda block: isinstance(block, kind)
 
 
 def as_markdown(report: Report) -> str:
-    """A report as Markdown, without its images."""
+    """Return a report as Markdown, without its images."""
     return "\n\n".join(_markdown_parts(report)) + "\n"
 
 
 def _markdown_parts(report: Report) -> Iterator[str]:
-    yield f"# {_escaped(report.title)}"
+    yield f"# {_escape(report.title)}"
     for section in report.sections:
-        yield f"## {_escaped(section.heading)}"
+        yield f"## {_escape(section.heading)}"
         for block in section.blocks:
             yield from _markdown_block(block)
 
@@ -75,10 +75,10 @@ def _markdown_block(block: Block) -> Iterator[str]:
     if isinstance(block, Prose):
         yield _markdown_words(block)
     elif isinstance(block, Facts):
-        yield "\n".join(f"- **{name}**: {_escaped(value)}" for name, value in block.items.items())
+        yield "\n".join(f"- **{name}**: {_escape(value)}" for name, value in block.items.items())
     elif isinstance(block, Figure):
-        yield f"### {_escaped(block.title)}"
-        yield _escaped(block.alt)
+        yield f"### {_escape(block.title)}"
+        yield _escape(block.alt)
         for table in block.tables:
             yield from _markdown_table(table)
     else:
@@ -92,14 +92,14 @@ def _markdown_words(words: Prose) -> str:
         fence = "`" * max(3, 1 + max(marks, default=0))
         return "\n".join([fence, *words.lines, fence])
     if words.kind == "heading":
-        return f"### {_escaped(' '.join(words.lines))}"
+        return f"### {_escape(' '.join(words.lines))}"
     if words.kind == "list":
-        return "\n".join(f"- {_escaped(line)}" for line in words.lines)
-    return "\n\n".join(_escaped(line) for line in words.lines)
+        return "\n".join(f"- {_escape(line)}" for line in words.lines)
+    return "\n\n".join(_escape(line) for line in words.lines)
 
 
 def _markdown_table(table: Table) -> Iterator[str]:
-    yield f"*{_escaped(table.caption)}*"
+    yield f"*{_escape(table.caption)}*"
     if table.shown.empty:
         return
     left = {place for place, name in enumerate(table.shown.columns) if place == 0 or name in table.left}
@@ -108,19 +108,19 @@ def _markdown_table(table: Table) -> Iterator[str]:
 
 
 def _cell(content: object) -> str:
-    return _escaped(str(content)).replace("|", "\\|")
+    return _escape(str(content)).replace("|", "\\|")
 
 
-def _escaped(text: str) -> str:
-    """The text with what Markdown, or the HTML that it may hold, would take for markup made plain."""
+def _escape(text: str) -> str:
+    """Escape characters that Markdown, or HTML within it, would take for markup."""
     for mark in ("\\", "`", "*", "_", "["):
         text = text.replace(mark, f"\\{mark}")
     return escape(text, quote=False)
 
 
 def as_json(report: Report) -> str:
-    """A report as JSON, without its images. A missing number is null; an infinite one is "inf" or "-inf"."""
-    return json.dumps(_strict(_json_report(report)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    """Return a report as JSON, without its images. A missing number is null; an infinite one is "inf" or "-inf"."""
+    return json.dumps(_to_strict_json(_json_report(report)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _json_report(report: Report) -> dict[str, Any]:
@@ -152,14 +152,14 @@ def _json_table(table: Table) -> dict[str, Any]:
     return {"kind": "table", "caption": table.caption, "rows": plain.to_dict("records")}
 
 
-def _strict(value: Any) -> Any:
-    """The value as JSON knows it."""
+def _to_strict_json(value: Any) -> Any:
+    """Return the value with types that strict JSON has."""
     if isinstance(value, Mapping):
-        return {str(name): _strict(item) for name, item in value.items()}
+        return {str(name): _to_strict_json(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_strict(item) for item in value]
+        return [_to_strict_json(item) for item in value]
     if isinstance(value, np.generic):
-        return _strict(value.item())
+        return _to_strict_json(value.item())
     if value is pd.NA:
         return None
     if isinstance(value, float) and not math.isfinite(value):
@@ -168,11 +168,11 @@ def _strict(value: Any) -> Any:
 
 
 FORMATS: Final[Mapping[str, Callable[[Report], str]]] = {"html": as_html, "md": as_markdown, "json": as_json}
-"""How a report can be written, by the ending of its file."""
+"""The writer of each format of a report, by the ending of its file."""
 
 
 def write_report(report: Report, path: str | os.PathLike[str], kind: str | None = None) -> Path:
-    """Write a report to a file, in place of one that was there.
+    """Write a report to a file, replacing one that exists.
 
     Args:
         report: The report.
@@ -187,13 +187,13 @@ def write_report(report: Report, path: str | os.PathLike[str], kind: str | None 
     text = FORMATS[chosen](report)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        return written_whole(target, as_text(text))
+        return write_whole(target, as_text(text))
     except OSError as error:
         raise ConfigurationError(f"--out {target} cannot be written ({error.strerror}); choose another file") from error
 
 
 def format_of(path: Path, kind: str | None = None) -> str:
-    """The format of a report's file: `kind`, or by the ending. Raises: ConfigurationError if it is not known."""
+    """Return the format of a report: `kind`, or the file's ending. Raises: ConfigurationError if it is not known."""
     chosen = kind or path.suffix.removeprefix(".").lower()
     if chosen not in FORMATS:
         known = ", ".join(FORMATS)

@@ -1,4 +1,4 @@
-"""What a report consists of, whatever it is written as: sections of words, facts, tables and figures."""
+"""The parts of a report, whatever its format: sections of sentences, facts, tables and figures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Prose:
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts by name, in order."""
+    """Named facts of a report, in order."""
 
     items: Mapping[str, str]
 
@@ -44,13 +44,13 @@ class Table:
 
     @property
     def is_long(self) -> bool:
-        """Whether the table is folded where the format can fold."""
+        """Whether the table is folded, in formats that can fold."""
         return not self.is_main and len(self.shown) > LONGEST_OPEN
 
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """A drawn figure. alt: what it shows, for who cannot see it. tables: the numbers behind it."""
+    """A drawn figure. alt: a description for readers who cannot see it. tables: its numbers."""
 
     title: str
     alt: str
@@ -73,14 +73,14 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """What a study says, ready to be written in any format.
+    """A report of a study, independent of its format.
 
     Args:
-        title: What was measured, in a line.
-        study_id: Of the study.
+        title: Description of what was measured, in a line.
+        study_id: Id of the study.
         complete: Whether all of its runs are there.
-        sections: In order.
-        manifest: Of the study, as it is.
+        sections: Sections in order.
+        manifest: Manifest of the study, unchanged.
     """
 
     title: str

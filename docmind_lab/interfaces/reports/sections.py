@@ -9,21 +9,21 @@ from typing import Any
 import pandas as pd
 
 from docmind_lab.analysis.conditions import by_condition, second_budget_in_words, with_arms
-from docmind_lab.analysis.export import flattened
+from docmind_lab.analysis.export import flatten
 from docmind_lab.analysis.findings.second_budgets import is_budgeted, levels_in_words, past_a_budget
 from docmind_lab.analysis.statistics.sample_size import quantile_name, runs_needed
 from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.text import counted, joined, one_line
+from docmind_lab.analysis.text import count_of, join_names, one_line
 from docmind_lab.core.budgets import NO_BUDGETS
 from docmind_lab.interfaces.reports.model import Block, Facts, Prose, Section, Table
 
 
 def question_section(study: Study) -> Section:
-    """The section of what was asked: conditions, arms, runs."""
+    """Return the section on what was asked: conditions, arms, runs."""
     blocks: list[Block] = [Facts(_facts(study.runs, study.manifest))]
     failed = study.manifest.get("failed_cells", [])
     if failed:
-        blocks.append(Prose((f"{counted(len(failed), 'cell')} failed, and {_they(failed)} runs are missing:",)))
+        blocks.append(Prose((f"{count_of(len(failed), 'cell')} failed, and {_possessive(failed)} runs are missing:",)))
         blocks.append(Prose(tuple(f"{item['cell']}: {item['reason']}" for item in failed), "list"))
     left_out = study.manifest.get("left_out", [])
     if left_out:
@@ -32,7 +32,7 @@ def question_section(study: Study) -> Section:
     return Section("asked", "What was asked", tuple(blocks))
 
 
-def _they(items: Iterable[object]) -> str:
+def _possessive(items: Iterable[object]) -> str:
     return "its" if len(list(items)) == 1 else "their"
 
 
@@ -42,20 +42,20 @@ def _facts(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> dict[str, str]:
     facts = {
         "Study": str(manifest.get("study_id", "without a name")),
         "State": _state(manifest),
-        "Runs": f"{len(runs):,} runs, {counted(runs['seed'].nunique(), 'seed')}, "
-        f"{counted(runs['question_id'].nunique(), 'question')}",
+        "Runs": f"{len(runs):,} runs, {count_of(runs['seed'].nunique(), 'seed')}, "
+        f"{count_of(runs['question_id'].nunique(), 'question')}",
         "Arms": ", ".join(arms),
-        "Decision timeout": f"{joined([f'{value:g}' for value in sorted(runs['decision_timeout_s'].unique())])} s",
-        "Observed until": f"{joined([f'{value:g}' for value in sorted(runs['horizon_s'].unique())])} s",
-        "Latencies": joined([name or "live services" for name in _levels(runs, "latency_profile")]),
-        "Faults": joined([name or "none" for name in _levels(runs, "fault")]),
+        "Decision timeout": f"{join_names([f'{value:g}' for value in sorted(runs['decision_timeout_s'].unique())])} s",
+        "Observed until": f"{join_names([f'{value:g}' for value in sorted(runs['horizon_s'].unique())])} s",
+        "Latencies": join_names([name or "live services" for name in _levels(runs, "latency_profile")]),
+        "Faults": join_names([name or "none" for name in _levels(runs, "fault")]),
         "Servers stop when a client leaves": _yes_or_no(runs["stops_on_disconnect"]),
         "Router injected": _yes_or_no(runs["router_injection"]),
-        "Clock": joined(_levels(runs, "clock")),
+        "Clock": join_names(_levels(runs, "clock")),
     }
     if is_budgeted(runs):
         levels = levels_in_words(_levels(runs, "second_budgets"))
-        facts["Second budgets"] = joined(
+        facts["Second budgets"] = join_names(
             [second_budget_in_words(level) if level == NO_BUDGETS else level for level in levels]
         )
     if "corpus" in design:
@@ -72,7 +72,7 @@ def _documents(design: Mapping[str, Any]) -> str:
     name, library = str(design["corpus"]), design.get("library")
     if library is None:
         return name.replace("_", " ")
-    documents, passages = counted(library["documents"], "document"), counted(library["passages"], "passage")
+    documents, passages = count_of(library["documents"], "document"), count_of(library["passages"], "passage")
     return f"{documents} of the user's own, {passages} ({name})"
 
 
@@ -98,14 +98,14 @@ _QUANTILES = (0.5, 0.9, 0.95, 0.99)
 def limits_section(
     runs: pd.DataFrame, columns: Sequence[str], not_drawn: Sequence[str], absent: Sequence[str], *, complete: bool
 ) -> Section:
-    """The section of what the study cannot say.
+    """Return the section on what the study cannot show.
 
     columns: in which its conditions differ. not_drawn: conditions without figures. absent: what could not be made.
     """
     blocks: list[Block] = [Prose(tuple(_lines(runs, columns, complete)), "list")]
     if not_drawn:
         drawn = sum(1 for _ in by_condition(runs)) - len(not_drawn)
-        blocks.append(Prose((f"Figures are drawn for {counted(drawn, 'condition')}; these are in the tables only:",)))
+        blocks.append(Prose((f"Figures are drawn for {count_of(drawn, 'condition')}; these are in the tables only:",)))
         blocks.append(Prose(tuple(not_drawn), "list"))
     if absent:
         blocks.append(Prose(("Not in this report, and why:",)))
@@ -120,7 +120,7 @@ def _lines(runs: pd.DataFrame, columns: Sequence[str], complete: bool) -> Iterat
     profiles = sorted({str(name) for name in runs["latency_profile"]} - {""})
     if profiles:
         yield (
-            f"Latencies are those of {joined(profiles)}, not of your provider, and the model is scripted: what was "
+            f"Latencies are those of {join_names(profiles)}, not of your provider, and the model is scripted: what was "
             "measured is time and what is found, not how well a language model writes."
         )
     if "virtual" in set(runs["clock"].astype("str")):
@@ -144,14 +144,14 @@ def _lines(runs: pd.DataFrame, columns: Sequence[str], complete: bool) -> Iterat
 
 
 def _second_budgets(runs: pd.DataFrame) -> Iterator[str]:
-    """Whose answers a second budget did not allow, and what of it is not exact."""
+    """Yield which answers a second budget would not have allowed, and what of it is not exact."""
     budgeted = with_arms(runs[runs["second_budgets"].astype("str") != NO_BUDGETS])
     if budgeted.empty:
         return
     blind = budgeted[~budgeted["deadline_propagation"].astype("bool")]
     past = int(past_a_budget(blind).sum())
     if past:
-        names = joined([one_line(str(arm)) for arm in sorted(blind.loc[past_a_budget(blind), "arm"].unique())])
+        names = join_names([one_line(str(arm)) for arm in sorted(blind.loc[past_a_budget(blind), "arm"].unique())])
         yield (
             f"Second budgets are measured and not enforced in {names}: {past} of their {len(blind)} runs went past "
             "one, and what these answered is no evidence of what the budget allows."
@@ -168,10 +168,10 @@ def _rare_events(runs: pd.DataFrame, columns: Sequence[str]) -> str:
     least = int(sizes.min())
     told = [quantile_name(q) for q in _QUANTILES if runs_needed(q) <= least]
     missing = [(quantile_name(q), runs_needed(q)) for q in _QUANTILES if runs_needed(q) > least]
-    enough = f"enough for {joined(told)}" if told else "not enough for any quantile"
+    enough = f"enough for {join_names(told)}" if told else "not enough for any quantile"
     needed = f"; {', '.join(f'{name} needs {number}' for name, number in missing)}" if missing else ""
     are = "is" if least == 1 else "are"
-    return f"{counted(least, 'run')} of an arm in a condition {are} {enough}{needed}: rare events are not seen."
+    return f"{count_of(least, 'run')} of an arm in a condition {are} {enough}{needed}: rare events are not seen."
 
 
 _MADE_OF = {
@@ -185,7 +185,7 @@ _LONGEST_VALUE = 160
 
 
 def provenance_section(study: Study) -> Section:
-    """The last section: what determined the runs, and on what they ran."""
+    """Return the last section: what determined the runs, and the machine they ran on."""
     manifest = study.manifest
     facts = {
         name.replace("_", " "): str(manifest[name]) for name in ("created_utc", "schema_version") if name in manifest
@@ -199,7 +199,7 @@ def provenance_section(study: Study) -> Section:
 
 
 def _manifest_table(caption: str, values: Mapping[str, Any]) -> Table:
-    flat = flattened(values)
+    flat = flatten(values)
     frame = pd.DataFrame({"field": list(flat), "value": list(flat.values())})
     shown = pd.DataFrame({"field": list(flat), "value": [_value_text(value) for value in flat.values()]}, dtype="str")
     return Table(caption, shown, frame, left=frozenset({"value"}))

@@ -17,7 +17,7 @@ from docmind_lab.analysis.statistics.means import studentised_interval
 from docmind_lab.analysis.statistics.restricted_means import restricted_means
 from docmind_lab.analysis.statistics.sample_size import TooFewRuns, gated_quantile
 from docmind_lab.analysis.statistics.shares import share_interval
-from docmind_lab.analysis.text import bracketed, level, number, one_line, p_text, percent
+from docmind_lab.analysis.text import level, number, one_line, p_text, percent, with_interval
 from docmind_lab.core.budgets import STOP_REASON_OF
 from docmind_lab.interfaces.reports.model import Table
 
@@ -31,7 +31,7 @@ _ENDINGS: Final = {"_at_s": " at (s)", "_s": " (s)", "_per_s": " (1/s)", "_perce
 
 
 def table_of(caption: str, frame: pd.DataFrame) -> Table:
-    """The frame as a table, arms first, headings in words with their units.
+    """Return the frame as a table, arms first, with units in the headings.
 
     One with more than MOST_ROWS rows says so in its caption, and has none.
     """
@@ -50,7 +50,7 @@ def table_of(caption: str, frame: pd.DataFrame) -> Table:
 
 
 def heading(name: str) -> str:
-    """The name of a column in words, its unit in brackets."""
+    """Return the name of a column in words, its unit in brackets."""
     for ending, unit in _ENDINGS.items():
         if name.endswith(ending):
             return f"{name.removesuffix(ending).replace('_', ' ')}{unit}"
@@ -66,7 +66,7 @@ def _cell(value: Any) -> str:
 
 
 def _four_digits(value: float) -> str:
-    """Four digits, which no sample of some hundred runs reaches the end of."""
+    """Format a number with four digits, more than a sample of some hundred runs can tell."""
     if math.isnan(value):
         return "–"
     if math.isinf(value):
@@ -97,7 +97,7 @@ _UNITS: Final = {
 
 
 def arms_tables(runs: pd.DataFrame, apart: Sequence[str], most: int) -> list[Table]:
-    """What was measured of each arm: a table for each condition, or one for all if there are more than `most`."""
+    """Return the measures of each arm: a table for each condition, or one for all if there are more than `most`."""
     # Of what is limited anywhere: what an arm takes that has no limit is what the limits are held against.
     limited = [f"{kind}_spent" for kind in KINDS if runs[STOP_REASON_OF[kind]].notna().any()]
     frames = [
@@ -114,7 +114,7 @@ def arms_tables(runs: pd.DataFrame, apart: Sequence[str], most: int) -> list[Tab
 
 
 def _arms_of(runs: pd.DataFrame, condition: Mapping[str, Any], limited: Sequence[str]) -> pd.DataFrame:
-    """One row per arm; bounds are of 95 % intervals. limited: columns of spending that some condition limits."""
+    """Return one row per arm; bounds are of 95 % intervals. limited: columns of spending with a limit anywhere."""
     named = with_arms(runs)
     means = restricted_means(named, timed_out_as="no_answer")
     until = {str(row["arm"]): row for row in means.to_dict("records")}
@@ -171,7 +171,7 @@ def _arms_shown(frame: pd.DataFrame, apart: Sequence[str]) -> pd.DataFrame:
     rows = frame.to_dict("records")
     columns["answered in time"] = [f"{row['answered_in_time']} · {_share_text(row)}" for row in rows]
     columns["time to an answer (s)"] = [
-        bracketed(row["time_to_answer_mean_s"], row["time_to_answer_low_s"], row["time_to_answer_high_s"], 2)
+        with_interval(row["time_to_answer_mean_s"], row["time_to_answer_low_s"], row["time_to_answer_high_s"], 2)
         for row in rows
     ]
     columns["overran (median, worst s)"] = [_overran(row) for row in rows]
@@ -179,18 +179,18 @@ def _arms_shown(frame: pd.DataFrame, apart: Sequence[str]) -> pd.DataFrame:
         columns["caller overrun p90 (s)"] = [number(value, 3) for value in frame["caller_overrun_p90_s"]]
     for column in _MEANS:
         bounds = (frame[column], frame[f"{column}_low"], frame[f"{column}_high"])
-        columns[_HEADINGS[column]] = [_bounded(*values, _DIGITS[column]) for values in zip(*bounds, strict=True)]
+        columns[_HEADINGS[column]] = [_mean_text(*values, _DIGITS[column]) for values in zip(*bounds, strict=True)]
     return pd.DataFrame(columns | _spending_shown(frame))
 
 
 def _spending_shown(frame: pd.DataFrame) -> dict[str, list[str]]:
-    """The columns of second budgets: what they did to whom had one, and what was spent where it is known."""
+    """Return the columns of second budgets: their effect on arms that had one, and what was spent."""
     counts = {"ended_by_budget": "ended by a second budget", "past_budget": "past a second budget"}
     columns = {title: [number(value, 0) for value in frame[name]] for name, title in counts.items() if name in frame}
     for name, (title, digits) in _SPENT.items():
         if name in frame:
             bounds = (frame[name], frame[f"{name}_low"], frame[f"{name}_high"])
-            columns[title] = [_bounded(*values, digits) for values in zip(*bounds, strict=True)]
+            columns[title] = [_mean_text(*values, digits) for values in zip(*bounds, strict=True)]
     return columns
 
 
@@ -199,20 +199,20 @@ def _share_text(row: Mapping[Any, Any]) -> str:
 
 
 def _overran(row: Mapping[Any, Any]) -> str:
-    """How many callers waited too long, and how long those did; the worst of them is "≥" where a run never ended."""
+    """Return how many callers were late and by how much; "≥" before the worst if a run never ended."""
     if not row["overran"]:
         return "0"
     worst = f"{'≥ ' if row['unfinished'] else ''}{number(row['caller_overrun_worst_s'], 2)}"
     return f"{row['overran']} ({number(row['caller_overrun_median_s'], 2)}, {worst})"
 
 
-def _bounded(value: float, low: float, high: float, digits: int) -> str:
-    """A mean with its interval; of runs that are all alike there is none to tell."""
-    return f"{number(value, digits)} (all alike)" if low == high else bracketed(value, low, high, digits)
+def _mean_text(value: float, low: float, high: float, digits: int) -> str:
+    """Format a mean with its interval; equal bounds mean that all runs are alike."""
+    return f"{number(value, digits)} (all alike)" if low == high else with_interval(value, low, high, digits)
 
 
 def contrasts_table(frame: pd.DataFrame, apart: Sequence[str]) -> Table:
-    """The table of `findings.contrasts`, largest evidence first within each condition and arm as they come."""
+    """Return the table of `findings.contrasts`, in the order of the frame."""
     shown: dict[str, list[str]] = {"arm": [one_line(arm) for arm in frame["arm"]]}
     shown |= {heading(name): [_level(value) for value in frame[name]] for name in apart}
     rows = frame.to_dict("records")
@@ -239,13 +239,13 @@ def _difference(row: Mapping[Any, Any]) -> str:
 
 
 def signed(value: float, digits: int) -> str:
-    """The number with its sign; 0 without one."""
+    """Format a number with its sign; 0 without one."""
     text = f"{value:+.{digits}f}"
     return text.lstrip("+-") if float(text) == 0 else text.replace("-", "−")
 
 
 def enforcement_table(frame: pd.DataFrame, apart: Sequence[str]) -> Table:
-    """The table of `findings.enforcement`."""
+    """Return the table of `findings.enforcement`."""
     shown: dict[str, list[str]] = {"arm": [one_line(arm) for arm in frame["arm"]]}
     shown |= {heading(name): [_level(value) for value in frame[name]] for name in apart}
     shown["runs"] = [str(value) for value in frame["runs"]]

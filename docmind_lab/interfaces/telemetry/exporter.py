@@ -23,7 +23,7 @@ from docmind_lab.core.errors import ConfigurationError, DocmindLabError, Service
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.interfaces.telemetry.prometheus import RunMetrics
-from docmind_lab.interfaces.telemetry.sources import measured_in, measured_query
+from docmind_lab.interfaces.telemetry.sources import measured_query, measured_runs
 from docmind_lab.interfaces.telemetry.tracing import otlp_exporter, require_opentelemetry, require_otlp, send_spans
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ _log = logging.getLogger("docmind_lab.telemetry")
 
 @dataclass(frozen=True)
 class Telemetry:
-    """Where spans and metrics of runs are sent; nowhere by default.
+    """Sends spans and metrics of runs; to nowhere by default.
 
     Args:
         spans: "otlp" for where OTEL_EXPORTER_OTLP_* variables say, or an exporter of OpenTelemetry's SDK, which its
             owner shuts down.
-        metrics: Counted up by each run.
+        metrics: Metrics that each run adds to.
         metrics_file: The metrics in Prometheus' text format, for the textfile collector of a node exporter: a study is
             over before anybody scrapes it.
         patience_s: Seconds that an exporter is waited for; one that hangs is left behind in a daemon thread.
@@ -62,7 +62,7 @@ class Telemetry:
 
     @property
     def tells(self) -> bool:
-        """Whether anything is sent anywhere."""
+        """Whether spans or metrics are sent anywhere."""
         return self.spans is not None or self._counts
 
     @property
@@ -70,10 +70,10 @@ class Telemetry:
         return self.metrics is not None or self.metrics_file is not None
 
     def check(self, settings: Settings) -> None:
-        """Return if spans and metrics can be sent; asked before a study begins.
+        """Check that spans and metrics can be sent; called before a study begins.
 
         Args:
-            settings: Say which addresses may be reached.
+            settings: Settings that say which addresses may be reached.
 
         Raises:
             ConfigurationError: Something is not installed or cannot be written.
@@ -90,11 +90,11 @@ class Telemetry:
                 raise ConfigurationError(f"{named} {os.fspath(self.metrics_file)} is a folder; name a file in it")
 
     def tell(self, measured: Sequence[MeasuredRun], manifest: Mapping[str, Any]) -> None:
-        """Send the spans and metrics of runs; never raises for what goes wrong on the way.
+        """Send the spans and metrics of runs; never raises if sending fails.
 
         Args:
             measured: The runs.
-            manifest: Of their study.
+            manifest: Manifest of their study.
         """
         runs = sorted(measured, key=lambda item: item.run.run_id)
         if self._counts:
@@ -113,13 +113,13 @@ class Telemetry:
             _log.warning("spans: not sent within %g s; left behind", self.patience_s)
 
     def query_sink(self, settings: Settings, corpus: str) -> Callable[[EndedQuery], None]:
-        """Returns what sends one query after the other, for `MultiAgentCoordinator(telemetry=...)`.
+        """Return a function that sends one query after the other, for `MultiAgentCoordinator(telemetry=...)`.
 
         The coordinator calls it in a thread of its own when a query is quiet, so the caller waits for nothing. An
         exporter that hangs keeps that thread, and later queries are not sent.
 
         Args:
-            settings: Of the coordinator.
+            settings: Settings of the coordinator.
             corpus: Name of what is searched.
         """
         counting = replace(self, metrics=self.metrics or RunMetrics())
@@ -136,7 +136,7 @@ class Telemetry:
         return sink
 
     def send(self, study: Study) -> int:
-        """Send a study that is over, such as one in a folder.
+        """Send the runs of a finished study, such as one in a folder.
 
         Its spans are placed as if each run had begun when the manifest was written.
 
@@ -153,7 +153,7 @@ class Telemetry:
         if not self.tells:
             raise ConfigurationError("nothing to send a study to: give telemetry spans, metrics or metrics_file")
         self.check(Settings())
-        runs = list(measured_in(study))
+        runs = list(measured_runs(study))
         try:
             if self._counts:
                 self._count(runs)

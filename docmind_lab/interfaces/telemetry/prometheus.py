@@ -1,10 +1,10 @@
-"""Runs and calls as Prometheus metrics: how many ended how, by how much they were late, what they used.
+"""Prometheus metrics of runs and calls: their outcomes, how late they were, and what they used.
 
     metrics = RunMetrics(CollectorRegistry())
     compare(..., telemetry=Telemetry(metrics=metrics))
     generate_latest(metrics.registry)                     # what a scrape would get
 
-There are none unless somebody asks, and they are never put into the process's default registry.
+They are off by default, and are never put into the process's default registry.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OF_CALL = ("workload", "alternative", "clock", "role", "kind")
 
 @dataclass
 class RunMetrics:
-    """Metrics of every run that is shown to them; calls as the client saw them.
+    """Prometheus metrics of every run given to `observe`; calls as the client saw them.
 
     docmind_runs_total{workload,alternative,clock,outcome,stop_reason}
     docmind_run_caller_overrun_seconds{workload,alternative,clock}   late by; 0 in time, until the horizon if unfinished
@@ -40,7 +40,7 @@ class RunMetrics:
     `clock` keeps seconds of virtual time apart from real ones.
 
     Args:
-        registry: Holds the metrics; one of their own by default.
+        registry: Registry of the metrics; a new one by default.
     """
 
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)

@@ -1,4 +1,4 @@
-"""Measured runs from elsewhere: a query to a coordinator, and the runs of a saved study.
+"""Measured runs from other sources: a query to a coordinator, and the runs of a saved study.
 
 Of a query there is what its own side recorded; servers are not asked. It is exported when nothing of it is at work any
 more, at its horizon at the latest. A coordinator that closes ends what is at work: the query is then exported as it
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def measured_query(query: EndedQuery, settings: Settings, study_id: str) -> MeasuredRun:
-    """A query as a measured run, once none of its work goes on; what only servers know is NaN."""
+    """Wait until a query is quiescent and return it as a measured run; what only servers know is NaN."""
     recorder, alternative, outcome = query.recorder, query.alternative, query.outcome
     limit_s = recorder.deadline.limit_s
     horizon_s = horizon_of(limit_s)
@@ -70,8 +70,8 @@ def measured_query(query: EndedQuery, settings: Settings, study_id: str) -> Meas
     return MeasuredRun(run, tuple(calls), tuple(events), outcome, recorder.started_at)
 
 
-def measured_in(study: Study) -> Iterator[MeasuredRun]:
-    """The runs of a saved study with their calls. No table has the answers, and events are left out."""
+def measured_runs(study: Study) -> Iterator[MeasuredRun]:
+    """Yield the runs of a saved study with their calls, without answers and events."""
     calls = {str(run_id): rows for run_id, rows in study.calls.groupby("run_id", observed=True)}
     for row in _rows(study.runs):
         run = RunRecord(**row)

@@ -78,10 +78,10 @@ _CALL_ATTRIBUTES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class About:
-    """What the tables do not say of the system: who serves it and where.
+    """Facts about the system that the tables lack: which model and corpus it uses, and their addresses.
 
     Args:
-        model: As requests name it.
+        model: Name of the model in requests.
         corpus: Name of what is searched.
         model_address: Host and port of the model; None for a simulated one.
         store_address: Host and port of the vector store, likewise.
@@ -94,7 +94,7 @@ class About:
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any]) -> About:
-        """The facts that the manifest of the runs has."""
+        """Read the facts from the manifest of the runs."""
         settings = manifest.get("settings", {})
         llm, database = settings.get("llm", {}), settings.get("database", {})
         return cls(
@@ -114,12 +114,12 @@ def _address(url: str | None) -> tuple[str, int | None] | None:
 
 @dataclass(frozen=True)
 class SpanEvent:
-    """Something that happened within a span.
+    """An event within a span.
 
     Args:
-        name: As OpenTelemetry's conventions have it.
+        name: Name by OpenTelemetry's conventions.
         at_s: Seconds since the run's start.
-        attributes: By name.
+        attributes: Values by attribute name.
     """
 
     name: str
@@ -129,16 +129,16 @@ class SpanEvent:
 
 @dataclass(frozen=True)
 class SpanRow:
-    """One span.
+    """One span: its name, its times and its attributes.
 
     Args:
-        name: As OpenTelemetry's conventions have it.
+        name: Name by OpenTelemetry's conventions.
         kind: "internal" for a run, "client" for a request.
         started_at_s: Seconds since the run's start.
-        ended_at_s: Likewise.
-        attributes: By name.
+        ended_at_s: Seconds since the run's start.
+        attributes: Values by attribute name.
         error_type: Empty for a span that went well.
-        events: That happened within it.
+        events: Events within the span.
     """
 
     name: str
@@ -164,11 +164,11 @@ class RunTrace:
 
 
 def trace_of(measured: MeasuredRun, about: About) -> RunTrace:
-    """The spans of a run as its client saw it; what its servers did is in the tables.
+    """Return the spans of a run as its client saw it; what its servers did is in the tables.
 
     Args:
         measured: The run.
-        about: What the tables do not say of the system.
+        about: Facts about the system that the tables lack.
     """
     run = measured.run
     seen = [call for call in measured.calls if call.seen_from == "client"]
@@ -245,6 +245,6 @@ def _error(error_type: str) -> dict[str, Value]:
 
 
 def _attributes(record: RunRecord | CallRecord, names: Mapping[str, str]) -> dict[str, Value]:
-    """The columns by their names as attributes; what did not happen or is not known is left out."""
+    """Return columns as attributes with these names; leaves out what did not happen or is not known."""
     values = {name: getattr(record, column) for column, name in names.items()}
     return {name: value for name, value in values.items() if value != "" and value == value}  # NaN is not itself

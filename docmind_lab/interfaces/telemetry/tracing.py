@@ -33,7 +33,7 @@ _SPANS_AT_ONCE = 512
 
 
 def require_opentelemetry() -> None:
-    """Return if spans can be made. Raises: ConfigurationError with the remedy."""
+    """Require OpenTelemetry's SDK. Raises: ConfigurationError with the remedy."""
     try:
         importlib.import_module("opentelemetry.sdk.trace")
     except ImportError as error:
@@ -43,7 +43,7 @@ def require_opentelemetry() -> None:
 
 
 def require_otlp(settings: Settings) -> None:
-    """Return if spans can be sent by OTLP to where the environment says.
+    """Require that spans can be sent by OTLP to the address that the environment names.
 
     Raises: ConfigurationError without the exporter, EndpointRefused for an address that the settings do not admit.
     """
@@ -61,7 +61,7 @@ def require_otlp(settings: Settings) -> None:
 
 
 def otlp_exporter() -> SpanExporter:
-    """The OTLP exporter over HTTP, as OTEL_EXPORTER_OTLP_* variables configure it.
+    """Return the OTLP exporter over HTTP, as OTEL_EXPORTER_OTLP_* variables configure it.
 
     It sends to the collector that they name and to no other host: proxies of the environment are not used, and a
     redirect counts as a failure.
@@ -73,9 +73,9 @@ def otlp_exporter() -> SpanExporter:
 
 
 def send_spans(measured: Sequence[MeasuredRun], manifest: Mapping[str, Any], exporter: SpanExporter) -> int:
-    """How many spans were sent, each run a trace of its own.
+    """Send the spans of runs, each run as its own trace; return how many were sent.
 
-    Raises: ServiceError when the exporter does not take all of them; whatever else it raises.
+    Raises: ServiceError when the exporter does not take all of them; and any error of the exporter.
     """
     from opentelemetry.sdk.trace.export import SpanExportResult  # noqa: PLC0415 - an optional extra
 
@@ -90,14 +90,14 @@ def send_spans(measured: Sequence[MeasuredRun], manifest: Mapping[str, Any], exp
 
 
 def finished_spans(measured: Sequence[MeasuredRun], manifest: Mapping[str, Any]) -> list[ReadableSpan]:
-    """Makes the spans of runs, calls before their run. Resource and sampler follow the OTEL_* variables."""
+    """Return the spans of runs, calls before their run. Resource and sampler follow the OTEL_* variables."""
     # Function-level: an optional extra.
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
     from opentelemetry.sdk.trace import SpanProcessor, TracerProvider  # noqa: PLC0415
 
     ended: list[ReadableSpan] = []
 
-    class Keeping(SpanProcessor):
+    class SampledSpans(SpanProcessor):
         def on_end(self, span: ReadableSpan) -> None:
             # What a sampler leaves out must not be sent, though it may be recorded.
             if span.context is not None and span.context.trace_flags.sampled:
@@ -109,7 +109,7 @@ def finished_spans(measured: Sequence[MeasuredRun], manifest: Mapping[str, Any])
         resource = resource.merge(Resource({"service.name": "docmind_lab"}))
     # Nothing to do at exit: the spans are sent here or not at all.
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-    provider.add_span_processor(Keeping())
+    provider.add_span_processor(SampledSpans())
     tracer = provider.get_tracer("docmind_lab")
     for run in measured:
         _record(tracer, trace_of(run, about), _epoch_s(run, manifest))
@@ -122,7 +122,7 @@ def _has_service_name() -> bool:
 
 
 def _epoch_s(measured: MeasuredRun, manifest: Mapping[str, Any]) -> float:
-    """The instant of the run's start, seconds since 1970: its own, if it was on the wall clock and is still known."""
+    """Return the start of the run in seconds since 1970: exact on the wall clock, else the manifest's instant."""
     if measured.run.clock == "wall" and not math.isnan(measured.started_at_s):
         return time.time() - (time.monotonic() - measured.started_at_s)
     return datetime.datetime.fromisoformat(str(manifest["created_utc"])).timestamp()
@@ -134,14 +134,14 @@ def _record(tracer: Tracer, trace: RunTrace, epoch_s: float) -> None:
 
     epoch = datetime.datetime.fromtimestamp(epoch_s, datetime.UTC).isoformat(timespec="milliseconds")
     # Under no span of the caller's: a study is not a part of the request that asked for it.
-    root = _started(tracer, trace.run, epoch_s, Context(), {"docmind.epoch_utc": epoch})
+    root = _start_span(tracer, trace.run, epoch_s, Context(), {"docmind.epoch_utc": epoch})
     inside = set_span_in_context(root, Context())
     for call in trace.calls:
-        _end(_started(tracer, call, epoch_s, inside, {}), call, epoch_s)
+        _end(_start_span(tracer, call, epoch_s, inside, {}), call, epoch_s)
     _end(root, trace.run, epoch_s)
 
 
-def _started(tracer: Tracer, row: SpanRow, epoch_s: float, context: Any, more: Mapping[str, str]) -> Any:
+def _start_span(tracer: Tracer, row: SpanRow, epoch_s: float, context: Any, more: Mapping[str, str]) -> Any:
     from opentelemetry.trace import SpanKind  # noqa: PLC0415 - an optional extra
 
     return tracer.start_span(

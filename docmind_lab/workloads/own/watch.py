@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from langchain_core.runnables.config import var_child_runnable_config
 
 from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.core.addresses import displayed
+from docmind_lab.core.addresses import redact_url
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import NotSimulated, RunCut
 from docmind_lab.network.attempts import Attempt, CallKind
@@ -68,7 +68,7 @@ class SimulatedDestinations:
             return f"{self.qdrant_url.rstrip('/')}/collections{rest}{query}"
         if not path and parts.port == _QDRANT_PORT:
             return f"{self.qdrant_url.rstrip('/')}/"
-        raise NotSimulated(f"{method} {displayed(url)}: no simulated service answers this")
+        raise NotSimulated(f"{method} {redact_url(url)}: no simulated service answers this")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from docmind_lab.analysis.tables.frames import ExtraTable, typed_rows
+from docmind_lab.analysis.tables.frames import ExtraTable, rows_to_frame
 from docmind_lab.analysis.tables.records import ALTERNATIVE, RUN_ID, Column
 from docmind_lab.core.levels import NAN
 from docmind_lab.network import LogicalCall
@@ -139,7 +139,7 @@ def _peer_tasks(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame) -
         for (run_id, call_id), call_events in of_call.items()
         if any(event == "peer_sent" for event, *_ in call_events)
     ]
-    return typed_rows(_COLUMNS, rows)
+    return rows_to_frame(_COLUMNS, rows)
 
 
 def _row(

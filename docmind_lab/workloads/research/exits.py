@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from docmind_lab.analysis.tables.frames import ExtraTable, typed_rows
+from docmind_lab.analysis.tables.frames import ExtraTable, rows_to_frame
 from docmind_lab.analysis.tables.records import Column
 
 COMPLETE = "source_saturation_complete"
@@ -151,7 +151,7 @@ def sources_frame(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame)
     completed = {(row["run_id"], row["hypothesis"], row["source"]): row for row in _rows(events, COMPLETE)}
     of_run = runs.set_index("run_id")
     rows = [_row(row, completed.get((row["run_id"], row["hypothesis"], row["source"])), of_run) for row in started]
-    frame = typed_rows(COLUMNS, rows)
+    frame = rows_to_frame(COLUMNS, rows)
     return frame.sort_values(_KEY, key=lambda values: values.astype("str"), ignore_index=True)
 
 

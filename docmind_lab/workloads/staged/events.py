@@ -22,7 +22,7 @@ from typing import Any
 import pandas as pd
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from docmind_lab.analysis.tables.frames import ExtraTable, typed_rows
+from docmind_lab.analysis.tables.frames import ExtraTable, rows_to_frame
 from docmind_lab.analysis.tables.records import ALTERNATIVE, RUN_ID, STUDY_ID, Column
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.levels import NAN
@@ -195,7 +195,7 @@ def stages_table(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame) 
         rungs = by_run[run["study_id"], run["run_id"]]
         _note(rungs.setdefault(stage, _row(run, stage)), event["event"], event["at_s"], detail, run)
     rows = [by_run[key][stage] for key in of_run for stage in STAGES if stage in by_run.get(key, {})]
-    return typed_rows(COLUMNS, rows)
+    return rows_to_frame(COLUMNS, rows)
 
 
 def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
