@@ -39,6 +39,7 @@ _SAME: Final = (
     "retries",
     "router_injection",
     "stops_on_disconnect",
+    "server_behaviour",
 )
 
 

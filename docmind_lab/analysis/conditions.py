@@ -24,6 +24,7 @@ CONDITION: Final = (
     "clock",
     "router_injection",
     "stops_on_disconnect",
+    "server_behaviour",
     "second_budgets",
 )
 """Columns of `runs` that make up a condition."""
@@ -74,7 +75,16 @@ def varying(runs: pd.DataFrame) -> list[str]:
     several = [column for column in CONDITION if runs[column].nunique() > 1]
     if "horizon_s" in several and (runs["horizon_s"] / runs["decision_timeout_s"]).round(9).nunique() == 1:
         several.remove("horizon_s")
+    if "server_behaviour" in several:
+        # Two columns of one thing: the switch, and what it is a part of.
+        redundant = "stops_on_disconnect" if profiles_of_servers(runs) else "server_behaviour"
+        several = [column for column in several if column != redundant]
     return several
+
+
+def profiles_of_servers(runs: pd.DataFrame) -> list[str]:
+    """Names of the measured profiles that the servers of these runs behaved by, besides the two extremes."""
+    return sorted(set(runs["server_behaviour"].astype("str")) - {"stops", "goes-on", ""})
 
 
 def condition_columns(runs: pd.DataFrame) -> list[str]:
@@ -92,6 +102,8 @@ def _column_in_words(column: str, value: Any) -> str:
         return f"{value:g} s decision timeout"
     if column == "stops_on_disconnect":
         return "servers stop on disconnect" if value else "servers do not stop on disconnect"
+    if column == "server_behaviour":
+        return f"servers behave as {value}"
     if column == "router_injection":
         return "router injected" if value else "no router injected"
     if column == "fault":

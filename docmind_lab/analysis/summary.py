@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from docmind_lab.analysis.conditions import by_condition, condition_columns, with_arms
+from docmind_lab.analysis.conditions import by_condition, condition_columns, profiles_of_servers, with_arms
 from docmind_lab.analysis.findings.advice import advice_of
 from docmind_lab.analysis.findings.choice import overran
 from docmind_lab.analysis.findings.measured_perf import CONTROL
@@ -298,12 +298,20 @@ def _title(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> str:
         f"{' and '.join(sorted({str(p) or 'live' for p in runs['latency_profile']}))} latencies",
         *(f"fault {fault}" for fault in faults),
         *(["a router engine is asked first"] if runs["router_injection"].all() else []),
-        *(["servers go on when their client leaves"] if not runs["stops_on_disconnect"].any() else []),
+        *_servers_in_words(runs),
         *([f"second budget {join_names(budgets, 'or')}"] if budgets != [NO_BUDGETS] else []),
         f"{' and '.join(sorted({str(c) for c in runs['clock']}))} clock",
         f"seed {manifest.get('design', {}).get('seed', '?')}",
     ]
     return " · ".join(parts)
+
+
+def _servers_in_words(runs: pd.DataFrame) -> list[str]:
+    """What servers do when their client leaves, where that is not to stop at once."""
+    profiles = profiles_of_servers(runs)
+    if profiles:
+        return [f"servers behave as {join_names(profiles)} when their client leaves"]
+    return ["servers go on when their client leaves"] if not runs["stops_on_disconnect"].any() else []
 
 
 def _heading(column: str) -> str:

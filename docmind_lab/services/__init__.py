@@ -7,6 +7,7 @@ scripted_model/     the model's replies
 openai_service.py   the simulated model server
 vector_service.py   the simulated vector store
 peers/              peer agents: the A2A SDK's own server behind either door
+behaviour.py        what a server does with a call whose client has left
 slots.py            the queue of the model server
 log.py              the service's own log
 wall_door.py        plays plans over sockets

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, Protocol
 
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.network.attempts import HEADER_PREFIX
+from docmind_lab.services.behaviour import Phase
 
 ServiceKind = Literal["llm", "retrieval", "peer"]
 
@@ -98,6 +99,27 @@ class Plan:
             replace(step, seconds=step.seconds * factor) if isinstance(step, Wait) and step.tokens else step
             for step in self.steps
         )
+
+    @property
+    def streams(self) -> bool:
+        """Whether its answer begins before all of its tokens are there."""
+        first = next((place for place, step in enumerate(self.steps) if isinstance(step, Headers)), len(self.steps))
+        return any(isinstance(step, Wait) and step.tokens for step in self.steps[first:])
+
+    def phase(self, *, has_begun: bool, is_generating: bool) -> Phase | None:
+        """Where a call is; None for what is no model call.
+
+        Args:
+            has_begun: It has a slot.
+            is_generating: Its prompt has been read.
+        """
+        if self.kind != "llm" or not self.takes_slot:
+            return None
+        if not has_begun:
+            return "queue"
+        if self.streams:
+            return "mid_stream" if is_generating else "before_first_token"
+        return "generation" if is_generating else "prefill"
 
     @property
     def duration_s(self) -> float:

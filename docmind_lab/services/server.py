@@ -27,6 +27,7 @@ from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.addresses import redact_url
 from docmind_lab.core.clock import CpuCharge
 from docmind_lab.core.errors import ConfigurationError, ServiceError
+from docmind_lab.services.behaviour import ServerBehaviour
 from docmind_lab.services.connections import BoundedConnection
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.log import RequestRow, rows_from_json
@@ -48,6 +49,7 @@ _JSON_KINDS: Mapping[str, type] = {
     "peers": dict,
     "slots_of_run": bool,
     "model_variation": float,
+    "behaviour": dict,
 }
 
 
@@ -58,7 +60,8 @@ class ServiceOptions:
     seed: for clients that do not say which run they belong to. peers: what peer agents do. slots_of_run: each run has
     the profile's slots to itself; off, all clients of a wall door share them. cpu_charge: CPU seconds that each request
     costs its client in virtual time, or "measured"; over sockets CPU takes the time it takes. model_variation: share of
-    the model's decisions that go another way.
+    the model's decisions that go another way. behaviour: what is done with a call whose client has left; None for what
+    `stops_on_disconnect` says.
     """
 
     profile: LatencyProfile = field(default_factory=lambda: LatencyProfile.named("typical"))
@@ -69,6 +72,7 @@ class ServiceOptions:
     slots_of_run: bool = False
     cpu_charge: CpuCharge = 0.0
     model_variation: float = 0.0
+    behaviour: ServerBehaviour | None = None
 
     def door(self) -> WallDoor:
         """The services behind sockets."""
@@ -79,6 +83,7 @@ class ServiceOptions:
             slots=self.profile.slots,
             slots_of_run=self.slots_of_run,
             peers=self.peer_behaviour(),
+            behaviour=self.behaviour,
         )
 
     def peer_behaviour(self) -> PeerBehaviour:
@@ -96,6 +101,7 @@ class ServiceOptions:
                 "peers": self.peers.to_dict(),
                 "slots_of_run": self.slots_of_run,
                 "model_variation": self.model_variation,
+                "behaviour": {} if self.behaviour is None else self.behaviour.model_dump(mode="json"),
             }
         )
 
@@ -108,6 +114,7 @@ class ServiceOptions:
             raise ConfigurationError(f"service options must be one JSON object: {error}") from error
         # The defaults of what may be left out: assumed peers, and slots that all runs share.
         optional: dict[str, Any] = {"peers": DEFAULT_HABITS.to_dict(), "slots_of_run": False, "model_variation": 0.0}
+        optional["behaviour"] = {}
         expected = _JSON_KINDS.keys() - optional.keys()
         if not isinstance(data, dict) or data.keys() - optional.keys() != expected:
             raise ConfigurationError(f"service options must be a JSON object of {', '.join(sorted(expected))}")
@@ -118,6 +125,8 @@ class ServiceOptions:
         data["profile"] = LatencyProfile.from_dict(data["profile"])
         data["faults"] = tuple(Fault.parse(str(fault)) for fault in data["faults"])
         data["peers"] = PeerHabits.from_dict(data["peers"])
+        behaviour = data["behaviour"]
+        data["behaviour"] = ServerBehaviour.of(behaviour, "of the service options") if behaviour else None
         return cls(**data)
 
 

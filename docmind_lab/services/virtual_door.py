@@ -25,6 +25,7 @@ from docmind_lab.core.clock import CpuCharge
 from docmind_lab.core.errors import SimulationError
 from docmind_lab.network.virtual_network import Address, virtual_network
 from docmind_lab.network.virtual_wire import Wire
+from docmind_lab.services.behaviour import ServerBehaviour, behaviour_of
 from docmind_lab.services.log import RequestRow, ServiceLog
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.peers import PEERS_PATH, PeerBehaviour
@@ -48,7 +49,8 @@ class VirtualDoor:
     slots: model calls worked on at once; None for no limit. addresses: host and port pairs at which the services are.
     connect_s: virtual seconds until a connection is made; inf for a server that never takes one in. peers: how the peer
     agents behave; left out, by the habits that are assumed and as fast as the model is. cpu_charge: see
-    `ServiceOptions`.
+    `ServiceOptions`. behaviour: what is done with a call whose client has left; left out, what `stops_on_disconnect`
+    says.
     """
 
     llm: Service
@@ -59,6 +61,7 @@ class VirtualDoor:
     connect_s: float = 0.0
     peers: PeerBehaviour | None = None
     cpu_charge: CpuCharge = 0.0
+    behaviour: ServerBehaviour | None = None
     log: ServiceLog = field(default_factory=ServiceLog)
     _charged_at_s: float = field(default=0.0, init=False, repr=False)
     _clock: VirtualClock | None = field(default=None, init=False, repr=False)
@@ -69,6 +72,7 @@ class VirtualDoor:
 
     def __post_init__(self) -> None:
         self._queue: SlotQueue[PlanPlayer] = SlotQueue(self.slots)
+        self._behaviour = behaviour_of(self.behaviour, stops_on_disconnect=self.stops_on_disconnect)
         self._changed = threading.Condition()
         self._peers: VirtualPeers | None = None
         if self.peers is None and isinstance(self.llm, OpenAIService):
@@ -125,7 +129,7 @@ class VirtualDoor:
         plan = plan.admitted(self._queue.under_way)
         received_at = clock.now()
         row = self.log.received(request, plan, received_at)
-        playing = PlanPlayer(plan, row, connection, clock, self.stops_on_disconnect, self._ended)
+        playing = PlanPlayer(plan, row, connection, clock, self._behaviour, self._ended)
         self._playing[playing] = None
         connection.attend(playing)
         if plan.takes_slot:

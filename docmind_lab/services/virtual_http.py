@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import h11
 
 from docmind_lab.network.virtual_wire import Wire
+from docmind_lab.services.behaviour import ServerBehaviour
 from docmind_lab.services.log import RequestRow, RowOutcome
 from docmind_lab.services.plan import RUN_IS_OVER, Chunk, Disconnect, Headers, Plan, ServiceRequest, Step, Wait
 from docmind_lab.virtual_time import Alarm, VirtualClock
@@ -130,14 +131,14 @@ class HttpConnection:
 class PlanPlayer:
     """Plays one plan. It begins with `begin`, which a queue may put off, and calls `ended` when it is over.
 
-    stops_on_disconnect: whether it ends when its client leaves; else it is played on, and nobody listens.
+    behaviour: when it ends if its client leaves before it does.
     """
 
     plan: Plan
     row: RequestRow
     connection: HttpConnection
     clock: VirtualClock
-    stops_on_disconnect: bool
+    behaviour: ServerBehaviour
     ended: Callable[[PlanPlayer], None]
     _steps: list[Step] = field(default_factory=list, init=False)
     _wait: Wait | None = None
@@ -146,6 +147,9 @@ class PlanPlayer:
     _alarm: Alarm | None = None
     _answering: bool = False
     _client_gone: bool = False
+    _has_begun: bool = False
+    _ends_at_write: bool = False
+    _notice: Alarm | None = None
 
     def begin(self, at: float, others: int = 0) -> None:
         """Play from an instant on; what is due by now is done before this returns.
@@ -154,7 +158,7 @@ class PlanPlayer:
             at: Instant, seconds of the clock.
             others: Model calls under way beside it.
         """
-        self._due_at = at
+        self._due_at, self._has_begun = at, True
         self._steps = list(reversed(self.plan.steps_beside(others)))
         self._go_on()
 
@@ -162,9 +166,20 @@ class PlanPlayer:
         """The client has left."""
         self._client_gone = True
         if self.row.outcome == "open":
-            self.row.client_gone_at = self.clock.now()
-            if self.stops_on_disconnect:
-                self._break_off("client_gone")
+            now = self.row.client_gone_at = self.clock.now()
+            is_generating = self._answering or self.row.output_tokens > 0 or bool(self._wait and self._wait.tokens)
+            phase = self.plan.phase(has_begun=self._has_begun, is_generating=is_generating)
+            delay_s = self.behaviour.delay_s(phase, now - self.row.received_at)
+            self._ends_at_write = self.behaviour.ends_at_next_write(phase)
+            if delay_s == 0:
+                self._noticed()
+            elif not math.isinf(delay_s):
+                self._notice = self.clock.call_at(now + delay_s, self._noticed)
+
+    def _noticed(self) -> None:
+        """The server notices that the client has left."""
+        self._notice = None
+        self._break_off("client_gone")
 
     def cut(self) -> None:
         """End it, since its run is over: an error if nothing has been sent, a closed connection otherwise."""
@@ -197,6 +212,9 @@ class PlanPlayer:
                 return
             elif not self._client_gone:
                 self._send(step)
+            elif self._ends_at_write:
+                self._noticed()
+                return
         self._close("error" if (self.row.status or 0) >= 400 else "ok")
         if self._answering and not self._client_gone:
             self.connection.finish()
@@ -235,5 +253,8 @@ class PlanPlayer:
 
     def _close(self, outcome: RowOutcome) -> None:
         self._steps.clear()
+        if self._notice is not None:
+            self._notice.cancel()
+            self._notice = None
         self.row.outcome, self.row.ended_at = outcome, self.clock.now()
         self.ended(self)

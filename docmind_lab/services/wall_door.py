@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from docmind_lab.core.clock import WALL, Clock
+from docmind_lab.services.behaviour import ServerBehaviour, behaviour_of
 from docmind_lab.services.connections import CLIENT_PATIENCE_S
 from docmind_lab.services.log import RequestRow, ServiceLog, rows_as_json
 from docmind_lab.services.openai_service import OpenAIService
@@ -68,14 +69,19 @@ class _ConnectionDropped(Exception):
 class _Playing:
     """One plan under way: since when, the event that lets it start, and those that can end it.
 
-    others: model calls under way beside it as it starts.
+    others: model calls under way beside it as it starts. stopped: the server has noticed that its client has left.
+    ends_at_write: it will notice when it next writes.
     """
 
+    plan: Plan
     row: RequestRow
     starts_at: float
     others: int = 0
     may_start: asyncio.Event = field(default_factory=asyncio.Event)
     client_gone: asyncio.Event = field(default_factory=asyncio.Event)
+    stopped: asyncio.Event = field(default_factory=asyncio.Event)
+    ends_at_write: bool = False
+    is_generating: bool = False
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -85,7 +91,8 @@ class WallDoor:
 
     slots: model calls worked on at once; None for no limit. slots_of_run: the limit is of each run. peers: how the peer
     agents behave; left out, by the habits that are assumed and as fast as the model is. client_patience_s: how long the
-    body of a request, and a client that does not read, are waited for.
+    body of a request, and a client that does not read, are waited for. behaviour: what is done with a call whose client
+    has left; left out, what `stops_on_disconnect` says.
     """
 
     llm: Service
@@ -97,6 +104,7 @@ class WallDoor:
     clock: Clock = WALL
     log: ServiceLog = field(default_factory=ServiceLog)
     client_patience_s: float = CLIENT_PATIENCE_S
+    behaviour: ServerBehaviour | None = None
     _queues: dict[str, SlotQueue[_Playing]] = field(default_factory=dict)
     _playing: set[_Playing] = field(default_factory=set)
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
@@ -106,6 +114,7 @@ class WallDoor:
 
     def __post_init__(self) -> None:
         self._queue_of("")  # refuses a limit that is none
+        self._behaviour = behaviour_of(self.behaviour, stops_on_disconnect=self.stops_on_disconnect)
         self._host: PeerHost | None = None
         self._telling: set[asyncio.Task[None]] = set()
         if self.peers is None and isinstance(self.llm, OpenAIService):
@@ -140,9 +149,9 @@ class WallDoor:
             await _send_steps(send, RUN_IS_OVER)
             return
         plan = plan.admitted(self._queue_of(request.tag("run-id")).under_way)
-        playing = _Playing(self.log.received(request, plan, received_at), starts_at=received_at)
+        playing = _Playing(plan, self.log.received(request, plan, received_at), starts_at=received_at)
         self._playing.add(playing)
-        watcher = asyncio.create_task(_watch(receive, playing, self.clock))
+        watcher = asyncio.create_task(self._watch(receive, playing))
         try:
             if not plan.takes_slot or await self._has_slot(playing):
                 await self._play(plan, playing, send)
@@ -244,6 +253,7 @@ class WallDoor:
         for step in plan.steps_beside(playing.others):
             if isinstance(step, Wait):
                 begun_at, due_at = due_at, due_at + step.seconds
+                playing.is_generating = playing.is_generating or answering or step.tokens > 0
                 completed = await self._wait_until(due_at, playing)
                 now = due_at if completed else self.clock.now()
                 tokens = step.tokens_by(math.inf if completed else now - begun_at)
@@ -259,7 +269,9 @@ class WallDoor:
                     return
                 raise _ConnectionDropped
             elif playing.client_gone.is_set():
-                continue
+                if playing.ends_at_write:
+                    self._close(playing, "client_gone")
+                    return
             elif isinstance(step, Headers):
                 row.status, answering = step.status, True
                 row.first_byte_at = self.clock.now()
@@ -287,7 +299,26 @@ class WallDoor:
 
     def _ends(self, playing: _Playing) -> list[asyncio.Event]:
         """What ends a request before its plan does."""
-        return [playing.ended, playing.client_gone] if self.stops_on_disconnect else [playing.ended]
+        return [playing.ended, playing.stopped]
+
+    async def _watch(self, receive: Receive, playing: _Playing) -> None:
+        """Notice that the client leaves, and have the work end when the server would."""
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        now = self.clock.now()
+        if playing.row.outcome == "open":
+            playing.row.client_gone_at = now
+        phase = playing.plan.phase(
+            has_begun=not playing.plan.takes_slot or playing.may_start.is_set(), is_generating=playing.is_generating
+        )
+        delay_s = self._behaviour.delay_s(phase, now - playing.row.received_at)
+        playing.ends_at_write = self._behaviour.ends_at_next_write(phase)
+        playing.client_gone.set()
+        if delay_s > 0:
+            if math.isinf(delay_s):
+                return
+            await asyncio.sleep(delay_s)
+        playing.stopped.set()
 
     async def _end(self, playing: _Playing, send: Send, *, answering: bool) -> None:
         """End a request before its plan does: an error if nothing has been sent, a closed connection otherwise."""
@@ -386,14 +417,6 @@ async def _read_request(scope: MutableMapping[str, Any], receive: Receive) -> Se
         body=body,
         query=scope.get("query_string", b"").decode("latin-1"),
     )
-
-
-async def _watch(receive: Receive, playing: _Playing, clock: Clock) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    if playing.row.outcome == "open":
-        playing.row.client_gone_at = clock.now()
-    playing.client_gone.set()
 
 
 def _start(step: Headers) -> Message:

@@ -210,6 +210,13 @@ class RunRecord:
     faulted_calls: Annotated[
         float, "Requests that a fault of the services struck; NaN without a server's log.", Since(3)
     ] = NAN
+    server_behaviour: Annotated[
+        str,
+        "What the model server does when its client leaves: stops, goes-on, or the name of a measured profile; "
+        "empty in older tables.",
+        Level(),
+        Since(3),
+    ] = ""
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from docmind_lab.docmind.retrieval import Question
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, RunFacts, horizon_of
 from docmind_lab.experiments.measurement.run import RunOrder
+from docmind_lab.services.behaviour import STOPS, ServerBehaviour, behaviour_of
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.scripted_model.variation import VARYING_ROLES, checked_variation
 from docmind_lab.workloads.kinds import WorkloadKind, workload_kind
@@ -48,13 +49,30 @@ class CommonOptions:
 
     Args:
         stops_on_disconnect: Whether a server ends its work when its client leaves.
+        server_behaviour: What a server does with a call whose client has left, in place of that switch: a profile, or
+            the name or the file of one.
         cpu_charge: CPU seconds that each request costs in virtual time, or "measured".
         model_variation: Share of the simulated model's decisions that go another way than the best, drawn by seed.
     """
 
     stops_on_disconnect: bool = True
+    server_behaviour: ServerBehaviour | str | None = None
     cpu_charge: CpuCharge = 0.0
     model_variation: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.server_behaviour is None:
+            return
+        if not self.stops_on_disconnect:
+            raise ConfigurationError("server_behaviour says what stops_on_disconnect would; leave one of them out")
+        if isinstance(self.server_behaviour, str):
+            object.__setattr__(self, "server_behaviour", ServerBehaviour.named(self.server_behaviour))
+
+    @property
+    def behaviour(self) -> ServerBehaviour | None:
+        """The profile of `server_behaviour`, if there is one."""
+        assert not isinstance(self.server_behaviour, str), "a name is resolved when the options are made"
+        return self.server_behaviour
 
     @property
     def common(self) -> dict[str, Any]:
@@ -107,6 +125,7 @@ class Comparison(CommonOptions):
     budget: Budget = field(default_factory=Budget)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_seconds("decision timeout", self.decision_timeout_s)
         if self.runs < 1 or self.runs > _MOST_RUNS:
             raise ConfigurationError(f"runs must be between 1 and {_MOST_RUNS}, not {self.runs}")
@@ -167,6 +186,8 @@ class Comparison(CommonOptions):
             if (value := getattr(self, field.name)) != field.default
         }
         common["stops_on_disconnect"] = self.stops_on_disconnect
+        if self.behaviour is not None:
+            common["server_behaviour"] = self.behaviour.model_dump(mode="json", exclude_defaults=True)
         return (
             replayed
             | common
@@ -247,7 +268,8 @@ class Comparison(CommonOptions):
             retries=self.kind.retries(alternative, self.client_retries),
             latency_profile=self.profile.name if has_server_log else "",
             fault=self.fault,
-            stops_on_disconnect=self.stops_on_disconnect,
+            stops_on_disconnect=self.stops_on_disconnect and self.behaviour in (None, STOPS),
+            server_behaviour=behaviour_of(self.behaviour, stops_on_disconnect=self.stops_on_disconnect).name,
             node_mode=node_mode_of(alternative, self.node_mode),
             clock=self.clock,
             gold_topics=question.gold_topics,

@@ -90,6 +90,7 @@ def _require_not_settled(design: Mapping[str, Any], request: CompareRequest, clo
     settled = {"profile": request.profile is not None, "fault": bool(request.fault), "clock": clock != "virtual"}
     settled |= {
         "stops_on_disconnect": not request.stops_on_disconnect,
+        "server_behaviour": request.server_behaviour is not None,
         "side_by_side": request.side_by_side is not None,
     }
     settled |= {"cpu_charge": bool(request.cpu_charge), "model_variation": bool(request.model_variation)}

@@ -34,6 +34,7 @@ from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.recordings.account import account_of
 from docmind_lab.experiments.recordings.live_study import NO_RECORDING, LiveStudy, RecordingOptions
 from docmind_lab.experiments.recordings.recording import Recording
+from docmind_lab.services.behaviour import ServerBehaviour
 from docmind_lab.services.faults import Fault
 from docmind_lab.workloads.kinds import systems_said
 from docmind_lab.workloads.own import Inputs, Services
@@ -69,6 +70,7 @@ def compare(
     profile: str | LatencyProfile | None = None,
     fault: Sequence[str | Fault] | str = (),
     stops_on_disconnect: bool = True,
+    server_behaviour: ServerBehaviour | str | None = None,
     retries: int | None = None,
     router_injection: bool | None = None,
     budget: Budget | None = None,
@@ -114,6 +116,8 @@ def compare(
         profile: A latency profile or its name. Defaults to "heavy_tail/3", on the wall clock to "typical/6".
         fault: One fault or several, as `services.faults` writes them.
         stops_on_disconnect: Whether the model server stops generating when its client leaves.
+        server_behaviour: What it does then, in more words: the name of a profile that ships with the package, such as
+            "llama-cpp-2026.10", or a .json file that `docmind-lab probe server` wrote.
         retries: Tries after the first, of whoever retries under an alternative. None leaves the openai client its 2.
         router_injection: Whether retrieval asks a router engine first, as in ADR-056. None means as the settings say.
         budget: Tokens, calls and cost of each run. It is measured everywhere, and enforced where the deadline is

@@ -83,6 +83,7 @@ def wall_laboratory(comparison: Comparison, settings: Settings) -> Iterator[Wall
         profile=comparison.profile,
         faults=comparison.faults,
         stops_on_disconnect=comparison.stops_on_disconnect,
+        behaviour=comparison.behaviour,
         seed=comparison.seed,
         slots_of_run=True,
         model_variation=comparison.model_variation,

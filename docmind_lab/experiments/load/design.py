@@ -22,6 +22,7 @@ from docmind_lab.experiments.load.arrivals import Arrivals, as_json
 from docmind_lab.experiments.load.crowd import Query
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, RunFacts, horizon_of
 from docmind_lab.experiments.measurement.run import RunOrder
+from docmind_lab.services.behaviour import behaviour_of
 from docmind_lab.workloads.kinds import retries_of_alternative
 
 # Each query under way is some threads of this process, and a crowd's rows are in memory until it ends.
@@ -179,6 +180,7 @@ class LoadDesign:
             latency_profile=self.profile.name,
             fault="none",
             stops_on_disconnect=self.stops_on_disconnect,
+            server_behaviour=behaviour_of(None, stops_on_disconnect=self.stops_on_disconnect).name,
             clock=self.clock,
             gold_topics=question.gold_topics,
             alone=False,

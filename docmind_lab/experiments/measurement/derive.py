@@ -57,6 +57,7 @@ class RunFacts:
     stops_on_disconnect: bool
     node_mode: str
     clock: str
+    server_behaviour: str = "stops"
     gold_topics: tuple[str, ...] = ()
     has_server_log: bool = True
     alone: bool = True

@@ -144,6 +144,7 @@ class SimulatedSystem:
             slots=options.profile.slots,
             peers=options.peer_behaviour(),
             cpu_charge=options.cpu_charge,
+            behaviour=options.behaviour,
         )
 
     def measure(

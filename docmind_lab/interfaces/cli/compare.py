@@ -34,6 +34,7 @@ def compare(
     profile: options.Profile = "",
     fault: options.Faults = None,
     stops_on_disconnect: options.StopsOnDisconnect = True,
+    server_behaviour: options.ServerBehaviour = "",
     retries: options.Retries = None,
     router_injection: options.RouterInjection = None,
     budget_tokens: options.BudgetTokens = None,

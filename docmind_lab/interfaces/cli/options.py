@@ -75,6 +75,13 @@ StopsOnDisconnect = Annotated[
         show_default=False,
     ),
 ]
+ServerBehaviour = Annotated[
+    str,
+    _server(
+        help="What it does in each phase of a call: a profile by name, such as llama-cpp-2026.10, or a .json file of "
+        "docmind-lab probe server."
+    ),
+]
 Retries = Annotated[int | None, _meets(help="Tries after the first; the clients' own defaults when left out.")]
 RouterInjection = Annotated[
     bool | None,

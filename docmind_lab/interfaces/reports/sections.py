@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from docmind_lab.analysis.conditions import by_condition, second_budget_in_words, with_arms
+from docmind_lab.analysis.conditions import by_condition, profiles_of_servers, second_budget_in_words, with_arms
 from docmind_lab.analysis.export import flatten
 from docmind_lab.analysis.findings.second_budgets import is_budgeted, levels_in_words, past_a_budget
 from docmind_lab.analysis.statistics.sample_size import quantile_name, runs_needed
@@ -49,7 +49,8 @@ def _facts(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> dict[str, str]:
         "Observed until": f"{join_names([f'{value:g}' for value in sorted(runs['horizon_s'].unique())])} s",
         "Latencies": join_names([name or "live services" for name in _levels(runs, "latency_profile")]),
         "Faults": join_names([name or "none" for name in _levels(runs, "fault")]),
-        "Servers stop when a client leaves": _yes_or_no(runs["stops_on_disconnect"]),
+        "Servers stop when a client leaves": join_names(profiles_of_servers(runs))
+        or _yes_or_no(runs["stops_on_disconnect"]),
         "Router injected": _yes_or_no(runs["router_injection"]),
         "Clock": join_names(_levels(runs, "clock")),
     }

@@ -1,0 +1,207 @@
+"""What a server does with a call whose client has left, in each phase, as a profile that both doors play."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+from service_doors import MODEL, NOTICED_S, QUESTION, SLOW, TOKENS, always, new_run, openai_at, tags
+
+import docmind_lab as dl
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.services.behaviour import GOES_ON, PHASES, STOPS, Phase, PhaseBehaviour, ServerBehaviour, WorkEnds
+from docmind_lab.services.log import RequestRow
+from docmind_lab.services.openai_service import OpenAIService
+from docmind_lab.services.server import ServiceAddresses, ServiceOptions
+from docmind_lab.services.vector_service import VectorService
+from docmind_lab.services.virtual_door import PORT, VirtualDoor
+from docmind_lab.virtual_time import VirtualClock
+
+# Nine tokens: the first after 0.4 s, the answer after 1.3 s.
+FIRST_S, DURATION_S = 0.4, 1.3
+PROFILE = LatencyProfile("in phases", "Nine tokens in 1.3 s.", "a test", always(FIRST_S), always(0.1), always(0.05))
+DELAY_S = 0.15
+# Streaming, and when the client leaves, by phase.
+PLACES: dict[Phase, tuple[bool, float]] = {
+    "prefill": (False, 0.1),
+    "generation": (False, 0.75),
+    "before_first_token": (True, 0.1),
+    "mid_stream": (True, 0.75),
+}
+
+
+def behaviour(phase: Phase, work_ends: WorkEnds, **more: Any) -> ServerBehaviour:
+    """A server that does this in one phase, and stops at once in the others."""
+    one = {
+        phase: PhaseBehaviour(work_ends=work_ends, **({"delay_s": DELAY_S} if work_ends == "at_once" else {}), **more)
+    }
+    return STOPS.model_copy(update={"name": "made-up", "phases": {**STOPS.phases, **one}})
+
+
+def end_of(phase: Phase, work_ends: WorkEnds) -> float:
+    """Seconds after its receipt at which the work on a call ends."""
+    stream, leaves_s = PLACES[phase]
+    next_write_s = {"before_first_token": FIRST_S, "mid_stream": 0.8}.get(phase, DURATION_S) if stream else DURATION_S
+    return {"at_once": leaves_s + DELAY_S, "at_next_write": next_write_s}.get(work_ends, DURATION_S)
+
+
+async def leave(addresses: ServiceAddresses, stream: bool, after_s: float, run_id: str) -> None:
+    async with openai.AsyncOpenAI(base_url=addresses.openai_base_url, api_key="unused", max_retries=0) as client:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(after_s):
+                reply: Any = await client.chat.completions.create(
+                    model=MODEL, messages=QUESTION, stream=stream, extra_headers=tags(run_id)
+                )
+                async for _ in reply if stream else ():
+                    pass
+
+
+every_case = pytest.mark.parametrize("phase", PLACES)
+every_end = pytest.mark.parametrize("work_ends", ["at_once", "at_next_write", "at_its_end", "unknown"])
+
+
+@every_case
+@every_end
+def test_in_virtual_time_work_ends_when_the_profile_says(phase: Phase, work_ends: WorkEnds) -> None:
+    door = VirtualDoor(OpenAIService(PROFILE), VectorService(PROFILE), behaviour=behaviour(phase, work_ends))
+    stream, leaves_s = PLACES[phase]
+    row = rows_of(door, lambda: asyncio.run(leave(ServiceAddresses.at_port(PORT), stream, leaves_s, "r")))[0]
+    assert row.client_gone_at == pytest.approx(leaves_s)
+    assert row.ended_at == pytest.approx(end_of(phase, work_ends))
+    assert row.outcome == ("ok" if work_ends in ("at_its_end", "unknown") else "client_gone")
+    generated = [tokens for begun_at, ended_at, tokens in row.token_spans]
+    assert sum(generated) == row.output_tokens == int(max(0.0, end_of(phase, work_ends) - FIRST_S) / 0.1 + 1e-9)
+
+
+def rows_of(door: VirtualDoor, function: Any) -> list[RequestRow]:
+    clock = VirtualClock(on_entry=[door.open], horizon_s=1000.0)
+
+    def run() -> None:
+        function()
+        time.sleep(2 * DURATION_S)
+
+    clock.run(run)
+    rows = door.rows("r")
+    door.forget("r")
+    return rows
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize(
+    ("phase", "work_ends"),
+    [("prefill", "at_once"), ("generation", "at_its_end"), ("before_first_token", "at_next_write")],
+)
+def test_over_sockets_work_ends_when_the_profile_says(phase: Phase, work_ends: WorkEnds, serve_here: Any) -> None:
+    here = serve_here(profile=PROFILE, behaviour=behaviour(phase, work_ends))
+    stream, leaves_s = PLACES[phase]
+    run_id = new_run()
+    asyncio.run(leave(here.addresses, stream, leaves_s, run_id))
+    row = here.row(run_id)
+    # A client leaves, and a server notices it, in milliseconds; shared cores pause for tens of them.
+    assert end_of(phase, work_ends) - 0.01 < row.ended_at - row.received_at < end_of(phase, work_ends) + NOTICED_S
+
+
+def test_a_server_that_looks_now_and_then_ends_the_work_at_its_next_look() -> None:
+    looks = behaviour("generation", "at_once", checks_every_s=0.5)
+    door = VirtualDoor(OpenAIService(PROFILE), VectorService(PROFILE), behaviour=looks)
+    (row,) = rows_of(door, lambda: asyncio.run(leave(ServiceAddresses.at_port(PORT), False, 0.75, "r")))
+    assert row.ended_at == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("work_ends", "outcome"), [("at_once", "client_gone"), ("at_its_end", "ok")])
+def test_a_call_left_in_the_queue_is_dropped_or_worked_on_as_the_profile_says(
+    work_ends: WorkEnds, outcome: str
+) -> None:
+    one_slot = VirtualDoor(OpenAIService(SLOW), VectorService(SLOW), slots=1, behaviour=behaviour("queue", work_ends))
+
+    def crowd() -> None:
+        first = threading.Thread(target=ask_once)
+        first.start()
+        time.sleep(0.1)
+        asyncio.run(leave(ServiceAddresses.at_port(PORT), False, 0.2, "r"))
+        first.join()
+
+    def ask_once() -> None:
+        with openai_at(ServiceAddresses.at_port(PORT)) as client:
+            client.chat.completions.create(model=MODEL, messages=QUESTION, extra_headers=tags("r"))
+
+    rows = rows_of(one_slot, crowd)
+    assert [row.outcome for row in rows] == ["ok", outcome]
+    assert rows[1].output_tokens == (TOKENS if outcome == "ok" else 0)
+
+
+# ---- the profile
+
+
+def test_a_profile_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    made = behaviour("queue", "at_its_end", late_tokens=12.0, evidence="counters", trials=3, note="a note")
+    (tmp_path / "server.json").write_text(made.to_json(), encoding="utf-8")
+    assert ServerBehaviour.named(str(tmp_path / "server.json")) == made
+    assert ServiceOptions.from_json(ServiceOptions(behaviour=made).as_json()).behaviour == made
+
+
+def test_the_extremes_are_those_of_the_switch() -> None:
+    assert ServerBehaviour.named("stops") == STOPS
+    assert ServerBehaviour.named("goes-on") == GOES_ON
+    assert {phase: STOPS.delay_s(phase, 1.0) for phase in (*PHASES, None)} == dict.fromkeys((*PHASES, None), 0.0)
+    assert {GOES_ON.delay_s(phase, 1.0) for phase in (*PHASES, None)} == {float("inf")}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"name": "a", "phases": {"prefill": {"work_ends": "at_once"}}}, "work that ends at_once needs delay_s"),
+        ({"name": "a", "phases": {"waiting": {"work_ends": "at_its_end"}}}, "phases.waiting"),
+        ({"name": "A b", "phases": {}}, "name"),
+        ({"name": "a", "phases": {}, "colour": "red"}, "colour"),
+        ({"name": "a", "phases": {"queue": {"work_ends": "at_once", "delay_s": -1}}}, "phases.queue.delay_s"),
+    ],
+)
+def test_a_profile_that_cannot_be_played_is_refused_by_its_field(data: Any, message: str, tmp_path: Path) -> None:
+    (tmp_path / "server.json").write_text(json.dumps(data), encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=message):
+        ServerBehaviour.read(tmp_path / "server.json")
+
+
+def test_an_unknown_profile_names_those_there_are() -> None:
+    with pytest.raises(ConfigurationError, match=r"one of stops, goes-on.* or a \.json file"):
+        dl.compare(runs=1, alternatives="A", server_behaviour="nginx")
+
+
+# ---- in a comparison
+
+ALIKE = {"runs": 6, "alternatives": "B,C", "decision_timeout_s": 6.0, "profile": "typical"}
+
+
+def test_a_comparison_under_an_extreme_is_the_one_under_the_switch() -> None:
+    named = dl.compare(**ALIKE, server_behaviour="goes-on").runs
+    switched = dl.compare(**ALIKE, stops_on_disconnect=False).runs
+    ids = ["study_id", "run_id"]
+    assert named.drop(columns=ids).astype("str").equals(switched.drop(columns=ids).astype("str"))
+    assert set(named["server_behaviour"].astype("str")) == {"goes-on"}
+
+
+def test_a_profile_is_in_the_design_the_rows_and_the_title() -> None:
+    made = behaviour("generation", "at_its_end")
+    study = dl.compare(**ALIKE, server_behaviour=made)
+    assert study.manifest["design"]["server_behaviour"]["phases"]["generation"] == {"work_ends": "at_its_end"}
+    assert set(study.runs["server_behaviour"].astype("str")) == {"made-up"}
+    assert "servers behave as made-up when their client leaves" in str(study)
+    # C leaves calls that are being answered, none of which streams.
+    left = study.runs[study.runs["alternative"].astype("str") == "async_cancellation"]
+    stops = dl.compare(**ALIKE).runs
+    assert left["tokens_after_deadline"].sum() > 0
+    assert stops[stops["alternative"].astype("str") == "async_cancellation"]["tokens_after_deadline"].sum() == 0
+
+
+def test_a_profile_and_the_switch_are_not_given_together() -> None:
+    with pytest.raises(ConfigurationError, match="leave one of them out"):
+        dl.compare(runs=1, stops_on_disconnect=False, server_behaviour="stops")
