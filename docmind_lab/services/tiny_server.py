@@ -139,6 +139,7 @@ def _serve(path: Path) -> None:
     params.model.path = str(path)
     params.verbosity = 1  # errors only: its log has eight lines for each request
     params.n_parallel, params.n_ctx, params.cpuparams.n_threads = 1, _CONTEXT, 1
+    params.endpoint_slots, params.endpoint_metrics = True, True
     server = xllamacpp.Server(params)
     sys.stdout.write(f"{json.dumps(server.listening_address)}\n")
     sys.stdout.flush()

@@ -7,6 +7,7 @@ studies.py     finished studies: show, recommend, report, export
 diff.py        two studies
 documents.py   a folder of documents, and one question
 profile.py     a latency profile of measured calls
+probe.py       whether a server stops when its client leaves
 doctor.py      endpoints, versions, settings; the deadline of a user's graph
 servers.py     JupyterLab, and the simulated services
 console.py     what the commands share; printing.py a study on a terminal

@@ -20,6 +20,7 @@ from docmind_lab.interfaces.cli.console import INTERRUPTED
 from docmind_lab.interfaces.cli.diff import diff
 from docmind_lab.interfaces.cli.doctor import doctor
 from docmind_lab.interfaces.cli.documents import ask, index
+from docmind_lab.interfaces.cli.probe import probe
 from docmind_lab.interfaces.cli.profile import profile
 from docmind_lab.interfaces.cli.servers import lab, serve
 from docmind_lab.interfaces.cli.studies import export, recommend, report, show
@@ -63,6 +64,8 @@ for command, short_help in (
     (serve, "Serve the simulated model and vector store."),
 ):
     app.command(short_help=short_help)(_with_a_word_on_ctrl_c(command))
+
+app.add_typer(probe, name="probe", short_help="Does it stop? What a server does when its client leaves.")
 
 _LESS_MEMORY = "use fewer --workers, or a machine or container with more memory"
 _REMEDIES = {

@@ -1,0 +1,173 @@
+"""What a server says of its own work: the lab's service by its log, others by their counters.
+
+To look can change what is seen. llama.cpp's server notices that a client has left only when it has had nothing else to
+report for a second; a client that polls its counters keeps it from noticing. So counters are read when a call is over,
+and while it may go on no more often than every `LEAST_GAP_S`.
+
+truth = truth_of(target)        # None for a server that says nothing
+truth.look().tokens             # 131.0
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from docmind_lab.core.errors import ServiceError
+from docmind_lab.experiments.probe.calls import Target
+from docmind_lab.services.log import RequestRow, rows_from_json
+
+_PATIENCE_S = 30.0
+LEAST_GAP_S: Final = 2.5
+
+
+@dataclass(frozen=True)
+class Look:
+    """What the server says at one instant.
+
+    Args:
+        busy: Calls that it works on or has in its queue.
+        queued: Calls of those that wait in its queue.
+        tokens: Tokens that it has generated in calls that are over.
+        prompt_s: Seconds that it has spent on prompts of calls; None where it does not say.
+        generating_s: Seconds that it has spent on generating tokens; None where it does not say.
+    """
+
+    busy: int
+    queued: int
+    tokens: float
+    prompt_s: float | None = None
+    generating_s: float | None = None
+
+
+class Counters(Protocol):
+    """A server's own count of its work, of all calls together."""
+
+    server: str
+    slots: int
+
+    def look(self) -> Look:
+        """What it says now. Raises: ServiceError when it says nothing any more."""
+        ...
+
+
+def _get(target: Target, path: str) -> tuple[int, str]:
+    connection = target.connect(_PATIENCE_S)
+    headers = {"authorization": f"Bearer {target.api_key}"} if target.api_key else {}
+    try:
+        connection.request("GET", path, headers=headers)
+        response = connection.getresponse()
+        return response.status, response.read().decode(errors="replace")
+    except (OSError, http.client.HTTPException) as error:
+        raise ServiceError(f"{target.root}{path} cannot be read: {error}") from error
+    finally:
+        connection.close()
+
+
+@dataclass
+class LabLog:
+    """The log of the lab's own service: a row for each call."""
+
+    target: Target
+    server: str = "docmind-lab serve"
+
+    def rows(self, run_id: str, wait_quiet_s: float = 0.0) -> list[RequestRow]:
+        """The rows of a call, after waiting for the service to be done with it."""
+        status, text = _get(self.target, f"/log?run_id={run_id}&wait_quiet_s={wait_quiet_s}")
+        if status != 200:
+            raise ServiceError(f"{self.target.root}/log answered HTTP {status}")
+        return rows_from_json(json.loads(text)["rows"])
+
+
+@dataclass
+class LlamaCounters:
+    """The counters of llama.cpp's server: /metrics, of calls that are over, and /slots."""
+
+    target: Target
+    server: str = "llama.cpp server"
+    slots: int = 1
+
+    def look(self) -> Look:
+        """See `Counters`."""
+        metrics = _metrics(self.target)
+        queued = int(metrics["llamacpp:requests_deferred"])
+        return Look(
+            busy=int(metrics["llamacpp:requests_processing"]) + queued,
+            queued=queued,
+            tokens=metrics["llamacpp:tokens_predicted_total"],
+            prompt_s=metrics["llamacpp:prompt_seconds_total"],
+            generating_s=metrics["llamacpp:tokens_predicted_seconds_total"],
+        )
+
+
+@dataclass
+class VllmCounters:
+    """The counters of vLLM's server: /metrics."""
+
+    target: Target
+    server: str = "vLLM"
+    slots: int = 1
+
+    def look(self) -> Look:
+        """See `Counters`."""
+        metrics = _metrics(self.target)
+        queued = int(metrics["vllm:num_requests_waiting"])
+        busy = int(metrics["vllm:num_requests_running"]) + queued
+        return Look(busy=busy, queued=queued, tokens=metrics["vllm:generation_tokens_total"])
+
+
+def _metrics(target: Target) -> Mapping[str, float]:
+    status, text = _get(target, "/metrics")
+    if status != 200:
+        raise ServiceError(f"{target.root}/metrics answered HTTP {status}")
+    values: dict[str, float] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            values[sample.name] = values.get(sample.name, 0.0) + sample.value
+    return values
+
+
+def first_model(target: Target) -> str:
+    """The first model that the server lists.
+
+    Args:
+        target: The server; its model is not needed.
+
+    Raises: ServiceError when the server does not answer or lists none.
+    """
+    status, text = _get(target, f"{urlsplit(target.base_url).path.rstrip('/')}/models")
+    try:
+        return str(json.loads(text)["data"][0]["id"])
+    except (ValueError, LookupError, TypeError) as error:
+        raise ServiceError(
+            f"{target.base_url} lists no models (HTTP {status}); name one, and check that the address ends as /v1"
+        ) from error
+
+
+def truth_of(target: Target) -> LabLog | Counters | None:
+    """How a server accounts for its own work; None if it does not, as hosted ones.
+
+    Args:
+        target: The server; it is asked for its log and its counters.
+    """
+    with contextlib.suppress(ServiceError, ValueError, KeyError, TypeError):
+        status, text = _get(target, "/log?run_id=probe")
+        if status == 200 and "rows" in json.loads(text):
+            return LabLog(target)
+    with contextlib.suppress(ServiceError, ValueError, KeyError, TypeError):
+        metrics = _metrics(target)
+        if any(name.startswith("llamacpp:") for name in metrics):
+            status, text = _get(target, "/slots")
+            slots: Any = json.loads(text) if status == 200 else None
+            if isinstance(slots, list):
+                return LlamaCounters(target, slots=len(slots))
+        if any(name.startswith("vllm:") for name in metrics):
+            return VllmCounters(target)
+    return None

@@ -1,0 +1,269 @@
+"""Does a server stop? The probe agrees with the truth where it is known: our service in each of its behaviours."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from served_here import Here
+from service_doors import always
+
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.errors import ConfigurationError, ServiceError
+from docmind_lab.experiments.probe import ServerProbe, Target, Trial, Undisturbed, first_model, probe_server
+from docmind_lab.experiments.probe.server import check_period_s, work_ends_of
+from docmind_lab.interfaces.cli.app import main
+from docmind_lab.services.behaviour import PHASES, STOPS, Phase, PhaseBehaviour, ServerBehaviour, shipped_behaviours
+from docmind_lab.services.server import ServiceOptions
+
+# One call at a time; the first token after 0.4 s, nine tokens in 1.3 s.
+PROFILE = LatencyProfile("probed", "Nine tokens.", "a test", always(0.4), always(0.1), always(0.01), slots=1)
+DELAY_S = 0.1
+# One of each kind of end, so that a single probe tells them apart.
+MIXED: dict[Phase, PhaseBehaviour] = {
+    "queue": PhaseBehaviour(work_ends="at_its_end"),
+    "prefill": PhaseBehaviour(work_ends="at_once", delay_s=DELAY_S),
+    "generation": PhaseBehaviour(work_ends="at_its_end"),
+    "before_first_token": PhaseBehaviour(work_ends="at_next_write"),
+    "mid_stream": PhaseBehaviour(work_ends="at_once", delay_s=0.0),
+}
+BEHAVIOURS = {
+    "stops": STOPS,
+    "goes on": ServerBehaviour(
+        name="goes-on", phases={phase: PhaseBehaviour(work_ends="at_its_end") for phase in PHASES}
+    ),
+    "mixed": ServerBehaviour(name="mixed", phases=MIXED),
+}
+# A trial takes about a second. What a client and a server need to notice each other is milliseconds; shared cores
+# pause for tens of them.
+NOTICED_S = 0.25
+
+
+@pytest.fixture
+def serving() -> Iterator[Callable[..., Target]]:
+    opened: list[Here] = []
+
+    def start(**options: Any) -> Target:
+        here = Here(ServiceOptions(**({"profile": PROFILE} | options)).door())
+        opened.append(here)
+        return Target(here.addresses.openai_base_url, "docmind-scripted")
+
+    yield start
+    for here in opened:
+        here.close()
+
+
+# ---- against our own service, whose behaviour is known
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize(
+    ("behaviour", "by_waiting"),
+    [
+        ("mixed", False),
+        ("mixed", True),
+        *(pytest.param(name, how, marks=pytest.mark.full) for name in ("stops", "goes on") for how in (False, True)),
+    ],
+)
+def test_the_verdicts_are_the_behaviour_of_the_service(
+    behaviour: str, by_waiting: bool, serving: Callable[..., Target]
+) -> None:
+    truth = BEHAVIOURS[behaviour]
+    found = probe_server(serving(behaviour=truth), repeats=1, seconds=0.9, by_waiting=by_waiting)
+    assert {phase: found.phase(phase).work_ends for phase in PHASES} == {
+        phase: truth.phases[phase].work_ends for phase in PHASES
+    }
+    for trial in found.results:
+        if trial.phase == "queue":
+            continue
+        ends = truth.phases[trial.phase]
+        expected_s = {
+            "at_once": ends.delay_s or 0.0,
+            "at_next_write": trial.next_write_s,
+            "at_its_end": trial.remaining_s,
+        }[ends.work_ends]
+        assert trial.low_s - NOTICED_S <= expected_s <= trial.high_s + NOTICED_S, trial
+        assert trial.evidence == ("wait of another request" if by_waiting else "log")
+    assert found.limits["max_tokens"] == "honoured"
+    # What is written is what simulated services play.
+    made = found.behaviour("probed", "a command")
+    assert {phase: made.phases[phase].work_ends for phase in PHASES} == {
+        phase: truth.phases[phase].work_ends for phase in PHASES
+    }
+    assert set(found.trials.columns) >= {"phase", "how", "low_s", "high_s", "work_ends"}
+    assert len(found.results) == 2 * len(PHASES) + 1
+
+
+@pytest.mark.wall
+def test_a_server_that_takes_calls_side_by_side_and_counts_nothing_cannot_be_told(
+    serving: Callable[..., Target],
+) -> None:
+    quick = LatencyProfile("side by side", "Nine tokens.", "a test", always(0.15), always(0.02), always(0.01))
+    found = probe_server(serving(profile=quick), repeats=1, seconds=0.1, by_waiting=True)
+    assert {trial.work_ends for trial in found.results} == {"unknown"}
+    assert all("other requests do not wait" in trial.note for trial in found.results)
+
+
+# ---- against a real server
+
+
+@pytest.mark.wall
+@pytest.mark.full
+@pytest.mark.skipif(importlib.util.find_spec("xllamacpp") is None, reason="the extra live is not installed")
+def test_the_wait_of_another_request_tells_of_llama_cpp_what_its_counters_tell() -> None:
+    # Function-level: of the extra `live`.
+    from docmind_lab.services.tiny_server import TinyServer
+
+    with TinyServer() as server:
+        target = Target(server.base_url, first_model(Target(server.base_url, "")))
+        counted = probe_server(target, repeats=1, seconds=2.0)
+        waited = probe_server(target, repeats=1, seconds=2.0, by_waiting=True)
+    for phase in ("prefill", "generation", "before_first_token", "mid_stream"):
+        assert counted.phase(phase).work_ends == waited.phase(phase).work_ends, phase
+    # Without streaming it looks once a second whether its client is there, unless it has other things to report.
+    assert counted.phase("generation").work_ends == "at_once"
+    (polled,) = [trial for trial in counted.results if trial.how == "FIN, polled"]
+    assert polled.work_ends == "at_its_end"
+
+
+# ---- what follows from an interval
+
+
+@pytest.mark.parametrize(
+    ("phase", "low_s", "high_s", "ends"),
+    [
+        ("generation", 0.0, 0.1, "at_once"),
+        ("generation", 0.0, 4.9, "at_once"),
+        ("generation", 9.0, 10.5, "at_its_end"),
+        ("generation", 0.0, 9.0, "unknown"),
+        ("before_first_token", 0.0, 0.5, "at_once"),
+        ("before_first_token", 1.9, 2.1, "at_next_write"),
+        ("before_first_token", 0.0, 2.1, "unknown"),
+        ("before_first_token", 9.0, 10.0, "at_its_end"),
+    ],
+)
+def test_a_verdict_needs_an_interval_that_allows_no_other(phase: Phase, low_s: float, high_s: float, ends: str) -> None:
+    assert work_ends_of(phase, low_s, high_s, remaining_s=10.0, next_write_s=2.0) == ends
+
+
+def trial(left_after_s: float, delay_s: float, **changes: Any) -> Trial:
+    values: dict[str, Any] = {
+        "phase": "generation",
+        "how": "FIN",
+        "repeat": 1,
+        "left_after_s": left_after_s,
+        "remaining_s": 10.0,
+        "next_write_s": 10.0,
+        "low_s": delay_s,
+        "high_s": delay_s,
+        "late_tokens": None,
+        "evidence": "log",
+        "work_ends": "at_once",
+    }
+    return Trial(**(values | changes))
+
+
+def test_a_server_that_looks_once_a_second_is_known_by_when_its_work_ends() -> None:
+    assert check_period_s([trial(0.3, 0.71), trial(1.45, 0.53), trial(2.2, 0.8)]) == 1.0
+    assert check_period_s([trial(0.3, 0.2), trial(1.45, 0.07), trial(2.2, 0.31)]) == 0.5
+    assert check_period_s([trial(0.3, 0.4), trial(1.45, 0.4), trial(2.2, 0.4)]) is None
+    # One that stops at once is at no such instant but by chance.
+    assert check_period_s([trial(1.0, 0.01), trial(2.0, 0.01), trial(3.0, 0.01)]) is None
+
+
+def probe_of(*trials: Trial) -> ServerProbe:
+    usual = Undisturbed(50, 9, 9, 0.4, 1.3, 1.3, (0.5,), 1.3)
+    return ServerProbe("a server", "http://127.0.0.1:1/v1", usual, trials)
+
+
+def test_trials_that_disagree_say_nothing_of_their_phase() -> None:
+    found = probe_of(trial(1.0, 0.1), trial(1.0, 9.0, how="RST", work_ends="at_its_end")).phase("generation")
+    assert found.work_ends == "unknown"
+    assert "the trials disagree: FIN at_once" in found.note
+
+
+def test_what_polling_changes_is_said_and_is_not_the_verdict() -> None:
+    polled = trial(1.0, 9.0, how="FIN, polled", work_ends="at_its_end")
+    found = probe_of(trial(1.0, 0.1), polled).phase("generation")
+    assert (found.work_ends, found.trials) == ("at_once", 1)
+    assert "while its counters are polled: at_its_end" in found.note
+
+
+def test_a_phase_without_evidence_says_why() -> None:
+    nan = math.nan
+    untold = trial(nan, nan, phase="queue", work_ends="unknown", note="no queue was seen", evidence="none")
+    assert probe_of(untold).phase("queue").note == "no queue was seen"
+
+
+# ---- mistakes
+
+
+def test_numbers_that_cannot_be_used_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="repeats must be 1 or more"):
+        probe_server(Target("http://127.0.0.1:1/v1", "m"), repeats=0)
+
+
+def test_a_server_that_is_not_there_is_named() -> None:
+    with pytest.raises(ServiceError, match=r"127\.0\.0\.1:1"):
+        probe_server(Target("http://127.0.0.1:1/v1", "m"))
+
+
+def run(*words: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(list(words))
+    return int(ended.value.code or 0)
+
+
+def test_a_host_that_is_not_allowed_is_not_probed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("probe", "server", "http://models.example/v1", "--yes") == 2
+    assert "models.example is not on this machine" in capsys.readouterr().err
+
+
+def test_nothing_is_sent_unless_somebody_says_yes(
+    serving: Callable[..., Target], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("probe", "server", serving().base_url) == 2
+    said = capsys.readouterr().err
+    assert "at most" in said
+    assert "say so with --yes" in said
+
+
+@pytest.mark.wall
+@pytest.mark.full
+def test_the_command_writes_a_profile_that_compare_plays(
+    serving: Callable[..., Target], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = serving(behaviour=BEHAVIOURS["mixed"])
+    out, rows = tmp_path / "mine.json", tmp_path / "mine.csv"
+    words = ["--repeats", "1", "--seconds", "0.9", "--yes", "--out", str(out), "--trials", str(rows)]
+    assert run("probe", "server", target.base_url, *words) == 0
+    printed = capsys.readouterr().out
+    assert "goes on to its end" in printed
+    assert "stops when it next writes" in printed
+    assert json.loads(out.read_text(encoding="utf-8"))["name"] == "mine"
+    assert len(rows.read_text(encoding="utf-8").splitlines()) == 2 * len(PHASES) + 2
+    assert run("compare", "--runs", "1", "--alternatives", "C", "--server-behaviour", str(out), "--json",
+               "--out", str(tmp_path / "study")) == 0  # fmt: skip
+
+
+# ---- what ships with the package
+
+
+def test_the_shipped_profile_is_what_its_trials_amount_to() -> None:
+    spec = importlib.util.spec_from_file_location(
+        "derive", Path(__file__).parents[2] / "data" / "derive_server_behaviours.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    derive = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(derive)
+    shipped = {each.name: each for each in shipped_behaviours()}
+    assert shipped.keys() == derive.SERVERS.keys()
+    for name, made in shipped.items():
+        assert derive.behaviour_of_trials(name) == made
+        assert made.unknown_phases == ()
