@@ -77,9 +77,9 @@ StopsOnDisconnect = Annotated[
 ]
 ServerBehaviour = Annotated[
     str,
-    _server(
-        help="What it does in each phase of a call: a profile by name, such as llama-cpp-2026.10, or a .json file of "
-        "docmind-lab probe server."
+    _meets(
+        help="What the model server does when its client leaves: a profile, such as llama-cpp-2026.10, or a .json file "
+        "of docmind-lab probe server."
     ),
 ]
 Retries = Annotated[int | None, _meets(help="Tries after the first; the clients' own defaults when left out.")]
