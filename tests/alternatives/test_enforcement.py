@@ -56,7 +56,8 @@ def test_a_b_and_c_hold_a_trickle_that_defeats_the_per_read_cap(trickling: Labor
     measured = trickling.measure((*HOLDING, PER_READ), runs=3, decision_timeout_s=2.0)
     for alternative in HOLDING:
         assert max(overruns(measured[alternative])) < HELD_S, alternative
-    assert min(overruns(measured[PER_READ])) > 2 * HELD_S
+    # On a busy machine the deadline may fall before the call that is trickled, which is then refused.
+    assert max(overruns(measured[PER_READ])) > 2 * HELD_S
 
 
 @pytest.mark.full
