@@ -132,7 +132,8 @@ def test_a_running_sweep_is_stopped_and_what_is_done_stays(notebook: Opened) -> 
     stop.click()
     notebook.until_status("stopped, ")
     assert stop.is_disabled()
-    assert notebook.page.locator(f"{FIGURE} >> visible=true").count() == 1
+    # One figure: it may be on its way while the status is there already, and two would fail the wait.
+    notebook.page.locator(f"{FIGURE} >> visible=true").wait_for()
 
 
 def test_the_code_is_copied_with_a_button(notebook: Opened) -> None:
