@@ -47,6 +47,19 @@ def host_of(url: str) -> str:
     return parsed.host.lower()
 
 
+def same_origin(url: str, other: str) -> bool:
+    """Whether two addresses have the same scheme, host and port. An address that cannot be parsed is like no other."""
+    # Function-level: as in `host_of`.
+    import httpx  # noqa: PLC0415
+
+    try:
+        hosts = host_of(url), host_of(other)
+    except ValueError:
+        return False
+    one, two = httpx.URL(url), httpx.URL(other)
+    return hosts[0] == hosts[1] and (one.scheme, one.port) == (two.scheme, two.port)
+
+
 def redact_url(url: str) -> str:
     """Return the address without user, password, query and fragment, which may be secret.
 

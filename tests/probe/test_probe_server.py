@@ -16,13 +16,15 @@ from service_doors import always
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.experiments.probe import ServerProbe, Target, Trial, Undisturbed, first_model, probe_server
-from docmind_lab.experiments.probe.server import check_period_s, work_ends_of
+from docmind_lab.experiments.probe.bench import Bench
+from docmind_lab.experiments.probe.verdicts import check_period_s, work_ends_of
 from docmind_lab.interfaces.cli.app import main
 from docmind_lab.services.behaviour import PHASES, STOPS, Phase, PhaseBehaviour, ServerBehaviour, shipped_behaviours
 from docmind_lab.services.server import ServiceOptions
 
 # One call at a time; the first token after 0.4 s, nine tokens in 1.3 s.
 PROFILE = LatencyProfile("probed", "Nine tokens.", "a test", always(0.4), always(0.1), always(0.01), slots=1)
+QUICK = LatencyProfile("side by side", "Nine tokens.", "a test", always(0.15), always(0.02), always(0.01))
 DELAY_S = 0.1
 # One of each kind of end, so that a single probe tells them apart.
 MIXED: dict[Phase, PhaseBehaviour] = {
@@ -103,8 +105,7 @@ def test_the_verdicts_are_the_behaviour_of_the_service(
 def test_a_server_that_takes_calls_side_by_side_and_counts_nothing_cannot_be_told(
     serving: Callable[..., Target],
 ) -> None:
-    quick = LatencyProfile("side by side", "Nine tokens.", "a test", always(0.15), always(0.02), always(0.01))
-    found = probe_server(serving(profile=quick), repeats=1, seconds=0.1, by_waiting=True)
+    found = probe_server(serving(profile=QUICK), repeats=1, seconds=0.1, by_waiting=True)
     assert {trial.work_ends for trial in found.results} == {"unknown"}
     assert all("other requests do not wait" in trial.note for trial in found.results)
 
@@ -231,6 +232,45 @@ def test_nothing_is_sent_unless_somebody_says_yes(
     said = capsys.readouterr().err
     assert "at most" in said
     assert "say so with --yes" in said
+
+
+def test_more_calls_than_were_announced_are_not_sent(serving: Callable[..., Target]) -> None:
+    bench = Bench(serving(profile=QUICK), None, most_calls=1)
+    bench.whole_s(2, 1)
+    with pytest.raises(ServiceError, match="more than the 1 calls that were announced"):
+        bench.whole_s(2, 1)
+
+
+def test_the_key_of_an_endpoint_goes_to_no_other_server(
+    serving: Callable[..., Target], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys: list[str] = []
+
+    def note_key(target: Target, **options: Any) -> ServerProbe:
+        keys.append(target.api_key)
+        return probe_of(trial(1.0, 0.1))
+
+    monkeypatch.setattr("docmind_lab.experiments.probe.probe_server", note_key)
+    monkeypatch.setenv("DOCMIND_LLM__API_KEY", "secret")
+    url = serving().base_url
+    for endpoint in ("http://127.0.0.1:1/v1", url):
+        monkeypatch.setenv("DOCMIND_LLM__BASE_URL", endpoint)
+        assert run("probe", "server", url, "--yes") == 0
+    assert keys == ["", "secret"]
+
+
+def test_trials_that_were_done_are_saved_when_the_probe_is_interrupted(
+    serving: Callable[..., Target], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(target: Target, *, on_trial: Callable[[Trial], object], **options: Any) -> ServerProbe:
+        on_trial(trial(1.0, 0.1))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("docmind_lab.experiments.probe.probe_server", interrupted)
+    rows = tmp_path / "new" / "rows.csv"
+    assert run("probe", "server", serving().base_url, "--yes", "--trials", str(rows)) == 130
+    assert "1 trials are in" in capsys.readouterr().err
+    assert len(rows.read_text(encoding="utf-8").splitlines()) == 2
 
 
 @pytest.mark.wall

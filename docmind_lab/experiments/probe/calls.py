@@ -1,7 +1,7 @@
 """One call to a model server over a connection of its own, which can be left at any instant.
 
 with ProbeCall(target, body, run_id="probe-1") as call:
-    call.read_until_token(5)
+    call.read_token()
     call.leave("RST")
 """
 

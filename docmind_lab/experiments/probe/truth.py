@@ -11,17 +11,18 @@ truth.look().tokens             # 131.0
 from __future__ import annotations
 
 import contextlib
-import http.client
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
+import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from docmind_lab.core.errors import ServiceError
 from docmind_lab.experiments.probe.calls import Target
+from docmind_lab.network.endpoints import reason_of
 from docmind_lab.services.log import RequestRow, rows_from_json
 
 _PATIENCE_S = 30.0
@@ -59,16 +60,12 @@ class Counters(Protocol):
 
 
 def _get(target: Target, path: str) -> tuple[int, str]:
-    connection = target.connect(_PATIENCE_S)
     headers = {"authorization": f"Bearer {target.api_key}"} if target.api_key else {}
     try:
-        connection.request("GET", path, headers=headers)
-        response = connection.getresponse()
-        return response.status, response.read().decode(errors="replace")
-    except (OSError, http.client.HTTPException) as error:
-        raise ServiceError(f"{target.root}{path} cannot be read: {error}") from error
-    finally:
-        connection.close()
+        response = httpx.get(target.root + path, headers=headers, timeout=_PATIENCE_S, trust_env=False)
+    except httpx.HTTPError as error:
+        raise ServiceError(f"{target.root}{path} cannot be read: {reason_of(error)}") from error
+    return response.status_code, response.text
 
 
 @dataclass
@@ -88,7 +85,7 @@ class LabLog:
 
 @dataclass
 class LlamaCounters:
-    """The counters of llama.cpp's server: /metrics, of calls that are over, and /slots."""
+    """The counters of llama.cpp's server: /metrics, of calls that are over."""
 
     target: Target
     server: str = "llama.cpp server"

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import shlex
 import sys
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from docmind_lab.core.addresses import same_origin
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.whole_files import as_text, write_or_refuse
 from docmind_lab.interfaces.cli.console import INTERRUPTED, ProgressBar, console, load_settings
 
 if TYPE_CHECKING:
-    from docmind_lab.experiments.probe import ServerProbe
+    from docmind_lab.experiments.probe import ServerProbe, Trial
     from docmind_lab.services.behaviour import PhaseBehaviour
 
 probe = typer.Typer(no_args_is_help=True, help="Does it stop? What goes on after a client has left, measured.")
@@ -59,53 +64,72 @@ def server(
             raise ConfigurationError(f"{option} must end in {suffix}: got {path}")
     settings = load_settings()
     settings.admit(url, name="URL")
-    api_key = settings.llm.api_key.get_secret_value()
+    # The key is of one endpoint, and goes to no other.
+    api_key = settings.llm.api_key.get_secret_value() if same_origin(url, settings.llm.base_url or "") else ""
     target = Target(url, model or first_model(Target(url, "", api_key)), api_key)
-    typer.echo(f"To be sent to {url}: {most_to_be_sent(repeats, max_tokens)}.", err=True)
+    typer.echo(f"To be sent to {url}: {most_to_be_sent(target, repeats, max_tokens)}.", err=True)
     if not yes:
         if not sys.stdin.isatty():
             raise ConfigurationError("nobody can be asked whether to send them; say so with --yes")
         if not typer.confirm("Send them?", err=True):
             raise typer.Exit(INTERRUPTED)
+    done: list[Trial] = []
     bar = ProgressBar("trials", "probing", shown=not as_json)
     try:
-        found = probe_server(
+        probed = probe_server(
             target,
             repeats=repeats,
             seconds=seconds,
             most_tokens=max_tokens,
             by_waiting=by_waiting,
             progress=bar.show,
+            on_trial=done.append,
         )
+    except KeyboardInterrupt:
+        bar.close()
+        typer.echo(f"docmind-lab: interrupted; {_save_trials(done, trials)}, no profile is made", err=True)
+        raise typer.Exit(INTERRUPTED) from None
     finally:
         bar.close()
-    words = [f"--repeats={repeats}", f"--seconds={seconds:g}", *(["--by-waiting"] if by_waiting else []), "--yes"]
-    profile = found.behaviour(
+    options = {"model": model, "repeats": repeats, "seconds": seconds, "max-tokens": max_tokens}
+    words = [f"--{option}={value}" for option, value in options.items() if value != ""]
+    words += ["--by-waiting"] * by_waiting
+    profile = probed.behaviour(
         name or Path(out).stem.lower() or "probed", shlex.join(["docmind-lab", "probe", "server", "URL", *words])
     )
     if out:
-        Path(out).write_text(profile.to_json(), encoding="utf-8")
+        write_or_refuse(Path(out), as_text(profile.to_json()))
     if trials:
-        found.trials.to_csv(trials, index=False)
+        _save_trials(done, trials)
     if as_json:
         typer.echo(profile.to_json(), nl=False)
         return
-    _print(found)
+    _print(probed)
     for path in filter(None, (out, trials)):
         typer.echo(f"In {path}")
     if out:
         typer.echo(f"Use it as docmind-lab compare --server-behaviour {out}")
 
 
-def _print(found: ServerProbe) -> None:
+def _save_trials(done: Sequence[Trial], path: str) -> str:
+    """Write a row for each trial, where a file was named; say what is saved."""
+    import pandas as pd  # noqa: PLC0415 - slow, and --help does not need it
+
+    if not path or not done:
+        return "no trial is saved"
+    write_or_refuse(Path(path), functools.partial(pd.DataFrame([asdict(trial) for trial in done]).to_csv, index=False))
+    return f"{len(done)} trials are in {path}"
+
+
+def _print(probed: ServerProbe) -> None:
     from rich.table import Table  # noqa: PLC0415 - slow, and --help does not need it
 
     from docmind_lab.services.behaviour import PHASES  # noqa: PLC0415 - pydantic is slow to import
 
-    table = Table(title=f"{found.server}: a client leaves", title_justify="left", box=None, pad_edge=False)
+    table = Table(title=f"{probed.server}: a client leaves", title_justify="left", box=None, pad_edge=False)
     for heading in ("where its call is", "the work", "after", "late tokens", "trials"):
         table.add_column(heading, justify="right" if heading in ("after", "late tokens", "trials") else "left")
-    behaviours = {phase: found.phase(phase) for phase in PHASES}
+    behaviours = {phase: probed.phase(phase) for phase in PHASES}
     for phase, behaviour in behaviours.items():
         tokens = "" if behaviour.late_tokens is None else f"{behaviour.late_tokens:,.0f}"
         table.add_row(
@@ -115,9 +139,9 @@ def _print(found: ServerProbe) -> None:
     for phase, behaviour in behaviours.items():
         if behaviour.note:
             typer.echo(f"{phase.replace('_', ' ')}: {behaviour.note}.")
-    limits = ", ".join(f"{name} {verdict}" for name, verdict in found.limits.items())
+    limits = ", ".join(f"{name} {verdict}" for name, verdict in probed.limits.items())
     typer.echo(f"Limits that a request asks for: {limits}.")
-    evidence = sorted({trial.evidence for trial in found.results if trial.evidence != "none"})
+    evidence = sorted({trial.evidence for trial in probed.results if trial.evidence != "none"})
     typer.echo(f"Told by: {', '.join(evidence) or 'nothing'}.")
 
 

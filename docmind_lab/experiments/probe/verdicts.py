@@ -1,0 +1,214 @@
+"""What follows from calls that were left: a trial for each, and the behaviour of the server in each phase.
+
+probe = probe_server(Target("http://127.0.0.1:8080/v1", "tiny"))
+probe.phases                            # a row for each phase
+probe.trials                            # a row for each call that was left
+probe.behaviour("my-server")            # what `compare(server_behaviour=...)` plays
+"""
+
+from __future__ import annotations
+
+import datetime
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Final
+
+import pandas as pd
+
+from docmind_lab.experiments.probe.calls import Leaving
+from docmind_lab.services.behaviour import PHASES, Phase, PhaseBehaviour, ServerBehaviour, WorkEnds
+
+STREAMING: Final = frozenset({"before_first_token", "mid_stream"})
+# Work that has ended before half of what was left of it had passed was ended; what lasts longer was not.
+ENDED_BY: Final = 0.5
+# How often servers look for clients that have left, which is found out from when their work ends.
+_CHECK_PERIODS_S: Final = (1.0, 0.5, 2.0, 5.0)
+_CHECK_TOLERANCE_S: Final = 0.08
+# Share of trials that must end at such an instant; one may be held up, or counted less than it took.
+_CHECKED_SHARE: Final = 0.75
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One call that was left, and what became of the server's work on it. Durations in seconds.
+
+    Args:
+        phase: Where the call was.
+        how: How the client left.
+        repeat: Number of the trial of this phase and way, from 1 on.
+        left_after_s: From sending the call to leaving it.
+        remaining_s: How much longer the call would have taken, by calls that were not left.
+        next_write_s: How much longer until the server would have written to the client.
+        low_s: Lower end of the interval that holds the time from leaving to the end of the work.
+        high_s: Upper end of it.
+        late_tokens: Tokens generated after the client had left; None where nobody counts them.
+        evidence: What the interval is from.
+        work_ends: What follows from it.
+        note: Why nothing follows from it, where that is so.
+    """
+
+    phase: Phase
+    how: Leaving
+    repeat: int
+    left_after_s: float
+    remaining_s: float
+    next_write_s: float
+    low_s: float
+    high_s: float
+    late_tokens: float | None
+    evidence: str
+    work_ends: WorkEnds
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """How calls go that nobody leaves. Durations in seconds.
+
+    Args:
+        prompt_words: Words of the prompt.
+        max_tokens: What calls are limited to.
+        tokens: What they generate.
+        first_token_s: Until the first token of a streaming call.
+        streamed_s: Until the end of its answer.
+        whole_s: Until the answer of a call without streaming, to the same prompt and of the same length.
+        idle_s: What a call of one token takes on a server that has nothing else to do, several of them.
+        waits_s: What such a call takes while another is under way.
+    """
+
+    prompt_words: int
+    max_tokens: int
+    tokens: int
+    first_token_s: float
+    streamed_s: float
+    whole_s: float
+    idle_s: tuple[float, ...]
+    waits_s: float
+
+    @property
+    def others_wait(self) -> bool:
+        """Whether another request waits for one that is under way, so that its wait tells when that one ends."""
+        return self.waits_s > max(self.idle_s) + ENDED_BY * (self.streamed_s - self.first_token_s) / 2
+
+
+@dataclass(frozen=True)
+class ServerProbe:
+    """What a probe of a server found.
+
+    Args:
+        server: What the server is, as far as it says.
+        base_url: Where it is.
+        undisturbed: Calls that nobody left.
+        results: The trials.
+        limits: For each limit that a request can ask for, whether the server keeps it.
+    """
+
+    server: str
+    base_url: str
+    undisturbed: Undisturbed
+    results: tuple[Trial, ...]
+    limits: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def phases(self) -> pd.DataFrame:
+        """A row for each phase; the columns are the fields of `PhaseBehaviour`."""
+        return pd.DataFrame([{"phase": phase} | self.phase(phase).model_dump() for phase in PHASES])
+
+    @property
+    def trials(self) -> pd.DataFrame:
+        """A row for each trial; the columns are the fields of `Trial`."""
+        return pd.DataFrame([asdict(trial) for trial in self.results])
+
+    def phase(self, phase: Phase) -> PhaseBehaviour:
+        """What all trials of a phase say together. They must agree, else nothing is known."""
+        all_trials = [trial for trial in self.results if trial.phase == phase]
+        trials = [trial for trial in all_trials if trial.how != "FIN, polled"]
+        conclusive = [trial for trial in trials if trial.work_ends != "unknown"]
+        ends = {trial.work_ends for trial in conclusive}
+        if len(ends) != 1:
+            return PhaseBehaviour(work_ends="unknown", trials=len(trials), note=_why_unknown(trials, conclusive))
+        (work_ends,) = ends
+        delays = [(trial.low_s + trial.high_s) / 2 for trial in conclusive]
+        tokens = [trial.late_tokens for trial in conclusive if trial.late_tokens is not None]
+        return PhaseBehaviour(
+            work_ends=work_ends,
+            # When a call is dropped from a queue nobody sees: it is only known not to have been worked on.
+            delay_s=0.0 if phase == "queue" and work_ends == "at_once" else round(statistics.median(delays), 4),
+            low_s=round(min(trial.low_s for trial in conclusive), 4),
+            high_s=round(max(trial.high_s for trial in conclusive), 4),
+            late_tokens=round(statistics.median(tokens), 1) if tokens else None,
+            checks_every_s=check_period_s(conclusive),
+            trials=len(conclusive),
+            note="; ".join(
+                f"while its counters are polled: {trial.work_ends} ({trial.low_s:.2f} to {trial.high_s:.2f} s)"
+                for trial in all_trials
+                if trial.how == "FIN, polled" and trial.work_ends != work_ends
+            ),
+            evidence=conclusive[0].evidence,  # type: ignore[arg-type]  # one of the three that trials have
+        )
+
+    def behaviour(self, name: str, command: str = "", server: str = "") -> ServerBehaviour:
+        """The profile that simulated services play.
+
+        Args:
+            name: Of the profile: lower-case letters, digits, ".", "_" and "-".
+            command: What repeats the measurement.
+            server: The server and its version, where it does not say them itself.
+        """
+        return ServerBehaviour.of(
+            {
+                "name": name,
+                "server": server or self.server,
+                "measured_on": datetime.datetime.now(datetime.UTC).date().isoformat(),
+                "command": command,
+                "phases": {phase: self.phase(phase).model_dump() for phase in PHASES},
+                "limits": dict(self.limits),
+            },
+            "of this probe",
+        )
+
+
+def _why_unknown(trials: Sequence[Trial], conclusive: Sequence[Trial]) -> str:
+    if conclusive:
+        ends = ", ".join(
+            f"{trial.how} {trial.work_ends} ({trial.low_s:.2f} to {trial.high_s:.2f} s)" for trial in conclusive
+        )
+        return f"the trials disagree: {ends}"
+    return next((trial.note for trial in trials if trial.note), "not tried")
+
+
+def check_period_s(trials: Sequence[Trial]) -> float | None:
+    """How often the server looks for a client that has left; None where its work does not end at such instants.
+
+    Args:
+        trials: Of one phase.
+    """
+    ended = [trial for trial in trials if trial.work_ends == "at_once"]
+    if len(ended) < len(trials) or len(ended) < 3 or trials[0].phase == "queue":
+        return None
+    for period_s in _CHECK_PERIODS_S:
+        ends = [(trial.left_after_s + (trial.low_s + trial.high_s) / 2) / period_s for trial in ended]
+        # A server that stops at once would be at such an instant by chance only; it is no later than the client left.
+        is_late = statistics.median((trial.low_s + trial.high_s) / 2 for trial in ended) > _CHECK_TOLERANCE_S
+        on_time = sum(abs(end - round(end)) * period_s <= _CHECK_TOLERANCE_S for end in ends)
+        if is_late and on_time >= _CHECKED_SHARE * len(ends):
+            return period_s
+    return None
+
+
+def work_ends_of(phase: Phase, low_s: float, high_s: float, remaining_s: float, next_write_s: float) -> WorkEnds:
+    """When work ended, by the interval that holds its end.
+
+    Args:
+        phase: Where the call was left.
+        low_s: Lower end of the seconds from leaving to the end of the work.
+        high_s: Upper end.
+        remaining_s: What was left of the call.
+        next_write_s: What was left until the server would have written.
+    """
+    if phase == "before_first_token" and high_s < next_write_s + ENDED_BY * (remaining_s - next_write_s):
+        return "at_once" if high_s < ENDED_BY * next_write_s else "at_next_write" if low_s > 0 else "unknown"
+    if high_s < ENDED_BY * remaining_s:
+        return "at_once"
+    return "at_its_end" if low_s > ENDED_BY * remaining_s else "unknown"
