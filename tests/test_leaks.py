@@ -32,8 +32,9 @@ async def tasks_on_the_loop() -> int:
 
 def threads_since(before: set[threading.Thread]) -> list[str]:
     """Threads that were started since; those of the shared loop's pool are there once and for all."""
-    pooled = ("asyncio_", "docmind-worker")
-    return [t.name for t in threading.enumerate() if t not in before and not t.name.startswith(pooled)]
+    pool = shared_loop()._loop._default_executor  # type: ignore[attr-defined]
+    pooled = set() if pool is None else pool._threads
+    return [t.name for t in threading.enumerate() if t not in before | pooled and not t.name.startswith("asyncio_")]
 
 
 def settled(check: object, limit_s: float = 5.0) -> bool:

@@ -57,7 +57,13 @@ def test_a_b_and_c_hold_a_trickle_that_defeats_the_per_read_cap(trickling: Labor
     for alternative in HOLDING:
         assert max(overruns(measured[alternative])) < HELD_S, alternative
     # On a busy machine the deadline may fall before the call that is trickled, which is then refused.
-    assert max(overruns(measured[PER_READ])) > 2 * HELD_S
+    trickled = [
+        run
+        for run in measured[PER_READ]
+        if any(call.role == "synthesis" and call.remaining_at_start_s > HELD_S for call in run.calls)
+    ]
+    assert trickled
+    assert min(overruns(trickled)) > 2 * HELD_S
 
 
 @pytest.mark.full

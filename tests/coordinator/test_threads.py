@@ -7,8 +7,7 @@ from itertools import combinations
 from manual_clock import ManualClock
 
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.docmind.coordinator.coordinator import _thread_key
-from docmind_lab.docmind.coordinator.threads import ConversationThreads
+from docmind_lab.docmind.coordinator.threads import ConversationThreads, thread_key
 
 OVER = Deadline(at_s=99.0, limit_s=1.0, clock=ManualClock(100.0))
 
@@ -53,5 +52,5 @@ def test_conversations_of_different_users_are_apart_whatever_characters_their_na
         ("", "alice/team/x"),
         ("alice", "team%2Fx"),
     ]
-    keys = [_thread_key(thread_id, user_id) for user_id, thread_id in conversations]
+    keys = [thread_key(thread_id, user_id) for user_id, thread_id in conversations]
     assert all(one != other for one, other in combinations(keys, 2))

@@ -13,7 +13,6 @@ from typing import Any, Self
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import HumanMessage
-from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import BaseStore
@@ -47,7 +46,7 @@ from docmind_lab.docmind.coordinator.response import (
     metrics_of,
     stop_metadata,
 )
-from docmind_lab.docmind.coordinator.threads import ConversationThreads
+from docmind_lab.docmind.coordinator.threads import ConversationThreads, thread_config, thread_key
 from docmind_lab.docmind.system import Corpus, DocmindSystem, Runnable, language_reference
 from docmind_lab.network.langsmith_tracing import tracing_where_admitted
 from docmind_lab.network.recorder import Recorder, recording
@@ -191,7 +190,7 @@ class MultiAgentCoordinator:
             ConfigurationError: Nothing is left to do on the thread, or the coordinator is closed.
         """
         self._require_open()
-        state = self._graph.get_state(_config(thread_id, user_id))
+        state = self._graph.get_state(thread_config(thread_id, user_id))
         if not state.next:
             raise ConfigurationError(f"thread {thread_id!r} has nothing to go on with; ask it a question")
         questions = [message.text for message in state.values.get("messages", ()) if isinstance(message, HumanMessage)]
@@ -212,14 +211,14 @@ class MultiAgentCoordinator:
         recorder = Recorder(f"query-{number}", number, deadline)
         tokens = None if write is None else WrittenTokens(write)
         tracing = tracing_where_admitted(self.settings)
-        with self._threads.turn(_thread_key(thread_id, user_id), deadline) as fence:
+        key = thread_key(thread_id, user_id)
+        with self._threads.turn(key, deadline) as fence:
             if fence is None:
                 outcome, fallback = Outcome("timed_out", stop_reason=THREAD_BUSY), None
             else:
                 graph = self._graph if tokens is None else self._streaming_graph
                 callbacks: Sequence[BaseCallbackHandler] = () if tokens is None else (tokens,)
-                thread_key = _thread_key(thread_id, user_id)
-                runnable = self.system.for_run(graph, recorder, thread_key, context=context, callbacks=callbacks)
+                runnable = self.system.for_run(graph, recorder, key, context=context, callbacks=callbacks)
                 inputs: Inputs = None if query is None else {"messages": [HumanMessage(query)]}
                 with recording(recorder), tracing:
                     outcome = self.alternative.run(fenced(runnable, fence, recorder), inputs, deadline, recorder)
@@ -284,7 +283,7 @@ class MultiAgentCoordinator:
 
     def get_state_values(self, *, thread_id: str = "default", user_id: str = "local") -> dict[str, Any]:
         """Return the state in the thread's latest checkpoint, without a deadline; empty if there is none."""
-        values = self._graph.get_state(_config(thread_id, user_id)).values
+        values = self._graph.get_state(thread_config(thread_id, user_id)).values
         return {key: value for key, value in values.items() if key != DEADLINE_KEY}
 
     def list_checkpoints(self, *, thread_id: str = "default", user_id: str = "local") -> list[dict[str, Any]]:
@@ -297,7 +296,7 @@ class MultiAgentCoordinator:
                 "created_at": state.created_at,
                 "next": state.next,
             }
-            for state in self._graph.get_state_history(_config(thread_id, user_id))
+            for state in self._graph.get_state_history(thread_config(thread_id, user_id))
         ]
 
     def fork_from_checkpoint(self, checkpoint_id: str, *, thread_id: str = "default", user_id: str = "local") -> str:
@@ -313,7 +312,7 @@ class MultiAgentCoordinator:
         Raises:
             ConfigurationError: The thread has no such checkpoint.
         """
-        config = _config(thread_id, user_id)
+        config = thread_config(thread_id, user_id)
         known = {str(entry["checkpoint_id"]) for entry in self.list_checkpoints(thread_id=thread_id, user_id=user_id)}
         if checkpoint_id not in known:
             raise ConfigurationError(
@@ -393,13 +392,3 @@ def _require_question(query: str) -> str:
     if not isinstance(query, str) or not query.strip():
         raise ConfigurationError("query must be a question in words; it is empty")
     return query
-
-
-def _thread_key(thread_id: str, user_id: str) -> str:
-    # The first slash ends the user: ("alice", "team/x") is not ("alice/team", "x").
-    user = user_id.replace("%", "%25").replace("/", "%2F")
-    return f"{user}/{thread_id}"
-
-
-def _config(thread_id: str, user_id: str) -> RunnableConfig:
-    return {"configurable": {"thread_id": _thread_key(thread_id, user_id)}}

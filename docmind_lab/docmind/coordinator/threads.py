@@ -7,6 +7,8 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from langchain_core.runnables import RunnableConfig
+
 from docmind_lab.alternatives.fence import Fence
 from docmind_lab.core.deadlines import Deadline
 
@@ -51,3 +53,15 @@ class ConversationThreads:
                 turns.waiting -= 1
                 if not turns.waiting:
                     del self._turns[thread_id]
+
+
+def thread_key(thread_id: str, user_id: str) -> str:
+    """Return the name under which a user's conversation is kept."""
+    # The first slash ends the user: ("alice", "team/x") is not ("alice/team", "x").
+    user = user_id.replace("%", "%25").replace("/", "%2F")
+    return f"{user}/{thread_id}"
+
+
+def thread_config(thread_id: str, user_id: str) -> RunnableConfig:
+    """Return the configuration by which a graph finds a user's conversation."""
+    return {"configurable": {"thread_id": thread_key(thread_id, user_id)}}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.alternatives.propagation import Propagation
+from docmind_lab.core.budgets import Budget
 from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
@@ -145,18 +146,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
             continue
         tries = None if retries == "own" else retries
         if design.replay is not None:
-            again = DEFAULT_WORKLOAD if workload in WORKLOADS else workload
-            request = CompareRequest(
-                timeout_s,
-                design.repeats,
-                alternatives=[chosen],
-                retries=tries,
-                budget=budget,
-                workload=again,
-                cpu_charge=design.cpu_charge,
-                model_variation=design.model_variation,
-            )
-            yield Combination(replay_comparison(design.replay, request, design.documents, design.questions))
+            yield _replayed(design, workload, chosen, timeout_s, budget, tries)
             continue
         yield Combination(
             Comparison(
@@ -180,3 +170,26 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
                 model_variation=design.model_variation,
             )
         )
+
+
+def _replayed(
+    design: StudyDesign,
+    workload: str,
+    alternative: Alternative,
+    timeout_s: float,
+    budget: Budget | None,
+    retries: int | None,
+) -> Combination:
+    """Return the combination that plays the design's recording again."""
+    assert design.replay is not None
+    request = CompareRequest(
+        timeout_s,
+        design.repeats,
+        alternatives=[alternative],
+        retries=retries,
+        budget=budget,
+        workload=DEFAULT_WORKLOAD if workload in WORKLOADS else workload,
+        cpu_charge=design.cpu_charge,
+        model_variation=design.model_variation,
+    )
+    return Combination(replay_comparison(design.replay, request, design.documents, design.questions))
