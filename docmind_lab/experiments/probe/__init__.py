@@ -4,6 +4,7 @@ calls.py      one call over a connection of its own, which can be left at any in
 truth.py      what a server says of its own work: a log, or counters
 bench.py      a server under the probe: how its calls go undisturbed, and when the work on one that was left ended
 server.py     calls left in each phase
+gateways.py   the same, through a gateway in front of the lab's own service
 verdicts.py   what follows from them: the trials, and the behaviour of the server
 """
 

@@ -25,6 +25,8 @@ _LOOK_EVERY_S: Final = 0.05
 _ROUNDING_S: Final = 0.03
 _IDLE_CALLS: Final = 5
 _TRIES: Final = 4
+# A stream whose first token comes so late in it, as a share of its time, was held back on its way.
+_HELD_BACK: Final = 0.9
 _QUIET_LIMIT_S: Final = 120.0
 
 
@@ -130,16 +132,22 @@ class Bench:
             words = min(LONGEST_PROMPT, words * (2 if first_s > PREFILL_S / 2 else 4))
             first_s, _, _ = self._streamed(words, TOKEN_LIMIT)
         first_s, streamed_s, tokens = self._streamed(words, max_tokens)
+        held_back = tokens > 1 and first_s > _HELD_BACK * streamed_s
+        if held_back:
+            first_s = self.whole_s(words, 1)
         whole_s = self.whole_s(words, max_tokens)
         self.wait_until_quiet()
         idle_s = tuple(self._short_call_s() for _ in range(_IDLE_CALLS))
         _, occupier = self.call(words, max_tokens, stream=True)
         with occupier:
-            occupier.read_token()
+            if held_back:
+                time.sleep(first_s)
+            else:
+                occupier.read_token()
             waits_s = self._short_call_s()
             while occupier.read_token() is not None:
                 pass
-        self._usual = Undisturbed(words, max_tokens, tokens, first_s, streamed_s, whole_s, idle_s, waits_s)
+        self._usual = Undisturbed(words, max_tokens, tokens, first_s, streamed_s, whole_s, idle_s, waits_s, held_back)
         return self._usual
 
     def require_steady(self) -> None:
@@ -154,27 +162,31 @@ class Bench:
 
     # ---- what became of the work
 
-    def end_by_log(self, run_id: str, from_s: float, limit_s: float) -> tuple[float, float, float]:
+    def end_by_log(self, run_id: str, begun_s: float, from_s: float, limit_s: float) -> tuple[float, float, float]:
         """When the work on a call ended, by the log of the lab's own service, whose clock is this machine's.
 
         Args:
             run_id: The call's.
-            from_s: Instant from which is counted, seconds of `time.monotonic`.
+            begun_s: When it was begun, seconds of `time.monotonic`.
+            from_s: When its client left, likewise.
             limit_s: How long to wait for its end.
 
-        Returns: The interval that holds its end, and the tokens generated after the instant.
+        Returns: The interval that holds the end, from leaving on, and the tokens generated after leaving. The upper end
+            is infinite for a call that was complete before its client left.
 
         Raises: ServiceError for work that has not ended by then.
         """
         assert isinstance(self.truth, LabLog), "only the lab's own service has a log"
-        rows = self.truth.rows(run_id, wait_quiet_s=limit_s)
+        rows = self.truth.rows(run_id, limit_s, begun_s)
         ended_at_s = [row.ended_at for row in rows if row.ended_at is not None]
         if not rows or len(ended_at_s) < len(rows):
             raise ServiceError(f"{self.target.base_url} still worked on a call {limit_s:.1f} s after its client left")
+        if max(ended_at_s) <= from_s and all(row.outcome == "ok" for row in rows):
+            return 0.0, math.inf, 0.0
         late = 0.0
         for row in rows:
-            for begun_s, ended_s, tokens in row.token_spans:
-                late += tokens * min(1.0, max(0.0, ended_s - from_s) / (ended_s - begun_s)) if ended_s > begun_s else 0
+            for start_s, end_s, tokens in row.token_spans:
+                late += tokens * min(1.0, max(0.0, end_s - from_s) / (end_s - start_s)) if end_s > start_s else 0
         delay_s = max(0.0, max(ended_at_s) - from_s)
         return delay_s, delay_s, late
 
@@ -241,10 +253,11 @@ class Bench:
         while self.truth.look().busy and time.monotonic() < until_s:
             time.sleep(_LOOK_EVERY_S)
 
-    def is_queued(self, run_id: str) -> bool:
+    def is_queued(self, run_id: str, begun_s: float) -> bool:
         """Whether a call waits for a slot. Without counters it does where other requests wait for one under way."""
         if isinstance(self.truth, LabLog):
-            return any(row.outcome == "open" and row.queue_wait_s > 0 for row in self.truth.rows(run_id))
+            rows = self.truth.rows(run_id, since_s=begun_s)
+            return any(row.outcome == "open" and row.queue_wait_s > 0 for row in rows)
         return self.truth is None or self.truth.look().queued > 0
 
     def wait_until_quiet(self) -> Look | None:

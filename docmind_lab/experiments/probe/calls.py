@@ -7,6 +7,7 @@ with ProbeCall(target, body, run_id="probe-1") as call:
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import socket
@@ -39,12 +40,14 @@ class Target:
         model: Name of the model that is asked.
         api_key: Key that is sent; empty for none.
         extra: Further fields of each request body.
+        log_url: Log of the lab's own service, where that answers behind a gateway; empty for none.
     """
 
     base_url: str
     model: str
     api_key: str = field(default="", repr=False)
     extra: Mapping[str, Any] = field(default_factory=dict)
+    log_url: str = ""
 
     @property
     def root(self) -> str:
@@ -73,7 +76,8 @@ class ProbeCall:
         headers: Further headers.
 
     Attributes:
-        sent_at_s: When the request had been sent, seconds of `time.monotonic`.
+        begun_at_s: When the connection was opened, seconds of `time.monotonic`.
+        sent_at_s: When the request had been sent, likewise.
         left_at_s: When the client left; None while it is there.
 
     Raises: ServiceError when the server cannot be reached.
@@ -83,6 +87,7 @@ class ProbeCall:
         self, target: Target, body: Mapping[str, Any], run_id: str, headers: Mapping[str, str] | None = None
     ) -> None:
         self._connection = target.connect()
+        self.begun_at_s = time.monotonic()
         payload = json.dumps({"model": target.model, **target.extra, **body}).encode()
         try:
             self._connection.request(
@@ -106,7 +111,9 @@ class ProbeCall:
                 # A socket that does not linger is reset when it is closed.
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             else:
-                connection.shutdown(socket.SHUT_RDWR)
+                # The server may have closed it already.
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
         self.left_at_s = time.monotonic()
         self.close()
         return self.left_at_s

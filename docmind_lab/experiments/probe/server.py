@@ -128,21 +128,26 @@ def _leave(bench: Bench, phase: Phase, how: Leaving, repeat: int) -> Trial:
     if bench.truth is None and not usual.others_wait:
         note = "the server keeps no count of its work, and other requests do not wait for a call under way"
         return _unknown(phase, how, repeat, note)
+    if phase == "mid_stream" and usual.held_back:
+        return _unknown(phase, how, repeat, "the stream is held back until its end, so nobody can leave in its middle")
     if phase == "queue":
         return _leave_in_queue(bench, how, repeat, before)
     share = _LEFT_AT + _LEFT_LATER * (repeat - 1) % (1 - _LEFT_AT)
     if how == "client timeout":
         return _leave_by_timeout(bench, repeat, share, before)
     run_id, call = bench.call(usual.prompt_words, usual.max_tokens, stream=phase in STREAMING)
-    if phase == "mid_stream":
-        for _ in range(max(1, int(share * usual.tokens))):
-            call.read_token()
-    else:
-        generating_s = usual.whole_s - usual.first_token_s
-        begins_s, lasts_s = (usual.first_token_s, generating_s) if phase == "generation" else (0.0, usual.first_token_s)
-        time.sleep(max(0.0, call.sent_at_s + begins_s + share * lasts_s - time.monotonic()))
-    left_at_s = call.leave("FIN" if how == "FIN, polled" else how)
-    return _judge(bench, phase, how, repeat, run_id, call.sent_at_s, left_at_s, before)
+    with call:
+        if phase == "mid_stream":
+            for _ in range(max(1, int(share * usual.tokens))):
+                call.read_token()
+        else:
+            generating_s = usual.whole_s - usual.first_token_s
+            begins_s, lasts_s = (
+                (usual.first_token_s, generating_s) if phase == "generation" else (0.0, usual.first_token_s)
+            )
+            time.sleep(max(0.0, call.sent_at_s + begins_s + share * lasts_s - time.monotonic()))
+        left_at_s = call.leave("FIN" if how == "FIN, polled" else how)
+    return _judge(bench, phase, how, repeat, run_id, call.begun_at_s, call.sent_at_s, left_at_s, before)
 
 
 def _leave_by_timeout(bench: Bench, repeat: int, share: float, before: Look | None) -> Trial:
@@ -168,7 +173,7 @@ def _leave_by_timeout(bench: Bench, repeat: int, share: float, before: Look | No
             extra_body=dict(target.extra),
         )
         return _unknown("generation", "client timeout", repeat, "the answer was there before the timeout")
-    return _judge(bench, "generation", "client timeout", repeat, run_id, sent_at_s, time.monotonic(), before)
+    return _judge(bench, "generation", "client timeout", repeat, run_id, sent_at_s, sent_at_s, time.monotonic(), before)
 
 
 def _leave_in_queue(bench: Bench, how: Leaving, repeat: int, before: Look | None) -> Trial:
@@ -182,8 +187,9 @@ def _leave_in_queue(bench: Bench, how: Leaving, repeat: int, before: Look | None
         # A server may count its queue only between two steps of its work, and a prompt can be one step.
         time.sleep(usual.first_token_s + _IN_QUEUE_S)
         run_id, call = bench.call(2, usual.max_tokens, stream=False)
+        closing.enter_context(call)
         time.sleep(_IN_QUEUE_S)
-        if not bench.is_queued(run_id):
+        if not bench.is_queued(run_id, call.begun_at_s):
             call.leave("FIN")
             return _unknown("queue", how, repeat, "no queue was seen: the server took a second call at once")
         left_at_s = call.leave(how)
@@ -192,7 +198,7 @@ def _leave_in_queue(bench: Bench, how: Leaving, repeat: int, before: Look | None
     left_s, generating_s = free_at_s - left_at_s, usual.whole_s - usual.first_token_s
     tokens: float | None = None
     if isinstance(bench.truth, LabLog):
-        low_s, high_s, tokens = bench.end_by_log(run_id, left_at_s, left_s + 3 * generating_s)
+        low_s, high_s, tokens = bench.end_by_log(run_id, call.begun_at_s, left_at_s, left_s + 3 * generating_s)
         work_ends: WorkEnds = "at_once" if high_s < left_s else "at_its_end"
     elif bench.truth is None or before is None:
         low_s, high_s = bench.end_by_waiting(free_at_s)
@@ -216,6 +222,7 @@ def _judge(
     how: Leaving,
     repeat: int,
     run_id: str,
+    begun_at_s: float,
     sent_at_s: float,
     left_at_s: float,
     before: Look | None,
@@ -227,7 +234,7 @@ def _judge(
     next_write_s = {"before_first_token": usual.first_token_s - left_after_s, "mid_stream": 0.0}.get(phase, remaining_s)
     tokens: float | None = None
     if isinstance(bench.truth, LabLog):
-        low_s, high_s, tokens = bench.end_by_log(run_id, left_at_s, 3 * remaining_s + 1.0)
+        low_s, high_s, tokens = bench.end_by_log(run_id, begun_at_s, left_at_s, 3 * remaining_s + 1.0)
     elif bench.truth is None or before is None:
         low_s, high_s = bench.end_by_waiting(left_at_s)
     else:

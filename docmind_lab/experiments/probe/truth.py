@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -23,7 +24,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from docmind_lab.core.errors import ServiceError
 from docmind_lab.experiments.probe.calls import Target
 from docmind_lab.network.endpoints import reason_of
-from docmind_lab.services.log import RequestRow, rows_from_json
+from docmind_lab.services.log import RequestRow
+from docmind_lab.services.server import LogClient
 
 _PATIENCE_S = 30.0
 LEAST_GAP_S: Final = 2.5
@@ -70,17 +72,29 @@ def _get(target: Target, path: str) -> tuple[int, str]:
 
 @dataclass
 class LabLog:
-    """The log of the lab's own service: a row for each call."""
+    """The log of the lab's own service: a row for each call.
 
-    target: Target
+    Args:
+        log_url: Address of the log.
+    """
+
+    log_url: str
     server: str = "docmind-lab serve"
 
-    def rows(self, run_id: str, wait_quiet_s: float = 0.0) -> list[RequestRow]:
-        """The rows of a call, after waiting for the service to be done with it."""
-        status, text = _get(self.target, f"/log?run_id={run_id}&wait_quiet_s={wait_quiet_s}")
-        if status != 200:
-            raise ServiceError(f"{self.target.root}/log answered HTTP {status}")
-        return rows_from_json(json.loads(text)["rows"])
+    def rows(self, run_id: str, wait_quiet_s: float = 0.0, since_s: float = -math.inf) -> list[RequestRow]:
+        """Return the rows of a call, after waiting for the service to be done with it.
+
+        A gateway may drop the header that names the run. Then they are the rows without a run, since an instant.
+
+        Args:
+            run_id: The call's.
+            wait_quiet_s: How long to wait for the service, seconds.
+            since_s: The instant, seconds of `time.monotonic`.
+        """
+        with contextlib.closing(LogClient(self.log_url)) as client:
+            if rows := client.rows(run_id, wait_quiet_s):
+                return rows
+            return [row for row in client.rows("", wait_quiet_s) if row.received_at >= since_s]
 
 
 @dataclass
@@ -154,10 +168,12 @@ def truth_of(target: Target) -> LabLog | Counters | None:
     Args:
         target: The server; it is asked for its log and its counters.
     """
+    if target.log_url:
+        return LabLog(target.log_url)
     with contextlib.suppress(ServiceError, ValueError, KeyError, TypeError):
         status, text = _get(target, "/log?run_id=probe")
         if status == 200 and "rows" in json.loads(text):
-            return LabLog(target)
+            return LabLog(f"{target.root}/log")
     with contextlib.suppress(ServiceError, ValueError, KeyError, TypeError):
         metrics = _metrics(target)
         if any(name.startswith("llamacpp:") for name in metrics):

@@ -70,11 +70,13 @@ class Undisturbed:
         prompt_words: Words of the prompt.
         max_tokens: What calls are limited to.
         tokens: What they generate.
-        first_token_s: Until the first token of a streaming call.
+        first_token_s: Until the first token of a streaming call; where streams are held back, until an answer of one
+            token without streaming.
         streamed_s: Until the end of its answer.
         whole_s: Until the answer of a call without streaming, to the same prompt and of the same length.
         idle_s: What a call of one token takes on a server that has nothing else to do, several of them.
         waits_s: What such a call takes while another is under way.
+        held_back: Whether streams are held back until their end, as by a gateway that buffers them.
     """
 
     prompt_words: int
@@ -85,6 +87,7 @@ class Undisturbed:
     whole_s: float
     idle_s: tuple[float, ...]
     waits_s: float
+    held_back: bool = False
 
     @property
     def others_wait(self) -> bool:

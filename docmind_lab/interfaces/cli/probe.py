@@ -1,4 +1,4 @@
-"""`docmind-lab probe server`: whether a model server stops when its client leaves."""
+"""`docmind-lab probe`: whether a server, one behind a gateway, or a tool stops when its client leaves."""
 
 from __future__ import annotations
 
@@ -109,6 +109,45 @@ def server(
         typer.echo(f"In {path}")
     if out:
         typer.echo(f"Use it as docmind-lab compare --server-behaviour {out}")
+
+
+@probe.command()
+def gateways(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="Gateways; all of them when left out.")
+    ] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Trials of each phase and way of leaving.")] = 2,
+    out: Annotated[str, typer.Option(help="File for a row of each trial, ending in .csv.")] = "",
+) -> None:
+    """Leave calls that go through a gateway, and say whether and when the server behind it learns of that.
+
+    Each is started here in front of the lab's own service. A program that is not on the PATH is named and left out.
+    """
+    # Function-level: the stack takes seconds to import, and --help must not.
+    import pandas as pd  # noqa: PLC0415
+
+    from docmind_lab.experiments.probe.gateways import GATEWAYS, as_markdown, probe_gateway  # noqa: PLC0415
+
+    if unknown := set(names or ()) - GATEWAYS.keys():
+        raise ConfigurationError(f"gateways are {', '.join(GATEWAYS)}, not {', '.join(sorted(unknown))}")
+    if out and Path(out).suffix != ".csv":
+        raise ConfigurationError(f"--out must end in .csv: got {out}")
+    tables = []
+    for name in names or GATEWAYS:
+        bar = ProgressBar("trials", name, shown=True)
+        try:
+            tables.append(probe_gateway(GATEWAYS[name], repeats=repeats, progress=bar.show))
+        except ConfigurationError as error:
+            if names:
+                raise
+            typer.echo(f"Not measured: {error}.", err=True)
+        finally:
+            bar.close()
+        if out and tables:
+            write_or_refuse(Path(out), functools.partial(pd.concat(tables).to_csv, index=False))
+    if not tables:
+        raise ConfigurationError("no gateway is on the PATH; install one of those named above")
+    typer.echo(as_markdown(pd.concat(tables)), nl=False)
 
 
 def _save_trials(done: Sequence[Trial], path: str) -> str:

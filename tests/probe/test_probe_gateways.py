@@ -1,0 +1,101 @@
+"""Gateways: the probe says whether the server behind one learns that the client has left."""
+
+from __future__ import annotations
+
+import sys
+
+import pandas as pd
+import pytest
+
+from docmind_lab.core.errors import ConfigurationError, ServiceError
+from docmind_lab.experiments.probe import gateways
+from docmind_lab.experiments.probe.gateways import Gateway, as_markdown, probe_gateway, started
+from docmind_lab.interfaces.cli.app import main
+from docmind_lab.services.behaviour import PHASES
+
+# A gateway whose truth is known: it passes bytes on, and closes the connection behind it when its client leaves, or
+# never before the answer is there.
+PASSES_ON = """
+import asyncio, sys
+port, upstream, tells = int(sys.argv[1]), sys.argv[2].split(":"), sys.argv[3] == "tells"
+async def pump(source, target):
+    while data := await source.read(65536):
+        target.write(data)
+    return target
+async def serve(reader, writer):
+    behind, to_server = await asyncio.open_connection(*upstream)
+    asking, answering = asyncio.create_task(pump(reader, to_server)), asyncio.create_task(pump(behind, writer))
+    await asyncio.wait([asking, answering] if tells else [answering], return_when=asyncio.FIRST_COMPLETED)
+    to_server.close(), writer.close()
+async def run():
+    async with await asyncio.start_server(serve, "127.0.0.1", port) as server:
+        await server.serve_forever()
+asyncio.run(run())
+"""
+
+
+def passing_on(habit: str) -> Gateway:
+    arguments = ["-c", PASSES_ON.replace("{", "{{").replace("}", "}}"), "{port}", "{upstream}", habit]
+    return Gateway(habit, sys.executable, ["--version"], arguments)
+
+
+@pytest.mark.wall
+@pytest.mark.full
+@pytest.mark.parametrize(("habit", "ends"), [("tells", "at_once"), ("is silent", "at_its_end")])
+def test_the_verdict_is_what_the_gateway_does(habit: str, ends: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A second for each trial instead of three.
+    quick = gateways._BEHIND.scaled(0.5)
+    monkeypatch.setattr(gateways, "_BEHIND", quick)
+    trials = probe_gateway(passing_on(habit), repeats=1)
+    assert set(trials["work_ends"]) == {ends}
+    assert set(trials["phase"]) == set(PHASES)
+    assert set(trials["evidence"]) == {"log"}
+
+
+def test_a_gateway_that_does_not_start_is_named_with_what_it_printed() -> None:
+    broken = Gateway("broken", sys.executable, ["--version"], ["-c", "raise SystemExit('no such option')"])
+    with (
+        pytest.raises(ServiceError, match="broken did not start; it printed last: no such option"),
+        started(broken, "http://127.0.0.1:1"),
+    ):
+        pass
+
+
+def test_a_gateway_that_is_not_installed_is_named() -> None:
+    with pytest.raises(ConfigurationError, match="the program no-such-gateway is not on the PATH"):
+        probe_gateway(Gateway("absent", "no-such-gateway", [], []))
+
+
+def test_an_unknown_gateway_is_refused_with_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["probe", "gateways", "apache"])
+    assert ended.value.code == 2
+    assert "gateways are caddy, nginx" in " ".join(capsys.readouterr().err.split())
+
+
+def rows(*trials: tuple[str, str, float, str]) -> pd.DataFrame:
+    columns = ["phase", "work_ends", "low_s", "note"]
+    frame = pd.DataFrame(trials, columns=columns).assign(gateway="g", version="1", measured_on="2026-11-23")
+    return frame.assign(high_s=frame["low_s"])
+
+
+def test_the_table_says_of_each_phase_when_the_server_learned() -> None:
+    table = as_markdown(
+        rows(
+            ("queue", "at_its_end", 4.2, ""),
+            ("prefill", "at_once", 0.001, ""),
+            ("prefill", "at_once", 0.2, ""),
+            ("generation", "at_once", 0.0, ""),
+            ("generation", "at_its_end", 1.2, ""),
+            ("before_first_token", "at_next_write", 0.8, ""),
+            ("mid_stream", "unknown", 0.0, "held back"),
+        )
+    )
+    cells = [cell.strip() for cell in table.splitlines()[2].split("|")[4:-1]]
+    assert cells == [
+        "never: 4.2 s more",
+        "within 0.20 s",
+        "at_its_end; at_once",
+        "at its next write, 0.80 s",
+        "held back",
+    ]
