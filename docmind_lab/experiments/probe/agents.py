@@ -258,14 +258,20 @@ def run_cell(cell: Cell, environment: Path, stop: threading.Event | None = None)
 
 
 def _counts_from(cell: Cell, started_at_s: float, rows: Sequence[RequestRow]) -> float:
-    """The instant from which the timeout of a cell counts: the start, or the start of the step that it falls into."""
-    if cell.case.ways[cell.way].counts_from == "start":
+    """The instant from which the timeout of a cell counts: the start, or where the step or the request began."""
+    way = cell.case.ways[cell.way]
+    if way.counts_from == "start":
         return started_at_s
-    # A slow tool and a sub-agent follow the first model call, which decides for them. The slow model call follows the
-    # tool.
-    before = "llm" if cell.fault in ("sync_tool", "async_tool", "sub_agent") else "tool"
-    ends = (row.ended_at for row in rows if row.kind == before and row.ended_at is not None)
-    return min(ends, default=started_at_s)
+    # The first model call decides for the tool or the sub-agent. The slow model call follows the first tool.
+    before = "tool" if way.counts_from == "request" or not cell.fault.endswith(("_tool", "_agent")) else "llm"
+    step_at_s = min((row.ended_at for row in rows if row.kind == before and row.ended_at is not None), default=None)
+    if step_at_s is None:
+        return started_at_s
+    if way.counts_from == "step":
+        return step_at_s
+    return min(
+        (row.received_at for row in rows if row.kind == "llm" and row.received_at >= step_at_s), default=step_at_s
+    )
 
 
 def _rounded(seconds: float | None) -> float | None:

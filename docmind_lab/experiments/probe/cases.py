@@ -41,7 +41,7 @@ class Way(BaseModel):
     Args:
         title: How users call it.
         means: Whose timeout it is.
-        counts_from: When the timeout begins: with the whole call, or with the step or the request that it limits.
+        counts_from: When the timeout begins: with the whole call, or with the step or the model call that it limits.
         faults: What the timeout can be made to fall into.
     """
 
@@ -49,7 +49,7 @@ class Way(BaseModel):
 
     title: str
     means: Means
-    counts_from: Literal["start", "step"] = "start"
+    counts_from: Literal["start", "step", "request"] = "start"
     faults: tuple[AgentFault, ...] = Field(min_length=1)
 
 
