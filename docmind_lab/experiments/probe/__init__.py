@@ -5,6 +5,7 @@ truth.py         what a server says of its own work: a log, or counters
 bench.py         a server under the probe: how its calls go undisturbed, and when the work on one that was left ended
 server.py        calls left in each phase
 gateways.py      the same, through a gateway in front of the lab's own service
+mcp_tools.py     tools of MCP servers, whose callers give up
 verdicts.py      what follows from them: the trials, and the behaviour of the server
 
 cases.py         agents of other frameworks as small programs, and their environments
