@@ -61,3 +61,7 @@ def test_a_workload_that_cannot_be_found_is_named_with_the_remedy(name: str, sai
         workload_kind(name)
     with pytest.raises(ConfigurationError, match=said):
         Comparison(workload=name)
+
+
+def test_every_workload_of_the_lab_reads_its_settings_so_that_advice_ends_with_them() -> None:
+    assert {name for name, said in systems_said(list(WORKLOADS)).items() if not said["reads_settings"]} == set()

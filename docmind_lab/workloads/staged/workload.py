@@ -116,6 +116,7 @@ KIND = WorkloadKind(
     roles=("primary", "tools", *STAGES[1:]),
     events=EVENTS,
     tables=(STAGES_TABLE,),
+    reads_settings=True,
     # The agent's timeout is a deadline of its model calls, whatever enforces that of the run.
     retries=retries_within_own_limits,
 )
