@@ -95,8 +95,8 @@ defaults
 frontend clients
     bind 127.0.0.1:{port}
     default_backend model
-    %s
 backend model
+    %s
     server model {upstream}
 """
 _LITELLM: Final = """\
