@@ -15,7 +15,7 @@ from served_here import Here
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.probe.agent_table import AgentRow, mark_of, read_rows, write_rows
-from docmind_lab.experiments.probe.agents import Cell, cells_of, probe_agents, run_cell
+from docmind_lab.experiments.probe.agents import Cell, cells_of, counts_from, probe_agents, run_cell
 from docmind_lab.experiments.probe.cases import Case, NotMeasured, made_environment, read_cases
 from docmind_lab.experiments.probe.matrix import (
     cell_text,
@@ -26,6 +26,7 @@ from docmind_lab.experiments.probe.matrix import (
 )
 from docmind_lab.interfaces.cli.app import main
 from docmind_lab.services.agent_services import AGENT_FAULTS, AgentServices
+from docmind_lab.services.log import RequestRow
 from docmind_lab.services.scripted_model import Conversation
 from docmind_lab.services.scripted_model.any_agent import SUB_AGENT, is_answering, reply_of_agent
 from docmind_lab.services.server import ServiceAddresses
@@ -180,6 +181,30 @@ def test_a_mark_follows_from_the_caller_and_from_the_work(
     got, odd = mark_of(late_s=late_s, outcome=outcome, begun_after=begun, longest_after_s=longest_s)
     assert got == mark
     assert bool(odd) == (mark == "error")
+
+
+def served_at(kind: str, received_at: float, ended_at: float) -> RequestRow:
+    return RequestRow(kind, "", "", 1, "", "", received_at, ended_at=ended_at)
+
+
+@pytest.mark.parametrize(
+    ("counts", "fault", "at_s"),
+    [
+        ("start", "ordinary", 100.0),
+        # The step of the slow model call begins when the tool is done, that of a slow tool when the model has decided.
+        ("step", "ordinary", 101.0),
+        ("step", "sync_tool", 100.4),
+        ("step", "sub_agent", 100.4),
+        ("request", "ordinary", 101.2),
+        ("request", "sub_agent", 101.2),
+    ],
+)
+def test_a_timeout_counts_from_what_it_limits(tmp_path: Path, counts: str, fault: Any, at_s: float) -> None:
+    way = f'[ways.a]\ntitle = "A"\nmeans = "own"\ncounts_from = "{counts}"\nfaults = ["{fault}"]\n'
+    (case,) = read_cases(written(tmp_path, HEAD + way))
+    rows = [served_at("llm", 100.3, 100.4), served_at("tool", 100.6, 101.0), served_at("llm", 101.2, 107.2)]
+    assert counts_from(Cell(case, "a", fault, 1), 100.0, rows) == at_s
+    assert counts_from(Cell(case, "a", fault, 1), 100.0, []) == 100.0
 
 
 # ---- the table

@@ -220,7 +220,7 @@ def run_cell(
         read_at_s = time.monotonic()
         has_died = process.has_exited
         exit_s = process.leave()
-        timeout_at_s = _counts_from(cell, started.at_s, rows) + TIMEOUT_S
+        timeout_at_s = counts_from(cell, started.at_s, rows) + TIMEOUT_S
         after = _After.of(rows, timeout_at_s, read_at_s)
         outcome = None if ended is None else _outcome(ended.data)
         late_s = None if ended is None else ended.at_s - timeout_at_s
@@ -251,7 +251,7 @@ def run_cell(
         )
 
 
-def _counts_from(cell: Cell, started_at_s: float, rows: Sequence[RequestRow]) -> float:
+def counts_from(cell: Cell, started_at_s: float, rows: Sequence[RequestRow]) -> float:
     """The instant from which the timeout of a cell counts: the start, or where the step or the request began."""
     way = cell.case.ways[cell.way]
     if way.counts_from == "start":
