@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 export LANGSMITH_TRACING := false
 
-.PHONY: help setup compare lab test test-all test-browser lint typecheck bench docs clean lock
+.PHONY: help setup compare lab test test-all test-browser lint typecheck bench probe docs clean lock
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -54,6 +54,10 @@ typecheck: $(READY) ## check types, strictly
 bench: $(READY) ## measure the project's own costs, as ratios within one run
 	@$(BIN)/python -m benchmarks
 
+probe: $(READY) ## run the agents of cases/ again, and write data/agent_probes, docs/does-it-stop.md and its figure
+	@$(BIN)/docmind-lab probe agents --repeats 2 --out data/agent_probes
+	@$(BIN)/python -m docmind_lab.experiments.probe.matrix
+
 docs: $(READY) ## write docs/data-dictionary.md and the pictures of docs/gallery.md
 	@$(BIN)/python -m docmind_lab.interfaces.data_dictionary > docs/data-dictionary.md
 	@$(BIN)/python docs/make_gallery.py
@@ -63,5 +67,5 @@ lock: $(READY) ## resolve the dependencies anew into requirements/lock.txt
 	  --no-emit-index-url --no-emit-find-links --no-annotate --no-header --upgrade pyproject.toml -o requirements/lock.txt
 
 clean: ## remove .venv, caches and results
-	@rm -rf $(VENV) .venv-3.* .pytest_cache .mypy_cache .ruff_cache .hypothesis results
+	@rm -rf $(VENV) .venv-3.* .pytest_cache .mypy_cache .ruff_cache .hypothesis results .cases
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,21 +15,54 @@ from served_here import Here
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.probe.agent_table import AgentRow, mark_of, read_rows, write_rows
-from docmind_lab.experiments.probe.agents import Cell, cells_of, probe_agents, run_cell
+from docmind_lab.experiments.probe.agents import Cell, cells_of, counts_from, probe_agents, run_cell
 from docmind_lab.experiments.probe.cases import Case, NotMeasured, made_environment, read_cases
+from docmind_lab.experiments.probe.matrix import (
+    cell_text,
+    cells_frame,
+    matrix,
+    page_part,
+    with_part,
+)
 from docmind_lab.interfaces.cli.app import main
 from docmind_lab.services.agent_services import AGENT_FAULTS, AgentServices
+from docmind_lab.services.log import RequestRow
 from docmind_lab.services.scripted_model import Conversation
 from docmind_lab.services.scripted_model.any_agent import SUB_AGENT, is_answering, reply_of_agent
 from docmind_lab.services.server import ServiceAddresses
 
 ROOT = Path(__file__).parents[2]
-HERE = Path(__file__).parent / "cases"
 # What a timeout falls into lasts 4 s longer than it. A busy machine takes tenths of a second from it.
 WHOLE_S = pytest.approx(4.0, abs=0.7)
 
 
+HEAD = 'framework = "Mine"\nlanguage = "python"\npackages = ["mine"]\ndocs = "https://mine.example"\n'
+
+
 # ---- marks against known truth
+
+# Way → what it can be given. The program is tests/support/agent_of_known_end.py.
+KNOWN = {
+    "stops": '["ordinary"]',
+    "lets-go": '["ordinary", "sync_tool"]',
+    "waits": '["ordinary"]',
+    "breaks": '["ordinary"]',
+    "dies": '["ordinary"]',
+    "hurries": '["ordinary"]',
+    "stays": '["ordinary"]',
+}
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Case:
+    """A case of the standard library alone, whose end is known for each way."""
+    folder = tmp_path_factory.mktemp("cases") / "known"
+    folder.mkdir()
+    ways = (f'[ways.{way}]\ntitle = "A"\nmeans = "language"\nfaults = {faults}\n' for way, faults in KNOWN.items())
+    (folder / "case.toml").write_text(HEAD + "".join(ways), encoding="utf-8")
+    (folder / "requirements.txt").touch()
+    shutil.copy(ROOT / "tests" / "support" / "agent_of_known_end.py", folder / "main.py")
+    return Case.read(folder)
 
 
 @contextlib.contextmanager
@@ -42,9 +76,9 @@ def served(options: AgentServices) -> Iterator[ServiceAddresses]:
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], AgentRow]:
+def measured(known: Case, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], AgentRow]:
     """The row of each way and fault of a case whose end is known, all side by side: they wait nearly all the time."""
-    rows = probe_agents(read_cases(HERE), cache=tmp_path_factory.mktemp("environments"), side_by_side=8, serve=served)
+    rows = probe_agents([known], cache=tmp_path_factory.mktemp("environments"), side_by_side=8, serve=served)
     return {(row.way, row.fault): row for row in rows}
 
 
@@ -102,11 +136,10 @@ def test_a_process_that_cannot_end_is_ended_and_said_so(measured: dict[tuple[str
 
 
 @pytest.mark.wall
-def test_a_probe_that_is_stopped_ends_its_case_at_once(tmp_path: Path) -> None:
-    (case,) = read_cases(HERE)
+def test_a_probe_that_is_stopped_ends_its_case_at_once(known: Case, tmp_path: Path) -> None:
     stop = threading.Event()
     stop.set()
-    row = run_cell(Cell(case, "waits", "ordinary", 1), made_environment(case, tmp_path), stop, served)
+    row = run_cell(Cell(known, "waits", "ordinary", 1), made_environment(known, tmp_path), stop, served)
     assert row.mark == "error"
 
 
@@ -148,6 +181,30 @@ def test_a_mark_follows_from_the_caller_and_from_the_work(
     got, odd = mark_of(late_s=late_s, outcome=outcome, begun_after=begun, longest_after_s=longest_s)
     assert got == mark
     assert bool(odd) == (mark == "error")
+
+
+def served_at(kind: str, received_at: float, ended_at: float) -> RequestRow:
+    return RequestRow(kind, "", "", 1, "", "", received_at, ended_at=ended_at)
+
+
+@pytest.mark.parametrize(
+    ("counts", "fault", "at_s"),
+    [
+        ("start", "ordinary", 100.0),
+        # The step of the slow model call begins when the tool is done, that of a slow tool when the model has decided.
+        ("step", "ordinary", 101.0),
+        ("step", "sync_tool", 100.4),
+        ("step", "sub_agent", 100.4),
+        ("request", "ordinary", 101.2),
+        ("request", "sub_agent", 101.2),
+    ],
+)
+def test_a_timeout_counts_from_what_it_limits(tmp_path: Path, counts: str, fault: Any, at_s: float) -> None:
+    way = f'[ways.a]\ntitle = "A"\nmeans = "own"\ncounts_from = "{counts}"\nfaults = ["{fault}"]\n'
+    (case,) = read_cases(written(tmp_path, HEAD + way))
+    rows = [served_at("llm", 100.3, 100.4), served_at("tool", 100.6, 101.0), served_at("llm", 101.2, 107.2)]
+    assert counts_from(Cell(case, "a", fault, 1), 100.0, rows) == at_s
+    assert counts_from(Cell(case, "a", fault, 1), 100.0, []) == 100.0
 
 
 # ---- the table
@@ -193,9 +250,6 @@ def written(folder: Path, text: str) -> Path:
     return folder
 
 
-HEAD = 'framework = "Mine"\nlanguage = "python"\npackages = ["mine"]\ndocs = "https://mine.example"\n'
-
-
 @pytest.mark.parametrize(
     ("text", "names"),
     [
@@ -223,8 +277,8 @@ def test_a_case_without_its_lock_is_not_measured(tmp_path: Path) -> None:
         made_environment(case, tmp_path)
 
 
-def test_ways_and_faults_that_there_are_none_of_are_refused() -> None:
-    cases = read_cases(HERE)
+def test_ways_and_faults_that_there_are_none_of_are_refused(known: Case) -> None:
+    cases = [known]
     with pytest.raises(ConfigurationError, match="--way nap: there is no such; there are breaks, dies"):
         cells_of(cases, ["nap"], [], 1)
     with pytest.raises(ConfigurationError, match="--fault nap"):
@@ -323,3 +377,55 @@ def test_a_case_is_small_and_its_packages_are_locked(case: Case) -> None:
         packages = {name: entry for name, entry in json.loads(lock)["packages"].items() if name}
         assert packages
         assert all("integrity" in entry and "resolved" not in entry for entry in packages.values())
+
+
+# ---- what is published
+
+
+def test_a_cell_of_the_matrix_is_the_worst_of_its_repeats() -> None:
+    rows = [
+        row(fault="ordinary", repeat=1, late_s=0.01, model_s_after=0.01, model_calls_after=0),
+        row(fault="ordinary", repeat=2, mark="caller only", late_s=0.2, model_s_after=4.0, model_calls_after=1),
+        row(fault="hang", mark="neither", model_s_after=19.9),
+        row(fault="retry", mark="neither", late_s=4.04, model_s_after=0.2, model_calls_after=2, tools_after=1),
+        row(fault="sync_tool", tool_s_after=0.3),
+        row(fault="sub_agent", mark="error", error="KeyError: x", model_calls_after=1),
+        row(case="b", way="", fault="", mark="not measured", error="no wheel"),
+    ]
+    texts = {cell.fault: cell_text(cell) for cell in cells_frame(rows).itertuples(index=False)}
+    assert texts == {
+        "ordinary": "**caller only** in 1 of 2, 4.0 s of work, 1 call",
+        "hang": "**neither**, no end, > 19 s of work",
+        "retry": "**neither**, 4.0 s late, 3 calls",
+        "sync_tool": "**stopped**",
+        "sub_agent": "**error**",
+    }
+
+
+def test_the_page_says_what_was_not_measured_and_what_was_left() -> None:
+    rows = [
+        row(
+            fault="hang",
+            title="run(timeout=…)",
+            means="own",
+            exited=False,
+            left='{"messages": 2, "open_tool_calls": 1}',
+        ),
+        row(fault="retry", title="run(timeout=…)", means="own", mark="error", error="KeyError: `x`"),
+        row(case="b", way="", fault="", framework="B", mark="not measured", error="no wheel"),
+    ]
+    part = page_part(rows, [])
+    assert "Not measured:\n\n- B: no wheel" in part
+    assert "Processes that could not end, and were killed:\n\n- A, run(timeout=…): call that hangs" in part
+    assert "without its result:\n\n- A, run(timeout=…): call that hangs" in part
+    assert "- A, run(timeout=…), wait to retry: `KeyError: 'x'`" in part
+
+
+def test_a_page_without_its_marks_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="the page needs the lines"):
+        with_part("# A page", "part")
+
+
+def test_nothing_measured_is_no_figure() -> None:
+    with pytest.raises(ConfigurationError, match="no measured rows"):
+        matrix([])

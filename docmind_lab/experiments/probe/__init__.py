@@ -9,8 +9,10 @@ mcp_tools.py     tools of MCP servers, whose callers give up
 verdicts.py      what follows from them: the trials, and the behaviour of the server
 
 cases.py         agents of other frameworks as small programs, and their environments
-agents.py        those programs run, and judged by the log of the services
+case_process.py  one of them as a process
+agents.py        all of them run, and judged by the log of the services
 agent_table.py   a row for each run, with its mark
+matrix.py        page and figure of the rows
 """
 
 from docmind_lab.experiments.probe.calls import ProbeCall, Target

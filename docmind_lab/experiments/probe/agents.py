@@ -13,10 +13,7 @@ import contextlib
 import datetime
 import json
 import os
-import queue
 import shlex
-import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -28,8 +25,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self, cast
 
+import docmind_lab
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.probe.agent_table import AgentRow, Outcome, mark_of
+from docmind_lab.experiments.probe.case_process import LOOK_S, SILENT, TEXT_LIMIT, CaseProcess
 from docmind_lab.experiments.probe.cases import Case, NotMeasured, command_of, made_environment
 from docmind_lab.services.agent_services import AGENT_FAULTS, LASTS_S, TOOL_PATH, AgentFault, AgentServices
 from docmind_lab.services.log import RequestRow
@@ -43,32 +42,11 @@ QUESTION: Final = "What does a timeout do to the work that goes on?"
 _START_LIMIT_S = 120.0
 # What a timeout falls into ends 4 s after it, and so does a client's wait for its next attempt. A client may do all
 # of it three times.
-_LIMIT_S = 20.0
+LIMIT_S: Final = 20.0
 # Between the end of a call and the next step of a framework are milliseconds.
 _QUIET_S = 1.5
-_EXIT_LIMIT_S = 10.0
-_LOOK_S = 0.1
-_TEXT_LIMIT = 300
 
 _SERVICES = (sys.executable, "-m", "docmind_lab.services.agent_services")
-
-# A port that nothing listens on: what tries to leave the machine fails at once.
-_NOWHERE = "http://127.0.0.1:9"
-_SILENT = {
-    "AGNO_TELEMETRY": "false",
-    "ANONYMIZED_TELEMETRY": "False",
-    "CREWAI_DISABLE_TELEMETRY": "true",
-    "CREWAI_TRACING_ENABLED": "false",
-    "DO_NOT_TRACK": "1",
-    "HAYSTACK_TELEMETRY_ENABLED": "False",
-    "LANGSMITH_TRACING": "false",
-    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-    "MASTRA_TELEMETRY_DISABLED": "1",
-    "OPENAI_AGENTS_DISABLE_TRACING": "1",
-    "OTEL_SDK_DISABLED": "true",
-    **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), _NOWHERE),
-    **dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost"),
-}
 
 Serve = Callable[[AgentServices], AbstractContextManager[ServiceAddresses]]
 """Starts the services for one run, and ends them."""
@@ -230,19 +208,19 @@ def run_cell(
         serve(AgentServices(cell.fault)) as addresses,
         tempfile.TemporaryDirectory(prefix="probe-") as scratch,
         contextlib.closing(LogClient(addresses.log_url)) as log,
-        _CaseProcess(
+        CaseProcess(
             command_of(cell.case, environment), _variables(cell, addresses, environment, scratch), scratch, stop
         ) as process,
     ):
         started = process.event("start", time.monotonic() + _START_LIMIT_S)
         if started is None:
             return cell.row(mark="error", timeout_s=TIMEOUT_S, error=process.last_words("it did not start"))
-        ended = process.event("end", started.at_s + TIMEOUT_S + _LIMIT_S)
+        ended = process.event("end", started.at_s + TIMEOUT_S + LIMIT_S)
         rows = _rows_when_quiet(log, started.at_s, stop)
         read_at_s = time.monotonic()
         has_died = process.has_exited
         exit_s = process.leave()
-        timeout_at_s = _counts_from(cell, started.at_s, rows) + TIMEOUT_S
+        timeout_at_s = counts_from(cell, started.at_s, rows) + TIMEOUT_S
         after = _After.of(rows, timeout_at_s, read_at_s)
         outcome = None if ended is None else _outcome(ended.data)
         late_s = None if ended is None else ended.at_s - timeout_at_s
@@ -252,7 +230,7 @@ def run_cell(
             begun_after=after.model_calls + after.tools,
             longest_after_s=after.longest_s,
         )
-        words = "" if ended is None else " ".join(str(ended.data.get("error") or "").split())[:_TEXT_LIMIT]
+        words = "" if ended is None else " ".join(str(ended.data.get("error") or "").split())[:TEXT_LIMIT]
         if ended is None and has_died:
             mark, words = "error", process.last_words("it ended without an answer")
         return cell.row(
@@ -273,7 +251,7 @@ def run_cell(
         )
 
 
-def _counts_from(cell: Cell, started_at_s: float, rows: Sequence[RequestRow]) -> float:
+def counts_from(cell: Cell, started_at_s: float, rows: Sequence[RequestRow]) -> float:
     """The instant from which the timeout of a cell counts: the start, or where the step or the request began."""
     way = cell.case.ways[cell.way]
     if way.counts_from == "start":
@@ -304,8 +282,11 @@ def _variables(cell: Cell, addresses: ServiceAddresses, environment: Path, scrat
     way = cell.case.ways[cell.way]
     # Where an async tool cannot be had, as in plain synchronous code, the tool is a plain function in every cell.
     has_async_tool = cell.fault != "sync_tool" and "async_tool" in way.faults
+    # The package itself is on no index.
+    own = {"PYTHONPATH": str(Path(docmind_lab.__file__).parents[1])} if way.means == "enforce" else {}
     return {
-        **_SILENT,
+        **SILENT,
+        **own,
         "PATH": f"{environment / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "HOME": scratch,
         "TMPDIR": scratch,
@@ -328,13 +309,13 @@ def _rows_when_quiet(log: LogClient, started_at_s: float, stop: threading.Event)
     """The rows of the services, when nothing has gone on for a while and nothing can come any more, or at the limit."""
     # A client that was refused just before the timeout comes again so long after it.
     no_earlier_s = started_at_s + TIMEOUT_S + LASTS_S
-    limit_at_s = started_at_s + TIMEOUT_S + _LIMIT_S
+    limit_at_s = started_at_s + TIMEOUT_S + LIMIT_S
     while True:
         rows = log.rows("")
         now = time.monotonic()
         last_s = max((now if row.ended_at is None else row.ended_at for row in rows), default=started_at_s)
         is_quiet = now >= max(no_earlier_s, last_s + _QUIET_S)
-        if is_quiet or now >= limit_at_s or stop.wait(_LOOK_S):
+        if is_quiet or now >= limit_at_s or stop.wait(LOOK_S):
             return rows
 
 
@@ -374,90 +355,3 @@ def _tokens_after(span: tuple[float, float, int], at_s: float) -> int:
     if ended_s <= at_s:
         return 0
     return tokens - int(tokens * max(0.0, at_s - begun_s) / (ended_s - begun_s))
-
-
-@dataclass(frozen=True)
-class _Event:
-    at_s: float
-    data: dict[str, Any]
-
-
-class _CaseProcess:
-    """A case as a process; a context manager that ends it and all that it started."""
-
-    def __init__(self, command: list[str], variables: dict[str, str], scratch: str, stop: threading.Event) -> None:
-        self._stop = stop
-        self._errors = Path(scratch) / "stderr"
-        self._lines: queue.Queue[_Event | None] = queue.Queue()
-        with self._errors.open("wb") as errors:
-            # A group of its own, so that all that it starts can be ended with it.
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                env=variables,
-                cwd=scratch,
-                start_new_session=True,
-            )
-        self._reader = threading.Thread(target=self._read, name="probe-case", daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            at_s = time.monotonic()
-            # A framework may print lines of its own.
-            with contextlib.suppress(ValueError):
-                data = json.loads(line)
-                if isinstance(data, dict) and "event" in data:
-                    self._lines.put(_Event(at_s, data))
-        self._lines.put(None)
-
-    def event(self, name: str, limit_at_s: float) -> _Event | None:
-        """The next event of a name; None when the process ended, the limit was reached or the run is stopped."""
-        while not self._stop.is_set():
-            try:
-                event = self._lines.get(timeout=max(0.0, min(_LOOK_S, limit_at_s - time.monotonic())))
-            except queue.Empty:
-                if time.monotonic() >= limit_at_s:
-                    return None
-                continue
-            if event is None or event.data["event"] == name:
-                return event
-        return None
-
-    @property
-    def has_exited(self) -> bool:
-        """Whether the process has ended."""
-        return self._process.poll() is not None
-
-    def leave(self) -> float | None:
-        """Close its standard input; return after how many seconds the process ended, None when it did not."""
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.close()
-        closed_at_s = time.monotonic()
-        while not self.has_exited:
-            if time.monotonic() > closed_at_s + _EXIT_LIMIT_S or self._stop.is_set():
-                return None
-            time.sleep(0.01)
-        return time.monotonic() - closed_at_s
-
-    def last_words(self, otherwise: str) -> str:
-        """The last line that the process wrote to standard error, or other words without one."""
-        lines = self._errors.read_text(encoding="utf-8", errors="replace").split("\n")
-        return next((line.strip()[:_TEXT_LIMIT] for line in reversed(lines) if line.strip()), otherwise)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        self._reader.join()
-        for pipe in (self._process.stdin, self._process.stdout):
-            assert pipe is not None
-            with contextlib.suppress(BrokenPipeError):
-                pipe.close()

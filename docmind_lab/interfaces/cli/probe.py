@@ -239,7 +239,7 @@ def _after(behaviour: PhaseBehaviour) -> str:
 
 @probe.command()
 def agents(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Cases; all when left out.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Cases; all when left out.")] = None,
     way: Annotated[list[str] | None, typer.Option(help="Way to set the timeout; may be repeated.")] = None,
     fault: Annotated[list[str] | None, typer.Option(help="What the timeout falls into; may be repeated.")] = None,
     repeats: Annotated[int, typer.Option(help="Runs of each.")] = 1,
