@@ -1,0 +1,64 @@
+"""An AutoGen agent with one tool, which CASE_WAY ends after CASE_TIMEOUT_S."""
+
+import asyncio
+import json
+import sys
+from os import environ as env
+
+import httpx
+import openai.resources  # noqa: F401  (which the client else imports in its first call)
+from autogen_agentchat.agents import AssistantAgent
+from autogen_agentchat.conditions import TextMessageTermination, TimeoutTermination
+from autogen_agentchat.teams import RoundRobinGroupChat
+from autogen_agentchat.tools import AgentTool
+from autogen_core import CancellationToken
+from autogen_core.tools import FunctionTool
+from autogen_ext.models.openai import OpenAIChatCompletionClient
+
+
+def lookup(query: str) -> str:
+    return httpx.get(env["CASE_TOOL_URL"], params={"query": query}, timeout=None).text
+
+
+async def lookup_async(query: str) -> str:
+    async with httpx.AsyncClient(timeout=None) as client:
+        return (await client.get(env["CASE_TOOL_URL"], params={"query": query})).text
+
+
+timeout_s, way, streams = float(env["CASE_TIMEOUT_S"]), env["CASE_WAY"], env["CASE_STREAM"] == "1"
+can = {"vision": False, "function_calling": True, "json_output": False, "structured_output": False, "family": "unknown"}
+client = OpenAIChatCompletionClient(model=env["OPENAI_MODEL"], base_url=env["OPENAI_BASE_URL"], model_info=can)
+about = {"model_client": client, "reflect_on_tool_use": True, "model_client_stream": streams}
+tool = FunctionTool(lookup_async if env["CASE_TOOL"] == "async" else lookup, "Looks up facts about a query.", "lookup")
+researcher = AssistantAgent("researcher", tools=[tool], description="Researches a question.", **about)
+manager = AssistantAgent("manager", tools=[AgentTool(researcher)], **about)
+agent = manager if env["CASE_AGENT"] == "sub" else researcher
+
+
+async def answer():
+    token, ends = CancellationToken(), TextMessageTermination(agent.name) | TimeoutTermination(timeout_s)
+    run = RoundRobinGroupChat([agent], termination_condition=ends) if way == "timeout-termination" else agent
+    if way == "cancellation-token":
+        asyncio.get_running_loop().call_later(timeout_s, token.cancel)
+    async with asyncio.timeout(timeout_s if way == "asyncio-timeout" else None):
+        if streams:
+            return [part async for part in run.run_stream(task=env["CASE_QUESTION"], cancellation_token=token)][-1]
+        return await run.run(task=env["CASE_QUESTION"], cancellation_token=token)
+
+
+async def main() -> None:
+    print(json.dumps({"event": "start"}), flush=True)
+    try:
+        result = await answer()
+        text, reason = result.messages[-1].to_text(), result.stop_reason
+    except (Exception, asyncio.CancelledError) as error:
+        text, reason = None, f"{type(error).__name__}: {error}"
+    outcome = "error" if text is None else "answer"
+    if reason and reason.startswith(("TimeoutError", "CancelledError", "Timeout of")):
+        outcome = "timeout"
+    left = {"messages": len(await agent.model_context.get_messages()), "open_tool_calls": None}
+    print(json.dumps({"event": "end", "outcome": outcome, "text": text, "error": reason, "left": left}), flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+
+
+asyncio.run(main())
