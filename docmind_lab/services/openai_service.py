@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -72,7 +72,7 @@ class OpenAIService:
     """The simulated model server, which turns requests into plans.
 
     default_seed: for clients that do not say which run they belong to. variation: share of the model's decisions that
-    go another way, see `scripted_model/variation.py`.
+    go another way, see `scripted_model/variation.py`. script: the model's reply to a conversation.
     """
 
     profile: LatencyProfile
@@ -80,6 +80,7 @@ class OpenAIService:
     default_seed: int = 0
     model: str = field(default=MODEL_NAME)
     variation: float = 0.0
+    script: Callable[[Conversation], Reply] = reply_to
 
     def plan(self, request: ServiceRequest) -> Plan:
         """Return the plan for a request; a request that cannot be served gets an OpenAI-shaped error at once."""
@@ -118,7 +119,7 @@ class OpenAIService:
         if latency.hangs:
             fault = _DRAWN_HANG
         nothing = fault is not None and fault.kind == "empty"
-        reply = Reply() if nothing else reply_to(conversation)
+        reply = Reply() if nothing else self.script(conversation)
         reply = vary_reply(reply, conversation, role_of(conversation), key, self.variation)
         plan = self._reply_plan(request, payload, conversation, reply, key, latency)
         limit = load_limit_of(self.faults, key)

@@ -21,7 +21,7 @@ from docmind_lab.core.randomness import DrawKey
 from docmind_lab.network.attempts import HEADER_PREFIX
 from docmind_lab.services.behaviour import Phase
 
-ServiceKind = Literal["llm", "retrieval", "peer"]
+ServiceKind = Literal["llm", "retrieval", "peer", "tool"]
 
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,30}")
 

@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import httpx
 import typer
@@ -39,6 +39,18 @@ from docmind_lab.services.wall_door import WallDoor
 HOST = "127.0.0.1"
 # Importing the vector engine and uvicorn takes 2-3 s on a slow shared core; ten times that means it will not start.
 _START_LIMIT_S = 60.0
+
+
+class ServedOptions(Protocol):
+    """Options of services that can be served from a process of their own."""
+
+    def door(self) -> WallDoor:
+        """The services behind sockets."""
+        ...
+
+    def as_json(self) -> str:
+        """The options as one line of JSON, for the process."""
+        ...
 
 
 _JSON_KINDS: Mapping[str, type] = {
@@ -174,7 +186,7 @@ def bind(port: int) -> socket.socket:
     return listener
 
 
-def serve(options: ServiceOptions, port: int = 0) -> None:
+def serve(options: ServedOptions, port: int = 0) -> None:
     """Serve until interrupted, after printing the addresses as one JSON line. Raises: ConfigurationError (port)."""
     listener = bind(port)
     addresses = ServiceAddresses.at_port(listener.getsockname()[1])
@@ -206,7 +218,7 @@ class ServiceProcess:
     is ready, and ends when its standard input closes.
     """
 
-    options: ServiceOptions = field(default_factory=ServiceOptions)
+    options: ServedOptions = field(default_factory=ServiceOptions)
     command: Sequence[str] = (sys.executable, "-m", "docmind_lab.services")
     addresses: ServiceAddresses = field(init=False)
     _process: subprocess.Popen[str] | None = field(default=None, init=False, repr=False)

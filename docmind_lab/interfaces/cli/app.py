@@ -65,7 +65,7 @@ for command, short_help in (
 ):
     app.command(short_help=short_help)(_with_a_word_on_ctrl_c(command))
 
-app.add_typer(probe, name="probe", short_help="Does it stop? What a server does when its client leaves.")
+app.add_typer(probe, name="probe", short_help="Does it stop? What goes on after a timeout has fired.")
 
 _LESS_MEMORY = "use fewer --workers, or a machine or container with more memory"
 _REMEDIES = {
