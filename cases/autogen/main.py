@@ -25,10 +25,10 @@ async def lookup_async(query: str) -> str:
         return (await client.get(env["CASE_TOOL_URL"], params={"query": query})).text
 
 
-timeout_s, way, streams = float(env["CASE_TIMEOUT_S"]), env["CASE_WAY"], env["CASE_STREAM"] == "1"
+timeout_s, way = float(env["CASE_TIMEOUT_S"]), env["CASE_WAY"]
 can = {"vision": False, "function_calling": True, "json_output": False, "structured_output": False, "family": "unknown"}
 client = OpenAIChatCompletionClient(model=env["OPENAI_MODEL"], base_url=env["OPENAI_BASE_URL"], model_info=can)
-about = {"model_client": client, "reflect_on_tool_use": True, "model_client_stream": streams}
+about = {"model_client": client, "reflect_on_tool_use": True, "model_client_stream": env["CASE_STREAM"] == "1"}
 tool = FunctionTool(lookup_async if env["CASE_TOOL"] == "async" else lookup, "Looks up facts about a query.", "lookup")
 researcher = AssistantAgent("researcher", tools=[tool], description="Researches a question.", **about)
 manager = AssistantAgent("manager", tools=[AgentTool(researcher)], **about)
@@ -41,9 +41,7 @@ async def answer():
     if way == "cancellation-token":
         asyncio.get_running_loop().call_later(timeout_s, token.cancel)
     async with asyncio.timeout(timeout_s if way == "asyncio-timeout" else None):
-        if streams:
-            return [part async for part in run.run_stream(task=env["CASE_QUESTION"], cancellation_token=token)][-1]
-        return await run.run(task=env["CASE_QUESTION"], cancellation_token=token)
+        return [part async for part in run.run_stream(task=env["CASE_QUESTION"], cancellation_token=token)][-1]
 
 
 async def main() -> None:
@@ -53,9 +51,8 @@ async def main() -> None:
         text, reason = result.messages[-1].to_text(), result.stop_reason
     except (Exception, asyncio.CancelledError) as error:
         text, reason = None, f"{type(error).__name__}: {error}"
-    outcome = "error" if text is None else "answer"
-    if reason and reason.startswith(("TimeoutError", "CancelledError", "Timeout of")):
-        outcome = "timeout"
+    ended = str(reason).startswith(("TimeoutError", "CancelledError", "Timeout of"))
+    outcome = "timeout" if ended else "error" if text is None else "answer"
     left = {"messages": len(await agent.model_context.get_messages()), "open_tool_calls": None}
     print(json.dumps({"event": "end", "outcome": outcome, "text": text, "error": reason, "left": left}), flush=True)
     await asyncio.to_thread(sys.stdin.read)
