@@ -1,5 +1,4 @@
-"""An AG2 agent with one tool, which CASE_WAY ends after CASE_TIMEOUT_S."""
-
+# An AG2 agent with one tool, which CASE_WAY ends after CASE_TIMEOUT_S.
 import asyncio
 import json
 import sys
@@ -11,18 +10,19 @@ from ag2 import Agent, MemoryStream, tool
 from ag2.config import OpenAIConfig
 from ag2.events import ModelRequest, ModelResponse, ToolResultsEvent
 
+client, async_client = httpx.Client(timeout=None), httpx.AsyncClient(timeout=None)
+
 
 @tool(name="lookup")
 def lookup(query: str) -> str:
     """Looks up facts about a query."""
-    return httpx.get(env["CASE_TOOL_URL"], params={"query": query}, timeout=None).text
+    return client.get(env["CASE_TOOL_URL"], params={"query": query}).text
 
 
 @tool(name="lookup")
 async def lookup_async(query: str) -> str:
     """Looks up facts about a query."""
-    async with httpx.AsyncClient(timeout=None) as client:
-        return (await client.get(env["CASE_TOOL_URL"], params={"query": query})).text
+    return (await async_client.get(env["CASE_TOOL_URL"], params={"query": query})).text
 
 
 timeout_s, prompt = float(env["CASE_TIMEOUT_S"]), "Use your tool, then answer."

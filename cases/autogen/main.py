@@ -1,5 +1,4 @@
-"""An AutoGen agent with one tool, which CASE_WAY ends after CASE_TIMEOUT_S."""
-
+# An AutoGen agent with one tool, which CASE_WAY ends after CASE_TIMEOUT_S.
 import asyncio
 import json
 import sys
@@ -15,24 +14,24 @@ from autogen_core import CancellationToken
 from autogen_core.tools import FunctionTool
 from autogen_ext.models.openai import OpenAIChatCompletionClient
 
+client, async_client = httpx.Client(timeout=None), httpx.AsyncClient(timeout=None)
+
 
 def lookup(query: str) -> str:
-    return httpx.get(env["CASE_TOOL_URL"], params={"query": query}, timeout=None).text
+    return client.get(env["CASE_TOOL_URL"], params={"query": query}).text
 
 
 async def lookup_async(query: str) -> str:
-    async with httpx.AsyncClient(timeout=None) as client:
-        return (await client.get(env["CASE_TOOL_URL"], params={"query": query})).text
+    return (await async_client.get(env["CASE_TOOL_URL"], params={"query": query})).text
 
 
 timeout_s, way = float(env["CASE_TIMEOUT_S"]), env["CASE_WAY"]
 can = {"vision": False, "function_calling": True, "json_output": False, "structured_output": False, "family": "unknown"}
-client = OpenAIChatCompletionClient(model=env["OPENAI_MODEL"], base_url=env["OPENAI_BASE_URL"], model_info=can)
-about = {"model_client": client, "reflect_on_tool_use": True, "model_client_stream": env["CASE_STREAM"] == "1"}
+model = OpenAIChatCompletionClient(model=env["OPENAI_MODEL"], base_url=env["OPENAI_BASE_URL"], model_info=can)
+about = {"model_client": model, "reflect_on_tool_use": True, "model_client_stream": env["CASE_STREAM"] == "1"}
 tool = FunctionTool(lookup_async if env["CASE_TOOL"] == "async" else lookup, "Looks up facts about a query.", "lookup")
 researcher = AssistantAgent("researcher", tools=[tool], description="Researches a question.", **about)
-manager = AssistantAgent("manager", tools=[AgentTool(researcher)], **about)
-agent = manager if env["CASE_AGENT"] == "sub" else researcher
+agent = researcher if env["CASE_AGENT"] == "single" else AssistantAgent("outer", tools=[AgentTool(researcher)], **about)
 
 
 async def answer():

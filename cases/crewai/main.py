@@ -1,5 +1,4 @@
-"""A CrewAI crew with one tool, which CASE_WAY ends after CASE_TIMEOUT_S."""
-
+# A CrewAI crew with one tool, which CASE_WAY ends after CASE_TIMEOUT_S.
 import asyncio
 import json
 import sys
@@ -11,19 +10,19 @@ from crewai import LLM, Agent, Crew, Task
 from crewai.tools import tool
 
 timeout_s = float(env["CASE_TIMEOUT_S"])
+client, async_client = httpx.Client(timeout=None), httpx.AsyncClient(timeout=None)
 
 
 @tool("lookup")
 def lookup(query: str) -> str:
     """Looks up facts about a query."""
-    return httpx.get(env["CASE_TOOL_URL"], params={"query": query}, timeout=None).text
+    return client.get(env["CASE_TOOL_URL"], params={"query": query}).text
 
 
 @tool("lookup")
 async def lookup_async(query: str) -> str:
     """Looks up facts about a query."""
-    async with httpx.AsyncClient(timeout=None) as client:
-        return (await client.get(env["CASE_TOOL_URL"], params={"query": query})).text
+    return (await async_client.get(env["CASE_TOOL_URL"], params={"query": query})).text
 
 
 llm = LLM(model="openai/" + env["OPENAI_MODEL"], base_url=env["OPENAI_BASE_URL"], api_key=env["OPENAI_API_KEY"])

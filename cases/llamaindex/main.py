@@ -1,5 +1,4 @@
-"""A LlamaIndex agent with one tool, which CASE_WAY ends after CASE_TIMEOUT_S."""
-
+# A LlamaIndex agent with one tool, which CASE_WAY ends after CASE_TIMEOUT_S.
 import asyncio
 import json
 import sys
@@ -13,14 +12,15 @@ from llama_index.core.tools import FunctionTool
 from llama_index.llms.openai_like import OpenAILike
 from workflows.errors import WorkflowCancelledByUser, WorkflowTimeoutError
 
+client, async_client = httpx.Client(timeout=None), httpx.AsyncClient(timeout=None)
+
 
 def lookup(query: str) -> str:
-    return httpx.get(env["CASE_TOOL_URL"], params={"query": query}, timeout=None).text
+    return client.get(env["CASE_TOOL_URL"], params={"query": query}).text
 
 
 async def lookup_async(query: str) -> str:
-    async with httpx.AsyncClient(timeout=None) as client:
-        return (await client.get(env["CASE_TOOL_URL"], params={"query": query})).text
+    return (await async_client.get(env["CASE_TOOL_URL"], params={"query": query})).text
 
 
 timeout_s, way, streams = float(env["CASE_TIMEOUT_S"]), env["CASE_WAY"], env["CASE_STREAM"] == "1"

@@ -1,5 +1,4 @@
-"""A smolagents agent with one tool, which CASE_WAY ends after CASE_TIMEOUT_S."""
-
+# A smolagents agent with one tool, which CASE_WAY ends after CASE_TIMEOUT_S.
 import asyncio
 import json
 import sys
@@ -11,6 +10,8 @@ import openai.resources  # noqa: F401  (which the client else imports in its fir
 from rich.console import Console
 from smolagents import AgentLogger, LogLevel, OpenAIModel, ToolCallingAgent, tool
 
+client, timeout_s, streams = httpx.Client(timeout=None), float(env["CASE_TIMEOUT_S"]), env["CASE_STREAM"] == "1"
+
 
 @tool
 def lookup(query: str) -> str:
@@ -19,10 +20,9 @@ def lookup(query: str) -> str:
     Args:
         query: What to look up.
     """
-    return httpx.get(env["CASE_TOOL_URL"], params={"query": query}, timeout=None).text
+    return client.get(env["CASE_TOOL_URL"], params={"query": query}).text
 
 
-timeout_s, streams = float(env["CASE_TIMEOUT_S"]), env["CASE_STREAM"] == "1"
 model = OpenAIModel(env["OPENAI_MODEL"], api_base=env["OPENAI_BASE_URL"], api_key=env["OPENAI_API_KEY"])
 about = {"model": model, "stream_outputs": streams, "logger": AgentLogger(LogLevel.OFF, Console(stderr=True))}
 researcher = ToolCallingAgent([lookup], name="researcher", description="Researches a question.", **about)
