@@ -23,6 +23,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self, cast
@@ -69,8 +70,18 @@ _SILENT = {
     **dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost"),
 }
 
+Serve = Callable[[AgentServices], AbstractContextManager[ServiceAddresses]]
+"""Starts the services for one run, and ends them."""
+
 Progress = Callable[[int, int, str], None]
 """Called with (cells done, all cells, name of the next)."""
+
+
+@contextlib.contextmanager
+def in_a_process(options: AgentServices) -> Iterator[ServiceAddresses]:
+    """The services in a process of their own."""
+    with ServiceProcess(options, _SERVICES) as process:
+        yield process.addresses
 
 
 @dataclass(frozen=True)
@@ -153,6 +164,7 @@ def probe_agents(
     repeats: int = 1,
     side_by_side: int = 1,
     progress: Progress | None = None,
+    serve: Serve = in_a_process,
 ) -> Iterator[AgentRow]:
     """Run cases, and yield the row of each run as it ends.
 
@@ -164,6 +176,7 @@ def probe_agents(
         repeats: Runs of each cell.
         side_by_side: Runs at a time.
         progress: Called with (cells done, all cells, name of the next).
+        serve: Starts the services for one run.
 
     Raises: ConfigurationError for options that cannot be used.
     """
@@ -189,7 +202,7 @@ def probe_agents(
                 while waiting and len(running) < max(1, side_by_side):
                     cell = waiting.pop(0)
                     tell(done, len(cells), cell.name)
-                    running[pool.submit(run_cell, cell, environments[cell.case.name], stop)] = cell
+                    running[pool.submit(run_cell, cell, environments[cell.case.name], stop, serve)] = cell
                 ended, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in ended:
                     del running[future]
@@ -201,21 +214,24 @@ def probe_agents(
             stop.set()
 
 
-def run_cell(cell: Cell, environment: Path, stop: threading.Event | None = None) -> AgentRow:
+def run_cell(
+    cell: Cell, environment: Path, stop: threading.Event | None = None, serve: Serve = in_a_process
+) -> AgentRow:
     """Run a case once, and return what it did.
 
     Args:
         cell: The case, the way, the fault and the repeat.
         environment: Folder with the packages of the case.
         stop: Ends the run early when it is set.
+        serve: Starts the services.
     """
     stop = stop or threading.Event()
     with (
-        ServiceProcess(AgentServices(cell.fault), _SERVICES) as service,
+        serve(AgentServices(cell.fault)) as addresses,
         tempfile.TemporaryDirectory(prefix="probe-") as scratch,
-        contextlib.closing(LogClient(service.addresses.log_url)) as log,
+        contextlib.closing(LogClient(addresses.log_url)) as log,
         _CaseProcess(
-            command_of(cell.case, environment), _variables(cell, service.addresses, environment, scratch), scratch, stop
+            command_of(cell.case, environment), _variables(cell, addresses, environment, scratch), scratch, stop
         ) as process,
     ):
         started = process.event("start", time.monotonic() + _START_LIMIT_S)

@@ -164,7 +164,13 @@ def made_environment(case: Case, cache: Path) -> Path:
     if case.language == "python":
         uv = _program("uv")
         _run([uv, "venv", "--quiet", "--python", sys.executable, str(environment)], cache)
-        options = ["--quiet", "--python", str(environment / "bin" / "python"), "--require-hashes"]
+        options = [
+            "--quiet",
+            "--python",
+            str(environment / "bin" / "python"),
+            "--require-hashes",
+            "--allow-empty-requirements",
+        ]
         _run([uv, "pip", "sync", *options, str(case.lock)], cache)
     else:
         environment.mkdir()

@@ -1,0 +1,325 @@
+"""Does an agent stop? The marks agree with cases whose end is known, and what is published with what was measured."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from served_here import Here
+
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.experiments.probe.agent_table import AgentRow, mark_of, read_rows, write_rows
+from docmind_lab.experiments.probe.agents import Cell, cells_of, probe_agents, run_cell
+from docmind_lab.experiments.probe.cases import Case, NotMeasured, made_environment, read_cases
+from docmind_lab.interfaces.cli.app import main
+from docmind_lab.services.agent_services import AGENT_FAULTS, AgentServices
+from docmind_lab.services.scripted_model import Conversation
+from docmind_lab.services.scripted_model.any_agent import SUB_AGENT, is_answering, reply_of_agent
+from docmind_lab.services.server import ServiceAddresses
+
+ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent / "cases"
+# What a timeout falls into lasts 4 s longer than it. A busy machine takes tenths of a second from it.
+WHOLE_S = pytest.approx(4.0, abs=0.7)
+
+
+# ---- marks against known truth
+
+
+@contextlib.contextmanager
+def served(options: AgentServices) -> Iterator[ServiceAddresses]:
+    """The services in a thread of this process, which start sooner; cases are processes of their own anyway."""
+    here = Here(options.door())
+    try:
+        yield here.addresses
+    finally:
+        here.close()
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], AgentRow]:
+    """The row of each way and fault of a case whose end is known, all side by side: they wait nearly all the time."""
+    rows = probe_agents(read_cases(HERE), cache=tmp_path_factory.mktemp("environments"), side_by_side=8, serve=served)
+    return {(row.way, row.fault): row for row in rows}
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize(
+    ("way", "fault", "mark"),
+    [
+        ("stops", "ordinary", "stopped"),
+        ("lets-go", "ordinary", "caller only"),
+        ("lets-go", "sync_tool", "caller only"),
+        ("waits", "ordinary", "neither"),
+        ("breaks", "ordinary", "error"),
+        ("dies", "ordinary", "error"),
+        ("hurries", "ordinary", "error"),
+        ("stays", "ordinary", "stopped"),
+    ],
+)
+def test_a_mark_is_the_known_truth(measured: dict[tuple[str, str], AgentRow], way: str, fault: str, mark: str) -> None:
+    assert measured[way, fault].mark == mark
+
+
+@pytest.mark.wall
+def test_work_that_goes_on_is_counted_in_calls_seconds_and_tokens(
+    measured: dict[tuple[str, str], AgentRow],
+) -> None:
+    model, tool = measured["lets-go", "ordinary"], measured["lets-go", "sync_tool"]
+    assert (model.model_calls_after, model.tools_after, model.tool_s_after) == (0, 0, 0.0)
+    assert model.model_s_after == WHOLE_S
+    # Fifty tokens in 5 s: about forty of them in the last four.
+    assert model.tokens_after == pytest.approx(40, abs=7)
+    # The model's answer to the late tool begins after the timeout.
+    assert (tool.model_calls_after, tool.tools_after) == (1, 0)
+    assert tool.tool_s_after == WHOLE_S
+    assert measured["stops", "ordinary"].tokens_after is not None
+    assert measured["stops", "ordinary"].tokens_after < 7
+
+
+@pytest.mark.wall
+def test_the_caller_is_timed_from_outside(measured: dict[tuple[str, str], AgentRow]) -> None:
+    assert measured["waits", "ordinary"].late_s == WHOLE_S
+    assert measured["lets-go", "ordinary"].late_s == pytest.approx(0.0, abs=0.5)
+    assert measured["hurries", "ordinary"].error.startswith("it ended before its timeout")
+    assert measured["breaks", "ordinary"].error.endswith("KeyError: lookup")
+    assert measured["dies", "ordinary"].error == "the last words"
+    assert json.loads(measured["stops", "ordinary"].left) == {"messages": 2, "open_tool_calls": 1}
+
+
+@pytest.mark.wall
+def test_a_process_that_cannot_end_is_ended_and_said_so(measured: dict[tuple[str, str], AgentRow]) -> None:
+    stays, stops = measured["stays", "ordinary"], measured["stops", "ordinary"]
+    assert (stays.exited, stays.exit_s) == (False, None)
+    assert stops.exited is True
+    assert stops.exit_s is not None
+    assert stops.exit_s < 5
+
+
+@pytest.mark.wall
+def test_a_probe_that_is_stopped_ends_its_case_at_once(tmp_path: Path) -> None:
+    (case,) = read_cases(HERE)
+    stop = threading.Event()
+    stop.set()
+    row = run_cell(Cell(case, "waits", "ordinary", 1), made_environment(case, tmp_path), stop, served)
+    assert row.mark == "error"
+
+
+@pytest.mark.wall
+def test_a_real_framework_is_measured() -> None:
+    """One cell of the framework that installs quickest; its own timeout of a whole run ends the work."""
+    (case,) = read_cases(ROOT / "cases", ["pydantic-ai"])
+    try:
+        environment = made_environment(case, ROOT / ".cases")
+    except NotMeasured as reason:
+        pytest.skip(f"its packages cannot be had: {reason}")
+    row = run_cell(Cell(case, "run-timeout", "async_tool", 1), environment, serve=served)
+    assert (row.mark, row.outcome) == ("stopped", "timeout"), row
+    assert row.error.startswith("RunTimedOut")
+    assert row.version == case.version
+
+
+# ---- marks
+
+
+@pytest.mark.parametrize(
+    ("late_s", "outcome", "begun", "longest_s", "mark"),
+    [
+        (0.5, "timeout", 0, 0.5, "stopped"),
+        (0.51, "timeout", 0, 0.0, "neither"),
+        (None, None, 0, 0.0, "neither"),
+        (4.0, "answer", 0, 4.0, "neither"),
+        (0.0, "timeout", 1, 0.0, "caller only"),
+        (0.0, "timeout", 0, 0.51, "caller only"),
+        (0.0, "answer", 0, 0.0, "error"),
+        (0.0, "error", 0, 0.0, "error"),
+        (-0.21, "timeout", 0, 0.0, "error"),
+        (-0.2, "timeout", 0, 0.0, "stopped"),
+    ],
+)
+def test_a_mark_follows_from_the_caller_and_from_the_work(
+    late_s: float | None, outcome: Any, begun: int, longest_s: float, mark: str
+) -> None:
+    got, odd = mark_of(late_s=late_s, outcome=outcome, begun_after=begun, longest_after_s=longest_s)
+    assert got == mark
+    assert bool(odd) == (mark == "error")
+
+
+# ---- the table
+
+
+def row(case: str = "a", way: str = "w", fault: str = "hang", **more: Any) -> AgentRow:
+    fixed = {"framework": "A", "language": "python", "measured_on": "2026-11-23", "command": "c", "mark": "stopped"}
+    return AgentRow(case=case, way=way, fault=fault, **(fixed | more))
+
+
+def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    rows = [row(late_s=0.125, tokens_after=0, exited=False, left='{"messages": 1}', error='a "b", c'), row(way="x")]
+    write_rows(path, rows)
+    assert read_rows(path) == rows
+
+
+def test_a_cell_that_is_measured_anew_takes_the_place_of_its_row(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    write_rows(path, [row(fault="hang"), row(fault="ordinary"), row(case="b", way="", fault="", mark="not measured")])
+    write_rows(path, [row(fault="hang", mark="error"), row(case="b")])
+    assert [(each.case, each.fault, each.mark) for each in read_rows(path)] == [
+        ("a", "ordinary", "stopped"),
+        ("a", "hang", "error"),
+        ("b", "hang", "stopped"),
+    ]
+
+
+def test_a_table_with_a_wrong_field_names_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    write_rows(path, [row()])
+    path.write_text(path.read_text(encoding="utf-8").replace("stopped", "fine"), encoding="utf-8")
+    with pytest.raises(ConfigurationError, match="line 2: mark"):
+        read_rows(path)
+
+
+# ---- cases
+
+
+def written(folder: Path, text: str) -> Path:
+    (folder / "mine").mkdir()
+    (folder / "mine" / "case.toml").write_text(text, encoding="utf-8")
+    return folder
+
+
+HEAD = 'framework = "Mine"\nlanguage = "python"\npackages = ["mine"]\ndocs = "https://mine.example"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (HEAD, "ways: name at least one"),
+        (HEAD + '[ways.a]\ntitle = "A"\nmeans = "own"\nfaults = ["late"]\n', "ways.a.faults.0"),
+        (HEAD + '[ways.a]\ntitle = "A"\nfaults = ["hang"]\n', "ways.a.means"),
+        ("framework =", "cannot be read"),
+    ],
+)
+def test_a_case_that_cannot_be_used_names_its_file_and_field(tmp_path: Path, text: str, names: str) -> None:
+    with pytest.raises(ConfigurationError, match=names) as raised:
+        read_cases(written(tmp_path, text))
+    assert "mine/case.toml" in str(raised.value)
+
+
+def test_a_case_that_cannot_be_run_is_a_row_with_its_reason(tmp_path: Path) -> None:
+    cases = read_cases(written(tmp_path, HEAD + 'not_measured = "it needs a licence"\n'))
+    (only,) = probe_agents(cases, cache=tmp_path)
+    assert (only.mark, only.error) == ("not measured", "it needs a licence")
+
+
+def test_a_case_without_its_lock_is_not_measured(tmp_path: Path) -> None:
+    (case,) = read_cases(written(tmp_path, HEAD + '[ways.a]\ntitle = "A"\nmeans = "own"\nfaults = ["hang"]\n'))
+    with pytest.raises(NotMeasured, match=r"no requirements\.txt"):
+        made_environment(case, tmp_path)
+
+
+def test_ways_and_faults_that_there_are_none_of_are_refused() -> None:
+    cases = read_cases(HERE)
+    with pytest.raises(ConfigurationError, match="--way nap: there is no such; there are breaks, dies"):
+        cells_of(cases, ["nap"], [], 1)
+    with pytest.raises(ConfigurationError, match="--fault nap"):
+        cells_of(cases, [], ["nap"], 1)
+    with pytest.raises(ConfigurationError, match="--repeats must be 1 or more"):
+        cells_of(cases, [], [], 0)
+    assert [cell.repeat for cell in cells_of(cases, ["stops"], ["ordinary"], 3)] == [1, 2, 3]
+
+
+def test_the_command_names_what_it_cannot_find(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, said in ((["nap"], "no case nap in"), (["--cases", str(tmp_path)], "has no cases")):
+        with pytest.raises(SystemExit) as ended:
+            main(["probe", "agents", *words])
+        assert ended.value.code == 2
+        assert said in capsys.readouterr().err
+
+
+# ---- the model that agents of any framework meet
+
+
+def offered(**tools: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"type": "function", "function": {"name": name, "parameters": schema}} for name, schema in tools.items()]
+
+
+def strings(*names: str) -> dict[str, Any]:
+    return {"type": "object", "properties": {name: {"type": "string"} for name in names}, "required": list(names)}
+
+
+LOOKUP = offered(lookup=strings("query"))
+ASKED = {"role": "user", "content": "Why?"}
+CALLED = {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "lookup", "arguments": "{}"}}]}
+RESULT = {"role": "tool", "tool_call_id": "1", "content": "Because of that. " * 40}
+
+
+def conversation(*messages: dict[str, Any], tools: list[dict[str, Any]]) -> Conversation:
+    return Conversation.from_request({"messages": list(messages), "tools": tools})
+
+
+def test_an_agent_calls_its_tool_once_and_answers_from_the_result() -> None:
+    (call,) = reply_of_agent(conversation(ASKED, tools=LOOKUP)).tool_calls
+    assert (call.name, call.arguments) == ("lookup", {"query": "Why?"})
+    done = conversation(ASKED, CALLED, RESULT, tools=LOOKUP)
+    assert is_answering(done)
+    assert reply_of_agent(done).text.startswith("Because of that.")
+    assert len(reply_of_agent(done).text.split()) < 50
+
+
+def test_an_outer_agent_hands_over_to_the_sub_agent_by_its_name() -> None:
+    tools = offered(delegate_task_to_member=strings("member_id", "task"), another=strings("task"))
+    (call,) = reply_of_agent(conversation(ASKED, tools=tools)).tool_calls
+    assert (call.name, call.arguments) == ("delegate_task_to_member", {"member_id": SUB_AGENT, "task": "Why?"})
+
+
+def test_a_sub_agent_that_may_hand_back_looks_up_first() -> None:
+    tools = offered(transfer_to_agent=strings("agent_name"), lookup=strings("query"))
+    (call,) = reply_of_agent(conversation(ASKED, tools=tools)).tool_calls
+    assert call.name == "lookup"
+
+
+def test_an_answer_is_given_by_the_tool_that_takes_it() -> None:
+    tools = LOOKUP + offered(final_answer=strings("answer"))
+    (call,) = reply_of_agent(conversation(ASKED, CALLED, RESULT, tools=tools)).tool_calls
+    assert call.name == "final_answer"
+    assert call.arguments["answer"].startswith("Because of that.")
+    observed = {"role": "user", "content": "Observation:\nBecause of this."}
+    assert is_answering(conversation(ASKED, observed, tools=tools))
+
+
+@pytest.mark.parametrize("fault", AGENT_FAULTS)
+def test_options_of_the_services_come_back_equal(fault: Any) -> None:
+    assert AgentServices.from_json(AgentServices(fault).as_json()) == AgentServices(fault)
+
+
+def test_a_fault_that_there_is_none_of_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="fault must be one of ordinary"):
+        AgentServices.from_json('{"fault": "nap"}')
+
+
+# ---- the cases of this project
+
+CASES = read_cases(ROOT / "cases")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_case_is_small_and_its_packages_are_locked(case: Case) -> None:
+    if case.not_measured:
+        return
+    assert len(case.main.read_text(encoding="utf-8").splitlines()) <= 60
+    lock = case.lock.read_text(encoding="utf-8")
+    assert case.version, f"{case.lock} has no {case.packages[0]}"
+    # No address of whoever served the packages, and a digest for each of them.
+    if case.language == "python":
+        assert "://" not in lock
+        assert lock.count("--hash=sha256:") >= lock.count("==") > 0
+    else:
+        packages = {name: entry for name, entry in json.loads(lock)["packages"].items() if name}
+        assert packages
+        assert all("integrity" in entry and "resolved" not in entry for entry in packages.values())
