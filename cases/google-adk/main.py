@@ -5,6 +5,7 @@ import sys
 from os import environ as env
 
 import httpx
+import openai.resources  # noqa: F401  (which the client else imports in its first call)
 from google.adk.agents import LlmAgent, RunConfig
 from google.adk.models.lite_llm import LiteLlm
 from google.adk.runners import InMemoryRunner
@@ -43,8 +44,7 @@ async def main() -> None:
         asyncio.get_running_loop().call_later(timeout_s, options["abort_signal"].set)
     try:
         async with asyncio.timeout(timeout_s if way == "asyncio-timeout" else None):
-            run = runner.run_async(new_message=UserContent(env["CASE_QUESTION"]), **options)
-            last = [event async for event in run][-1]
+            last = [e async for e in runner.run_async(new_message=UserContent(env["CASE_QUESTION"]), **options)][-1]
         text, reason = last.content and last.content.parts[0].text, last.error_code
     except Exception as error:
         text, reason = None, f"{type(error).__name__}: {error}"
