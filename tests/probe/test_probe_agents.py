@@ -332,6 +332,14 @@ def test_an_outer_agent_hands_over_to_the_sub_agent_by_its_name() -> None:
     assert (call.name, call.arguments) == ("delegate_task_to_member", {"member_id": SUB_AGENT, "task": "Why?"})
 
 
+def test_an_outer_agent_hands_over_to_a_tool_that_takes_messages() -> None:
+    message = {"type": "object", "properties": {"role": {"enum": ["user"]}, "content": {"type": "string"}}}
+    messages = {"type": "array", "minItems": 1, "items": message}
+    tool = {"name": "research", "parameters": {"type": "object", "properties": {"messages": messages}}}
+    (call,) = reply_of_agent(conversation(ASKED, tools=[{"type": "function", "function": tool}])).tool_calls
+    assert call.arguments == {"messages": [{"role": "user", "content": "Why?"}]}
+
+
 def test_a_sub_agent_that_may_hand_back_looks_up_first() -> None:
     tools = offered(transfer_to_agent=strings("agent_name"), lookup=strings("query"))
     (call,) = reply_of_agent(conversation(ASKED, tools=tools)).tool_calls

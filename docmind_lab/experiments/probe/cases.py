@@ -187,7 +187,9 @@ def command_of(case: Case, environment: Path) -> list[str]:
         return [str(environment / "bin" / "python"), str(case.main)]
     # A module finds its packages beside itself.
     shutil.copy(case.main, environment / case.main.name)
-    return [_program("node"), str(environment / case.main.name)]
+    # A framework that needs a newer Node.js than the machine's has it among its packages.
+    own = environment / "node_modules" / ".bin" / "node"
+    return [str(own) if own.is_file() else _program("node"), str(environment / case.main.name)]
 
 
 def _program(name: str) -> str:

@@ -85,6 +85,10 @@ def _value(name: str, schema: Mapping[str, Any], text: str) -> Any:
     if schema.get("enum"):
         return schema["enum"][0]
     kind = schema.get("type")
-    if kind in ("array", "object", "boolean", "integer", "number"):
-        return {"array": [], "object": {}, "boolean": False, "integer": 1, "number": 1.0}[kind]
+    if kind == "array":
+        return [_value(name, schema.get("items", {}), text) for _ in range(schema.get("minItems", 0))]
+    if kind == "object":
+        return _arguments(schema, text)
+    if kind in ("boolean", "integer", "number"):
+        return {"boolean": False, "integer": 1, "number": 1.0}[kind]
     return SUB_AGENT if _AGENT_NAME.search(name) else text
