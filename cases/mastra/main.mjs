@@ -34,6 +34,7 @@ async function answer(options) {
   const result = await agent.stream(env.CASE_QUESTION, options);
   let text = "";
   for await (const piece of result.textStream) text += piece;
+  if (result.error) throw result.error;
   return { text, finishReason: await result.finishReason, steps: await result.steps, response: await result.response };
 }
 
