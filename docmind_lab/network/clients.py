@@ -6,10 +6,10 @@ An async client belongs to the event loop it was first used on; keep one `HttpCl
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import httpx
 import httpx2
-from qdrant_client import AsyncQdrantClient, QdrantClient
 
 from docmind_lab.core.addresses import hide_credentials_in_logs
 from docmind_lab.network.exchange import Admission, admit_all
@@ -20,6 +20,9 @@ from docmind_lab.network.transports import (
     Httpx2Transport,
     HttpxTransport,
 )
+
+if TYPE_CHECKING:
+    from qdrant_client import AsyncQdrantClient, QdrantClient
 
 # qdrant-client rounds a timeout up to whole seconds, so its own can only be a backstop; the seam holds the budget.
 _QDRANT_BACKSTOP_S = 60
@@ -56,6 +59,9 @@ class HttpClients:
 
     def qdrant(self, url: str, timeout_s: int = _QDRANT_BACKSTOP_S) -> QdrantClient:
         """Return a Qdrant client over REST at `url`. It rounds timeouts to seconds; the seam enforces deadlines."""
+        # Function-level: it takes longer to import than all else, and the model server needs none.
+        from qdrant_client import QdrantClient  # noqa: PLC0415
+
         return QdrantClient(
             url=url,
             prefer_grpc=False,
@@ -67,6 +73,8 @@ class HttpClients:
 
     def qdrant_async(self, url: str, timeout_s: int = _QDRANT_BACKSTOP_S) -> AsyncQdrantClient:
         """Return an async Qdrant client over REST at `url`, otherwise as `qdrant`."""
+        from qdrant_client import AsyncQdrantClient  # noqa: PLC0415 - as above
+
         return AsyncQdrantClient(
             url=url,
             prefer_grpc=False,

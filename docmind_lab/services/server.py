@@ -33,7 +33,6 @@ from docmind_lab.services.faults import Fault
 from docmind_lab.services.log import RequestRow, rows_from_json
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.peers import DEFAULT_HABITS, PeerBehaviour, PeerHabits
-from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.wall_door import WallDoor
 
 HOST = "127.0.0.1"
@@ -88,6 +87,9 @@ class ServiceOptions:
 
     def door(self) -> WallDoor:
         """The services behind sockets."""
+        # Function-level: qdrant-client takes seconds to import, and services for agents have no vector store.
+        from docmind_lab.services.vector_service import VectorService  # noqa: PLC0415
+
         return WallDoor(
             llm=OpenAIService(self.profile, self.faults, self.seed, variation=self.model_variation),
             vectors=VectorService(self.profile, self.seed, faults=self.faults),

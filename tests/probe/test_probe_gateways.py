@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -12,6 +13,8 @@ from docmind_lab.experiments.probe import gateways
 from docmind_lab.experiments.probe.gateways import Gateway, as_markdown, probe_gateway, started
 from docmind_lab.interfaces.cli.app import main
 from docmind_lab.services.behaviour import PHASES
+
+ROOT = Path(__file__).parents[2]
 
 # A gateway whose truth is known: it passes bytes on, and closes the connection behind it when its client leaves, or
 # never before the answer is there.
@@ -99,3 +102,8 @@ def test_the_table_says_of_each_phase_when_the_server_learned() -> None:
         "at its next write, 0.80 s",
         "held back",
     ]
+
+
+def test_the_page_has_the_table_of_the_rows_in_the_repository() -> None:
+    page = (ROOT / "docs" / "does-it-stop.md").read_text(encoding="utf-8")
+    assert as_markdown(pd.read_csv(ROOT / "data" / "gateway_probes.csv")) in page
