@@ -76,8 +76,8 @@ def test_an_unknown_gateway_is_refused_with_those_that_there_are(capsys: pytest.
     assert "gateways are caddy, nginx" in " ".join(capsys.readouterr().err.split())
 
 
-def rows(*trials: tuple[str, str, float, str]) -> pd.DataFrame:
-    columns = ["phase", "work_ends", "low_s", "note"]
+def rows(*trials: tuple[str, str, str, float, str]) -> pd.DataFrame:
+    columns = ["phase", "how", "work_ends", "low_s", "note"]
     frame = pd.DataFrame(trials, columns=columns).assign(gateway="g", version="1", measured_on="2026-11-23")
     return frame.assign(high_s=frame["low_s"])
 
@@ -85,20 +85,20 @@ def rows(*trials: tuple[str, str, float, str]) -> pd.DataFrame:
 def test_the_table_says_of_each_phase_when_the_server_learned() -> None:
     table = as_markdown(
         rows(
-            ("queue", "at_its_end", 4.2, ""),
-            ("prefill", "at_once", 0.001, ""),
-            ("prefill", "at_once", 0.2, ""),
-            ("generation", "at_once", 0.0, ""),
-            ("generation", "at_its_end", 1.2, ""),
-            ("before_first_token", "at_next_write", 0.8, ""),
-            ("mid_stream", "unknown", 0.0, "held back"),
+            ("queue", "FIN", "at_its_end", 4.2, ""),
+            ("prefill", "FIN", "at_once", 0.001, ""),
+            ("prefill", "FIN", "at_once", 0.2, ""),
+            ("generation", "RST", "at_once", 0.0, ""),
+            ("generation", "FIN", "at_its_end", 1.2, ""),
+            ("before_first_token", "FIN", "at_next_write", 0.8, ""),
+            ("mid_stream", "FIN", "unknown", 0.0, "held back"),
         )
     )
     cells = [cell.strip() for cell in table.splitlines()[2].split("|")[4:-1]]
     assert cells == [
         "never: 4.2 s more",
         "within 0.20 s",
-        "at_its_end; at_once",
+        "1 of 2 never: 1.2 s more; 1 of 2 within 0.01 s",
         "at its next write, 0.80 s",
         "held back",
     ]

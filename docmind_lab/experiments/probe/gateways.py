@@ -225,11 +225,14 @@ def as_markdown(trials: pd.DataFrame) -> str:
 
 
 def _when_told(rows: pd.DataFrame) -> str:
-    """When the server behind a gateway ended its work, over the trials of one phase."""
-    ends = set(rows["work_ends"])
-    if ends == {"at_its_end"}:
-        return f"never: {rows['low_s'].median():.1f} s more"
-    if len(ends) != 1 or ends == {"unknown"}:
-        return "; ".join(sorted({*(ends - {"unknown"}), *rows["note"].dropna()} - {""}))
-    worst_s = rows["high_s"].max()
-    return f"within {max(worst_s, 0.01):.2f} s" if ends == {"at_once"} else f"at its next write, {worst_s:.2f} s"
+    """When the server behind a gateway ended its work, over the trials of a phase."""
+    texts = []
+    for ends, group in rows.groupby("work_ends"):
+        worst_s = group["high_s"].max()
+        text = {
+            "at_once": f"within {max(worst_s, 0.01):.2f} s",
+            "at_next_write": f"at its next write, {worst_s:.2f} s",
+            "at_its_end": f"never: {group['low_s'].median():.1f} s more",
+        }.get(str(ends), "; ".join(sorted(set(group["note"].dropna()))))
+        texts.append(text if len(group) == len(rows) else f"{len(group)} of {len(rows)} {text}")
+    return "; ".join(texts)
