@@ -10,6 +10,7 @@ peers/              peer agents: the A2A SDK's own server behind either door
 behaviour.py        what a server does with a call whose client has left
 slots.py            the queue of the model server
 log.py              the service's own log
+asgi.py             HTTP as an ASGI application sees it: requests read, and answers sent
 wall_door.py        plays plans over sockets
 virtual_door.py     plays plans in virtual time, for clients in the same process
 virtual_http.py     the server's end of a connection there, and a plan played over it

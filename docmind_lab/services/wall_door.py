@@ -21,13 +21,23 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Iterable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from docmind_lab.core.clock import WALL, Clock
+from docmind_lab.services.asgi import (
+    ConnectionDropped,
+    Receive,
+    Send,
+    bounded,
+    read_request,
+    send_json,
+    send_steps,
+    start_of,
+)
 from docmind_lab.services.behaviour import ServerBehaviour, behaviour_of
 from docmind_lab.services.connections import CLIENT_PATIENCE_S
 from docmind_lab.services.log import RequestRow, ServiceLog, rows_as_json
@@ -41,9 +51,7 @@ from docmind_lab.services.plan import (
     Plan,
     Service,
     ServiceRequest,
-    Step,
     Wait,
-    json_steps,
 )
 from docmind_lab.services.slots import SlotQueue, Turn
 
@@ -51,18 +59,10 @@ if TYPE_CHECKING:
     from docmind_lab.services.peers.exchange import PeerExchange
     from docmind_lab.services.peers.host import PeerHost
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-
 # Waiting for ever is done in bounded steps, so that the loop's timer arithmetic stays finite.
 _LONGEST_WAIT_S = 3600.0
 
 _REMEMBERED_RUNS = 10_000
-
-
-class _ConnectionDropped(Exception):
-    """Raised through the server to make it close the connection mid-reply."""
 
 
 @dataclass(eq=False)
@@ -125,12 +125,12 @@ class WallDoor:
         if scope["type"] != "http":
             return
         received_at = self.clock.now()
-        send = self._bounded_send(send)
+        send = bounded(send, self.client_patience_s)
         try:
             async with asyncio.timeout(self.client_patience_s):
-                request = await _read_request(scope, receive)
+                request = await read_request(scope, receive)
         except TimeoutError:
-            await _reply(send, 408, {"error": "the body did not come in time"}, (("connection", "close"),))
+            await send_json(send, 408, {"error": "the body did not come in time"}, (("connection", "close"),))
             return
         if request is None:
             return
@@ -138,7 +138,7 @@ class WallDoor:
             await self._serve_log(request, send)
             return
         if request.tag("run-id") in self._over:
-            await _send_steps(send, RUN_IS_OVER)
+            await send_steps(send, RUN_IS_OVER)
             return
         if request.path.startswith(PEERS_PATH) and self.peers is not None:
             await self._serve_peer(request, received_at, receive, send, self.peers)
@@ -146,7 +146,7 @@ class WallDoor:
         service = self.llm if request.path.startswith("/v1/") else self.vectors
         plan = await asyncio.get_running_loop().run_in_executor(self._planner, service.plan, request)
         if request.tag("run-id") in self._over:  # it ended while the plan was made
-            await _send_steps(send, RUN_IS_OVER)
+            await send_steps(send, RUN_IS_OVER)
             return
         plan = plan.admitted(self._queue_of(request.tag("run-id")).under_way)
         playing = _Playing(plan, self.log.received(request, plan, received_at), starts_at=received_at)
@@ -164,18 +164,6 @@ class WallDoor:
             self._leave_queue(playing)
             await self._tell_changed()
 
-    def _bounded_send(self, send: Send) -> Send:
-        """Sends as `send` does, and drops a connection whose client does not read."""
-
-        async def bounded(message: Message) -> None:
-            try:
-                async with asyncio.timeout(self.client_patience_s):
-                    await send(message)
-            except TimeoutError:
-                raise _ConnectionDropped from None
-
-        return bounded
-
     async def _tell_changed(self) -> None:
         async with self._changed:
             self._changed.notify_all()
@@ -188,7 +176,7 @@ class WallDoor:
                 request.json()
             except ValueError as error:
                 # The A2A SDK answers some of these by 500.
-                await _reply(send, 400, {"error": f"the body is not JSON: {error}"})
+                await send_json(send, 400, {"error": f"the body is not JSON: {error}"})
                 return
         if self._host is None:
             # In the planner's thread: loading the A2A SDK takes a second, and the loop's timers stay exact meanwhile.
@@ -201,7 +189,7 @@ class WallDoor:
         finally:
             watcher.cancel()
         if exchange.cut:
-            raise _ConnectionDropped
+            raise ConnectionDropped
 
     def _peer_ended(self) -> None:
         telling = asyncio.ensure_future(self._tell_changed())
@@ -210,7 +198,7 @@ class WallDoor:
 
     async def _has_slot(self, playing: _Playing) -> bool:
         """Whether the request got a slot, after waiting for it; False when the request was ended before."""
-        self._let_start(self._queue_of(playing.row.run_id).arrive(playing, playing.row.received_at))
+        self._letstart_of(self._queue_of(playing.row.run_id).arrive(playing, playing.row.received_at))
         if playing.may_start.is_set():
             return True
         ends = self._ends(playing)
@@ -232,11 +220,11 @@ class WallDoor:
     def _leave_queue(self, playing: _Playing) -> None:
         run_id = playing.row.run_id
         queue = self._queue_of(run_id)
-        self._let_start(queue.leave(playing, self.clock.now()))
+        self._letstart_of(queue.leave(playing, self.clock.now()))
         if self.slots_of_run and not queue.served and not queue.waiting and run_id in self._over:
             del self._queues[run_id]
 
-    def _let_start(self, turns: Iterable[Turn[_Playing]]) -> None:
+    def _letstart_of(self, turns: Iterable[Turn[_Playing]]) -> None:
         for turn in turns:
             turn.request.starts_at = turn.starts_at
             turn.request.row.queue_wait_s = turn.starts_at - turn.request.row.received_at
@@ -267,7 +255,7 @@ class WallDoor:
                 self._close(playing, "error")
                 if playing.client_gone.is_set():
                     return
-                raise _ConnectionDropped
+                raise ConnectionDropped
             elif playing.client_gone.is_set():
                 if playing.ends_at_write:
                     self._close(playing, "client_gone")
@@ -275,7 +263,7 @@ class WallDoor:
             elif isinstance(step, Headers):
                 row.status, answering = step.status, True
                 row.first_byte_at = self.clock.now()
-                await send(_start(step))
+                await send(start_of(step))
             elif isinstance(step, Chunk):
                 await send({"type": "http.response.body", "body": step.data, "more_body": True})
                 row.last_byte_at = self.clock.now()
@@ -326,8 +314,8 @@ class WallDoor:
         if playing.client_gone.is_set():
             return
         if answering:
-            raise _ConnectionDropped
-        await _send_steps(send, RUN_IS_OVER)
+            raise ConnectionDropped
+        await send_steps(send, RUN_IS_OVER)
 
     def _close(self, playing: _Playing, outcome: Any) -> None:
         if playing.row.outcome == "open":
@@ -342,7 +330,7 @@ class WallDoor:
         query = parse_qs(request.query)
         run_id = query.get("run_id", [""])[0]
         if request.method == "DELETE" and not run_id:
-            await _reply(send, 400, {"error": "run_id must name the run that is over"})
+            await send_json(send, 400, {"error": "run_id must name the run that is over"})
             return
         if request.method == "DELETE":
             self._over[run_id] = None
@@ -359,17 +347,17 @@ class WallDoor:
             self.log.forget(run_id)
             if self.slots_of_run and not any(playing.row.run_id == run_id for playing in self._playing):
                 self._queues.pop(run_id, None)
-            await _reply(send, 200, {"run_id": run_id, "forgotten": True})
+            await send_json(send, 200, {"run_id": run_id, "forgotten": True})
             return
         wait_quiet_s = _seconds(query.get("wait_quiet_s", ["0"])[0])
         if wait_quiet_s is None:
-            await _reply(send, 400, {"error": "wait_quiet_s must be a finite number of seconds from 0 up"})
+            await send_json(send, 400, {"error": "wait_quiet_s must be a finite number of seconds from 0 up"})
             return
         await self._until_quiet(run_id, wait_quiet_s)
         for playing in self._queue_of(run_id).waiting:
             self._note_queue_wait(playing)
         rows = self.log.rows(run_id)
-        await _reply(send, 200, {"run_id": run_id, "now": self.clock.now(), "rows": rows_as_json(rows)})
+        await send_json(send, 200, {"run_id": run_id, "now": self.clock.now(), "rows": rows_as_json(rows)})
 
     async def _until_quiet(self, run_id: str, limit_s: float) -> None:
         try:
@@ -398,39 +386,3 @@ def _seconds(text: str) -> float | None:
     except ValueError:
         return None
     return seconds if math.isfinite(seconds) and seconds >= 0 else None
-
-
-async def _read_request(scope: MutableMapping[str, Any], receive: Receive) -> ServiceRequest | None:
-    """The request; None when its client left before it was all there, so that nothing was asked."""
-    body = b""
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        body += message.get("body", b"")
-        if not message.get("more_body"):
-            break
-    return ServiceRequest(
-        method=scope["method"],
-        path=scope["path"],
-        headers={name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]},
-        body=body,
-        query=scope.get("query_string", b"").decode("latin-1"),
-    )
-
-
-def _start(step: Headers) -> Message:
-    headers = [(name.encode(), value.encode()) for name, value in step.headers]
-    return {"type": "http.response.start", "status": step.status, "headers": headers}
-
-
-async def _reply(send: Send, status: int, payload: Any, headers: tuple[tuple[str, str], ...] = ()) -> None:
-    await _send_steps(send, json_steps(status, payload, headers))
-
-
-async def _send_steps(send: Send, steps: tuple[Step, ...]) -> None:
-    headers, chunk = steps
-    assert isinstance(headers, Headers)
-    assert isinstance(chunk, Chunk)
-    await send(_start(headers))
-    await send({"type": "http.response.body", "body": chunk.data, "more_body": False})

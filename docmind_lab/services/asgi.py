@@ -1,0 +1,74 @@
+"""HTTP as an ASGI application sees it: requests read, and answers sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from docmind_lab.services.plan import Chunk, Headers, ServiceRequest, Step, json_steps
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class ConnectionDropped(Exception):
+    """Raised through the server to make it close the connection mid-reply."""
+
+
+def bounded(send: Send, seconds: float) -> Send:
+    """Return a function that sends as `send` does, and drops a connection whose client does not read.
+
+    Args:
+        send: Of the application.
+        seconds: How long the client is waited for.
+    """
+
+    async def send_in_time(message: Message) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await send(message)
+        except TimeoutError:
+            raise ConnectionDropped from None
+
+    return send_in_time
+
+
+async def read_request(scope: MutableMapping[str, Any], receive: Receive) -> ServiceRequest | None:
+    """Read the request; None when its client left before it was all there, so that nothing was asked."""
+    body = b""
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        if not message.get("more_body"):
+            break
+    return ServiceRequest(
+        method=scope["method"],
+        path=scope["path"],
+        headers={name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]},
+        body=body,
+        query=scope.get("query_string", b"").decode("latin-1"),
+    )
+
+
+def start_of(step: Headers) -> Message:
+    """The message that sends the status line and the headers."""
+    headers = [(name.encode(), value.encode()) for name, value in step.headers]
+    return {"type": "http.response.start", "status": step.status, "headers": headers}
+
+
+async def send_json(send: Send, status: int, payload: Any, headers: tuple[tuple[str, str], ...] = ()) -> None:
+    """Send an answer in JSON."""
+    await send_steps(send, json_steps(status, payload, headers))
+
+
+async def send_steps(send: Send, steps: tuple[Step, ...]) -> None:
+    """Send an answer of two steps: its headers and its body."""
+    headers, chunk = steps
+    assert isinstance(headers, Headers)
+    assert isinstance(chunk, Chunk)
+    await send(start_of(headers))
+    await send({"type": "http.response.body", "body": chunk.data, "more_body": False})
