@@ -281,3 +281,12 @@ def test_runs_of_one_seed_meet_the_same_latencies_in_every_arm_and_budget() -> N
     assert latencies["count"].tolist() == [6, 6]
     assert latencies["nunique"].tolist() == [1, 1], "equal to the last bit"
     assert latencies["first"].nunique() == 2, "and another in every repeat"
+
+
+def test_a_profile_of_a_server_is_a_level_beside_the_two_extremes() -> None:
+    factors = {"stops_on_disconnect": [True, False], "server_behaviour": ["own", "llama-cpp-2026.10"]}
+    design = StudyDesign.of({"repeats": 1, "factors": {"alternative": "A"} | factors})
+    facts = [combination.orders("s", 0)[0].facts for combination in design.plan.combinations]
+    assert [fact.server_behaviour for fact in facts] == ["stops", "goes-on", "llama-cpp-2026.10"]
+    with pytest.raises(ConfigurationError, match=r"factors\.server_behaviour: .*'vllm'"):
+        _ = StudyDesign.of({"repeats": 1, "factors": {"server_behaviour": "vllm"}}).plan

@@ -17,6 +17,7 @@ from docmind_lab.core.budgets import NO_BUDGETS, Budget, Kind, Price
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
+from docmind_lab.services.behaviour import ServerBehaviour
 from docmind_lab.services.faults import Fault
 
 NoLimit = Literal["none"]
@@ -80,8 +81,8 @@ class Factors(BaseModel):
     deadline_propagation: "own" leaves it to the alternative; true and false set it. node_mode: "own", or what an
     async alternative finds: "sync" or "blocking" nodes. retries: tries after the first, by client or lab;
     "own" leaves the clients their defaults. budget_tokens, budget_calls, budget_cost: what a run may use beside time,
-    "none" for no limit; cost is that of the study's `price`. fault: as `compare` takes one; several together are joined
-    by "+".
+    "none" for no limit; cost is that of the study's `price`. server_behaviour: "own" is what `stops_on_disconnect`
+    says, else as `compare` takes one. fault: as `compare` takes one; several together are joined by "+".
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
@@ -93,6 +94,7 @@ class Factors(BaseModel):
     latency_profile: Levels[Any] = ("heavy_tail/3",)
     fault: Levels[str] = ("none",)
     stops_on_disconnect: Levels[bool] = (True,)
+    server_behaviour: Levels[str] = ("own",)
     node_mode: Levels[Literal["own", "sync", "async", "blocking"]] = ("own",)
     retries: Numbers[int | Literal["own"]] = ("own",)
     budget_tokens: Numbers[int | NoLimit] = (NO_BUDGETS,)
@@ -121,6 +123,18 @@ def alternatives_of(factors: Factors) -> tuple[Alternative, ...]:
 def _items(factors: Factors) -> list[Any]:
     """Return the alternatives as written; one string may hold several, separated by commas."""
     return [part for item in factors.alternative for part in (item.split(",") if isinstance(item, str) else [item])]
+
+
+def behaviours_of(factors: Factors) -> list[tuple[bool, ServerBehaviour | None]]:
+    """Return what servers do when their client leaves: the switch, or a profile in its place."""
+    behaviours: list[tuple[bool, ServerBehaviour | None]] = []
+    for level in factors.server_behaviour:
+        if level == "own":
+            behaviours += [(stops, None) for stops in factors.stops_on_disconnect]
+        else:
+            with naming_factor("server_behaviour"):
+                behaviours.append((True, ServerBehaviour.named(level)))
+    return behaviours
 
 
 @contextlib.contextmanager

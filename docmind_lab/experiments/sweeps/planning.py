@@ -19,7 +19,14 @@ from docmind_lab.docmind.graphs.node_modes import NodeMode, checked_node_mode
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.request import DEFAULT_WORKLOAD, CompareRequest
 from docmind_lab.experiments.measurement.run import RunOrder
-from docmind_lab.experiments.sweeps.factors import alternatives_of, budgets_of, faults_of, naming_factor, profiles_of
+from docmind_lab.experiments.sweeps.factors import (
+    alternatives_of,
+    behaviours_of,
+    budgets_of,
+    faults_of,
+    naming_factor,
+    profiles_of,
+)
 from docmind_lab.experiments.sweeps.replays import replay_comparison
 from docmind_lab.workloads.kinds import WORKLOADS, workload_kind
 
@@ -120,7 +127,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
         retries,
         profile,
         fault,
-        stops,
+        (stops, behaviour),
         (timeout_s, budget),
         propagation,
         alternative,
@@ -131,7 +138,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
         factors.retries,
         profiles_of(factors),
         faults_of(factors),
-        factors.stops_on_disconnect,
+        behaviours_of(factors),
         list(itertools.product(factors.decision_timeout_s, budgets_of(factors, design.price))),
         factors.deadline_propagation,
         alternatives_of(factors),
@@ -157,6 +164,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
                 profile=profile,
                 faults=fault,
                 stops_on_disconnect=stops,
+                server_behaviour=behaviour,
                 client_retries=tries,
                 horizon_factor=design.horizon_factor,
                 side_by_side=design.side_by_side,

@@ -32,6 +32,7 @@ SETTLED_FACTORS: Final = (
     "latency_profile",
     "fault",
     "stops_on_disconnect",
+    "server_behaviour",
     "node_mode",
     "workload",
     "clock",

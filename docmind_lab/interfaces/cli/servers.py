@@ -64,18 +64,23 @@ def serve(
     fault: options.Faults = None,
     seed: Annotated[int, typer.Option(help="Seed for clients that do not say which run they belong to.")] = 0,
     stops_on_disconnect: options.StopsOnDisconnect = True,
+    server_behaviour: options.ServerBehaviour = "",
 ) -> None:
     """Serve the simulated model and vector store on loopback; print their addresses as one JSON line when ready."""
     # Function-level: importing the services takes seconds, and --help must not.
     from docmind_lab.analysis.latency.profile import LatencyProfile  # noqa: PLC0415
+    from docmind_lab.services.behaviour import ServerBehaviour  # noqa: PLC0415
     from docmind_lab.services.faults import Fault  # noqa: PLC0415
     from docmind_lab.services.server import ServiceOptions  # noqa: PLC0415
     from docmind_lab.services.server import serve as serve_forever  # noqa: PLC0415
 
+    if server_behaviour and not stops_on_disconnect:
+        raise ConfigurationError("--server-behaviour says what --no-stops-on-disconnect would; leave one of them out")
     options = ServiceOptions(
         profile=LatencyProfile.named(profile),
         faults=tuple(Fault.parse(text) for text in fault or ()),
         stops_on_disconnect=stops_on_disconnect,
         seed=seed,
+        behaviour=ServerBehaviour.named(server_behaviour) if server_behaviour else None,
     )
     serve_forever(options, port)
