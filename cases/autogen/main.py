@@ -34,25 +34,23 @@ researcher = AssistantAgent("researcher", tools=[tool], description="Researches 
 agent = researcher if env["CASE_AGENT"] == "single" else AssistantAgent("outer", tools=[AgentTool(researcher)], **about)
 
 
-async def answer():
+async def main() -> None:
+    print(json.dumps({"event": "start"}), flush=True)
     token, ends = CancellationToken(), TextMessageTermination(agent.name) | TimeoutTermination(timeout_s)
     run = RoundRobinGroupChat([agent], termination_condition=ends) if way == "timeout-termination" else agent
     if way == "cancellation-token":
         asyncio.get_running_loop().call_later(timeout_s, token.cancel)
-    async with asyncio.timeout(timeout_s if way == "asyncio-timeout" else None):
-        return [part async for part in run.run_stream(task=env["CASE_QUESTION"], cancellation_token=token)][-1]
-
-
-async def main() -> None:
-    print(json.dumps({"event": "start"}), flush=True)
     try:
-        result = await answer()
+        async with asyncio.timeout(timeout_s if way == "asyncio-timeout" else None):
+            *_, result = [part async for part in run.run_stream(task=env["CASE_QUESTION"], cancellation_token=token)]
         text, reason = result.messages[-1].to_text(), result.stop_reason
     except (Exception, asyncio.CancelledError) as error:
         text, reason = None, f"{type(error).__name__}: {error}"
     ended = str(reason).startswith(("TimeoutError", "CancelledError", "Timeout of"))
     outcome = "timeout" if ended else "error" if text is None else "answer"
-    left = {"messages": len(await agent.model_context.get_messages()), "open_tool_calls": None}
+    seen = await agent.model_context.get_messages()
+    calls = sum(len(m.content) * (1 if m.type == "AssistantMessage" else -1) for m in seen if type(m.content) is list)
+    left = {"messages": len(seen), "open_tool_calls": calls}
     print(json.dumps({"event": "end", "outcome": outcome, "text": text, "error": reason, "left": left}), flush=True)
     await asyncio.to_thread(sys.stdin.read)
 

@@ -35,24 +35,22 @@ workflow = AgentWorkflow(agents=[manager, researcher], root_agent="manager", tim
 agent, memory = workflow if env["CASE_AGENT"] == "sub" else researcher, ChatMemoryBuffer.from_defaults()
 
 
-async def answer() -> str:
-    handler = agent.run(env["CASE_QUESTION"], memory=memory)
-    if way == "cancel-run":
-        asyncio.get_running_loop().call_later(timeout_s, lambda: asyncio.ensure_future(handler.cancel_run()))
-    async with asyncio.timeout(timeout_s if way == "asyncio-timeout" else None):
-        _ = [event async for event in handler.stream_events()] if streams else None
-        return str(await handler)
-
-
 async def main() -> None:
     print(json.dumps({"event": "start"}), flush=True)
     outcome, text, reason = "answer", None, None
     try:
-        text = await answer()
+        async with asyncio.timeout(timeout_s if way == "asyncio-timeout" else None):
+            handler = agent.run(env["CASE_QUESTION"], memory=memory)
+            if way == "cancel-run":
+                asyncio.get_running_loop().call_later(timeout_s, lambda: asyncio.ensure_future(handler.cancel_run()))
+            _ = [event async for event in handler.stream_events()] if streams else None
+            text = str(await handler)
     except Exception as error:
         ended = isinstance(error, TimeoutError | WorkflowTimeoutError | WorkflowCancelledByUser)
         outcome, reason = "timeout" if ended else "error", f"{type(error).__name__}: {error}"
-    left = {"messages": len(await memory.aget_all()), "open_tool_calls": None}
+    seen = await memory.aget_all()
+    calls = sum(block.block_type == "tool_call" for message in seen for block in message.blocks)
+    left = {"messages": len(seen), "open_tool_calls": calls - sum(message.role == "tool" for message in seen)}
     print(json.dumps({"event": "end", "outcome": outcome, "text": text, "error": reason, "left": left}), flush=True)
     await asyncio.to_thread(sys.stdin.read)
 
