@@ -45,7 +45,7 @@ _HEADINGS: Final[dict[str, str]] = {
     "ordinary": "model call",
     "stream": "stream",
     "hang": "call that hangs",
-    "trickle": "answer that trickles",
+    "trickle": "trickling answer",
     "retry": "wait to retry",
     "sync_tool": "sync tool",
     "async_tool": "async tool",
@@ -139,7 +139,7 @@ def page_part(rows: Sequence[AgentRow], cases: Sequence[Case]) -> str:
     days = sorted({row.measured_on for row in rows if row.way})
     parts = [
         BEGIN,
-        f"Measured from {days[0]} to {days[-1]}, {'-'.join(map(str, runs))} runs of each cell." if days else "",
+        f"Measured {_between(days)}; runs of each cell: {' or '.join(map(str, runs))}." if days else "",
         "\n".join(lines) if faults else "",
         "![Which agents stop when their timeout fires](images/does-it-stop.png)" if faults else "",
         _commands(rows, cases),
@@ -151,6 +151,10 @@ def page_part(rows: Sequence[AgentRow], cases: Sequence[Case]) -> str:
         END,
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _between(days: Sequence[str]) -> str:
+    return f"on {days[0]}" if len(days) == 1 else f"from {days[0]} to {days[-1]}"
 
 
 def _commands(rows: Sequence[AgentRow], cases: Sequence[Case]) -> str:
@@ -227,7 +231,7 @@ def matrix(rows: Iterable[AgentRow], ax: Axes | None = None) -> Axes:
         ax.text(column, line, _short(cell), fontsize=look.SMALL_PT, color=look.INK, ha="center", va="center")
     ax.set_xlim(-0.5, len(faults) - 0.5)
     ax.set_ylim(len(ways) - 0.5, -0.5)
-    ax.set_xticks(range(len(faults)), [textwrap.fill(_HEADINGS[fault], 12) for fault in faults])
+    ax.set_xticks(range(len(faults)), [textwrap.fill(_HEADINGS[fault], 10) for fault in faults])
     ax.set_yticks(range(len(ways)), [_label(cells, *way) for way in ways])
     ax.tick_params(length=0)
     ax.set_xlabel("what the timeout falls into")
@@ -238,8 +242,7 @@ def matrix(rows: Iterable[AgentRow], ax: Axes | None = None) -> Axes:
     ]
     look.legend_below(ax, handles, columns=2)
     context = (
-        f"a timeout of {TIMEOUT_S:g} s falls into something that takes {LASTS_S:g} s · seconds: how long work went on "
-        "after it, or for neither how long the caller had to wait"
+        f"a timeout of {TIMEOUT_S:g} s falls into {LASTS_S:g} s · seconds of work after it; for neither, of waiting"
     )
     look.style(ax, "A timeout fires. Does the work stop?", context)
     return ax
