@@ -31,7 +31,8 @@ researcher = LlmAgent(name="researcher", description="Researches a question.", m
 agent = researcher if env["CASE_AGENT"] == "single" else LlmAgent(name="manager", model=llm, sub_agents=[researcher])
 agent.timeout = timeout_s if way == "agent-timeout" else None
 runner = InMemoryRunner(agent=agent, app_name="lab")
-config = RunConfig(streaming_mode="sse" if env["CASE_STREAM"] == "1" else None)
+pool = {"max_workers": 4} if way == "tool-thread-pool" else None
+config = RunConfig(streaming_mode="sse" if env["CASE_STREAM"] == "1" else None, tool_thread_pool_config=pool)
 
 
 async def main() -> None:
@@ -43,13 +44,12 @@ async def main() -> None:
     if way == "abort-signal":
         asyncio.get_running_loop().call_later(timeout_s, options["abort_signal"].set)
     try:
-        async with asyncio.timeout(timeout_s if way == "asyncio-timeout" else None):
+        async with asyncio.timeout(timeout_s if way in ("asyncio-timeout", "tool-thread-pool") else None):
             last = [e async for e in runner.run_async(new_message=UserContent(env["CASE_QUESTION"]), **options)][-1]
         text, reason = last.content and last.content.parts[0].text, last.error_code
     except Exception as error:
         text, reason = None, f"{type(error).__name__}: {error}"
-    ended = str(reason).startswith(("TimeoutError", "NodeTimeoutError", "INVOCATION_ABORTED"))
-    outcome = "timeout" if ended else "answer" if text else "error"
+    outcome = "answer" if text else "timeout" if "Timeout" in str(reason) or "ABORTED" in str(reason) else "error"
     seen = (await runner.session_service.get_session(app_name="lab", user_id="user", session_id=session.id)).events
     calls = sum(len(event.get_function_calls()) - len(event.get_function_responses()) for event in seen)
     left = {"messages": len([event for event in seen if event.content]), "open_tool_calls": calls}

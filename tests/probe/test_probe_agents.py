@@ -7,13 +7,14 @@ import json
 import shutil
 import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from served_here import Here
 
-from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.experiments.probe.agent_table import AgentRow, mark_of, read_rows, write_rows
 from docmind_lab.experiments.probe.agents import Cell, cells_of, counts_from, probe_agents, run_cell
 from docmind_lab.experiments.probe.cases import Case, NotMeasured, made_environment, read_cases
@@ -141,6 +142,22 @@ def test_a_probe_that_is_stopped_ends_its_case_at_once(known: Case, tmp_path: Pa
     stop.set()
     row = run_cell(Cell(known, "waits", "ordinary", 1), made_environment(known, tmp_path), stop, served)
     assert row.mark == "error"
+
+
+@pytest.mark.wall
+def test_a_case_is_run_once_more_where_the_services_failed(known: Case, tmp_path: Path) -> None:
+    tries: list[AgentServices] = []
+
+    def failing(options: AgentServices) -> AbstractContextManager[ServiceAddresses]:
+        tries.append(options)
+        if len(tries) == 2:
+            return served(options)
+        raise ServiceError("the simulated services did not start")
+
+    (only,) = probe_agents([known], cache=tmp_path, ways=["dies"], serve=failing)
+    assert (only.error, len(tries)) == ("the last words", 2)
+    with pytest.raises(ServiceError, match="did not start"):
+        list(probe_agents([known], cache=tmp_path, ways=["dies"], serve=failing))
 
 
 @pytest.mark.wall

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Final, Self, cast
 
 import docmind_lab
-from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.experiments.probe.agent_table import AgentRow, Outcome, mark_of
 from docmind_lab.experiments.probe.case_process import LOOK_S, SILENT, TEXT_LIMIT, CaseProcess
 from docmind_lab.experiments.probe.cases import Case, NotMeasured, command_of, made_environment
@@ -180,7 +180,7 @@ def probe_agents(
                 while waiting and len(running) < max(1, side_by_side):
                     cell = waiting.pop(0)
                     tell(done, len(cells), cell.name)
-                    running[pool.submit(run_cell, cell, environments[cell.case.name], stop, serve)] = cell
+                    running[pool.submit(_run, cell, environments[cell.case.name], stop, serve)] = cell
                 ended, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in ended:
                     del running[future]
@@ -190,6 +190,14 @@ def probe_agents(
         finally:
             # Also when whoever asks for rows wants no more of them: what runs is ended at its next look.
             stop.set()
+
+
+def _run(cell: Cell, environment: Path, stop: threading.Event, serve: Serve) -> AgentRow:
+    try:
+        return run_cell(cell, environment, stop, serve)
+    except ServiceError:
+        # Services that did not start, or ended, say nothing of the case: it is run once more.
+        return run_cell(cell, environment, stop, serve)
 
 
 def run_cell(

@@ -133,13 +133,11 @@ def page_part(rows: Sequence[AgentRow], cases: Sequence[Case]) -> str:
         docs = f"[{framework}]({of_case[str(name)].docs})" if name in of_case else framework
         marks = " | ".join(texts.get(fault, "") for fault in faults)
         lines.append(f"| {docs} | {first.title} | {_WHOSE[first.means]} | {marks} |")
-    runs = sorted(
-        {len([row for row in rows if row.cell[:3] == key]) for key in {row.cell[:3] for row in rows if row.way}}
-    )
+    repeats = sorted(set(cells["runs"])) if faults else []
     days = sorted({row.measured_on for row in rows if row.way})
     parts = [
         BEGIN,
-        f"Measured {_between(days)}; runs of each cell: {' or '.join(map(str, runs))}." if days else "",
+        f"Measured {_from_to('on', 'from', days)}; runs of each cell: {_from_to('', '', repeats)}." if days else "",
         "\n".join(lines) if faults else "",
         "![Which agents stop when their timeout fires](images/does-it-stop.png)" if faults else "",
         _commands(rows, cases),
@@ -153,8 +151,9 @@ def page_part(rows: Sequence[AgentRow], cases: Sequence[Case]) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _between(days: Sequence[str]) -> str:
-    return f"on {days[0]}" if len(days) == 1 else f"from {days[0]} to {days[-1]}"
+def _from_to(one: str, several: str, values: Sequence[object]) -> str:
+    words = (one, values[0]) if len(values) == 1 else (several, values[0], "to", values[-1])
+    return " ".join(str(word) for word in words if word)
 
 
 def _commands(rows: Sequence[AgentRow], cases: Sequence[Case]) -> str:
@@ -234,16 +233,14 @@ def matrix(rows: Iterable[AgentRow], ax: Axes | None = None) -> Axes:
     ax.set_xticks(range(len(faults)), [textwrap.fill(_HEADINGS[fault], 10) for fault in faults])
     ax.set_yticks(range(len(ways)), [_label(cells, *way) for way in ways])
     ax.tick_params(length=0)
-    ax.set_xlabel("what the timeout falls into")
     handles = [
         Patch(facecolor=COLOURS[mark], edgecolor=look.RULE, lw=0.5, label=_LEGEND[mark])
         for mark in _WORST
         if mark in set(cells["mark"])
     ]
     look.legend_below(ax, handles, columns=2)
-    context = (
-        f"a timeout of {TIMEOUT_S:g} s falls into {LASTS_S:g} s · seconds of work after it; for neither, of waiting"
-    )
+    numbers = "numbers: seconds of work after it (neither: of waiting)"
+    context = f"{TIMEOUT_S:g} s of timeout into {LASTS_S:g} s of work · {numbers}"
     look.style(ax, "A timeout fires. Does the work stop?", context)
     return ax
 
