@@ -18,7 +18,7 @@ import docmind_lab as dl
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.experiments.probe import Target
 from docmind_lab.experiments.probe.bench import Bench
-from docmind_lab.experiments.probe.truth import Counters, Look, truth_of
+from docmind_lab.experiments.probe.truth import Counters, LabLog, Look, truth_of
 from docmind_lab.services.behaviour import ServerBehaviour
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.scripted_model import Reply
@@ -55,36 +55,37 @@ def graph_of(base_url: str, model: str, max_tokens: int) -> Any:
     return builder.compile()
 
 
-def late_work(graph: Any, letter: str, measured: Callable[[float], Late]) -> Late:
-    """Late work of one run. measured: given when its call began, seconds after the run's start."""
+def late_work(graph: Any, letter: str, measured: Callable[[Any], Late]) -> Late:
+    """Late work of one run. measured: given the row of its call."""
     study = dl.compare(
         TIMEOUT_S, graph=graph, inputs=["Go on."], runs=1, alternatives=letter, clock="wall", services="own"
     )
     (call,) = study.calls[study.calls["seen_from"] == "client"].itertuples()
-    return measured(float(call.started_at_s))
+    return measured(call)
 
 
-def of_counters(before: Look, truth: Counters) -> Callable[[float], Late]:
+def of_counters(before: Look, truth: Counters) -> Callable[[Any], Late]:
     """Late work by what the server has counted since; it is waited for without looking, which would change it."""
 
-    def measured(started_at_s: float) -> Late:
+    def measured(call: Any) -> Late:
         time.sleep(ANSWER_S)
         after = truth.look()
         assert not after.busy
         tokens, generating_s = after.tokens - before.tokens, after.generating_s - before.generating_s  # type: ignore[operator]
-        begun_s = started_at_s + after.prompt_s - before.prompt_s  # type: ignore[operator]
+        begun_s = call.started_at_s + after.prompt_s - before.prompt_s  # type: ignore[operator]
         late_s = begun_s + generating_s - TIMEOUT_S
         return tokens * late_s / generating_s, late_s
 
     return measured
 
 
-def of_log(here: Here, run_id: str = "") -> Callable[[float], Late]:
-    """Late work by the log of the lab's service, whose last row is that of the run."""
+def of_log(here: Here) -> Callable[[Any], Late]:
+    """Late work by the log of the lab's service."""
 
-    def measured(started_at_s: float) -> Late:
-        row = here.log.rows(run_id, wait_quiet_s=2 * ANSWER_S)[-1]
-        deadline_at_s = row.received_at - started_at_s + TIMEOUT_S
+    def measured(call: Any) -> Late:
+        # A client that the lab did not make does not say which run it is of.
+        row = LabLog(here.addresses.log_url).rows(call.run_id, 2 * ANSWER_S)[-1]
+        deadline_at_s = row.received_at - call.started_at_s + TIMEOUT_S
         late = sum(
             tokens * max(0.0, end_s - max(start_s, deadline_at_s)) / (end_s - start_s)
             for start_s, end_s, tokens in row.token_spans
