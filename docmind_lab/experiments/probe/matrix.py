@@ -239,7 +239,7 @@ def matrix(rows: Iterable[AgentRow], ax: Axes | None = None) -> Axes:
         if mark in set(cells["mark"])
     ]
     look.legend_below(ax, handles, columns=2)
-    numbers = "numbers: seconds of work after it (neither: of waiting)"
+    numbers = "numbers: seconds of work after it (neither: of waiting), +1: a call began after it"
     context = f"{TIMEOUT_S:g} s of timeout into {LASTS_S:g} s of work · {numbers}"
     look.style(ax, "A timeout fires. Does the work stop?", context)
     return ax
@@ -247,7 +247,8 @@ def matrix(rows: Iterable[AgentRow], ax: Axes | None = None) -> Axes:
 
 def _ways_in_order(cells: pd.DataFrame) -> list[tuple[str, str]]:
     badness = cells.assign(rank=[_WORST.index(mark) for mark in cells["mark"]])
-    order = badness.groupby(["case", "way"], sort=True)["rank"].mean().sort_values(kind="stable")
+    ranks = badness.groupby(["case", "way"], sort=True)["rank"].agg(["mean", "count"])
+    order = ranks.sort_values(["mean", "count"], ascending=[True, False], kind="stable")
     return [(str(case), str(way)) for case, way in order.index]
 
 
@@ -285,7 +286,9 @@ def main(root: Path | None = None) -> None:
     rows, cases = read_all(root / "data" / "agent_probes"), read_cases(root / "cases")
     page = root / "docs" / "does-it-stop.md"
     text = with_part(page.read_text(encoding="utf-8"), page_part(rows, cases))
-    write_or_refuse(root / "docs" / "images" / "does-it-stop.png", as_bytes(look.png_of(matrix(rows))))
+    write_or_refuse(
+        root / "docs" / "images" / "does-it-stop.png", as_bytes(look.png_of(matrix(rows), dots_per_inch=100))
+    )
     write_or_refuse(page, as_text(text))
 
 
