@@ -219,7 +219,7 @@ def matrix(rows: Iterable[AgentRow], ax: Axes | None = None) -> Axes:
         raise ConfigurationError("there are no measured rows: run docmind-lab probe agents --out data/agent_probes")
     faults = [fault for fault in AGENT_FAULTS if fault in set(cells["fault"])]
     ways = list(_ways_in_order(cells))
-    ax = ax if ax is not None else look.blank_axes(11.0, 2.2 + 0.3 * len(ways))
+    ax = ax if ax is not None else look.blank_axes(12.0, 2.2 + 0.3 * len(ways))
     for cell in look.rows_of(cells):
         column, line = faults.index(cell.fault), ways.index((cell.case, cell.way))
         name = f"cell:{cell.case}:{cell.way}:{cell.fault}"
@@ -239,8 +239,8 @@ def matrix(rows: Iterable[AgentRow], ax: Axes | None = None) -> Axes:
         if mark in set(cells["mark"])
     ]
     look.legend_below(ax, handles, columns=2)
-    numbers = "numbers: seconds of work after it (neither: of waiting), +1: a call began after it"
-    context = f"{TIMEOUT_S:g} s of timeout into {LASTS_S:g} s of work · {numbers}"
+    numbers = "numbers: seconds of work after it (neither: of waiting)"
+    context = f"{TIMEOUT_S:g} s of timeout into {LASTS_S:g} s of work · {numbers} · +1: a call began"
     look.style(ax, "A timeout fires. Does the work stop?", context)
     return ax
 
