@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.colors import to_hex
 from served_here import Here
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
@@ -19,10 +20,12 @@ from docmind_lab.experiments.probe.agent_table import AgentRow, mark_of, read_ro
 from docmind_lab.experiments.probe.agents import Cell, cells_of, counts_from, probe_agents, run_cell
 from docmind_lab.experiments.probe.cases import Case, NotMeasured, made_environment, read_cases
 from docmind_lab.experiments.probe.matrix import (
+    COLOURS,
     cell_text,
     cells_frame,
     matrix,
     page_part,
+    read_all,
     with_part,
 )
 from docmind_lab.interfaces.cli.app import main
@@ -406,6 +409,8 @@ def test_a_case_is_small_and_its_packages_are_locked(case: Case) -> None:
 
 # ---- what is published
 
+ROWS = read_all(ROOT / "data" / "agent_probes")
+
 
 def test_a_cell_of_the_matrix_is_the_worst_of_its_repeats() -> None:
     rows = [
@@ -444,6 +449,37 @@ def test_the_page_says_what_was_not_measured_and_what_was_left() -> None:
     assert "Processes that could not end, and were killed:\n\n- A, run(timeout=…): call that hangs" in part
     assert "without its result:\n\n- A, run(timeout=…): call that hangs" in part
     assert "- A, run(timeout=…), wait to retry: `KeyError: 'x'`" in part
+
+
+def test_the_page_is_what_the_rows_amount_to() -> None:
+    page = (ROOT / "docs" / "does-it-stop.md").read_text(encoding="utf-8")
+    assert with_part(page, page_part(ROWS, CASES)) == page, "run make probe, or the module matrix"
+
+
+def test_the_figure_draws_each_cell_in_the_colour_of_its_mark() -> None:
+    ax = matrix(ROWS)
+    drawn = {str(patch.get_gid()): to_hex(patch.get_facecolor()).upper() for patch in ax.patches if patch.get_gid()}
+    cells = cells_frame(ROWS)
+    assert drawn == {
+        f"cell:{cell.case}:{cell.way}:{cell.fault}": COLOURS[cell.mark] for cell in cells.itertuples(index=False)
+    }
+    assert (ROOT / "docs" / "images" / "does-it-stop.png").stat().st_size < 400_000
+
+
+def test_every_cell_of_every_case_has_its_evidence() -> None:
+    measured = {row.cell[:3]: row for row in ROWS}
+    for case in CASES:
+        if (case.name, "", "") in measured:
+            assert measured[case.name, "", ""].error
+            continue
+        for name, way in case.ways.items():
+            for fault in way.faults:
+                found = measured[case.name, name, fault]
+                assert found.version == case.version, f"{case.name} was measured with another version; run make probe"
+                assert found.measured_on
+                assert found.command == f"docmind-lab probe agents {case.name} --way={name} --fault={fault}"
+                assert found.mark == "error" or found.model_calls_after is not None
+    assert {row.case for row in ROWS} <= {case.name for case in CASES}
 
 
 def test_a_page_without_its_marks_is_refused() -> None:

@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self, cast
 
-import docmind_lab
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.experiments.probe.agent_table import AgentRow, Outcome, mark_of
 from docmind_lab.experiments.probe.case_process import LOOK_S, SILENT, TEXT_LIMIT, CaseProcess
@@ -290,8 +289,8 @@ def _variables(cell: Cell, addresses: ServiceAddresses, environment: Path, scrat
     way = cell.case.ways[cell.way]
     # Where an async tool cannot be had, as in plain synchronous code, the tool is a plain function in every cell.
     has_async_tool = cell.fault != "sync_tool" and "async_tool" in way.faults
-    # The package itself is on no index.
-    own = {"PYTHONPATH": str(Path(docmind_lab.__file__).parents[1])} if way.means == "enforce" else {}
+    # This package is on no index: a way that needs it finds it where it is.
+    own = {"PYTHONPATH": str(Path(__file__).parents[3])} if way.means == "enforce" else {}
     return {
         **SILENT,
         **own,

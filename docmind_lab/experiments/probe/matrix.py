@@ -219,7 +219,7 @@ def matrix(rows: Iterable[AgentRow], ax: Axes | None = None) -> Axes:
         raise ConfigurationError("there are no measured rows: run docmind-lab probe agents --out data/agent_probes")
     faults = [fault for fault in AGENT_FAULTS if fault in set(cells["fault"])]
     ways = list(_ways_in_order(cells))
-    ax = ax if ax is not None else look.blank_axes(11.0, 2.2 + 0.3 * len(ways))
+    ax = ax if ax is not None else look.blank_axes(12.0, 2.2 + 0.3 * len(ways))
     for cell in look.rows_of(cells):
         column, line = faults.index(cell.fault), ways.index((cell.case, cell.way))
         name = f"cell:{cell.case}:{cell.way}:{cell.fault}"
@@ -240,14 +240,15 @@ def matrix(rows: Iterable[AgentRow], ax: Axes | None = None) -> Axes:
     ]
     look.legend_below(ax, handles, columns=2)
     numbers = "numbers: seconds of work after it (neither: of waiting)"
-    context = f"{TIMEOUT_S:g} s of timeout into {LASTS_S:g} s of work · {numbers}"
+    context = f"{TIMEOUT_S:g} s of timeout into {LASTS_S:g} s of work · {numbers} · +1: a call began"
     look.style(ax, "A timeout fires. Does the work stop?", context)
     return ax
 
 
 def _ways_in_order(cells: pd.DataFrame) -> list[tuple[str, str]]:
     badness = cells.assign(rank=[_WORST.index(mark) for mark in cells["mark"]])
-    order = badness.groupby(["case", "way"], sort=True)["rank"].mean().sort_values(kind="stable")
+    ranks = badness.groupby(["case", "way"], sort=True)["rank"].agg(["mean", "count"])
+    order = ranks.sort_values(["mean", "count"], ascending=[True, False], kind="stable")
     return [(str(case), str(way)) for case, way in order.index]
 
 
@@ -285,7 +286,9 @@ def main(root: Path | None = None) -> None:
     rows, cases = read_all(root / "data" / "agent_probes"), read_cases(root / "cases")
     page = root / "docs" / "does-it-stop.md"
     text = with_part(page.read_text(encoding="utf-8"), page_part(rows, cases))
-    write_or_refuse(root / "docs" / "images" / "does-it-stop.png", as_bytes(look.png_of(matrix(rows))))
+    write_or_refuse(
+        root / "docs" / "images" / "does-it-stop.png", as_bytes(look.png_of(matrix(rows), dots_per_inch=100))
+    )
     write_or_refuse(page, as_text(text))
 
 
