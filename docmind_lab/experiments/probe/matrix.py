@@ -287,7 +287,7 @@ def main(root: Path | None = None) -> None:
     page = root / "docs" / "does-it-stop.md"
     text = with_part(page.read_text(encoding="utf-8"), page_part(rows, cases))
     write_or_refuse(
-        root / "docs" / "images" / "does-it-stop.png", as_bytes(look.png_of(matrix(rows), dots_per_inch=100))
+        root / "docs" / "images" / "does-it-stop.png", as_bytes(look.png_of(matrix(rows), dots_per_inch=85))
     )
     write_or_refuse(page, as_text(text))
 
