@@ -482,6 +482,18 @@ def test_every_cell_of_every_case_has_its_evidence() -> None:
     assert {row.case for row in ROWS} <= {case.name for case in CASES}
 
 
+def test_the_page_begins_with_what_each_framework_s_own_timeout_does_most_often() -> None:
+    own = {"title": "run(timeout=…)", "means": "own"}
+    rows = [
+        *(row(fault=fault, mark="stopped", **own) for fault in ("hang", "retry")),
+        row(fault="sync_tool", mark="caller only", **own),
+        row(case="b", framework="B", fault="hang", mark="neither", **own),
+        row(case="c", framework="C", fault="hang", mark="neither", title="asyncio.timeout", means="language"),
+    ]
+    part = page_part(rows, [])
+    assert "- **stopped**: A `run(timeout=…)`, not in sync tool\n- **neither**: B `run(timeout=…)`\n" in part
+
+
 def test_a_page_without_its_marks_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="the page needs the lines"):
         with_part("# A page", "part")

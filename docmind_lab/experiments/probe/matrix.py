@@ -138,8 +138,9 @@ def page_part(rows: Sequence[AgentRow], cases: Sequence[Case]) -> str:
     parts = [
         BEGIN,
         f"Measured {_from_to('on', 'from', days)}; runs of each cell: {_from_to('', '', repeats)}." if days else "",
-        "\n".join(lines) if faults else "",
         "![Which agents stop when their timeout fires](images/does-it-stop.png)" if faults else "",
+        _listed("The frameworks' own timeouts, by the mark that they have most often", _own_timeouts(cells)),
+        "\n".join(lines) if faults else "",
         _commands(rows, cases),
         _listed("Cells that ended in another way", _errors(cells)),
         _listed("Processes that could not end, and were killed", _stuck(rows)),
@@ -149,6 +150,25 @@ def page_part(rows: Sequence[AgentRow], cases: Sequence[Case]) -> str:
         END,
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _own_timeouts(cells: pd.DataFrame) -> list[str]:
+    """Which frameworks' own timeouts stop the work and which do not, by the mark that each has most often."""
+    if cells.empty:
+        return []
+    lines: dict[str, list[str]] = {}
+    for _, of_way in cells[cells["means"] == "own"].groupby(["case", "way"], sort=True):
+        first = next(look.rows_of(of_way))
+        counts = of_way["mark"].value_counts()
+        mark = max(_WORST, key=lambda each: (counts.get(each, 0), _WORST.index(each)))
+        others = [_HEADINGS[fault] for fault in of_way[of_way["mark"] != mark]["fault"]]
+        but = f", not in {_and(others)}" if others else ""
+        lines.setdefault(mark, []).append(f"{first.framework} `{first.title}`{but}")
+    return [f"**{mark}**: {'; '.join(lines[mark])}" for mark in _WORST if mark in lines]
+
+
+def _and(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _from_to(one: str, several: str, values: Sequence[object]) -> str:
