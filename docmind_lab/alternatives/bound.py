@@ -62,15 +62,24 @@ def bound(
     """
     earlier: Mapping[str, Any] = getattr(runnable, "binding", {})
     binding = {**earlier, **_without_none(context=context, step_limit_s=step_limit_s, doorway=doorway)}
-    made = _bound_kind(type(runnable))(**vars(runnable))
-    made.binding = binding
-    return made  # type: ignore[no-any-return]
+    return _copy_with(_bound_kind(type(runnable)), runnable, binding)  # type: ignore[no-any-return]
 
 
 def state_reader(runnable: Compiled) -> Callable[[Any], Any]:
     """Return a function that turns a state of the graph into the shape that its caller reads."""
     doorway: Doorway | None = getattr(runnable, "binding", {}).get("doorway")
     return (lambda state: state) if doorway is None else doorway.seen
+
+
+def _copy_with(kind: type[Any], graph: Any, binding: Mapping[str, Any], **changed: Any) -> Any:
+    """Return a graph of this class with the attributes of the given graph, except those in `changed`.
+
+    Not by the constructor, which drops what others have set on the graph, as a tracer may.
+    """
+    made = object.__new__(kind)
+    vars(made).update(vars(graph), **changed)
+    made.binding = binding
+    return made
 
 
 def _without_none(**values: Any) -> dict[str, Any]:
@@ -88,6 +97,9 @@ def _bound_kind(kind: type[Any]) -> type[Any]:
         __slots__ = ("binding",)
 
         def copy(self, update: dict[str, Any] | None = None) -> Any:
+            changed = update or {}
+            if changed.keys() <= {"config"}:
+                return _copy_with(type(self), self, self.binding, **changed)
             made = super().copy(update)
             made.binding = self.binding
             return made

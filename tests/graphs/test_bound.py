@@ -88,3 +88,9 @@ def test_a_step_that_passes_its_limit_ends_an_async_run() -> None:
 def test_no_time_left_is_a_limit_and_not_none() -> None:
     """LangGraph takes 0 for no limit at all."""
     assert bound(graph(), step_limit_s=lambda: -3.0).step_timeout == 0.001
+
+
+def test_a_bound_graph_keeps_what_others_have_set_on_it() -> None:
+    traced = graph()
+    traced.traced_by = "somebody"
+    assert bound(bound(traced, context=1), context=2).traced_by == "somebody"  # type: ignore[attr-defined]
