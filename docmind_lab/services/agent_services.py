@@ -38,6 +38,8 @@ LASTS_S: Final = 6.0
 """What the timeout falls into lasts so many seconds, if nothing ends it before; a hang has no end."""
 
 TOOL_PATH: Final = "/tool"
+COMMAND: Final = (sys.executable, "-m", "docmind_lab.services.agent_services")
+"""What serves them in a process of their own; see `ServiceProcess`."""
 _FIRST_TOKEN_S = 1.0
 _QUICK_S = 0.05
 # About 100 words and marks, so that an answer of the model has all the tokens that it may have.
@@ -50,13 +52,9 @@ _TOOL_TEXT = (
 )
 
 
-def _seconds(seconds: float) -> QuantileTable:
-    return QuantileTable((0.0, 1.0), (seconds, seconds))
-
-
 def _profile(name: str, first_token_s: float, inter_token_s: float) -> LatencyProfile:
-    tables = (_seconds(first_token_s), _seconds(inter_token_s), _seconds(0.0))
-    return LatencyProfile(name, "A model for agents of any framework.", "An assumption.", *tables)
+    first, each, none = map(QuantileTable.constant, (first_token_s, inter_token_s, 0.0))
+    return LatencyProfile(name, "A model for agents of any framework.", "An assumption.", first, each, none)
 
 
 _QUICK = _profile("quick", _QUICK_S, 0.001)

@@ -19,7 +19,7 @@ QUESTION: Any = [{"role": "user", "content": "When does the quoll hunt in the fo
 
 
 def always(seconds: float) -> QuantileTable:
-    return QuantileTable((0.0, 1.0), (seconds, seconds))
+    return QuantileTable.constant(seconds)
 
 
 # The scripted model has nine tokens to say when it has no documents: 0.05 + 9 × 0.1 = 0.95 s.

@@ -23,7 +23,7 @@ _NO_SESSIONS: Final = (
     "No ten sessions of several calls are known, so whether calls of a session are slow together cannot be told: they "
     "count as independent; map a column to session to know."
 )
-_NO_TIME: Final = QuantileTable((0.0, 1.0), (0.0, 0.0))
+_NO_TIME: Final = QuantileTable.constant(0.0)
 
 
 @dataclass(frozen=True)

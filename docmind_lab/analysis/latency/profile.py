@@ -47,6 +47,11 @@ class QuantileTable:
     levels: tuple[float, ...]
     values_s: tuple[float, ...]
 
+    @classmethod
+    def constant(cls, seconds: float) -> QuantileTable:
+        """The table of a duration that is always the same."""
+        return cls((0.0, 1.0), (seconds, seconds))
+
     def __post_init__(self) -> None:
         lengths = (len(self.levels), len(self.values_s))
         if lengths[0] < 2 or lengths[0] != lengths[1]:

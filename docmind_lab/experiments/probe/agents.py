@@ -14,7 +14,6 @@ import datetime
 import json
 import os
 import shlex
-import sys
 import tempfile
 import threading
 import time
@@ -29,7 +28,7 @@ from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.experiments.probe.agent_table import AgentRow, Outcome, mark_of
 from docmind_lab.experiments.probe.case_process import LOOK_S, SILENT, TEXT_LIMIT, CaseProcess
 from docmind_lab.experiments.probe.cases import Case, NotMeasured, command_of, made_environment
-from docmind_lab.services.agent_services import AGENT_FAULTS, LASTS_S, TOOL_PATH, AgentFault, AgentServices
+from docmind_lab.services.agent_services import AGENT_FAULTS, COMMAND, LASTS_S, TOOL_PATH, AgentFault, AgentServices
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.openai_service import MODEL_NAME
 from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceProcess
@@ -45,8 +44,6 @@ LIMIT_S: Final = 20.0
 # Between the end of a call and the next step of a framework are milliseconds.
 _QUIET_S = 1.5
 
-_SERVICES = (sys.executable, "-m", "docmind_lab.services.agent_services")
-
 Serve = Callable[[AgentServices], AbstractContextManager[ServiceAddresses]]
 """Starts the services for one run, and ends them."""
 
@@ -57,7 +54,7 @@ Progress = Callable[[int, int, str], None]
 @contextlib.contextmanager
 def in_a_process(options: AgentServices) -> Iterator[ServiceAddresses]:
     """The services in a process of their own."""
-    with ServiceProcess(options, _SERVICES) as process:
+    with ServiceProcess(options, COMMAND) as process:
         yield process.addresses
 
 

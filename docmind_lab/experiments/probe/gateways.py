@@ -40,13 +40,15 @@ _START_LIMIT_S: Final = 120.0
 _END_LIMIT_S: Final = 10.0
 
 
-def _always(seconds: float) -> QuantileTable:
-    return QuantileTable((0.0, 1.0), (seconds, seconds))
-
-
 # One call at a time; the first token after 1 s, nine tokens in 2 s more: long beside what a gateway adds.
 _BEHIND: Final = LatencyProfile(
-    "behind a gateway", "Nine tokens in 3 s.", "constants", _always(1.0), _always(0.222), _always(0.01), slots=1
+    "behind a gateway",
+    "Nine tokens in 3 s.",
+    "constants",
+    QuantileTable.constant(1.0),
+    QuantileTable.constant(0.222),
+    QuantileTable.constant(0.01),
+    slots=1,
 )
 
 

@@ -14,7 +14,6 @@ import contextlib
 import datetime
 import json
 import shlex
-import sys
 import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import asdict, dataclass
@@ -24,7 +23,7 @@ import pandas as pd
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.experiments.batch.runner import Progress
-from docmind_lab.services.agent_services import LASTS_S, TOOL_PATH, AgentServices
+from docmind_lab.services.agent_services import COMMAND, LASTS_S, TOOL_PATH, AgentServices
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.server import LogClient, ServiceProcess
 
@@ -95,8 +94,7 @@ def probe_mcp(
         raise ConfigurationError(f"repeats must be 1 or more, not {repeats}")
     ways = [(way, repeat) for way in get_args(GivingUp) for repeat in range(1, repeats + 1)]
     trials = []
-    command = (sys.executable, "-m", "docmind_lab.services.agent_services")
-    with ServiceProcess(AgentServices("sync_tool"), command) as service:
+    with ServiceProcess(AgentServices("sync_tool"), COMMAND) as service:
         log = LogClient(service.addresses.log_url)
         with contextlib.closing(log):
             work = service.addresses.openai_base_url.removesuffix("/v1") + TOOL_PATH + "?query=work"

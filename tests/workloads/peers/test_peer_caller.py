@@ -26,7 +26,7 @@ from docmind_lab.workloads.peers.correlation import PeerResult, PeerTimeouts
 
 
 def always(seconds: float) -> QuantileTable:
-    return QuantileTable((0.0, 1.0), (seconds, seconds))
+    return QuantileTable.constant(seconds)
 
 
 # Two steps of 1 s + 40 tokens × 0.05 s: every task takes exactly 6 s.
