@@ -216,15 +216,19 @@ class deadline_scope:  # noqa: N801 - used as the functions beside it are
     """Put a deadline in force during a block; inside another one, the earlier of the two stays in force.
 
     Entered for every read of a watched request, so it is no generator.
+
+    Args:
+        deadline: The deadline; None for none of the block's own.
+        inherits: Whether a deadline around the block applies to it too.
     """
 
-    __slots__ = ("_deadline", "_token")
+    __slots__ = ("_deadline", "_inherits", "_token")
 
-    def __init__(self, deadline: Deadline | None) -> None:
-        self._deadline = deadline
+    def __init__(self, deadline: Deadline | None, *, inherits: bool = True) -> None:
+        self._deadline, self._inherits = deadline, inherits
 
     def __enter__(self) -> Deadline | None:
-        outer, deadline = _deadline.get(), self._deadline
+        outer, deadline = _deadline.get() if self._inherits else None, self._deadline
         effective = outer if deadline is None or (outer is not None and outer.at_s <= deadline.at_s) else deadline
         self._token = _deadline.set(effective)
         return effective

@@ -7,6 +7,7 @@ DocmindLabError
 │   ├── DeadlineError (also TimeoutError)  limit_s, elapsed_s: its time
 │   │   ├── DeadlineExceeded               a call was cut because the budget ran out while it was under way
 │   │   └── BudgetRefused                  a call was not started because no budget was left
+│   ├── CallerLeft                         the caller cancelled the run, so a call was cut or not started
 │   └── SpendingRefused                    budget, limit, spent: a call was not started because another is spent
 │       ├── TokensSpent                    the budget of tokens
 │       ├── CallsSpent                     the budget of calls
@@ -73,6 +74,12 @@ class BudgetRefused(DeadlineError):
     """No time was left before the deadline, so the call was never started."""
 
     stop_reason = "budget_refused"
+
+
+class CallerLeft(BudgetError):
+    """The caller cancelled the run, so a call was cut or never started."""
+
+    stop_reason = "cancelled"
 
 
 class SpendingRefused(BudgetError):
@@ -146,11 +153,11 @@ class NoSuchRecord(RecordError, ConfigurationError):
 
 
 class RunCut(BaseException):
-    """Ends a run from inside it. error: what the caller of the graph raises or reports instead.
+    """Ends a run from inside it. error: what the caller of the graph raises or reports instead. hold: what cut it.
 
     Like a cancellation it is no `Exception`: code that catches those would wait and try again.
     """
 
-    def __init__(self, error: DocmindLabError) -> None:
+    def __init__(self, error: DocmindLabError, hold: object = None) -> None:
         super().__init__(str(error))
-        self.error = error
+        self.error, self.hold = error, hold

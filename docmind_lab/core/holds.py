@@ -1,0 +1,180 @@
+"""Holds: what the requests of the running code are held to, how a hold ends early, and what it cut.
+
+    with hold_scope(Hold(deadline)) as hold:
+        ...                          # the network hooks hold every request here to the deadline
+    hold.requests_cut
+
+A hold lives in the context, not in a registry: code that runs in a thread or task of the block, even after the block
+has ended, still finds the hold, and is refused when its time is over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from docmind_lab.core.deadlines import Deadline, PropagationPolicy, deadline_scope
+from docmind_lab.core.errors import BudgetError, CallerLeft, RunCut
+
+
+@dataclass(eq=False)
+class Hold:
+    """What the requests of a block are held to.
+
+    Args:
+        deadline: No request goes on past it; None for no limit of time.
+        policy: How the deadline applies to each request: in total or to each read, and the least time worth starting.
+        label: The name of what is held, in errors.
+    """
+
+    deadline: Deadline | None
+    policy: PropagationPolicy = field(default_factory=PropagationPolicy)
+    label: str = "request"
+    requests_cut: int = 0
+    requests_refused: int = 0
+    is_cancelled: bool = False
+    _outer: Hold | None = field(default=None, repr=False)
+    _closers: dict[object, Callable[[], None]] = field(default_factory=dict, repr=False)
+    _threads: dict[object, str] = field(default_factory=dict, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing may be started any more: it was cancelled, or less than the policy's floor is left."""
+        if self.is_cancelled or (self._outer is not None and self._outer.is_over):
+            return True
+        return self.deadline is not None and self.deadline.remaining() <= self.policy.floor_s
+
+    def refuse_if_over(self, source: str = "network") -> None:
+        """Return if a request may start.
+
+        Args:
+            source: What enforces the hold, in the error.
+
+        Raises:
+            RunCut: The time is over, or the hold was cancelled.
+        """
+        if self.is_over:
+            with self._lock:
+                self.requests_refused += 1
+            raise RunCut(self._error(source, was_started=False), self)
+
+    def cut(self, source: str = "network") -> RunCut:
+        """Return the error to raise in a request that the hold has cut, and count the request."""
+        with self._lock:
+            self.requests_cut += 1
+        return RunCut(self._error(source, was_started=True), self)
+
+    def _error(self, source: str, *, was_started: bool) -> BudgetError:
+        holder: Hold | None = self
+        while holder is not None:
+            if holder.is_cancelled:
+                return CallerLeft(f"{self.label}: cancelled by its caller", role=self.label, source=source)
+            holder = holder._outer
+        assert self.deadline is not None, "a hold that was not cancelled ends by its deadline"
+        make = self.deadline.exceeded if was_started else self.deadline.refused
+        return make(self.label, source)
+
+    def cancel(self) -> None:
+        """End the hold now: refuse what starts, and close the connections of requests that block a thread."""
+        self.is_cancelled = True
+        with self._lock:
+            closers = list(self._closers.values())
+        for close in closers:
+            close()
+
+    @contextlib.contextmanager
+    def closing(self, close: Callable[[], None]) -> Iterator[None]:
+        """Have `cancel` call `close` if it comes during the block.
+
+        Args:
+            close: Ends what the block waits for. It may be called from any thread.
+        """
+        key = object()
+        holder: Hold | None = self
+        while holder is not None:
+            with holder._lock:
+                holder._closers[key] = close
+            holder = holder._outer
+        try:
+            if self.was_cancelled:
+                close()
+            yield
+        finally:
+            holder = self
+            while holder is not None:
+                with holder._lock:
+                    holder._closers.pop(key, None)
+                holder = holder._outer
+
+    @property
+    def was_cancelled(self) -> bool:
+        """Whether this hold, or one around it, was cancelled."""
+        return self.is_cancelled or (self._outer is not None and self._outer.was_cancelled)
+
+    @contextlib.contextmanager
+    def thread_work(self, label: str) -> Iterator[None]:
+        """Count the block as work in a thread, which no cancellation ends. Raises: RunCut if the hold is over.
+
+        Args:
+            label: The name of the work, such as a node's.
+        """
+        self.refuse_if_over("thread")
+        key = object()
+        with self._lock:
+            self._threads[key] = label
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._threads[key]
+
+    @property
+    def still_running(self) -> tuple[str, ...]:
+        """The labels of work that threads are doing now."""
+        with self._lock:
+            return tuple(self._threads.values())
+
+
+_hold: ContextVar[Hold | None] = ContextVar("docmind_lab_hold", default=None)
+
+
+def current_hold() -> Hold | None:
+    """Return the hold on the running code; None outside every hold."""
+    return _hold.get()
+
+
+class hold_scope:  # noqa: N801 - used as the functions beside it are
+    """Put a hold in force during a block. Inside another one, the nearer deadline applies.
+
+    `None` frees the block of every hold and deadline.
+    """
+
+    __slots__ = ("_deadline", "_hold", "_token")
+
+    def __init__(self, hold: Hold | None) -> None:
+        self._hold = hold
+
+    def __enter__(self) -> Hold | None:
+        outer, hold = _hold.get(), self._hold
+        if hold is not None and outer is not None and hold is not outer:
+            hold._outer = outer
+            if outer.deadline is not None and (hold.deadline is None or outer.deadline.at_s <= hold.deadline.at_s):
+                hold.deadline = outer.deadline
+        self._token = _hold.set(hold)
+        total = hold is not None and hold.policy.cap == "total"
+        self._deadline = deadline_scope(
+            hold.deadline if hold is not None and total else None, inherits=hold is not None
+        )
+        self._deadline.__enter__()
+        return hold
+
+    def __exit__(self, *exc_info: object) -> None:
+        # A stream that is dropped half way may be closed in a context in which the hold was never set.
+        with contextlib.suppress(ValueError):
+            self._deadline.__exit__()
+        with contextlib.suppress(ValueError):
+            _hold.reset(self._token)

@@ -1,0 +1,88 @@
+"""`deadline`: holds the requests of any block of code to a deadline, with or without a graph."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from types import TracebackType
+
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.errors import RunCut
+from docmind_lab.core.holds import Hold, current_hold, hold_scope
+from docmind_lab.enforcement.hooks import install_lazily
+
+# What a cut request needs to unwind through its client on a busy machine, before its task is cancelled.
+_CANCEL_SLACK_S = 0.01
+
+
+class deadline:  # noqa: N801 - used as a function
+    """Hold all requests of a block to a deadline: `with deadline(20):` or `async with deadline(20):`.
+
+    A request under way at the deadline is cut, and none is started after it, retries included. In `async with`
+    everything else that the block awaits is cancelled too. In `with`, code that does not wait for a request runs on to
+    its next request. Inside another deadline, the nearer one applies.
+
+    Args:
+        limit: Seconds from the start of the block, or a `Deadline`.
+        label: The name of the block, in errors.
+
+    Raises:
+        DeadlineExceeded: At the end of the block, if the deadline has cut it.
+        ConfigurationError: Not a finite number of seconds above 0.
+    """
+
+    def __init__(self, limit: float | Deadline, *, label: str = "request") -> None:
+        self._limit, self._label = limit, label
+        self._stack: contextlib.ExitStack | None = None
+        self._timeout: asyncio.Timeout | None = None
+        self.hold: Hold | None = None
+
+    def __enter__(self) -> Deadline:
+        if self._stack is not None:
+            raise RuntimeError("this deadline is in force already; make another one for another block")
+        install_lazily()
+        own = self._limit if isinstance(self._limit, Deadline) else Deadline.after(self._limit)
+        self.hold = Hold(own, label=self._label)
+        self._stack = contextlib.ExitStack()
+        self._stack.enter_context(hold_scope(self.hold))
+        assert self.hold.deadline is not None, "a hold keeps the deadline that it was made with, or a nearer one"
+        return self.hold.deadline
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._stack is not None and self.hold is not None, "only a block that was entered ends"
+        stack, self._stack = self._stack, None
+        stack.close()
+        # The cut of a deadline around this one goes on to its own block.
+        if isinstance(error, RunCut) and error.hold is self.hold and not self.hold.was_cancelled:
+            raise self._exceeded(error) from error
+
+    async def __aenter__(self) -> Deadline:
+        in_force = self.__enter__()
+        self._timeout = asyncio.timeout(max(0.0, in_force.remaining()) + _CANCEL_SLACK_S)
+        await self._timeout.__aenter__()
+        return in_force
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._timeout is not None, "only a block that was entered ends"
+        timeout, self._timeout = self._timeout, None
+        try:
+            await timeout.__aexit__(kind, error, trace)
+        except TimeoutError as timed_out:
+            self.__exit__(None, None, None)
+            in_force = None if self.hold is None else self.hold.deadline
+            assert in_force is not None, "a hold keeps the deadline that it was made with, or a nearer one"
+            raise in_force.exceeded(self._label, "block") from timed_out
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        self.__exit__(kind, error, trace)
+
+
+def remaining_s() -> float | None:
+    """Return the seconds left until the deadline in force; None outside every deadline, negative once it has passed."""
+    hold = current_hold()
+    return None if hold is None or hold.deadline is None else hold.deadline.remaining()
