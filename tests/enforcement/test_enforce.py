@@ -130,7 +130,9 @@ def test_a_node_that_waited_for_a_thread_does_not_begin_after_the_deadline(stub:
 def test_an_agent_may_raise_on_its_deadline_with_the_result(stub: Stub) -> None:
     _, url = upstream_of(stub)
     agent = dl.enforce(async_graph(url), 0.2, "E", on_deadline="raise")
-    with pytest.raises(TimeoutError, match=r"the deadline cut the graph in ask, 0\.\d+ s into a limit of 0\.200 s") as cut:
+    with pytest.raises(
+        TimeoutError, match=r"the deadline cut the graph in ask, 0\.\d+ s into a limit of 0\.200 s"
+    ) as cut:
         asyncio.run(agent.ainvoke({"path": "/hang", "log": []}))
     assert isinstance(cut.value, dl.CallCut)
     assert cut.value.result.state == {"path": "/hang", "log": ["plan"]}
