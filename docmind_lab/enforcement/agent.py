@@ -31,7 +31,7 @@ from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, require_seconds
 from docmind_lab.core.errors import CallerLeft, ConfigurationError
 from docmind_lab.core.holds import Hold, current_hold, hold_scope
-from docmind_lab.enforcement.call import CutsStayCuts, EnforcedCall, Shape, SilentLog, node_at_work
+from docmind_lab.enforcement.call import EnforcedCall, Shape, SilentLog, node_at_work
 from docmind_lab.enforcement.hooks import install_lazily
 from docmind_lab.enforcement.result import CallCut, Result
 from docmind_lab.enforcement.streams import AsyncStream, SyncStream
@@ -42,7 +42,6 @@ TIMEOUT_KEY = "decision_timeout_s"
 
 # A call that was cancelled unwinds through its graph within this; what does not is left behind.
 _UNWINDING_S = 0.1
-_CALLBACKS = [CutsStayCuts()]
 _LOG = SilentLog()
 
 
@@ -290,16 +289,7 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
 
     def _runnable(self, call: EnforcedCall, config: RunnableConfig | None) -> Any:
         runnable = bound(self.graph, doorway=call)
-        merged: dict[str, Any] = {**(config or {})}
-        callbacks = merged.get("callbacks")
-        if callbacks is None:
-            merged["callbacks"] = _CALLBACKS
-        elif isinstance(callbacks, list):
-            merged["callbacks"] = [*callbacks, *_CALLBACKS]
-        else:
-            merged["callbacks"] = callbacks.copy()
-            merged["callbacks"].add_handler(_CALLBACKS[0], inherit=True)
-        return runnable.with_config(cast(RunnableConfig, merged))
+        return runnable if config is None else runnable.with_config(config)
 
     def _finish(self, call: EnforcedCall, outcome: Outcome) -> Result[Any]:
         result = call.result(outcome)

@@ -128,6 +128,7 @@ class _HeldCode:
     """The calling code of a held block, as the hooks see it: a `Watch` that records nothing."""
 
     __slots__ = ("_hold",)
+    records = False
 
     def __init__(self, hold: Hold) -> None:
         self._hold = hold

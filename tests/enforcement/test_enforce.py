@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import operator
 import time
 from collections.abc import Callable, Iterator
@@ -509,6 +510,9 @@ def test_an_interrupt_inside_an_enforced_node_reaches_the_outer_graph() -> None:
     assert asyncio.run(graph.ainvoke(Command(resume="yes"), config))["log"] == ["draft", "yes"]
 
 
+# The client keeps connections of loops that are closed, as any does that is used on several.
+@pytest.mark.filterwarnings("ignore:unclosed transport:ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_client_may_be_used_on_another_loop_before_and_after(stub: Stub) -> None:
     _, url = upstream_of(stub)
     client = httpx.AsyncClient(timeout=None)
@@ -517,6 +521,8 @@ def test_a_client_may_be_used_on_another_loop_before_and_after(stub: Stub) -> No
     for _ in range(2):
         assert asyncio.run(agent.ainvoke(given)).outcome == "answered"
         assert agent.invoke(given).outcome == "answered"
+    del agent, client
+    gc.collect()
 
 
 def test_the_context_of_the_caller_is_clean_after_a_call(stub: Stub) -> None:
