@@ -168,9 +168,9 @@ def held_requests() -> _HeldCode | None:
 
 
 def held_work() -> _HeldCode | None:
-    """Return what counts the work that the calling code hands to threads; None outside a hold."""
+    """Return what counts the work that the calling code hands to threads; None as for `held_requests`."""
     hold = current_hold()
-    return None if hold is None else _HeldCode(hold)
+    return None if hold is None or current_recorder() is not None else _HeldCode(hold)
 
 
 def _hook_httpx() -> Replacements:
