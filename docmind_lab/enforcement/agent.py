@@ -33,6 +33,7 @@ from docmind_lab.core.deadlines import Deadline, PropagationPolicy, require_seco
 from docmind_lab.core.errors import CallerLeft, ConfigurationError
 from docmind_lab.core.holds import Hold, current_hold, hold_scope
 from docmind_lab.enforcement.call import EnforcedCall, Shape, SilentLog, node_at_work
+from docmind_lab.enforcement.check import Unheld, unheld
 from docmind_lab.enforcement.hooks import install_lazily
 from docmind_lab.enforcement.result import CallCut, Result
 from docmind_lab.enforcement.streams import AsyncStream, SyncStream
@@ -249,6 +250,10 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
             decision_timeout_s: Seconds; above 0.
         """
         return dataclasses.replace(self, decision_timeout_s=require_seconds("decision_timeout_s", decision_timeout_s))
+
+    def check(self) -> tuple[Unheld, ...]:
+        """Return what no deadline reaches in this graph: clients that are not held, and blocking code in threads."""
+        return unheld(self.graph, self.alternative)
 
     # ---- inside
 

@@ -1,4 +1,4 @@
-"""The worked example: a FastAPI service under twelve hung requests, a trickle and a client that leaves (enforce.md 8)."""
+"""The worked example: a service whose upstream hangs or trickles, and whose client leaves (enforce.md 8)."""
 
 from __future__ import annotations
 
