@@ -33,6 +33,7 @@ __all__ = [
     "GRPC_TIMEOUT",
     "DeadlineOnWire",
     "deadline_headers",
+    "deadline_in_force",
     "outgoing_headers",
     "put_in_force",
     "read_remaining_s",
@@ -177,10 +178,14 @@ def deadline_headers(url: str, wire: DeadlineOnWire | None = None) -> dict[str, 
         raise ConfigurationError(f"url {error}; give an address such as 'https://api.internal/'") from error
     if rules is None:
         return {}
-    hold = current_hold()
-    deadline = current_deadline() if hold is None else hold.deadline
-    header = rules.header_for(host, parts.port or _DEFAULT_PORTS.get(parts.scheme.lower()), deadline)
+    header = rules.header_for(host, parts.port or _DEFAULT_PORTS.get(parts.scheme.lower()), deadline_in_force())
     return {} if header is None else dict([header])
+
+
+def deadline_in_force() -> Deadline | None:
+    """Return the deadline of the hold on the running code, or else the one in force around it; None without any."""
+    hold = current_hold()
+    return current_deadline() if hold is None else hold.deadline
 
 
 # Asked for every request, of a few hosts.
