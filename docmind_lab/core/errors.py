@@ -79,7 +79,7 @@ class BudgetRefused(DeadlineError):
 class CallerLeft(BudgetError):
     """The caller cancelled the run, so a call was cut or never started."""
 
-    stop_reason = "cancelled"
+    stop_reason = "caller_left"
 
 
 class SpendingRefused(BudgetError):

@@ -14,8 +14,9 @@ import httpcore2
 import httpx
 import httpx2
 
+from docmind_lab.core.addresses import is_loopback
 from docmind_lab.core.deadlines import Deadline, current_deadline, deadline_scope
-from docmind_lab.core.settings import is_loopback
+from docmind_lab.core.holds import current_hold
 from docmind_lab.network.attempts import HEADER_PREFIX, Attempt, AttemptOutcome, attempt_scope, current_call
 from docmind_lab.network.taps import Tapping
 
@@ -27,8 +28,8 @@ _TIMEOUTS = (httpcore.TimeoutException, httpcore2.TimeoutException, httpx.Timeou
 _AT_THE_DEADLINE_S = 0.005
 
 Admission = Callable[[str], None]  # raises for a URL that may not be reached
-Surfacing = Callable[[Attempt, Deadline], BaseException]
-"""Returns the error to raise when the deadline cuts an attempt."""
+Surfacing = Callable[[Attempt | None, Deadline | None], BaseException]
+"""Returns the error to raise when the deadline, or the caller of the run, cuts a request; its attempt, if it is one."""
 
 
 def admit_all(url: str) -> None:
@@ -83,6 +84,7 @@ class Exchange:
         self._surfacing = surfacing
         self.timeouts: dict[str, float | None] = dict(request.extensions.get("timeout", {}))
         self.deadline = deadline = current_deadline()
+        self._hold = current_hold()
         if deadline is not None:
             self.timeouts = {name: deadline.cap(self.timeouts.get(name)) for name in _TIMEOUT_NAMES}
         call = current_call()
@@ -170,8 +172,12 @@ class Exchange:
         """End the attempt with an operation's error. Raises: `surfacing`'s error if the deadline cut it."""
         if isinstance(error, _TIMEOUTS):
             self._end("timeout", error)
-            if self._surfacing is not None and self.attempt is not None and self._is_cut():
-                raise self._surfacing(self.attempt, self.deadline) from error  # type: ignore[arg-type]
+            if self._surfacing is not None and self._is_cut():
+                raise self._surfacing(self.attempt, self.deadline) from error
+        elif isinstance(error, Exception) and self._surfacing is not None and self._is_cancelled():
+            # `Hold.cancel` has closed the connection under the request.
+            self._end("cancelled", error)
+            raise self._surfacing(self.attempt, self.deadline) from error
         elif isinstance(error, asyncio.CancelledError | GeneratorExit):
             self._end("cancelled", error)
         elif not isinstance(error, StopIteration | StopAsyncIteration):
@@ -179,6 +185,9 @@ class Exchange:
 
     def _is_cut(self) -> bool:
         return self.deadline is not None and self.deadline.remaining() <= _AT_THE_DEADLINE_S
+
+    def _is_cancelled(self) -> bool:
+        return self._hold is not None and self._hold.was_cancelled
 
     def _end(self, outcome: AttemptOutcome, error: BaseException) -> None:
         if self.attempt is not None:

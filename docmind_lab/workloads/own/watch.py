@@ -127,8 +127,10 @@ class RunWatch:
             _latest.set(opened)
         return opened
 
-    def cut(self, attempt: Attempt, deadline: Deadline) -> RunCut:
+    def cut(self, attempt: Attempt | None, deadline: Deadline | None) -> RunCut:
         """Record that the deadline cut a request, and return the error to raise in its client."""
+        assert attempt is not None, "each request of a recorded run is an attempt"
+        assert deadline is not None, "only a deadline cuts a request of a recorded run"
         role = attempt.call.role
         self.recorder.event("deadline_cut", role, kind=attempt.call.kind, source="network")
         made = RunCut(deadline.exceeded(role, "network"))
