@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
+from served_in_loop import served
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
@@ -223,6 +224,87 @@ async def messages_of(app: Any, path: str) -> list[MutableMapping[str, Any]]:
     return sent
 
 
+def calling(url: str) -> list[Route]:
+    """Endpoints that call a service that never answers, each in another way."""
+
+    async def awaited(_: Request) -> Response:
+        async with httpx.AsyncClient(trust_env=False) as client:
+            return Response((await client.get(url)).text)
+
+    def in_a_thread(_: Request) -> Response:
+        with httpx.Client(trust_env=False) as client:
+            return Response(client.get(url).text)
+
+    async def gathered(_: Request) -> Response:
+        async with httpx.AsyncClient(trust_env=False) as client:
+            await asyncio.gather(*(client.get(url) for _ in range(3)))
+        return Response("late")
+
+    async def in_a_task_group(_: Request) -> Response:
+        async with httpx.AsyncClient(trust_env=False) as client, asyncio.TaskGroup() as group:
+            for _ in range(3):
+                group.create_task(client.get(url))
+        return Response("late")
+
+    async def in_a_stream(_: Request) -> Response:
+        async def chunks() -> AsyncIterator[bytes]:
+            yield b"first"
+            async with httpx.AsyncClient(trust_env=False) as client:
+                yield (await client.get(url)).content
+
+        return StreamingResponse(chunks())
+
+    endpoints = (awaited, in_a_thread, gathered, in_a_task_group, in_a_stream)
+    return [Route(f"/{endpoint.__name__}", endpoint) for endpoint in endpoints]
+
+
+async def hang_forever(_: Request) -> Response:
+    await asyncio.sleep(30)
+    return Response("late")
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("above", [True, False])
+def test_calls_of_a_handler_are_cut_however_it_makes_them_and_no_client_takes_a_part_for_the_whole(
+    above: bool,
+) -> None:
+    async def main() -> list[httpx.Response | BaseException]:
+        async with served(Starlette(routes=[Route("/", hang_forever)])) as upstream:
+            routes = calling(upstream)
+            if above:
+                middleware = [Middleware(DeadlineMiddleware, at_most_s=0.3), Middleware(Passes)]
+                app: Any = Starlette(routes=routes, middleware=middleware)
+            else:
+                app = DeadlineMiddleware(Starlette(routes=routes), at_most_s=0.3)
+            async with served(app) as url, httpx.AsyncClient(trust_env=False, timeout=20) as client:
+                asked = [client.get(f"{url}{route.path}") for route in routes]
+                return await asyncio.gather(*asked, return_exceptions=True)
+
+    begun_s = time.monotonic()
+    *whole, cut = asyncio.run(main())
+    assert time.monotonic() - begun_s < 0.3 + 2 * CUT_WITHIN_S
+    for response in whole:
+        assert isinstance(response, httpx.Response)
+        assert response.status_code == 504
+        assert response.json()["error"]["type"] == "deadline_exceeded"
+    assert isinstance(cut, httpx.RemoteProtocolError)
+
+
+@pytest.mark.wall
+def test_a_stream_that_ends_by_itself_at_the_deadline_is_whole() -> None:
+    async def app(_: object, __: object, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"first", "more_body": True})
+        # Nothing is awaited until the end, so nothing is cancelled.
+        while (left := remaining_s()) is not None and left > 0:
+            time.sleep(0.001)
+        await send({"type": "http.response.body", "body": b", and no more", "more_body": False})
+
+    sent = asyncio.run(messages_of(DeadlineMiddleware(app, at_most_s=0.05), "/"))
+    assert b"".join(message.get("body", b"") for message in sent) == b"first, and no more"
+    assert sent[-1]["more_body"] is False
+
+
 def test_web_sockets_and_the_lifespan_pass_through() -> None:
     noted: list[str] = []
 
@@ -295,7 +377,7 @@ HOP = Path(__file__).parents[1] / "support" / "hop_program.py"
 AN_HOUR_S = 3600.0
 
 
-@pytest.fixture(params=[AN_HOUR_S, -AN_HOUR_S], ids=["an hour ahead", "an hour behind"])
+@pytest.fixture(params=[AN_HOUR_S, pytest.param(-AN_HOUR_S, marks=pytest.mark.full)], ids=["ahead", "behind"])
 def second_hop(request: pytest.FixtureRequest) -> Iterator[str]:
     """The address of a service in a process whose clocks are an hour off."""
     process = subprocess.Popen([sys.executable, str(HOP), str(request.param)], stdout=subprocess.PIPE, text=True)

@@ -59,30 +59,60 @@ class DeadlineMiddleware:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        has_begun = False
-
-        async def note_and_send(message: Message) -> None:
-            nonlocal has_begun
-            has_begun = has_begun or message["type"] == "http.response.start"
-            await send(message)
-
         label = f"{scope['method']} {scope['path']}"
         try:
             limit_s = self._limits.admitted_s(self._came_s(scope), label)
         except BudgetRefused as error:
             await _send_504("deadline_refused", error, send)
             return
+        block = None if limit_s is None else deadline(limit_s, label=label)
+        response = _Response(send, block)
         try:
-            async with contextlib.nullcontext() if limit_s is None else deadline(limit_s, label=label):
-                await self.app(scope, receive, note_and_send)
+            async with block or contextlib.nullcontext():
+                await self.app(scope, receive, response.send)
+            await response.end()
         except DeadlineError as error:
-            if not has_begun:
+            if not response.has_begun:
                 await _send_504("deadline_exceeded", error, send)
 
     def _came_s(self, scope: MutableMapping[str, Any]) -> float | None:
         name = self._header.encode("ascii")
         values = [value.decode("latin-1") for key, value in scope["headers"] if key.lower() == name]
         return smallest_s(values, self._header)
+
+
+class _Response:
+    """The response to one request, as the application sends it.
+
+    Args:
+        send: Sends a message to the server.
+        block: The deadline around the application; None for no limit.
+    """
+
+    def __init__(self, send: Send, block: deadline | None) -> None:
+        self._send, self._block = send, block
+        self.has_begun = self._has_body = False
+        self._late_end: Message | None = None
+
+    async def send(self, message: Message) -> None:
+        """Send a message of the application, but keep the end of a stream back if it comes at the deadline.
+
+        Middleware between here and the endpoint may end the stream of an endpoint that was cut, as if it were whole,
+        and raise the cut afterwards.
+        """
+        is_body = message["type"] == "http.response.body"
+        hold = None if self._block is None else self._block.hold
+        if is_body and self._has_body and not message.get("more_body") and hold is not None and hold.is_over:
+            self._late_end = message
+            return
+        self.has_begun = self.has_begun or message["type"] == "http.response.start"
+        self._has_body = self._has_body or is_body
+        await self._send(message)
+
+    async def end(self) -> None:
+        """Send the end that was kept back, since the application has returned and not been cut."""
+        if self._late_end is not None:
+            await self._send(self._late_end)
 
 
 async def _send_504(kind: str, error: DeadlineError, send: Send) -> None:

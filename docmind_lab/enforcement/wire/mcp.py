@@ -22,6 +22,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import REQUEST_TIMEOUT, JSONRPCRequest, RequestParamsMeta
 
 from docmind_lab.core.errors import BudgetRefused, DeadlineError
+from docmind_lab.core.holds import hold_scope
 from docmind_lab.enforcement.scope import deadline
 from docmind_lab.enforcement.wire.limits import METADATA_KEY, ServerLimits, read_metadata_s, remaining_metadata
 
@@ -94,7 +95,8 @@ def deadline_meta(meta: Mapping[str, object] | None = None, *, key: str = METADA
 async def with_deadlines(transport: Transport, *, key: str = METADATA_KEY) -> AsyncIterator[tuple[Any, Any]]:
     """Write the time that is left into each request that a client sends over a transport.
 
-    Outside every deadline requests are sent as they are.
+    Outside every deadline requests are sent as they are. The session outlives a deadline: a call is cut where it is
+    awaited, by `async with deadline(...)` or `enforce`, and the server hears of the cancellation.
 
     Args:
         transport: A transport of the MCP SDK, such as `streamable_http_client(url)` or `stdio_client(parameters)`.
@@ -117,7 +119,10 @@ class _DeadlineStream:
             meta = remaining_metadata(params.get("_meta"), self._key)
             if meta:
                 item = replace(item, message=message.model_copy(update={"params": {**params, "_meta": meta}}))
-        await self._stream.send(item)
+        # The SDK sends in a task of the session, in the context of this call. A request that was cut there would end
+        # the session, and one that was refused there would keep the cancellation from the server.
+        with hold_scope(None):
+            await self._stream.send(item)
 
     async def aclose(self) -> None:
         await self._stream.aclose()
