@@ -18,6 +18,7 @@ from docmind_lab.core.addresses import is_loopback
 from docmind_lab.core.deadlines import Deadline, current_deadline, deadline_scope
 from docmind_lab.core.holds import current_hold
 from docmind_lab.network.attempts import HEADER_PREFIX, Attempt, AttemptOutcome, attempt_scope, current_call
+from docmind_lab.network.deadline_headers import deadline_in_force, default_port, wire_in_force
 from docmind_lab.network.taps import Tapping
 
 _TIMEOUT_NAMES = ("connect", "read", "write", "pool")
@@ -95,6 +96,10 @@ class Exchange:
         self.headers: list[tuple[bytes, bytes]] = [
             item for item in request.headers.raw if not item[0].lower().startswith(_PREFIX)
         ]
+        wire = wire_in_force()
+        if wire is not None:
+            host, port = self.url.raw_host.decode("ascii"), self.url.port or default_port(self.url.scheme)
+            self.headers = wire.outgoing_headers(self.headers, host, port, deadline_in_force())
         self.attempt: Attempt | None = None
         self.tail = b""
         self._tapping: Tapping | None = None
