@@ -272,17 +272,17 @@ def test_calls_of_a_handler_are_cut_however_it_makes_them_and_no_client_takes_a_
         async with served(Starlette(routes=[Route("/", hang_forever)])) as upstream:
             routes = calling(upstream)
             if above:
-                middleware = [Middleware(DeadlineMiddleware, at_most_s=0.3), Middleware(Passes)]
+                middleware = [Middleware(DeadlineMiddleware, at_most_s=1.0), Middleware(Passes)]
                 app: Any = Starlette(routes=routes, middleware=middleware)
             else:
-                app = DeadlineMiddleware(Starlette(routes=routes), at_most_s=0.3)
+                app = DeadlineMiddleware(Starlette(routes=routes), at_most_s=1.0)
             async with served(app) as url, httpx.AsyncClient(trust_env=False, timeout=20) as client:
                 asked = [client.get(f"{url}{route.path}") for route in routes]
                 return await asyncio.gather(*asked, return_exceptions=True)
 
     begun_s = time.monotonic()
     *whole, cut = asyncio.run(main())
-    assert time.monotonic() - begun_s < 0.3 + 2 * CUT_WITHIN_S
+    assert time.monotonic() - begun_s < 1.0 + 2 * CUT_WITHIN_S
     for response in whole:
         assert isinstance(response, httpx.Response)
         assert response.status_code == 504

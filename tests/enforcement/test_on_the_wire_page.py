@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +13,24 @@ import pytest
 from mcp import Client
 from starlette.routing import Route
 
+import docmind_lab as dl
 from docmind_lab.core.deadline_headers import DEADLINE_HEADER
 from docmind_lab.enforcement.wire.limits import METADATA_KEY
+from docmind_lab.network.deadline_headers import wire_in_force
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "on-the-wire.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def names() -> dict[str, Any]:
+def names() -> Iterator[dict[str, Any]]:
     """What the page's snippets define, run one after the other as a reader would."""
     # Classes and functions of a snippet look for the types of their annotations in their module.
     defined: dict[str, Any] = {"__name__": "on_the_wire"}
     for snippet in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
         exec(compile(snippet, "docs/on-the-wire.md", "exec"), defined)
-    return defined
+    yield defined
+    dl.uninstall()
 
 
 def answer(app: Any, path: str, milliseconds: int) -> httpx.Response:
@@ -41,9 +45,11 @@ def answer(app: Any, path: str, milliseconds: int) -> httpx.Response:
 def test_the_header_goes_to_the_hosts_that_the_page_names(names: dict[str, Any]) -> None:
     assert 0 < int(names["headers"][DEADLINE_HEADER]) <= 20_000
     patterns = re.findall(r"^\| `([^`]+)` \| to ", PAGE, re.MULTILINE)
-    assert set(patterns) == set(names["wire"].hosts)
-    assert names["wire"].names("a.svc.local", 80)
-    assert not names["wire"].names("svc.local", 80)
+    wire = wire_in_force()
+    assert wire is not None
+    assert set(patterns) == set(wire.hosts)
+    assert wire.names("a.svc.local", 80)
+    assert not wire.names("svc.local", 80)
 
 
 def test_the_application_of_the_page_refuses_and_holds(names: dict[str, Any]) -> None:

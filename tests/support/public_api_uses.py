@@ -60,6 +60,7 @@ def send_and_receive(headers: dict[str, str]) -> Application:
     wire = dl.DeadlineOnWire(hosts=("api.internal", "*.svc.local"), header="grpc-timeout", transit_s=0.02)
     with dl.deadline(dl.Deadline.from_headers(headers, at_most_s=20)):
         sent: dict[str, str] = dl.deadline_headers("https://api.internal/", wire)
+        dl.install(["httpx"], wire=wire)
     print(sent)
     application: Application = DeadlineMiddleware(Starlette(), at_most_s=20, least_s=0.1)
     return application
