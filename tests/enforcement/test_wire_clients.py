@@ -168,3 +168,15 @@ def test_without_a_wire_nothing_is_sent_and_uninstall_takes_it_away() -> None:
             return [(await send(f"{own}/", {}))["came"] for send in CLIENTS]
 
     assert run(main) == [[]] * len(CLIENTS)
+
+
+def test_through_a_proxy_urllib3_sends_no_time_since_the_host_behind_it_is_not_known() -> None:
+    async def main(own: str, _: str) -> Any:
+        def send() -> Any:
+            # The proxy is a host that is named; what is asked of it is not.
+            return requests.get("http://api.openai.test/", proxies={"http": own}, timeout=20).json()
+
+        async with dl.deadline(20):
+            return await asyncio.to_thread(send)
+
+    assert run(main)["came"] == []
