@@ -133,12 +133,18 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(_MODULES[name])
-    if name in _HOMES:
-        value = getattr(importlib.import_module(_HOMES[name]), name)
-        globals()[name] = value
-        return value
+    try:
+        if name in _MODULES:
+            return importlib.import_module(_MODULES[name])
+        if name in _HOMES:
+            value = getattr(importlib.import_module(_HOMES[name]), name)
+            globals()[name] = value
+            return value
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("docmind_lab"):
+            raise
+        remedy = "pip install 'docmind_lab[lab]'"
+        raise ModuleNotFoundError(f"docmind_lab.{name} needs {error.name}: {remedy}", name=error.name) from error
     raise AttributeError(f"module 'docmind_lab' has no attribute {name!r}")
 
 

@@ -181,15 +181,15 @@ class RunProgress:
         mode, content = chunk
         if mode == "values":
             # The state that comes with an interrupt is that before the step.
-            waits = isinstance(content, Mapping) and bool(content.get(INTERRUPT))
+            waits = isinstance(content, dict) and bool(content.get(INTERRUPT))
             self._latest = (content, self._latest[1] if waits else [])
             return True
-        for node, written in content.items() if isinstance(content, Mapping) else ():
+        for node, written in content.items() if isinstance(content, dict) else ():
             if node == INTERRUPT:
                 self._interrupts = written or self._interrupts
             elif node != "__metadata__":
                 writes = written if isinstance(written, list) else [written]
-                self._latest[1].extend(write for write in writes if isinstance(write, Mapping))
+                self._latest[1].extend([write for write in writes if isinstance(write, dict | Mapping)])
         return False
 
     @property

@@ -1,7 +1,7 @@
-"""Binds a compiled graph to one run: its runtime context, and how long its next step may take.
+"""Binds a compiled graph to one run: its runtime context, and the doorways through which it is called.
 
-LangGraph takes the context as an argument of `stream` and `invoke`, and reads `step_timeout` before each step.
-Alternatives know neither the context nor when a step begins, so a bound graph carries both.
+LangGraph takes the context as an argument of `stream` and `invoke`. Alternatives know nothing of it, so a bound graph
+carries it.
 """
 
 from __future__ import annotations
@@ -50,18 +50,15 @@ def bound(
     runnable: Compiled,
     *,
     context: Any = None,
-    step_limit_s: Callable[[], float] | None = None,
     doorway: Doorway | None = None,
 ) -> Compiled:
     """Return a copy of the graph that runs with this context and these limits.
 
-    context: given to the run when its caller gives none. step_limit_s: asked before each step for the seconds it may
-    take; LangGraph's `step_timeout` is a number that starts anew with each step, which bounds no run. The limit
-    surfaces as `TimeoutError` in async runs; a sync run waits for its step all the same. doorway: what the graph is
-    reached through; around those that it is reached through already.
+    context: given to the run when its caller gives none. doorway: what the graph is reached through; around those that
+    it is reached through already.
     """
     earlier: Mapping[str, Any] = getattr(runnable, "binding", {})
-    binding = {**earlier, **_without_none(context=context, step_limit_s=step_limit_s)}
+    binding = {**earlier, **({} if context is None else {"context": context})}
     if doorway is not None:
         binding["doorways"] = (*earlier.get("doorways", ()), doorway)
     return copy_with(_bound_kind(type(runnable)), runnable, binding=binding)  # type: ignore[no-any-return]
@@ -91,10 +88,6 @@ def copy_with(kind: type[Any], graph: Any, **changed: Any) -> Any:
     return made
 
 
-def _without_none(**values: Any) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
-
-
 @functools.cache
 def _bound_kind(kind: type[Any]) -> type[Any]:
     """Return a subclass of the graph's class that has a binding and changes nothing else."""
@@ -112,16 +105,6 @@ def _bound_kind(kind: type[Any]) -> type[Any]:
             made = super().copy(update)
             made.binding = self.binding
             return made
-
-        @property
-        def step_timeout(self) -> float | None:
-            limit_s = getattr(self, "binding", {}).get("step_limit_s")
-            # LangGraph takes 0 for "no limit".
-            return vars(self).get("step_timeout") if limit_s is None else max(0.001, limit_s())
-
-        @step_timeout.setter
-        def step_timeout(self, value: float | None) -> None:
-            self.__dict__["step_timeout"] = value
 
         def stream(self, *arguments: Any, context: Any = None, **options: Any) -> Iterator[Any]:
             options["context"], through = self._context(context), super().stream

@@ -18,7 +18,6 @@ from docmind_lab.alternatives.base import (
     SyncOrAsync,
     run_to_outcome_async,
 )
-from docmind_lab.alternatives.bound import bound
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.alternatives.fence import Fence, fenced
 from docmind_lab.alternatives.propagation import Propagation, drain_once_passed
@@ -35,9 +34,9 @@ RETURN_SLACK_S = 0.1
 class Hybrid(Propagation):
     """Caps each async call by the deadline, as A does, and adds a step limit, a drain and a fence.
 
-    A step that is still at work 50 ms after the deadline is cancelled (LangGraph's `step_timeout`). A caller still
-    waiting 100 ms after it leaves, with a drain requested, whatever the event loop does. And once the caller has its
-    answer, a fence keeps the old run out of the thread's checkpoints.
+    The step that is still at work 50 ms after the deadline is cancelled. A caller still waiting 100 ms after it leaves,
+    with a drain requested, whatever the event loop does. And once the caller has its answer, a fence keeps the old run
+    out of the thread's checkpoints.
 
     A timeout surfaces at the call that it cuts. A node that blocks, in a thread or on the loop, can keep running; it
     starts no further step.
@@ -55,7 +54,7 @@ class Hybrid(Propagation):
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
         """Stream the graph on the shared loop; the calling thread waits until shortly after the deadline at most."""
-        guard = _Guard.around(runnable, deadline, recorder)
+        guard = _Guard.around(runnable, recorder)
         future = shared_loop().submit(self._answer(guard, inputs, deadline, recorder))
         try:
             return future.result(timeout=max(0.0, deadline.remaining()) + RETURN_SLACK_S)
@@ -70,7 +69,7 @@ class Hybrid(Propagation):
 
         A caller that is cancelled takes its task with it. A node that blocks the loop blocks the caller too.
         """
-        guard = _Guard.around(runnable, deadline, recorder)
+        guard = _Guard.around(runnable, recorder)
         task = asyncio.create_task(self._answer(guard, inputs, deadline, recorder))
         try:
             await asyncio.wait({task}, timeout=max(0.0, deadline.remaining()) + RETURN_SLACK_S)
@@ -87,7 +86,9 @@ class Hybrid(Propagation):
         options = {"control": guard.control, "between_steps": drain_once_passed(guard.control, deadline)}
 
         async def stream() -> None:
-            await self._stream_async(guard.runnable, inputs, deadline, guard.progress, **options)
+            # One limit for whichever step is at work then: LangGraph's own, of each step, costs a task for each.
+            async with asyncio.timeout(max(0.0, deadline.remaining()) + STEP_SLACK_S):
+                await self._stream_async(guard.runnable, inputs, deadline, guard.progress, **options)
 
         def step_timed_out(error: Exception) -> str:
             return "step_timeout" if isinstance(error, TimeoutError) and deadline.passed() else ""
@@ -97,7 +98,7 @@ class Hybrid(Propagation):
 
 @dataclass(frozen=True)
 class _Guard:
-    """What stands around one run: its graph with a step limit and a fence, its flag and its progress."""
+    """What stands around one run: its graph with a fence, its flag and its progress."""
 
     runnable: Runnable
     fence: Fence
@@ -105,10 +106,9 @@ class _Guard:
     progress: RunProgress
 
     @classmethod
-    def around(cls, runnable: Runnable, deadline: Deadline, recorder: RunLog) -> _Guard:
+    def around(cls, runnable: Runnable, recorder: RunLog) -> _Guard:
         fence = Fence()
-        guarded = bound(fenced(runnable, fence, recorder), step_limit_s=lambda: deadline.remaining() + STEP_SLACK_S)
-        return cls(guarded, fence, RunControl(), RunProgress.of(runnable))
+        return cls(fenced(runnable, fence, recorder), fence, RunControl(), RunProgress.of(runnable))
 
     def left_behind(self, recorder: RunLog) -> Outcome:
         """Return the outcome of a caller that leaves the run behind, and ask the run to stop."""

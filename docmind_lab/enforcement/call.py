@@ -11,13 +11,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from dataclasses import dataclass, field
 from typing import Any
 
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.runtime import RunControl
 
 from docmind_lab.alternatives.base import INTERRUPT, STREAM_MODES, Alternative, FreeState, Outcome, RunProgress
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.core.errors import BudgetError, RunCut
+from docmind_lab.core.errors import BudgetError
 from docmind_lab.core.holds import Hold
 from docmind_lab.enforcement.result import Result
 
@@ -51,27 +50,6 @@ class SilentLog:
     def work(self, label: str) -> contextlib.AbstractContextManager[None]:
         """Return a block in which nothing is noted."""
         return contextlib.nullcontext()
-
-
-class CutsStayCuts(BaseCallbackHandler):
-    """Raises a cut that a model reports as its error.
-
-    An async model gathers what it waits for, takes what is no `Exception` for a result, and fails over that with an
-    AttributeError, which others would try again.
-    """
-
-    run_inline = True
-    ignore_chain = True
-    ignore_agent = True
-    ignore_retriever = True
-    ignore_chat_model = True
-    ignore_retry = True
-    ignore_custom_event = True
-
-    def on_llm_error(self, error: BaseException, **details: Any) -> None:
-        """Raise the error again if it is a cut."""
-        if isinstance(error, RunCut):
-            raise error
 
 
 def node_at_work() -> str:
@@ -121,7 +99,7 @@ class Shape:
             return part[0], part[1], part[2]
         return (), part[0], part[1]
 
-    def chunk(self, part: Any, mode: str) -> Any:
+    def chunk(self, part: Any) -> Any:
         """Return the chunk for the caller."""
         if self.version == "v2" or self.has_mode:
             return part
@@ -154,13 +132,14 @@ class EnforcedCall:
     async_sink: AsyncSink | None = None
     _at_work: dict[str, str] = field(default_factory=dict)
     _finished: int = 0
+    # The latest whole state, and the steps since then.
     _latest: Any = None
+    _since: list[tuple[str, Any]] = field(default_factory=list)
 
     # The deadline reaches the graph's code by the hold, and has no place in its input or configuration.
     carries_deadline = True
 
     def __post_init__(self) -> None:
-        self.progress = RunProgress(None, self.channels)
         self.started_at = self.deadline.clock.now()
         self._sent: Any = None
 
@@ -230,21 +209,27 @@ class EnforcedCall:
     def _take(self, shape: Shape, part: Any, control: RunControl | None) -> tuple[tuple[Any] | None, Any]:
         """Return the caller's chunk, if it is one for the caller, and the alternative's, if it is one for that."""
         namespace, mode, content = shape.split(part)
-        own = not namespace
-        if own and mode == "tasks":
-            self._note_task(content)
-        step = (mode, content) if own and mode in STREAM_MODES else None
-        if step is not None:
-            self.progress.show(step)
-            if mode == "values":
+        own, step = not namespace, None
+        if own:
+            if mode == "tasks":
+                self._note_task(content)
+            elif mode == "values":
+                step = (mode, content)
+                # The state that comes with an interrupt is that before the step.
+                if not (isinstance(content, dict) and content.get(INTERRUPT)):
+                    self._since.clear()
                 self._latest = content
+            elif mode == "updates":
+                step = (mode, content)
+                self._since.append(step)
         drained = self.control
         if drained is not None and control is not None and drained is not control and drained.drain_requested:
             control.request_drain(drained.drain_reason or "")
-        wanted = mode in shape.modes
-        if wanted and own and mode == "values":
+        if mode not in shape.modes:
+            return None, step
+        if own and mode == "values":
             self._sent = content
-        return ((shape.chunk(part, mode),) if wanted else None), step
+        return (shape.chunk(part),), step
 
     def _note_task(self, content: Mapping[str, Any]) -> None:
         if "triggers" in content:
@@ -257,19 +242,23 @@ class EnforcedCall:
 
     # ---- the end
 
-    @property
-    def state(self) -> Any:
-        """The graph's own state, with the writes of all nodes that have finished."""
+    def _state(self) -> tuple[Any, tuple[Any, ...]]:
+        """Return the graph's state with the writes of all nodes that have finished, and its interrupts."""
+        progress = RunProgress(self._latest, self.channels)
+        for step in self._since:
+            progress.show(step)
+        state = progress.state
+        interrupts = tuple(state.get(INTERRUPT) or ())
         if self._latest is not None and not isinstance(self._latest, Mapping):
-            return self._latest
-        return {name: value for name, value in self.progress.state.items() if name != INTERRUPT}
+            return self._latest, interrupts
+        return {name: value for name, value in state.items() if name != INTERRUPT}, interrupts
 
     def unsent_state(self) -> Any:
         """Return the state after a cut if the caller streams values and has not seen this one; else None."""
         shape = self._shape()
         if shape.version != "v1" or "values" not in shape.modes or not isinstance(self._latest, Mapping):
             return None
-        state = self.state
+        state, _ = self._state()
         if isinstance(self._sent, Mapping) and state == {k: v for k, v in self._sent.items() if k != INTERRUPT}:
             return None
         if shape.subgraphs:
@@ -280,7 +269,7 @@ class EnforcedCall:
         """Return the result of a run that ended in this outcome."""
         now = self.deadline.clock.now()
         hold, error = self.hold, outcome.error
-        interrupts = tuple(self.progress.state.get(INTERRUPT) or ())
+        state, interrupts = self._state()
         reason = outcome.stop_reason
         cut = reason in _CUT_REASONS or isinstance(error, BudgetError)
         # Code that catches everything may have turned the cut of its request into an error of its own.
@@ -295,7 +284,7 @@ class EnforcedCall:
             kind, reason = "answered", ""
         return Result(
             outcome=kind,  # type: ignore[arg-type]
-            state=self.state,
+            state=state,
             interrupts=interrupts,
             stop_reason="deadline" if kind in ("partial", "timed_out") and reason == "error" else reason,
             cut_at=tuple(dict.fromkeys(self._at_work.values())) if kind in ("partial", "timed_out") else (),

@@ -133,6 +133,7 @@ class _HeldCode:
     """The calling code of a held block, as the hooks see it: a `Watch` that records nothing."""
 
     __slots__ = ("_hold",)
+    records = False
 
     def __init__(self, hold: Hold) -> None:
         self._hold = hold
@@ -172,9 +173,9 @@ def held_requests() -> _HeldCode | None:
 
 
 def held_work() -> _HeldCode | None:
-    """Return what counts the work that the calling code hands to threads; None outside a hold."""
+    """Return what counts the work that the calling code hands to threads; None as for `held_requests`."""
     hold = current_hold()
-    return None if hold is None else _HeldCode(hold)
+    return None if hold is None or current_recorder() is not None else _HeldCode(hold)
 
 
 def _hook_httpx() -> Replacements:

@@ -18,7 +18,7 @@ from docmind_lab.core.addresses import is_loopback
 from docmind_lab.core.deadlines import Deadline, current_deadline, deadline_scope
 from docmind_lab.core.holds import current_hold
 from docmind_lab.network.attempts import HEADER_PREFIX, Attempt, AttemptOutcome, attempt_scope, current_call
-from docmind_lab.network.deadline_headers import deadline_in_force, default_port, wire_in_force
+from docmind_lab.network.deadline_headers import default_port, wire_in_force
 from docmind_lab.network.taps import Tapping
 
 _TIMEOUT_NAMES = ("connect", "read", "write", "pool")
@@ -67,8 +67,7 @@ class Exchange:
     """One request under way: its attempt, and how the attempt ends. The request itself is not changed.
 
     surfacing: what a cut by the deadline is raised as; left out, the library's own timeout. url: where the request
-    goes, if not where it says. read_timeout_s: bounds each single wait. headers: what goes out in place of the
-    request's own, raw.
+    goes, if not where it says. read_timeout_s: bounds each single wait.
     """
 
     def __init__(
@@ -87,19 +86,14 @@ class Exchange:
         self.deadline = deadline = current_deadline()
         self._hold = current_hold()
         if deadline is not None:
-            self.timeouts = {name: deadline.cap(self.timeouts.get(name)) for name in _TIMEOUT_NAMES}
+            left_s, given = deadline.cap(None), self.timeouts
+            self.timeouts = {name: _smaller(given.get(name), left_s) for name in _TIMEOUT_NAMES}
         call = current_call()
         for bound_s in (read_timeout_s, None if call is None else call.read_timeout_s):
             if bound_s is not None:
                 self.timeouts = {name: _smaller(self.timeouts.get(name), bound_s) for name in _TIMEOUT_NAMES}
-        # What somebody copies off a request of a run may lead to another machine.
-        self.headers: list[tuple[bytes, bytes]] = [
-            item for item in request.headers.raw if not item[0].lower().startswith(_PREFIX)
-        ]
-        wire = wire_in_force()
-        if wire is not None:
-            host, port = self.url.raw_host.decode("ascii"), self.url.port or default_port(self.url.scheme)
-            self.headers = wire.outgoing_headers(self.headers, host, port, deadline_in_force())
+        self._request = request
+        self._tags: tuple[tuple[bytes, bytes], ...] = ()
         self.attempt: Attempt | None = None
         self.tail = b""
         self._tapping: Tapping | None = None
@@ -118,7 +112,22 @@ class Exchange:
             call.observer.attempt_started(self.attempt)
             if is_loopback(self.url.host):
                 tags = call.headers(call.attempts)
-                self.headers += [(name.encode("ascii"), value.encode("ascii")) for name, value in tags.items()]
+                self._tags = tuple((name.encode("ascii"), value.encode("ascii")) for name, value in tags.items())
+
+    @property
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """The headers that go out, raw: those of the request, without tags of another one, and the attempt's own.
+
+        With a deadline on the wire, a host that is named gets the time left, and no other host does.
+        """
+        # What somebody copies off a request of a run may lead to another machine.
+        kept = [item for item in self._request.headers.raw if not item[0].lower().startswith(_PREFIX)]
+        wire = wire_in_force()
+        if wire is not None:
+            host, port = self.url.raw_host.decode("ascii"), self.url.port or default_port(self.url.scheme)
+            deadline = self.deadline if self._hold is None else self._hold.deadline
+            kept = wire.outgoing_headers(kept, host, port, deadline)
+        return [*kept, *self._tags]
 
     def core_request(self, core: ModuleType, request: Any, content: Any) -> Any:
         """Return the request for httpcore, with timeouts capped by the deadline."""

@@ -43,7 +43,7 @@ _OF_THE_ENDPOINT = frozenset({b"host", b"authorization", b"api-key", b"x-api-key
 class GuestCall:
     """The call, the deadline and the changes with which one request of a watched run is sent.
 
-    call: None for a request that nobody records. to: the URL that takes the place of its own; None for its own.
+    call: None for a request that is only held. to: the URL that takes the place of its own; None for its own.
     deadline: bounds everything that the request does. read_timeout_s: bounds each single wait. headers: added to it.
     """
 
@@ -55,7 +55,15 @@ class GuestCall:
 
 
 class Watch(Protocol):
-    """A run whose requests are observed."""
+    """A run whose requests are observed, or only held to a deadline.
+
+    records: whether requests become attempts of calls; without, they are held and nothing else.
+    """
+
+    @property
+    def records(self) -> bool:
+        """Whether `passage` wants the address of a request and whether it is a retry."""
+        ...
 
     def passage(self, method: str, url: str, is_retry: bool) -> GuestCall:
         """Return how a request of the calling code is sent; raise for one that must not be sent."""
@@ -235,10 +243,10 @@ class GuestHooks(Replacements):
 
 def _prepare(web: Any, request: Any, watch: Watch) -> tuple[Any, Exchange]:
     """Return the request to send and its exchange. Raises what the watch raises for a refused request."""
+    if not watch.records:
+        return _held(web, request, watch.passage(request.method, "", False), watch)
     is_retry = any(name.lower() == _RETRY_COUNT and value != b"0" for name, value in request.headers.raw)
     passage = watch.passage(request.method, str(request.url), is_retry)
-    if passage.call is None and passage.to is None and not passage.headers:
-        return _held(web, request, passage, watch)
     url = request.url if passage.to is None else _parse_url(web, passage.to)
     with call_scope(passage.call), deadline_scope(passage.deadline):
         exchange = Exchange(request, admit_all, watch.cut, url=url, read_timeout_s=passage.read_timeout_s)

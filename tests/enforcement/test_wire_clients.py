@@ -41,7 +41,15 @@ async def redirect(request: Request) -> Response:
     return RedirectResponse(request.query_params["to"])
 
 
-APP = Starlette(routes=[Route("/", say, methods=["GET", "POST"]), Route("/redirect", redirect)])
+async def say_as_a_proxy(request: Request, _: Exception) -> Response:
+    # What is asked of a proxy is a whole address, which is no route.
+    return await say(request)
+
+
+APP = Starlette(
+    routes=[Route("/", say, methods=["GET", "POST"]), Route("/redirect", redirect)],
+    exception_handlers={404: say_as_a_proxy},
+)
 
 
 async def with_httpx(url: str, headers: dict[str, str]) -> Any:

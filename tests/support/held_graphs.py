@@ -1,4 +1,4 @@
-"""Graphs of two nodes for tests of enforcement: the second one asks a server, whose answers hang, trickle or are quick."""
+"""Graphs of two nodes for tests of enforcement, and a server for the second: it hangs, trickles or is quick."""
 
 from __future__ import annotations
 

@@ -88,6 +88,8 @@ _latest: ContextVar[OpenCall | None] = ContextVar("docmind_lab_own_request", def
 class RunWatch:
     """Watches and limits the requests of one run. missing: the error for the first request that is not simulated."""
 
+    records = True
+
     def __init__(self, recorder: Recorder, destinations: Destinations) -> None:
         self.recorder, self.destinations = recorder, destinations
         self.calls = RunCalls(recorder)
