@@ -3,6 +3,7 @@
 errors         everything that is raised on purpose
 settings       DOCMIND_ environment variables; which endpoints may be reached
 deadlines      a deadline, and how it reaches a call
+deadline_headers  the headers that carry a remaining duration between processes
 budgets        tokens, calls and cost of a run
 clock          the protocol of a clock, real time, and the CPU time that virtual time charges
 levels         the values that levels of tables may take

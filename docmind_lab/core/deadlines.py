@@ -19,6 +19,7 @@ from html import escape
 from typing import Any, ClassVar, Final, Literal, Protocol
 
 from docmind_lab.core.clock import WALL, Clock
+from docmind_lab.core.deadline_headers import DEADLINE_HEADER, GRPC_TIMEOUT, read_remaining_s
 from docmind_lab.core.errors import BudgetRefused, ConfigurationError, DeadlineExceeded
 
 DEADLINE_KEY = "deadline_ts"
@@ -72,6 +73,39 @@ class Deadline:
     def after(cls, decision_timeout_s: float, clock: Clock = WALL) -> Deadline:
         """Return the deadline this many seconds from now. Raises: ConfigurationError unless finite and above 0."""
         limit_s = require_seconds("decision timeout", decision_timeout_s)
+        return cls(at_s=clock.now() + limit_s, limit_s=limit_s, clock=clock)
+
+    @classmethod
+    def from_headers(
+        cls,
+        headers: Mapping[str, str],
+        *,
+        at_most_s: float,
+        transit_s: float = 0.0,
+        names: tuple[str, ...] = (DEADLINE_HEADER, GRPC_TIMEOUT),
+        clock: Clock = WALL,
+    ) -> Deadline:
+        """Return the deadline of a request that came in: the smaller of what its headers say and what is allowed.
+
+        A header that cannot be read counts as absent. If nothing is left, the deadline has passed already.
+
+        Args:
+            headers: The headers of the request, as a dict or as an object of Starlette, httpx, aiohttp or requests.
+            at_most_s: Seconds that the server allows.
+            transit_s: Seconds taken off what the headers say, for the way here and back.
+            names: The headers to read; the smallest counts.
+            clock: The clock of this process, on which the duration begins now.
+
+        Raises:
+            ConfigurationError: `at_most_s` is not finite and above 0, or `transit_s` not finite and 0 or more.
+        """
+        if not (transit_s >= 0 and math.isfinite(transit_s)):
+            raise ConfigurationError(f"transit_s must be 0 or more finite seconds, not {transit_s!r}; try 0.01")
+        limit_s = require_seconds("at_most_s", at_most_s)
+        for name in names:
+            came_s = read_remaining_s(headers, name)
+            if came_s is not None:
+                limit_s = max(0.0, min(limit_s, came_s - transit_s))
         return cls(at_s=clock.now() + limit_s, limit_s=limit_s, clock=clock)
 
     @classmethod

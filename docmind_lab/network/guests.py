@@ -28,6 +28,7 @@ import httpx2
 
 from docmind_lab.core.deadlines import Deadline, deadline_scope
 from docmind_lab.network.attempts import Attempt, LogicalCall, call_scope
+from docmind_lab.network.deadline_headers import wire_in_force
 from docmind_lab.network.exchange import Exchange, admit_all
 from docmind_lab.network.streams import AsyncBackend, AsyncBackend2, SyncBackend, SyncBackend2
 from docmind_lab.network.transports import AsyncHttpx2Body, AsyncHttpxBody, Httpx2Body, HttpxBody
@@ -268,7 +269,7 @@ class GuestHooks(Replacements):
 def _prepare(web: Any, request: Any, watch: Watch) -> tuple[Any, Exchange]:
     """Return the request to send and its exchange. Raises what the watch raises for a refused request."""
     if not watch.records:
-        return _held(request, watch.passage(request.method, "", False), watch)
+        return _held(web, request, watch.passage(request.method, "", False), watch)
     is_retry = any(name.lower() == _RETRY_COUNT and value != b"0" for name, value in request.headers.raw)
     passage = watch.passage(request.method, str(request.url), is_retry)
     url = request.url if passage.to is None else _parse_url(web, passage.to)
@@ -279,6 +280,25 @@ def _prepare(web: Any, request: Any, watch: Watch) -> tuple[Any, Exchange]:
         readdressed = [item for item in headers if item[0].lower() not in _OF_THE_ENDPOINT]
         headers = [(b"host", url.netloc), *readdressed]
     headers = headers + [(name.encode("ascii"), value.encode("ascii")) for name, value in passage.headers.items()]
+    return _copy(web, request, url, headers, exchange), exchange
+
+
+def _held(web: Any, request: Any, passage: GuestCall, watch: Watch) -> tuple[Any, Exchange]:
+    """Return the request itself, with its waits bounded, and its exchange: nothing but its time is changed.
+
+    With a deadline on the wire it is a copy: the caller's own, sent again, has another time left.
+    """
+    with deadline_scope(passage.deadline):
+        exchange = Exchange(request, admit_all, watch.cut, read_timeout_s=passage.read_timeout_s)
+    if wire_in_force() is not None:
+        return _copy(web, request, request.url, exchange.headers, exchange), exchange
+    if exchange.timeouts:
+        request.extensions = {**request.extensions, "timeout": exchange.timeouts}
+    return request, exchange
+
+
+def _copy(web: Any, request: Any, url: Any, headers: list[tuple[bytes, bytes]], exchange: Exchange) -> Any:
+    """Return the request with another address, other headers and the limits of its exchange."""
     extensions = dict(request.extensions)
     if exchange.timeouts:
         extensions["timeout"] = exchange.timeouts
@@ -288,16 +308,7 @@ def _prepare(web: Any, request: Any, watch: Watch) -> tuple[Any, Exchange]:
         # What can be read again, whoever looks on may read too; a body that is a stream is for the server alone.
         assert request.content is not None
         made.read()
-    return made, exchange
-
-
-def _held(request: Any, passage: GuestCall, watch: Watch) -> tuple[Any, Exchange]:
-    """Return the request itself, with its waits bounded, and its exchange: nothing but its time is changed."""
-    with deadline_scope(passage.deadline):
-        exchange = Exchange(request, admit_all, watch.cut, read_timeout_s=passage.read_timeout_s)
-    if exchange.timeouts:
-        request.extensions = {**request.extensions, "timeout": exchange.timeouts}
-    return request, exchange
+    return made
 
 
 _NOT_SEEN = object()
