@@ -89,9 +89,9 @@ class Soak:
     async def _one(self, number: int, graphs: dict[str, Any]) -> None:
         draw = random.Random(number)
         kind, letter = draw.choice((("async", "A"), ("async", "C"), ("async", "E"), ("sync", "A"), ("sync", "E")))
-        how = draw.choices(("/quick", "/hang", "/trickle"), (6, 2, 2))[0]
+        how = draw.choices(("/quick", "/hang", "/trickle"), (3, 4, 3))[0]
         way = draw.choices(("whole", "task", "event", "stream", "closed"), (6, 1, 1, 1, 1))[0]
-        agent = dl.enforce(graphs[kind], draw.uniform(0.1, 0.3), letter)
+        agent = dl.enforce(graphs[kind], draw.uniform(0.3, 0.9), letter)
         given: Any = {"path": how, "log": []}
         if way == "task":
             task = asyncio.create_task(agent.ainvoke(given))
