@@ -76,6 +76,8 @@ class HopHost:
         """Answer a request, until its work is over, whether or not its client is still there."""
         work = asyncio.ensure_future(self._answer(request, exchange))
         exchange.work = work
+        if exchange.cut:  # before it began
+            work.cancel()
         gone = asyncio.ensure_future(exchange.gone.wait())
         try:
             await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
