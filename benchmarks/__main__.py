@@ -25,6 +25,7 @@ NAMES = (
     "workloads",
     "peers",
     "own_graph",
+    "enforcement",
 )
 
 

@@ -3,7 +3,7 @@
     import docmind_lab as dl
     study = dl.compare(decision_timeout_s=20, runs=40, seed=7)
 
-Ten packages, from the bottom up; each imports only from those above it in this list:
+Eleven packages, from the bottom up; each imports only from those above it in this list:
 
 core            errors, settings, deadlines, budgets, clocks, files, data
 analysis        tables in; statistics, findings, figures and sentences out
@@ -11,6 +11,7 @@ virtual_time    a clock on which waits take no time
 network         the seam under every HTTP client: observes attempts, holds them to the deadline
 services        the simulated model server and vector store, as plans played over sockets
 alternatives    ways to enforce a deadline
+enforcement     an alternative around a user's graph, clients and services, in production
 docmind         the system the lab was made for: documents, retrieval, graphs, coordinator
 workloads       systems under a deadline, and a user's own graph
 experiments     runs that are measured: one, a comparison, designed studies, load, recordings
@@ -37,6 +38,19 @@ if TYPE_CHECKING:
     from docmind_lab.core.deadlines import Deadline
     from docmind_lab.core.settings import Settings
     from docmind_lab.docmind.coordinator import AgentResponse, MultiAgentCoordinator
+    from docmind_lab.enforcement import (
+        CallCut,
+        EnforcedAgent,
+        Result,
+        deadline,
+        disconnected,
+        enforce,
+        exclude,
+        install,
+        remaining_s,
+        transport,
+        uninstall,
+    )
     from docmind_lab.experiments import lint
     from docmind_lab.experiments.comparison import compare
     from docmind_lab.experiments.sweeps.design import StudyDesign
@@ -48,17 +62,28 @@ __version__ = "0.1.0"
 _HOMES = {
     "AgentResponse": "docmind_lab.docmind.coordinator",
     "Budget": "docmind_lab.core.budgets",
+    "CallCut": "docmind_lab.enforcement",
     "Deadline": "docmind_lab.core.deadlines",
+    "EnforcedAgent": "docmind_lab.enforcement",
     "LatencyProfile": "docmind_lab.analysis.latency.profile",
     "MultiAgentCoordinator": "docmind_lab.docmind.coordinator",
     "Price": "docmind_lab.core.budgets",
+    "Result": "docmind_lab.enforcement",
     "Settings": "docmind_lab.core.settings",
     "Study": "docmind_lab.analysis.study",
     "StudyDesign": "docmind_lab.experiments.sweeps.design",
     "browse": "docmind_lab.interfaces.panels",
     "compare": "docmind_lab.experiments.comparison",
+    "deadline": "docmind_lab.enforcement",
+    "disconnected": "docmind_lab.enforcement",
+    "enforce": "docmind_lab.enforcement",
+    "exclude": "docmind_lab.enforcement",
+    "install": "docmind_lab.enforcement",
+    "remaining_s": "docmind_lab.enforcement",
     "sweep": "docmind_lab.experiments.sweeps.runner",
+    "transport": "docmind_lab.enforcement",
     "tune": "docmind_lab.interfaces.panels",
+    "uninstall": "docmind_lab.enforcement",
 }
 
 _MODULES = {
@@ -72,22 +97,33 @@ _MODULES = {
 __all__ = [
     "AgentResponse",
     "Budget",
+    "CallCut",
     "Deadline",
+    "EnforcedAgent",
     "LatencyProfile",
     "MultiAgentCoordinator",
     "Price",
+    "Result",
     "Settings",
     "Study",
     "StudyDesign",
     "agreement",
     "browse",
     "compare",
+    "deadline",
+    "disconnected",
+    "enforce",
     "errors",
+    "exclude",
     "findings",
+    "install",
     "lint",
     "plots",
+    "remaining_s",
     "sweep",
+    "transport",
     "tune",
+    "uninstall",
 ]
 
 

@@ -9,8 +9,9 @@ from operator import attrgetter
 import pytest
 from pydantic import SecretStr
 
+from docmind_lab.core.addresses import is_loopback
 from docmind_lab.core.errors import ConfigurationError, EndpointRefused
-from docmind_lab.core.settings import Settings, is_loopback, variable_names
+from docmind_lab.core.settings import Settings, variable_names
 
 # One value for each setting that differs from its default: what is written, and what is read.
 EXAMPLES = {

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from docmind_lab.alternatives.base import (
-    STREAM_MODES,
     Inputs,
     Outcome,
+    RunLog,
     Runnable,
     RunProgress,
     SyncOrAsync,
@@ -18,7 +18,6 @@ from docmind_lab.alternatives.base import (
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy
-from docmind_lab.network.recorder import Recorder
 
 
 @dataclass(frozen=True)
@@ -40,23 +39,19 @@ class AsyncCancellation(Propagation):
     name: ClassVar[str] = "async_cancellation"
     node_mode: ClassVar[SyncOrAsync] = "async"
 
-    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
+    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
         """Stream the graph on the shared loop until the deadline."""
-        return shared_loop().run(self._run(runnable, inputs, deadline, recorder))
+        return shared_loop().run(self.run_async(runnable, inputs, deadline, recorder))
 
-    async def _run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
+    async def run_async(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
+        """Stream the graph in the caller's task until the deadline, which cancels the task's wait for the graph."""
         recorder.share_thread()
         progress = RunProgress.of(runnable)
         limit = asyncio.timeout(max(0.0, deadline.remaining()))
 
         async def stream() -> None:
             async with limit:
-                with self._policy_in_force(deadline):
-                    chunks = self._with_deadline(runnable, deadline).astream(
-                        self._inputs(inputs, deadline), stream_mode=STREAM_MODES
-                    )
-                    async for chunk in chunks:
-                        progress.show(chunk)
+                await self._stream_async(runnable, inputs, deadline, progress)
 
         # Whatever a cancelled graph raises while it unwinds, it was the limit that ended it.
         return await run_to_outcome_async(progress, stream, lambda error: "cancelled" if limit.expired() else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import json
@@ -20,7 +21,6 @@ from docmind_lab.core.budgets import STOP_REASON_OF, current_meter
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import BudgetError, RunCut
 from docmind_lab.core.levels import SPENDING_REASONS, RunOutcome
-from docmind_lab.network.recorder import Recorder
 
 INTERRUPT = "__interrupt__"
 """Key of a LangGraph state under which a graph that waits for a person puts its interrupts."""
@@ -39,6 +39,7 @@ class Outcome:
         documents: Mappings with id, content, metadata, score.
         stop_reason: Why the run stopped short, one of `STOP_REASONS`; empty for an ordinary end.
         error_type: Name of the exception of a failed run.
+        error: The exception itself, or the one that cut the run; None for one that ended by itself.
         state: The latest state of the graph that the caller saw; empty under an alternative that shows it none.
     """
 
@@ -47,11 +48,25 @@ class Outcome:
     documents: tuple[Mapping[str, Any], ...] = ()
     stop_reason: str = ""
     error_type: str = ""
+    error: BaseException | None = field(default=None, repr=False, compare=False)
     state: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
 Inputs = Mapping[str, Any] | None
 """Input of a graph; None goes on from the thread's latest checkpoint."""
+
+
+class RunLog(Protocol):
+    """Takes note of what an alternative does, as a `Recorder` does."""
+
+    def event(self, name: str, role: str = "", *, at: float | None = None, **detail: Any) -> None:
+        """Note that something happened."""
+
+    def share_thread(self) -> None:
+        """Note that the calling thread belongs to no run."""
+
+    def work(self, label: str) -> contextlib.AbstractContextManager[None]:
+        """Note that the run is at work during a block."""
 
 
 class Alternative(Protocol):
@@ -75,7 +90,7 @@ class Alternative(Protocol):
         """Whether retries are left to the model's client."""
         ...
 
-    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
+    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
         """Run a graph under a deadline; a timeout is an outcome and raises nothing.
 
         Args:
@@ -86,6 +101,13 @@ class Alternative(Protocol):
 
         Returns:
             The answer, or what there is of it.
+        """
+        ...
+
+    async def run_async(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
+        """`run` for a caller on an event loop, which the graph then runs on too.
+
+        Raises: CancelledError when the caller's task is cancelled.
         """
         ...
 
@@ -159,15 +181,15 @@ class RunProgress:
         mode, content = chunk
         if mode == "values":
             # The state that comes with an interrupt is that before the step.
-            waits = isinstance(content, Mapping) and bool(content.get(INTERRUPT))
+            waits = isinstance(content, dict) and bool(content.get(INTERRUPT))
             self._latest = (content, self._latest[1] if waits else [])
             return True
-        for node, written in content.items() if isinstance(content, Mapping) else ():
+        for node, written in content.items() if isinstance(content, dict) else ():
             if node == INTERRUPT:
                 self._interrupts = written or self._interrupts
             elif node != "__metadata__":
                 writes = written if isinstance(written, list) else [written]
-                self._latest[1].extend(write for write in writes if isinstance(write, Mapping))
+                self._latest[1].extend([write for write in writes if isinstance(write, dict | Mapping)])
         return False
 
     @property
@@ -205,7 +227,7 @@ class RunProgress:
         """Return the outcome of a run that ended by itself or waits for a person at an interrupt."""
         state = self.state
         if state.get(INTERRUPT):
-            return Outcome("failed", _draft(state), _documents(state), "interrupted", "GraphInterrupt", state)
+            return Outcome("failed", _draft(state), _documents(state), "interrupted", "GraphInterrupt", state=state)
         reason = str(state.get("stop_reason", "")) or _stop_reason_of_cut_reply()
         if reason:
             return self.stopped(reason)
@@ -217,15 +239,15 @@ class RunProgress:
         stop_reason = "no_agent" if "visits" in state and not state["visits"] else ""
         return Outcome("answered", answer, _documents(state), stop_reason, state=state)
 
-    def stopped(self, reason: str, error_type: str = "") -> Outcome:
+    def stopped(self, reason: str, error_type: str = "", error: BaseException | None = None) -> Outcome:
         """Return the outcome of a run that stopped early, with the documents and text it has."""
         state = self.state
         documents, draft = _documents(state), _draft(state)
         # With nothing to show it failed, and was not cut by its deadline, which may have been far.
         if reason == "error" or (reason in SPENDING_REASONS and not (documents or draft)):
-            return Outcome("failed", draft, documents, reason, error_type, state)
+            return Outcome("failed", draft, documents, reason, error_type, error, state)
         kind: RunOutcome = "partial" if documents or draft else "timed_out"
-        return Outcome(kind, draft, documents, reason, error_type, state)
+        return Outcome(kind, draft, documents, reason, error_type, error, state)
 
 
 def _messages_since_question(state: Mapping[str, Any]) -> Sequence[AnyMessage]:
@@ -271,17 +293,17 @@ def run_to_outcome(progress: RunProgress, work: Callable[[], None], time_out: Ti
             return _cut(progress, _first_cut(cut_inside))
         if not isinstance(group, Exception):
             raise
-        return progress.stopped(time_out(group) or "error", type(group).__name__)
+        return progress.stopped(time_out(group) or "error", type(group).__name__, group)
     except BudgetError as error:
-        return progress.stopped(error.stop_reason, type(error).__name__)
+        return progress.stopped(error.stop_reason, type(error).__name__, error)
     except GraphDrained as error:
-        return progress.stopped(error.reason)
+        return progress.stopped(error.reason, error=error)
     except GraphRecursionError as error:
-        return progress.stopped("step_limit", type(error).__name__)
+        return progress.stopped("step_limit", type(error).__name__, error)
     except GraphBubbleUp:
         raise
     except Exception as error:  # noqa: BLE001 - a run ends in a typed outcome, whatever user code raised
-        return progress.stopped(time_out(error) or "error", type(error).__name__)
+        return progress.stopped(time_out(error) or "error", type(error).__name__, error)
     return progress.finished()
 
 
@@ -292,7 +314,7 @@ def _first_cut(group: BaseExceptionGroup[RunCut]) -> RunCut:
 
 def _cut(progress: RunProgress, cut: RunCut) -> Outcome:
     if isinstance(cut.error, BudgetError):
-        return progress.stopped(cut.error.stop_reason, type(cut.error).__name__)
+        return progress.stopped(cut.error.stop_reason, type(cut.error).__name__, cut.error)
     raise cut.error from cut
 
 

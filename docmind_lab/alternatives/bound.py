@@ -1,7 +1,7 @@
-"""Binds a compiled graph to one run: its runtime context, and how long its next step may take.
+"""Binds a compiled graph to one run: its runtime context, and the doorways through which it is called.
 
-LangGraph takes the context as an argument of `stream` and `invoke`, and reads `step_timeout` before each step.
-Alternatives know neither the context nor when a step begins, so a bound graph carries both.
+LangGraph takes the context as an argument of `stream` and `invoke`. Alternatives know nothing of it, so a bound graph
+carries it.
 """
 
 from __future__ import annotations
@@ -50,40 +50,42 @@ def bound(
     runnable: Compiled,
     *,
     context: Any = None,
-    step_limit_s: Callable[[], float] | None = None,
     doorway: Doorway | None = None,
 ) -> Compiled:
     """Return a copy of the graph that runs with this context and these limits.
 
-    context: given to the run when its caller gives none. step_limit_s: asked before each step for the seconds it may
-    take; LangGraph's `step_timeout` is a number that starts anew with each step, which bounds no run. The limit
-    surfaces as `TimeoutError` in async runs; a sync run waits for its step all the same. doorway: what the graph is
-    reached through.
+    context: given to the run when its caller gives none. doorway: what the graph is reached through; around those that
+    it is reached through already.
     """
     earlier: Mapping[str, Any] = getattr(runnable, "binding", {})
-    binding = {**earlier, **_without_none(context=context, step_limit_s=step_limit_s, doorway=doorway)}
-    return _copy_with(_bound_kind(type(runnable)), runnable, binding)  # type: ignore[no-any-return]
+    binding = {**earlier, **({} if context is None else {"context": context})}
+    if doorway is not None:
+        binding["doorways"] = (*earlier.get("doorways", ()), doorway)
+    return copy_with(_bound_kind(type(runnable)), runnable, binding=binding)  # type: ignore[no-any-return]
 
 
 def state_reader(runnable: Compiled) -> Callable[[Any], Any]:
     """Return a function that turns a state of the graph into the shape that its caller reads."""
-    doorway: Doorway | None = getattr(runnable, "binding", {}).get("doorway")
-    return (lambda state: state) if doorway is None else doorway.seen
+    doorways: tuple[Doorway, ...] = getattr(runnable, "binding", {}).get("doorways", ())
+
+    def read(state: Any) -> Any:
+        for doorway in doorways:
+            state = doorway.seen(state)
+        return state
+
+    return read
 
 
-def _copy_with(kind: type[Any], graph: Any, binding: Mapping[str, Any], **changed: Any) -> Any:
+def copy_with(kind: type[Any], graph: Any, **changed: Any) -> Any:
     """Return a graph of this class with the attributes of the given graph, except those in `changed`.
 
     Not by the constructor, which drops what others have set on the graph, as a tracer may.
     """
     made = object.__new__(kind)
-    vars(made).update(vars(graph), **changed)
-    made.binding = binding
+    vars(made).update(vars(graph))
+    for name, value in changed.items():
+        setattr(made, name, value)
     return made
-
-
-def _without_none(**values: Any) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
 
 
 @functools.cache
@@ -98,45 +100,35 @@ def _bound_kind(kind: type[Any]) -> type[Any]:
 
         def copy(self, update: dict[str, Any] | None = None) -> Any:
             changed = update or {}
-            if changed.keys() <= {"config"}:
-                return _copy_with(type(self), self, self.binding, **changed)
+            if changed.keys() <= {"config", "checkpointer"}:
+                return copy_with(type(self), self, binding=self.binding, **changed)
             made = super().copy(update)
             made.binding = self.binding
             return made
 
-        @property
-        def step_timeout(self) -> float | None:
-            limit_s = getattr(self, "binding", {}).get("step_limit_s")
-            # LangGraph takes 0 for "no limit".
-            return vars(self).get("step_timeout") if limit_s is None else max(0.001, limit_s())
-
-        @step_timeout.setter
-        def step_timeout(self, value: float | None) -> None:
-            self.__dict__["step_timeout"] = value
-
         def stream(self, *arguments: Any, context: Any = None, **options: Any) -> Iterator[Any]:
-            options["context"], doorway = self._context(context), self.binding.get("doorway")
-            if doorway is None:
-                return super().stream(*arguments, **options)  # type: ignore[no-any-return]
-            return doorway.stream(super().stream, self.config, *arguments, **options)  # type: ignore[no-any-return]
+            options["context"], through = self._context(context), super().stream
+            for doorway in self.binding.get("doorways", ()):
+                through = functools.partial(doorway.stream, through, self.config)
+            return through(*arguments, **options)  # type: ignore[no-any-return]
 
         def astream(self, *arguments: Any, context: Any = None, **options: Any) -> AsyncIterator[Any]:
-            options["context"], doorway = self._context(context), self.binding.get("doorway")
-            if doorway is None:
-                return super().astream(*arguments, **options)  # type: ignore[no-any-return]
-            return doorway.astream(super().astream, self.config, *arguments, **options)  # type: ignore[no-any-return]
+            options["context"], through = self._context(context), super().astream
+            for doorway in self.binding.get("doorways", ()):
+                through = functools.partial(doorway.astream, through, self.config)
+            return through(*arguments, **options)  # type: ignore[no-any-return]
 
         def invoke(self, *arguments: Any, **options: Any) -> Any:
-            doorway = self.binding.get("doorway")
-            if doorway is None:
-                return super().invoke(*arguments, **options)
-            return doorway.invoke(super().invoke, *arguments, **options)
+            through = super().invoke
+            for doorway in self.binding.get("doorways", ()):
+                through = functools.partial(doorway.invoke, through)
+            return through(*arguments, **options)
 
         async def ainvoke(self, *arguments: Any, **options: Any) -> Any:
-            doorway = self.binding.get("doorway")
-            if doorway is None:
-                return await super().ainvoke(*arguments, **options)
-            return await doorway.ainvoke(super().ainvoke, *arguments, **options)
+            through = super().ainvoke
+            for doorway in self.binding.get("doorways", ()):
+                through = functools.partial(doorway.ainvoke, through)
+            return await through(*arguments, **options)
 
         def _context(self, given: Any) -> Any:
             return self.binding.get("context") if given is None else given

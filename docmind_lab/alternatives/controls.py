@@ -9,13 +9,14 @@ from docmind_lab.alternatives.base import (
     STREAM_MODES,
     Inputs,
     Outcome,
+    RunLog,
     Runnable,
     RunProgress,
     SyncOrAsync,
     run_to_outcome,
+    run_to_outcome_async,
 )
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.network.recorder import Recorder
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Unguarded:
     node_mode: ClassVar[SyncOrAsync] = "sync"
     client_retries: ClassVar[bool] = True
 
-    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
+    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
         """Run the graph to its end, however long that takes."""
         progress = RunProgress.of(runnable)
 
@@ -39,6 +40,16 @@ class Unguarded:
                 progress.show(chunk)
 
         return run_to_outcome(progress, work)
+
+    async def run_async(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
+        """`run`, in the caller's task."""
+        progress = RunProgress.of(runnable)
+
+        async def work() -> None:
+            async for chunk in runnable.astream(inputs, stream_mode=STREAM_MODES):
+                progress.show(chunk)
+
+        return await run_to_outcome_async(progress, work)
 
 
 @dataclass(frozen=True)
@@ -52,7 +63,12 @@ class FakeTimeout(Unguarded):
 
     name: ClassVar[str] = "fake_timeout"
 
-    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
+    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
         """Run the graph to its end; then report a timeout if the deadline has passed."""
         outcome = super().run(runnable, inputs, deadline, recorder)
+        return Outcome("timed_out", stop_reason="deadline") if deadline.passed() else outcome
+
+    async def run_async(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
+        """`run`, in the caller's task."""
+        outcome = await super().run_async(runnable, inputs, deadline, recorder)
         return Outcome("timed_out", stop_reason="deadline") if deadline.passed() else outcome

@@ -8,17 +8,17 @@ from typing import ClassVar
 from langgraph.runtime import RunControl
 
 from docmind_lab.alternatives.base import (
-    STREAM_MODES,
     Inputs,
     Outcome,
+    RunLog,
     Runnable,
     RunProgress,
     SyncOrAsync,
     run_to_outcome,
+    run_to_outcome_async,
 )
-from docmind_lab.alternatives.propagation import Propagation
+from docmind_lab.alternatives.propagation import Propagation, drain_once_passed
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy
-from docmind_lab.network.recorder import Recorder
 
 
 @dataclass(frozen=True)
@@ -41,19 +41,16 @@ class Cooperative(Propagation):
     name: ClassVar[str] = "cooperative"
     node_mode: ClassVar[SyncOrAsync] = "sync"
 
-    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
+    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
         """Stream the graph in the caller's thread; stop between steps too once the deadline has passed."""
-        progress = RunProgress.of(runnable)
-        control = RunControl()
+        progress, control = RunProgress.of(runnable), RunControl()
+        options = {"control": control, "between_steps": drain_once_passed(control, deadline)}
+        return run_to_outcome(progress, lambda: self._stream(runnable, inputs, deadline, progress, **options))
 
-        def work() -> None:
-            with self._policy_in_force(deadline):
-                chunks = self._with_deadline(runnable, deadline).stream(
-                    self._inputs(inputs, deadline), stream_mode=STREAM_MODES, control=control
-                )
-                for chunk in chunks:
-                    if progress.show(chunk) and deadline.passed():
-                        # Ends the run only if a step is left: a finished answer is delivered, not thrown away.
-                        control.request_drain("deadline")
-
-        return run_to_outcome(progress, work)
+    async def run_async(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
+        """`run`, in the caller's task."""
+        progress, control = RunProgress.of(runnable), RunControl()
+        options = {"control": control, "between_steps": drain_once_passed(control, deadline)}
+        return await run_to_outcome_async(
+            progress, lambda: self._stream_async(runnable, inputs, deadline, progress, **options)
+        )

@@ -18,8 +18,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, CheckpointMetadata
 from langgraph.graph.state import CompiledStateGraph
 
+from docmind_lab.alternatives.base import RunLog
 from docmind_lab.alternatives.passing_saver import PassingSaver
-from docmind_lab.network.recorder import Recorder
 
 
 class Fence:
@@ -45,7 +45,7 @@ class FencedSaver(PassingSaver):
     it would have ended.
     """
 
-    def __init__(self, inner: BaseCheckpointSaver[Any], fence: Fence, recorder: Recorder | None = None) -> None:
+    def __init__(self, inner: BaseCheckpointSaver[Any], fence: Fence, recorder: RunLog | None = None) -> None:
         super().__init__(inner)
         self.fence, self.recorder = fence, recorder
 
@@ -82,7 +82,7 @@ class FencedSaver(PassingSaver):
 
 
 def fenced(
-    runnable: CompiledStateGraph[Any, Any, Any, Any], fence: Fence, recorder: Recorder | None = None
+    runnable: CompiledStateGraph[Any, Any, Any, Any], fence: Fence, recorder: RunLog | None = None
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
     """Return a copy of the graph whose checkpointer stops writing once the fence is closed."""
     inner = runnable.checkpointer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import threading
 from collections.abc import Callable
@@ -13,19 +14,27 @@ from typing import ClassVar
 from langgraph.runtime import RunControl
 
 from docmind_lab.alternatives.base import (
-    STREAM_MODES,
     Inputs,
     Outcome,
+    RunLog,
     Runnable,
     RunProgress,
     SyncOrAsync,
     run_to_outcome,
+    run_to_outcome_async,
 )
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy
-from docmind_lab.network.recorder import Recorder
 
 _REASON = "hard_timeout"
+_left_behind: set[asyncio.Task[Outcome]] = set()
+
+
+def _forget(task: asyncio.Task[Outcome]) -> None:
+    _left_behind.discard(task)
+    # Whatever it ended with, nobody waits for it; asked for, asyncio does not log it.
+    if not task.cancelled():
+        task.exception()
 
 
 @dataclass(frozen=True)
@@ -54,28 +63,49 @@ class HardTimeout(Propagation):
     name: ClassVar[str] = "hard_timeout"
     node_mode: ClassVar[SyncOrAsync] = "sync"
 
-    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
+    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
         """Run the graph in a thread and wait for it until the deadline."""
 
         def answer() -> Outcome:
             with recorder.work("run"):
-                return run_to_outcome(progress, work)
-
-        def work() -> None:
-            with self._policy_in_force(deadline):
-                carried, given = self._with_deadline(runnable, deadline), self._inputs(inputs, deadline)
-                for chunk in carried.stream(given, stream_mode=STREAM_MODES, control=control):
-                    progress.show(chunk)
+                return run_to_outcome(
+                    progress, lambda: self._stream(runnable, inputs, deadline, progress, control=control)
+                )
 
         progress, control, context = RunProgress.of(runnable), RunControl(), contextvars.copy_context()
         wait = self._with_pool if self.naive else self._with_thread
         try:
             return wait(context, answer, deadline)
         except FutureTimeoutError:
-            if self.drain_on_timeout:
-                recorder.event("stop_requested")
-                control.request_drain(_REASON)
-            return progress.stopped(_REASON) if self.streamed else Outcome("timed_out", stop_reason=_REASON)
+            return self._left(progress, control, recorder)
+
+    async def run_async(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
+        """Run the graph in a task of its own, and wait for it until the deadline; the task is not cancelled."""
+        progress, control = RunProgress.of(runnable), RunControl()
+
+        async def answer() -> Outcome:
+            with recorder.work("run"):
+                return await run_to_outcome_async(
+                    progress, lambda: self._stream_async(runnable, inputs, deadline, progress, control=control)
+                )
+
+        task = asyncio.create_task(answer())
+        # The loop itself holds tasks weakly, and this one may outlive its caller.
+        _left_behind.add(task)
+        task.add_done_callback(_forget)
+        await asyncio.wait({task}, timeout=max(0.0, deadline.remaining()))
+        if not task.done() and self.naive:
+            await asyncio.wait({task})
+        elif task.done():
+            return task.result()
+        return self._left(progress, control, recorder)
+
+    def _left(self, progress: RunProgress, control: RunControl, recorder: RunLog) -> Outcome:
+        """Return the outcome of a caller that no longer waits."""
+        if self.drain_on_timeout:
+            recorder.event("stop_requested")
+            control.request_drain(_REASON)
+        return progress.stopped(_REASON) if self.streamed else Outcome("timed_out", stop_reason=_REASON)
 
     def _with_thread(self, context: contextvars.Context, answer: Callable[[], Outcome], deadline: Deadline) -> Outcome:
         future: Future[Outcome] = Future()

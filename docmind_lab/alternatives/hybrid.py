@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -9,20 +10,18 @@ from typing import ClassVar
 from langgraph.runtime import RunControl
 
 from docmind_lab.alternatives.base import (
-    STREAM_MODES,
     Inputs,
     Outcome,
+    RunLog,
     Runnable,
     RunProgress,
     SyncOrAsync,
     run_to_outcome_async,
 )
-from docmind_lab.alternatives.bound import bound
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.alternatives.fence import Fence, fenced
-from docmind_lab.alternatives.propagation import Propagation
+from docmind_lab.alternatives.propagation import Propagation, drain_once_passed
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy
-from docmind_lab.network.recorder import Recorder
 
 # A call that is cut at the deadline unwinds through its graph within this on a busy machine; only what has no cap of
 # its own (a node that waits without a client) is still there afterwards, and its step is cancelled.
@@ -35,9 +34,9 @@ RETURN_SLACK_S = 0.1
 class Hybrid(Propagation):
     """Caps each async call by the deadline, as A does, and adds a step limit, a drain and a fence.
 
-    A step that is still at work 50 ms after the deadline is cancelled (LangGraph's `step_timeout`). A caller still
-    waiting 100 ms after it leaves, with a drain requested, whatever the event loop does. And once the caller has its
-    answer, a fence keeps the old run out of the thread's checkpoints.
+    The step that is still at work 50 ms after the deadline is cancelled. A caller still waiting 100 ms after it leaves,
+    with a drain requested, whatever the event loop does. And once the caller has its answer, a fence keeps the old run
+    out of the thread's checkpoints.
 
     A timeout surfaces at the call that it cuts. A node that blocks, in a thread or on the loop, can keep running; it
     starts no further step.
@@ -53,36 +52,72 @@ class Hybrid(Propagation):
     name: ClassVar[str] = "hybrid"
     node_mode: ClassVar[SyncOrAsync] = "async"
 
-    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
+    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
         """Stream the graph on the shared loop; the calling thread waits until shortly after the deadline at most."""
-        fence, control, progress = Fence(), RunControl(), RunProgress.of(runnable)
-        guarded = bound(
-            fenced(self._with_deadline(runnable, deadline), fence, recorder),
-            step_limit_s=lambda: deadline.remaining() + STEP_SLACK_S,
-        )
+        guard = _Guard.around(runnable, recorder)
+        future = shared_loop().submit(self._answer(guard, inputs, deadline, recorder))
+        try:
+            return future.result(timeout=max(0.0, deadline.remaining()) + RETURN_SLACK_S)
+        except FutureTimeoutError:
+            future.cancel()
+            return guard.left_behind(recorder)
+        finally:
+            guard.fence.close()
+
+    async def run_async(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
+        """Stream the graph in a task of its own; the caller's task waits until shortly after the deadline at most.
+
+        A caller that is cancelled takes its task with it. A node that blocks the loop blocks the caller too.
+        """
+        guard = _Guard.around(runnable, recorder)
+        task = asyncio.create_task(self._answer(guard, inputs, deadline, recorder))
+        try:
+            await asyncio.wait({task}, timeout=max(0.0, deadline.remaining()) + RETURN_SLACK_S)
+            return task.result() if task.done() else guard.left_behind(recorder)
+        finally:
+            guard.fence.close()
+            if not task.done():
+                guard.control.request_drain("deadline")
+                task.cancel()
+                task.add_done_callback(_ignore_end)
+
+    async def _answer(self, guard: _Guard, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
+        recorder.share_thread()
+        options = {"control": guard.control, "between_steps": drain_once_passed(guard.control, deadline)}
 
         async def stream() -> None:
-            with self._policy_in_force(deadline):
-                chunks = guarded.astream(self._inputs(inputs, deadline), stream_mode=STREAM_MODES, control=control)
-                async for chunk in chunks:
-                    if progress.show(chunk) and deadline.passed():
-                        # Ends the run only if a step is left: a finished answer is delivered, not thrown away.
-                        control.request_drain("deadline")
+            # One limit for whichever step is at work then: LangGraph's own, of each step, costs a task for each.
+            async with asyncio.timeout(max(0.0, deadline.remaining()) + STEP_SLACK_S):
+                await self._stream_async(guard.runnable, inputs, deadline, guard.progress, **options)
 
         def step_timed_out(error: Exception) -> str:
             return "step_timeout" if isinstance(error, TimeoutError) and deadline.passed() else ""
 
-        async def answer() -> Outcome:
-            recorder.share_thread()
-            return await run_to_outcome_async(progress, stream, step_timed_out)
+        return await run_to_outcome_async(guard.progress, stream, step_timed_out)
 
-        future = shared_loop().submit(answer())
-        try:
-            return future.result(timeout=max(0.0, deadline.remaining()) + RETURN_SLACK_S)
-        except FutureTimeoutError:
-            recorder.event("stop_requested")
-            control.request_drain("deadline")
-            future.cancel()
-            return progress.stopped("left_behind")
-        finally:
-            fence.close()
+
+@dataclass(frozen=True)
+class _Guard:
+    """What stands around one run: its graph with a fence, its flag and its progress."""
+
+    runnable: Runnable
+    fence: Fence
+    control: RunControl
+    progress: RunProgress
+
+    @classmethod
+    def around(cls, runnable: Runnable, recorder: RunLog) -> _Guard:
+        fence = Fence()
+        return cls(fenced(runnable, fence, recorder), fence, RunControl(), RunProgress.of(runnable))
+
+    def left_behind(self, recorder: RunLog) -> Outcome:
+        """Return the outcome of a caller that leaves the run behind, and ask the run to stop."""
+        recorder.event("stop_requested")
+        self.control.request_drain("deadline")
+        return self.progress.stopped("left_behind")
+
+
+def _ignore_end(task: asyncio.Task[Outcome]) -> None:
+    # Whatever it ended with, nobody waits for it; asked for, asyncio does not log it.
+    if not task.cancelled():
+        task.exception()

@@ -13,9 +13,9 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 
 from docmind_lab.alternatives.base import (
-    STREAM_MODES,
     Inputs,
     Outcome,
+    RunLog,
     Runnable,
     RunProgress,
     SyncOrAsync,
@@ -24,7 +24,6 @@ from docmind_lab.alternatives.base import (
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy
-from docmind_lab.network.recorder import Recorder
 
 _NODE = "system"
 
@@ -54,20 +53,18 @@ class Native(Propagation):
     name: ClassVar[str] = "native"
     node_mode: ClassVar[SyncOrAsync] = "async"
 
-    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
+    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
         """Run the graph on the shared loop under LangGraph's limit."""
-        return shared_loop().run(self._run(runnable, inputs, deadline, recorder))
+        return shared_loop().run(self.run_async(runnable, inputs, deadline, recorder))
 
-    async def _run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
+    async def run_async(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
+        """Run the graph in the caller's task under LangGraph's limit."""
         recorder.share_thread()
         progress = RunProgress.of(runnable)
-        carried = self._with_deadline(runnable, deadline)
-        limited = carried.copy({"step_timeout": deadline.limit_s}) if self.per_step else carried
+        limited = runnable.copy({"step_timeout": deadline.limit_s}) if self.per_step else runnable
 
         async def stream() -> None:
-            with self._policy_in_force(deadline):
-                async for chunk in limited.astream(self._inputs(inputs, deadline), stream_mode=STREAM_MODES):
-                    progress.show(chunk)
+            await self._stream_async(limited, inputs, deadline, progress)
 
         async def dispatch_as_node() -> None:
             await _as_one_node(stream, deadline)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from langgraph.runtime import RunControl
 from langgraph.types import Command
 
-from docmind_lab.alternatives.base import Inputs, Runnable
+from docmind_lab.alternatives.base import STREAM_MODES, Inputs, Runnable, RunProgress
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, PropagationPolicy, policy_scope
 
 
@@ -17,6 +18,29 @@ def with_deadline_in_input(inputs: Inputs, deadline: Deadline) -> Mapping[str, A
     if inputs is None:
         return Command(update={DEADLINE_KEY: deadline.at_s})
     return {**inputs, DEADLINE_KEY: deadline.at_s}
+
+
+def _do_nothing() -> None:
+    """Nothing happens between two steps."""
+
+
+def drain_once_passed(control: RunControl, deadline: Deadline) -> Callable[[], None]:
+    """Return a function to call between steps, which drains the run once the deadline has passed.
+
+    It ends the run only if a step is left: a finished answer is delivered, not thrown away.
+    """
+
+    def check() -> None:
+        if deadline.passed():
+            control.request_drain("deadline")
+
+    return check
+
+
+def _carries_deadline(runnable: Runnable) -> bool:
+    """Whether the deadline reaches the graph's code by itself, and has no place in the graph's input."""
+    doorways = getattr(runnable, "binding", {}).get("doorways", ())
+    return any(getattr(doorway, "carries_deadline", False) for doorway in doorways)
 
 
 def with_deadline_in_config(runnable: Runnable, deadline: Deadline) -> Runnable:
@@ -49,10 +73,40 @@ class Propagation:
         return not self.propagate
 
     def _with_deadline(self, runnable: Runnable, deadline: Deadline) -> Runnable:
-        return with_deadline_in_config(runnable, deadline) if self.propagate else runnable
+        if not self.propagate or _carries_deadline(runnable):
+            return runnable
+        return with_deadline_in_config(runnable, deadline)
 
-    def _inputs(self, inputs: Inputs, deadline: Deadline) -> Inputs | Command[Any]:
-        return with_deadline_in_input(inputs, deadline) if self.propagate else inputs
+    def _inputs(self, runnable: Runnable, inputs: Inputs, deadline: Deadline) -> Inputs | Command[Any]:
+        if not self.propagate or _carries_deadline(runnable):
+            return inputs
+        return with_deadline_in_input(inputs, deadline)
+
+    def _stream(
+        self, runnable: Runnable, inputs: Inputs, deadline: Deadline, progress: RunProgress, **options: Any
+    ) -> None:
+        """Stream the graph to its end in the calling thread. options: of the graph's `stream`, and `between_steps`."""
+        between_steps = options.pop("between_steps", _do_nothing)
+        with self._policy_in_force(deadline):
+            chunks = self._with_deadline(runnable, deadline).stream(
+                self._inputs(runnable, inputs, deadline), stream_mode=STREAM_MODES, **options
+            )
+            for chunk in chunks:
+                if progress.show(chunk):
+                    between_steps()
+
+    async def _stream_async(
+        self, runnable: Runnable, inputs: Inputs, deadline: Deadline, progress: RunProgress, **options: Any
+    ) -> None:
+        """Stream the graph to its end on the calling loop, otherwise as `_stream`."""
+        between_steps = options.pop("between_steps", _do_nothing)
+        with self._policy_in_force(deadline):
+            chunks = self._with_deadline(runnable, deadline).astream(
+                self._inputs(runnable, inputs, deadline), stream_mode=STREAM_MODES, **options
+            )
+            async for chunk in chunks:
+                if progress.show(chunk):
+                    between_steps()
 
     @contextlib.contextmanager
     def _policy_in_force(self, deadline: Deadline) -> Iterator[None]:

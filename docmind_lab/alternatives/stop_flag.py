@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import threading
 from collections.abc import Callable
@@ -11,20 +12,21 @@ from typing import ClassVar
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
+from langgraph.types import StateSnapshot
 
 from docmind_lab.alternatives.base import (
-    STREAM_MODES,
     Inputs,
     Outcome,
+    RunLog,
     Runnable,
     RunProgress,
     SyncOrAsync,
     run_to_outcome,
+    run_to_outcome_async,
 )
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.network.recorder import Recorder
 
 _REASON = "stop_flag"
 
@@ -51,7 +53,7 @@ class StopFlag(Propagation):
     name: ClassVar[str] = "stop_flag"
     node_mode: ClassVar[SyncOrAsync] = "sync"
 
-    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
+    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
         """Run the graph in the caller's thread until it has ended or has seen the flag.
 
         Raises: ConfigurationError for a graph without a checkpointer that is to be interrupted.
@@ -60,52 +62,81 @@ class StopFlag(Propagation):
             return self._with_interrupts(runnable, inputs, deadline, recorder)
         return self._with_flag(runnable, inputs, deadline, recorder)
 
-    def _with_flag(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
+    def _with_flag(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
         progress, control = RunProgress.of(runnable), RunControl()
 
         def raise_flag() -> None:
             recorder.event("stop_requested")
             control.request_drain(_REASON)
 
-        def work() -> None:
-            with self._policy_in_force(deadline):
-                chunks = self._with_deadline(runnable, deadline).stream(
-                    self._inputs(inputs, deadline), stream_mode=STREAM_MODES, control=control
-                )
-                for chunk in chunks:
-                    progress.show(chunk)
-
         timer = _timer(deadline, raise_flag)
         try:
-            return run_to_outcome(progress, work)
+            return run_to_outcome(progress, lambda: self._stream(runnable, inputs, deadline, progress, control=control))
         finally:
             timer.cancel()
 
-    def _with_interrupts(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
-        if not isinstance(runnable.checkpointer, BaseCheckpointSaver):
-            raise ConfigurationError(
-                "StopFlag(interrupt=True) needs a graph with a checkpointer: an interrupted run goes on from a "
-                "checkpoint; compile the graph with one, or leave interrupt off"
+    async def run_async(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
+        """`run`, in the caller's task. Raises: ConfigurationError as `run` does."""
+        progress, control = RunProgress.of(runnable), RunControl()
+        if self.interrupt:
+            _require_checkpointer(runnable)
+            return await run_to_outcome_async(
+                progress, lambda: self._resume_until_async(runnable, inputs, deadline, progress, recorder)
             )
-        progress, carried = RunProgress.of(runnable), self._with_deadline(runnable, deadline)
+
+        def raise_flag() -> None:
+            recorder.event("stop_requested")
+            control.request_drain(_REASON)
+
+        timer = asyncio.get_running_loop().call_later(max(0.0, deadline.remaining()), raise_flag)
+        try:
+            return await run_to_outcome_async(
+                progress, lambda: self._stream_async(runnable, inputs, deadline, progress, control=control)
+            )
+        finally:
+            timer.cancel()
+
+    def _with_interrupts(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
+        _require_checkpointer(runnable)
+        progress = RunProgress.of(runnable)
 
         def work() -> None:
             going_in = inputs
             while True:
-                with self._policy_in_force(deadline):
-                    chunks = carried.stream(
-                        self._inputs(going_in, deadline), stream_mode=STREAM_MODES, interrupt_after="*"
-                    )
-                    for chunk in chunks:
-                        progress.show(chunk)
-                if not runnable.get_state(runnable.config or {}).next:
+                self._stream(runnable, going_in, deadline, progress, interrupt_after="*")
+                if not _goes_on(runnable.get_state(runnable.config or {}), deadline, recorder):
                     return
-                if deadline.passed():
-                    recorder.event("stop_requested")
-                    raise GraphDrained(_REASON)
                 going_in = None
 
         return run_to_outcome(progress, work)
+
+    async def _resume_until_async(
+        self, runnable: Runnable, inputs: Inputs, deadline: Deadline, progress: RunProgress, recorder: RunLog
+    ) -> None:
+        going_in = inputs
+        while True:
+            await self._stream_async(runnable, going_in, deadline, progress, interrupt_after="*")
+            if not _goes_on(await runnable.aget_state(runnable.config or {}), deadline, recorder):
+                return
+            going_in = None
+
+
+def _require_checkpointer(runnable: Runnable) -> None:
+    if not isinstance(runnable.checkpointer, BaseCheckpointSaver):
+        raise ConfigurationError(
+            "StopFlag(interrupt=True) needs a graph with a checkpointer: an interrupted run goes on from a "
+            "checkpoint; compile the graph with one, or leave interrupt off"
+        )
+
+
+def _goes_on(state: StateSnapshot, deadline: Deadline, recorder: RunLog) -> bool:
+    """Whether an interrupted run has a step left. Raises: GraphDrained if it has, and the deadline has passed."""
+    if not state.next or any(task.interrupts for task in state.tasks):
+        return False
+    if deadline.passed():
+        recorder.event("stop_requested")
+        raise GraphDrained(_REASON)
+    return True
 
 
 def _timer(deadline: Deadline, action: Callable[[], None]) -> threading.Timer:

@@ -7,6 +7,7 @@ redact_url("http://user:secret@models.example:8000/v1?token=abc")   # "http://mo
 from __future__ import annotations
 
 import functools
+import ipaddress
 import logging
 import re
 
@@ -103,3 +104,15 @@ def hide_credentials_in_logs() -> None:
         logger = logging.getLogger(name)
         if not any(isinstance(there, _HideCredentials) for there in logger.filters):
             logger.addFilter(_HideCredentials())
+
+
+# Cached: called for every request that is watched, for a few hosts.
+@functools.lru_cache(maxsize=256)
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address is this machine itself, without asking a name server."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

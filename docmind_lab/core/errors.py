@@ -27,6 +27,8 @@ RunCut (a BaseException)                   ends a run from within, past code tha
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 
 class DocmindLabError(Exception):
     """The base class of every error that this package raises on purpose."""
@@ -79,7 +81,7 @@ class BudgetRefused(DeadlineError):
 class CallerLeft(BudgetError):
     """The caller cancelled the run, so a call was cut or never started."""
 
-    stop_reason = "cancelled"
+    stop_reason = "caller_left"
 
 
 class SpendingRefused(BudgetError):
@@ -161,3 +163,8 @@ class RunCut(BaseException):
     def __init__(self, error: DocmindLabError, hold: object = None) -> None:
         super().__init__(str(error))
         self.error, self.hold = error, hold
+
+    @property
+    def generations(self) -> NoReturn:
+        """Raises the cut: an async model of LangChain takes what is no `Exception` for a result, and reads this."""
+        raise self

@@ -28,16 +28,19 @@ class Hold:
         deadline: No request goes on past it; None for no limit of time.
         policy: How the deadline applies to each request: in total or to each read, and the least time worth starting.
         label: The name of what is held, in errors.
+        name_work: Names what the calling code works on, such as a node.
     """
 
     deadline: Deadline | None
     policy: PropagationPolicy = field(default_factory=PropagationPolicy)
     label: str = "request"
+    name_work: Callable[[], str] = field(default=str, repr=False)
     requests_cut: int = 0
     requests_refused: int = 0
     is_cancelled: bool = False
     _outer: Hold | None = field(default=None, repr=False)
-    _closers: dict[object, Callable[[], None]] = field(default_factory=dict, repr=False)
+    _inside: set[Hold] = field(default_factory=set, repr=False)
+    _waits: set[Callable[[], None]] = field(default_factory=set, repr=False)
     _threads: dict[object, str] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -79,36 +82,13 @@ class Hold:
         return make(self.label, source)
 
     def cancel(self) -> None:
-        """End the hold now: refuse what starts, and close the connections of requests that block a thread."""
+        """End the hold now: refuse what starts, and end the waits of requests that block a thread."""
         self.is_cancelled = True
-        with self._lock:
-            closers = list(self._closers.values())
-        for close in closers:
-            close()
-
-    @contextlib.contextmanager
-    def closing(self, close: Callable[[], None]) -> Iterator[None]:
-        """Have `cancel` call `close` if it comes during the block.
-
-        Args:
-            close: Ends what the block waits for. It may be called from any thread.
-        """
-        key = object()
-        holder: Hold | None = self
-        while holder is not None:
-            with holder._lock:
-                holder._closers[key] = close
-            holder = holder._outer
-        try:
-            if self.was_cancelled:
-                close()
-            yield
-        finally:
-            holder = self
-            while holder is not None:
-                with holder._lock:
-                    holder._closers.pop(key, None)
-                holder = holder._outer
+        for inner in list(self._inside):
+            inner.cancel()
+        # What begins to wait from now on finds the hold cancelled.
+        for end_wait in list(self._waits):
+            end_wait()
 
     @property
     def was_cancelled(self) -> bool:
@@ -117,10 +97,13 @@ class Hold:
 
     @contextlib.contextmanager
     def thread_work(self, label: str) -> Iterator[None]:
-        """Count the block as work in a thread, which no cancellation ends. Raises: RunCut if the hold is over.
+        """Count the block as work in a thread, which no cancellation ends.
 
         Args:
             label: The name of the work, such as a node's.
+
+        Raises:
+            RunCut: The hold is over.
         """
         self.refuse_if_over("thread")
         key = object()
@@ -147,6 +130,31 @@ def current_hold() -> Hold | None:
     return _hold.get()
 
 
+class blocking_on:  # noqa: N801 - used as the functions beside it are
+    """Let a cancelled hold end the wait of a block. Entered for every read of a held request, so it is no generator.
+
+    Args:
+        end_wait: Ends what the block waits for; it may be called from any thread.
+    """
+
+    __slots__ = ("_end_wait", "_hold")
+
+    def __init__(self, end_wait: Callable[[], None]) -> None:
+        self._end_wait = end_wait
+
+    def __enter__(self) -> None:
+        self._hold = _hold.get()
+        if self._hold is not None:
+            # Adding to a set and taking from it are atomic.
+            self._hold._waits.add(self._end_wait)
+            if self._hold.was_cancelled:
+                self._end_wait()
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._hold is not None:
+            self._hold._waits.discard(self._end_wait)
+
+
 class hold_scope:  # noqa: N801 - used as the functions beside it are
     """Put a hold in force during a block. Inside another one, the nearer deadline applies.
 
@@ -162,6 +170,7 @@ class hold_scope:  # noqa: N801 - used as the functions beside it are
         outer, hold = _hold.get(), self._hold
         if hold is not None and outer is not None and hold is not outer:
             hold._outer = outer
+            outer._inside.add(hold)
             if outer.deadline is not None and (hold.deadline is None or outer.deadline.at_s <= hold.deadline.at_s):
                 hold.deadline = outer.deadline
         self._token = _hold.set(hold)
@@ -173,6 +182,8 @@ class hold_scope:  # noqa: N801 - used as the functions beside it are
         return hold
 
     def __exit__(self, *exc_info: object) -> None:
+        if self._hold is not None and self._hold._outer is not None:
+            self._hold._outer._inside.discard(self._hold)
         # A stream that is dropped half way may be closed in a context in which the hold was never set.
         with contextlib.suppress(ValueError):
             self._deadline.__exit__()

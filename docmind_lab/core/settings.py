@@ -8,8 +8,6 @@ decided here too (`Settings.admit`): loopback always, anything else only if remo
 
 from __future__ import annotations
 
-import functools
-import ipaddress
 import math
 import os
 from collections.abc import Mapping
@@ -19,7 +17,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
-from docmind_lab.core.addresses import host_of, redact_url, without_credentials
+from docmind_lab.core.addresses import host_of, is_loopback, redact_url, without_credentials
 from docmind_lab.core.errors import ConfigurationError, EndpointRefused
 
 PREFIX = "DOCMIND_"
@@ -220,18 +218,6 @@ def _value_text(value: object) -> str:
     if isinstance(value, str) and "://" in value:
         return repr(redact_url(value))
     return f"{value:g}" if isinstance(value, float) else repr(value)
-
-
-# Cached: called for every request that is watched, for a few hosts.
-@functools.lru_cache(maxsize=256)
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address is this machine itself, without asking a name server."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def variable_names() -> dict[str, str]:

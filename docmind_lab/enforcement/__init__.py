@@ -1,4 +1,34 @@
 """The measured alternatives in production: a user's own graph, clients and services under a deadline.
 
-scope.py     `deadline`: any block of code under a deadline
+agent.py      `enforce`: a compiled graph under an alternative; `disconnected`: a client that leaves, as a cancellation
+call.py       one call of it: its stream modes, its state as it goes, how its end becomes a result
+streams.py    its chunks, read while the run goes on in a task or thread of its own
+graph.py      it as a LangGraph graph, for servers and for graphs around it
+result.py     what a call returns
+scope.py      `deadline`: any block of code under a deadline, without a graph
+hooks.py      `install`, `uninstall`, `exclude`: hooks on existing HTTP clients
+transport.py  `transport`: one client held without hooks
+
+The same classes that the lab measures enforce here. Nothing here loads pandas, matplotlib, pyarrow or Jupyter.
 """
+
+from docmind_lab.enforcement.agent import EnforcedAgent, disconnected, enforce
+from docmind_lab.enforcement.hooks import exclude, install, uninstall
+from docmind_lab.enforcement.result import CallCut, Result
+from docmind_lab.enforcement.scope import deadline, remaining_s
+from docmind_lab.enforcement.transport import HeldTransport, transport
+
+__all__ = [
+    "CallCut",
+    "EnforcedAgent",
+    "HeldTransport",
+    "Result",
+    "deadline",
+    "disconnected",
+    "enforce",
+    "exclude",
+    "install",
+    "remaining_s",
+    "transport",
+    "uninstall",
+]

@@ -51,12 +51,12 @@ class deadline:  # noqa: N801 - used as a function
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._stack is not None and self.hold is not None, "only a block that was entered ends"
-        stack, self._stack = self._stack, None
+        hold, stack, self._stack = self.hold, self._stack, None
+        assert stack is not None, "only a block that was entered ends"
         stack.close()
         # The cut of a deadline around this one goes on to its own block.
-        if isinstance(error, RunCut) and error.hold is self.hold and not self.hold.was_cancelled:
-            raise self._exceeded(error) from error
+        if isinstance(error, RunCut) and hold is not None and error.hold is hold and not hold.was_cancelled:
+            raise error.error from error
 
     async def __aenter__(self) -> Deadline:
         in_force = self.__enter__()

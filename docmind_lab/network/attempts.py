@@ -133,8 +133,8 @@ def current_attempt() -> Attempt | None:
 
 
 @contextlib.contextmanager
-def call_scope(call: LogicalCall) -> Iterator[LogicalCall]:
-    """Make requests sent during a block attempts of `call`."""
+def call_scope(call: LogicalCall | None) -> Iterator[LogicalCall | None]:
+    """Make requests sent during a block attempts of `call`; of none, if that is None."""
     token = _call.set(call)
     try:
         yield call

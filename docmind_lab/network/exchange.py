@@ -14,8 +14,9 @@ import httpcore2
 import httpx
 import httpx2
 
+from docmind_lab.core.addresses import is_loopback
 from docmind_lab.core.deadlines import Deadline, current_deadline, deadline_scope
-from docmind_lab.core.settings import is_loopback
+from docmind_lab.core.holds import current_hold
 from docmind_lab.network.attempts import HEADER_PREFIX, Attempt, AttemptOutcome, attempt_scope, current_call
 from docmind_lab.network.taps import Tapping
 
@@ -27,8 +28,8 @@ _TIMEOUTS = (httpcore.TimeoutException, httpcore2.TimeoutException, httpx.Timeou
 _AT_THE_DEADLINE_S = 0.005
 
 Admission = Callable[[str], None]  # raises for a URL that may not be reached
-Surfacing = Callable[[Attempt, Deadline], BaseException]
-"""Returns the error to raise when the deadline cuts an attempt."""
+Surfacing = Callable[[Attempt | None, Deadline | None], BaseException]
+"""Returns the error to raise when the deadline, or the caller of the run, cuts a request; its attempt, if it is one."""
 
 
 def admit_all(url: str) -> None:
@@ -65,8 +66,7 @@ class Exchange:
     """One request under way: its attempt, and how the attempt ends. The request itself is not changed.
 
     surfacing: what a cut by the deadline is raised as; left out, the library's own timeout. url: where the request
-    goes, if not where it says. read_timeout_s: bounds each single wait. headers: what goes out in place of the
-    request's own, raw.
+    goes, if not where it says. read_timeout_s: bounds each single wait.
     """
 
     def __init__(
@@ -83,16 +83,16 @@ class Exchange:
         self._surfacing = surfacing
         self.timeouts: dict[str, float | None] = dict(request.extensions.get("timeout", {}))
         self.deadline = deadline = current_deadline()
+        self._hold = current_hold()
         if deadline is not None:
-            self.timeouts = {name: deadline.cap(self.timeouts.get(name)) for name in _TIMEOUT_NAMES}
+            left_s, given = deadline.cap(None), self.timeouts
+            self.timeouts = {name: _smaller(given.get(name), left_s) for name in _TIMEOUT_NAMES}
         call = current_call()
         for bound_s in (read_timeout_s, None if call is None else call.read_timeout_s):
             if bound_s is not None:
                 self.timeouts = {name: _smaller(self.timeouts.get(name), bound_s) for name in _TIMEOUT_NAMES}
-        # What somebody copies off a request of a run may lead to another machine.
-        self.headers: list[tuple[bytes, bytes]] = [
-            item for item in request.headers.raw if not item[0].lower().startswith(_PREFIX)
-        ]
+        self._request = request
+        self._tags: tuple[tuple[bytes, bytes], ...] = ()
         self.attempt: Attempt | None = None
         self.tail = b""
         self._tapping: Tapping | None = None
@@ -111,7 +111,14 @@ class Exchange:
             call.observer.attempt_started(self.attempt)
             if is_loopback(self.url.host):
                 tags = call.headers(call.attempts)
-                self.headers += [(name.encode("ascii"), value.encode("ascii")) for name, value in tags.items()]
+                self._tags = tuple((name.encode("ascii"), value.encode("ascii")) for name, value in tags.items())
+
+    @property
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """The headers that go out, raw: those of the request, without tags of another one, and the attempt's own."""
+        # What somebody copies off a request of a run may lead to another machine.
+        kept = [item for item in self._request.headers.raw if not item[0].lower().startswith(_PREFIX)]
+        return [*kept, *self._tags]
 
     def core_request(self, core: ModuleType, request: Any, content: Any) -> Any:
         """Return the request for httpcore, with timeouts capped by the deadline."""
@@ -170,8 +177,12 @@ class Exchange:
         """End the attempt with an operation's error. Raises: `surfacing`'s error if the deadline cut it."""
         if isinstance(error, _TIMEOUTS):
             self._end("timeout", error)
-            if self._surfacing is not None and self.attempt is not None and self._is_cut():
-                raise self._surfacing(self.attempt, self.deadline) from error  # type: ignore[arg-type]
+            if self._surfacing is not None and self._is_cut():
+                raise self._surfacing(self.attempt, self.deadline) from error
+        elif isinstance(error, Exception) and self._surfacing is not None and self._is_cancelled():
+            # `Hold.cancel` has closed the connection under the request.
+            self._end("cancelled", error)
+            raise self._surfacing(self.attempt, self.deadline) from error
         elif isinstance(error, asyncio.CancelledError | GeneratorExit):
             self._end("cancelled", error)
         elif not isinstance(error, StopIteration | StopAsyncIteration):
@@ -179,6 +190,9 @@ class Exchange:
 
     def _is_cut(self) -> bool:
         return self.deadline is not None and self.deadline.remaining() <= _AT_THE_DEADLINE_S
+
+    def _is_cancelled(self) -> bool:
+        return self._hold is not None and self._hold.was_cancelled
 
     def _end(self, outcome: AttemptOutcome, error: BaseException) -> None:
         if self.attempt is not None:

@@ -42,11 +42,11 @@ _OF_THE_ENDPOINT = frozenset({b"host", b"authorization", b"api-key", b"x-api-key
 class GuestCall:
     """The call, the deadline and the changes with which one request of a watched run is sent.
 
-    to: the URL that takes the place of its own; None for its own. deadline: bounds everything that the request does.
-    read_timeout_s: bounds each single wait. headers: added to it.
+    call: None for a request that is only held. to: the URL that takes the place of its own; None for its own.
+    deadline: bounds everything that the request does. read_timeout_s: bounds each single wait. headers: added to it.
     """
 
-    call: LogicalCall
+    call: LogicalCall | None
     to: str | None = None
     deadline: Deadline | None = None
     read_timeout_s: float | None = None
@@ -54,14 +54,22 @@ class GuestCall:
 
 
 class Watch(Protocol):
-    """A run whose requests are observed."""
+    """A run whose requests are observed, or only held to a deadline.
+
+    records: whether requests become attempts of calls; without, they are held and nothing else.
+    """
+
+    @property
+    def records(self) -> bool:
+        """Whether `passage` wants the address of a request and whether it is a retry."""
+        ...
 
     def passage(self, method: str, url: str, is_retry: bool) -> GuestCall:
         """Return how a request of the calling code is sent; raise for one that must not be sent."""
         ...
 
-    def cut(self, attempt: Attempt, deadline: Deadline) -> BaseException:
-        """Return the error that the client gets when the deadline has cut an attempt."""
+    def cut(self, attempt: Attempt | None, deadline: Deadline | None) -> BaseException:
+        """Return the error that the client gets when the deadline, or the caller, has cut a request."""
         ...
 
     def as_work(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -84,29 +92,11 @@ def _request_under_way() -> Iterator[None]:
         _under_way.reset(token)
 
 
-class GuestHooks:
-    """Hooks on the HTTP libraries, active between `install` and `remove`. find: called at every request."""
+class Replacements:
+    """Attributes of modules and classes that are replaced, and can be put back."""
 
-    def __init__(self, find: Find) -> None:
-        self._find = find
-        self._seen: weakref.WeakSet[Any] = weakref.WeakSet()
+    def __init__(self) -> None:
         self._put_back: list[tuple[Any, str, Any, Any]] = []
-
-    def install(self) -> None:
-        """Install the hooks on httpx, httpx2, httpcore, httpcore2 and asyncio."""
-        for web, sync_body, async_body in ((httpx, HttpxBody, AsyncHttpxBody), (httpx2, Httpx2Body, AsyncHttpx2Body)):
-            self.replace(web.HTTPTransport, "handle_request", self._wrap_handle(web, sync_body))
-            self.replace(web.AsyncHTTPTransport, "handle_async_request", self._wrap_handle_async(web, async_body))
-        for core, seam, async_seam in ((httpcore, SyncBackend, AsyncBackend), (httpcore2, SyncBackend2, AsyncBackend2)):
-            self.replace(core.SyncBackend, "connect_tcp", _wrap_connect(seam))
-            self.replace(core.AnyIOBackend, "connect_tcp", _wrap_connect(async_seam))
-            for pool, kind in (
-                (core.ConnectionPool, core.HTTPConnection),
-                (core.AsyncConnectionPool, core.AsyncHTTPConnection),
-            ):
-                self.replace(pool, "create_connection", self._wrap_create)
-                self.replace(kind, "can_handle_request", self._wrap_can_handle)
-        self.replace(asyncio.BaseEventLoop, "run_in_executor", self._wrap_executor)
 
     def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Replace `owner.name` by `make(owner.name)` until `remove`. owner: a module or class."""
@@ -126,19 +116,51 @@ class GuestHooks:
             else:
                 setattr(owner, name, previous)
 
+
+class GuestHooks(Replacements):
+    """Hooks on the HTTP libraries, active between `install` and `remove`.
+
+    Args:
+        find: Called at every request.
+        find_work: Called when an event loop hands work to a thread; `find` itself when left out.
+    """
+
+    def __init__(self, find: Find, find_work: Find | None = None) -> None:
+        super().__init__()
+        self._find, self._find_work = find, find_work or find
+        # Connections made for watched requests, and the event loop of each; None for a blocking one.
+        self._seen: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+    def install(self) -> None:
+        """Install the hooks on httpx, httpx2, httpcore, httpcore2 and asyncio."""
+        for web, sync_body, async_body in ((httpx, HttpxBody, AsyncHttpxBody), (httpx2, Httpx2Body, AsyncHttpx2Body)):
+            self.replace(web.HTTPTransport, "handle_request", self._wrap_handle(web, sync_body))
+            self.replace(web.AsyncHTTPTransport, "handle_async_request", self._wrap_handle_async(web, async_body))
+        for core, seam, async_seam in ((httpcore, SyncBackend, AsyncBackend), (httpcore2, SyncBackend2, AsyncBackend2)):
+            self.replace(core.SyncBackend, "connect_tcp", _wrap_connect(seam))
+            self.replace(core.AnyIOBackend, "connect_tcp", _wrap_connect(async_seam))
+            for pool, kind, loop in (
+                (core.ConnectionPool, core.HTTPConnection, _no_loop),
+                (core.AsyncConnectionPool, core.AsyncHTTPConnection, _running_loop),
+            ):
+                self.replace(pool, "create_connection", self._wrap_create(loop))
+                self.replace(kind, "can_handle_request", self._wrap_can_handle(loop))
+            self.replace(core.AsyncHTTPConnection, "aclose", _wrap_close)
+        self.replace(asyncio.BaseEventLoop, "run_in_executor", self._wrap_executor)
+
     def close_idle(self) -> None:
         """Close idle connections that were made for watched requests.
 
         A client keeps them in its pool, and an async one belongs to the event loop that the runs had; they are closed
         in that loop with `aclose_idle`.
         """
-        for connection in [connection for connection in self._seen if hasattr(connection, "close")]:
+        for connection in [connection for connection in list(self._seen) if hasattr(connection, "close")]:
             if connection.is_idle():
                 connection.close()
 
     async def aclose_idle(self) -> None:
         """Close idle async connections that were made for watched requests."""
-        for connection in [connection for connection in self._seen if hasattr(connection, "aclose")]:
+        for connection in [connection for connection in list(self._seen) if hasattr(connection, "aclose")]:
             if connection.is_idle():
                 await connection.aclose()
 
@@ -184,28 +206,35 @@ class GuestHooks:
 
     # ---- connections
 
-    def _wrap_create(self, previous: Any) -> Any:
-        def create_connection(pool: Any, origin: Any) -> Any:
-            connection = previous(pool, origin)
-            if _under_way.get():
-                self._seen.add(connection)
-            return connection
+    def _wrap_create(self, loop: Callable[[], Any]) -> Callable[[Any], Any]:
+        def make(previous: Any) -> Any:
+            def create_connection(pool: Any, origin: Any) -> Any:
+                connection = previous(pool, origin)
+                if _under_way.get():
+                    self._seen[connection] = loop()
+                return connection
 
-        return create_connection
+            return create_connection
 
-    def _wrap_can_handle(self, previous: Any) -> Any:
-        def can_handle_request(connection: Any, origin: Any) -> Any:
-            if _under_way.get() and connection not in self._seen:
-                return False
-            return previous(connection, origin)
+        return make
 
-        return can_handle_request
+    def _wrap_can_handle(self, loop: Callable[[], Any]) -> Callable[[Any], Any]:
+        def make(previous: Any) -> Any:
+            def can_handle_request(connection: Any, origin: Any) -> Any:
+                # A connection belongs to the loop that made it; a client may be used on another one since.
+                if _under_way.get() and self._seen.get(connection, _NOT_SEEN) is not loop():
+                    return False
+                return previous(connection, origin)
+
+            return can_handle_request
+
+        return make
 
     # ---- threads
 
     def _wrap_executor(self, previous: Any) -> Any:
         def run_in_executor(loop: Any, executor: Any, function: Any, *arguments: Any) -> Any:
-            watch = self._find()
+            watch = self._find_work()
             return previous(loop, executor, function if watch is None else watch.as_work(function), *arguments)
 
         return run_in_executor
@@ -213,6 +242,8 @@ class GuestHooks:
 
 def _prepare(web: Any, request: Any, watch: Watch) -> tuple[Any, Exchange]:
     """Return the request to send and its exchange. Raises what the watch raises for a refused request."""
+    if not watch.records:
+        return _held(request, watch.passage(request.method, "", False), watch)
     is_retry = any(name.lower() == _RETRY_COUNT and value != b"0" for name, value in request.headers.raw)
     passage = watch.passage(request.method, str(request.url), is_retry)
     url = request.url if passage.to is None else _parse_url(web, passage.to)
@@ -233,6 +264,38 @@ def _prepare(web: Any, request: Any, watch: Watch) -> tuple[Any, Exchange]:
         assert request.content is not None
         made.read()
     return made, exchange
+
+
+def _held(request: Any, passage: GuestCall, watch: Watch) -> tuple[Any, Exchange]:
+    """Return the request itself, with its waits bounded, and its exchange: nothing but its time is changed."""
+    with deadline_scope(passage.deadline):
+        exchange = Exchange(request, admit_all, watch.cut, read_timeout_s=passage.read_timeout_s)
+    if exchange.timeouts:
+        request.extensions = {**request.extensions, "timeout": exchange.timeouts}
+    return request, exchange
+
+
+_NOT_SEEN = object()
+
+
+def _no_loop() -> None:
+    return None
+
+
+def _running_loop() -> asyncio.AbstractEventLoop:
+    return asyncio.get_running_loop()
+
+
+def _wrap_close(previous: Any) -> Any:
+    async def aclose(connection: Any) -> None:
+        try:
+            await previous(connection)
+        except RuntimeError:
+            # A pool closes idle connections for whoever asks next, also those of a loop that is closed by now.
+            if not _under_way.get():
+                raise
+
+    return aclose
 
 
 @functools.lru_cache(maxsize=256)

@@ -7,6 +7,7 @@ request was made; the pool wait is bounded by the transport. What surfaces is th
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import socket
 import threading
@@ -18,6 +19,7 @@ import httpcore
 import httpcore2
 
 from docmind_lab.core.deadlines import Deadline, current_deadline
+from docmind_lab.core.holds import blocking_on
 from docmind_lab.network.attempts import current_attempt
 
 # A write loops over sends that may each block for the whole timeout; smaller pieces meet the deadline more often.
@@ -98,12 +100,23 @@ class _SyncStream(_StreamLogic):
     """A blocking stream held to the deadline."""
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        data: bytes = self.inner.read(max_bytes, _cap(timeout, self.core.ReadTimeout))
+        with blocking_on(self.shut_down):
+            data: bytes = self.inner.read(max_bytes, _cap(timeout, self.core.ReadTimeout))
         return self._after_read(data)
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         for start in range(0, len(buffer), _WRITE_PIECE_BYTES):
-            self.inner.write(buffer[start : start + _WRITE_PIECE_BYTES], self._before_write(timeout))
+            with blocking_on(self.shut_down):
+                self.inner.write(buffer[start : start + _WRITE_PIECE_BYTES], self._before_write(timeout))
+
+    def shut_down(self) -> None:
+        """End what another thread waits for on this connection: its reads find the end of the stream."""
+        connection = self.inner.get_extra_info("socket")
+        if not isinstance(connection, socket.socket):
+            return
+        with contextlib.suppress(OSError):
+            # Below TLS, whose own way of closing is not safe while another thread reads.
+            socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
     def close(self) -> None:
         self.inner.close()

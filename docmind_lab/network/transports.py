@@ -16,7 +16,7 @@ import httpcore2
 import httpx
 import httpx2
 
-from docmind_lab.network.exchange import Admission, Exchange, admit_all, library_errors
+from docmind_lab.network.exchange import Admission, Exchange, Surfacing, admit_all, library_errors
 from docmind_lab.network.streams import AsyncBackend, AsyncBackend2, SyncBackend, SyncBackend2
 
 MAX_CONNECTIONS = 100  # the httpx default, kept so that a pool behaves as a user's own would
@@ -76,8 +76,14 @@ class _SyncTransport:
     backend: Any
     body: Any
 
-    def __init__(self, *, admit: Admission = admit_all, max_connections: int = MAX_CONNECTIONS) -> None:
-        self._admit = admit
+    def __init__(
+        self,
+        *,
+        admit: Admission = admit_all,
+        max_connections: int = MAX_CONNECTIONS,
+        surfacing: Surfacing | None = None,
+    ) -> None:
+        self._admit, self._surfacing = admit, surfacing
         self._pool = self.core.ConnectionPool(
             ssl_context=self.web.create_ssl_context(),
             max_connections=max_connections,
@@ -87,7 +93,7 @@ class _SyncTransport:
         )
 
     def handle_request(self, request: Any) -> Any:
-        exchange = Exchange(request, self._admit)
+        exchange = Exchange(request, self._admit, self._surfacing)
         with library_errors(self.core, self.web), exchange.operation():
             response = self._pool.handle_request(exchange.core_request(self.core, request, request.stream))
         exchange.note_response(response.status, response.headers)
@@ -108,8 +114,14 @@ class _AsyncTransport:
     backend: Any
     body: Any
 
-    def __init__(self, *, admit: Admission = admit_all, max_connections: int = MAX_CONNECTIONS) -> None:
-        self._admit = admit
+    def __init__(
+        self,
+        *,
+        admit: Admission = admit_all,
+        max_connections: int = MAX_CONNECTIONS,
+        surfacing: Surfacing | None = None,
+    ) -> None:
+        self._admit, self._surfacing = admit, surfacing
         self._pool = self.core.AsyncConnectionPool(
             ssl_context=self.web.create_ssl_context(),
             max_connections=max_connections,
@@ -119,7 +131,7 @@ class _AsyncTransport:
         )
 
     async def handle_async_request(self, request: Any) -> Any:
-        exchange = Exchange(request, self._admit)
+        exchange = Exchange(request, self._admit, self._surfacing)
         with library_errors(self.core, self.web), exchange.operation():
             response = await self._pool.handle_async_request(exchange.core_request(self.core, request, request.stream))
         exchange.note_response(response.status, response.headers)

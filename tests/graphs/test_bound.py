@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any, TypedDict
 
-import pytest
 from langchain_core.runnables import RunnableLambda
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import get_runtime
@@ -49,45 +48,18 @@ def test_a_context_that_the_caller_gives_comes_first() -> None:
 def test_a_copy_and_a_configured_copy_stay_bound() -> None:
     runnable = bound(graph(), context="held").with_config({"tags": ["x"]})
     assert runnable.invoke({"seen": None}) == {"seen": "held"}
-    assert type(bound(runnable, step_limit_s=lambda: 5.0)) is type(runnable)
+    assert type(bound(runnable, context="again")) is type(runnable)
 
 
 def test_binding_again_adds_to_what_was_bound() -> None:
-    runnable = bound(bound(graph(), context="held"), step_limit_s=lambda: 5.0)
+    runnable = bound(bound(graph(), context="held"))
     assert runnable.invoke({"seen": None}) == {"seen": "held"}
-    assert runnable.step_timeout == 5.0
 
 
 def test_the_graph_itself_stays_as_it_was() -> None:
     made = graph()
-    bound(made, context="held", step_limit_s=lambda: 5.0)
-    assert made.step_timeout is None
+    bound(made, context="held")
     assert made.invoke({"seen": "nothing"}) == {"seen": None}
-
-
-def test_the_limit_is_asked_anew_before_each_step() -> None:
-    left = [10.0, 5.0, 1.0, 0.5]
-    asked: list[float] = []
-
-    def limit() -> float:
-        asked.append(left[len(asked)])
-        return asked[-1]
-
-    asyncio.run(bound(graph(steps=2), step_limit_s=limit).ainvoke({"seen": None}))
-    assert asked[:2] == [10.0, 5.0]
-
-
-@pytest.mark.wall
-def test_a_step_that_passes_its_limit_ends_an_async_run() -> None:
-    """The step would take 30 s; any machine that is not standing still notices 0.05 s before that."""
-    runnable = bound(graph(wait_s=30.0), step_limit_s=lambda: 0.05)
-    with pytest.raises(TimeoutError):
-        asyncio.run(runnable.ainvoke({"seen": None}))
-
-
-def test_no_time_left_is_a_limit_and_not_none() -> None:
-    """LangGraph takes 0 for no limit at all."""
-    assert bound(graph(), step_limit_s=lambda: -3.0).step_timeout == 0.001
 
 
 def test_a_bound_graph_keeps_what_others_have_set_on_it() -> None:

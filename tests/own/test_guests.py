@@ -36,6 +36,8 @@ OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 class Watched:
     """A run that lets requests through as it was told to. active: whether the calling code belongs to it."""
 
+    records = True
+
     def __init__(self, **passage: Any) -> None:
         self.passage_options, self.active = passage, True
         self.attempts: list[Attempt] = []

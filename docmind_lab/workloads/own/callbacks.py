@@ -12,7 +12,6 @@ from uuid import UUID
 
 from langchain_core.outputs import LLMResult
 
-from docmind_lab.core.errors import RunCut
 from docmind_lab.docmind.graphs.observer import RunCallbacks
 from docmind_lab.network.attempts import CallKind, call_scope
 from docmind_lab.workloads.own.calls import RunCalls
@@ -74,12 +73,8 @@ class GraphCallbacks(RunCallbacks):
                 self.calls.recorder.note_tokens(usage["input_tokens"], usage["output_tokens"])
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """End the failed call of a model. Raises: the error again if it is a RunCut."""
+        """End the failed call of a model."""
         self.calls.ended(run_id, error)
-        if isinstance(error, RunCut):
-            # An async model gathers what it waits for, takes what is no `Exception` for a result, and fails over that
-            # with an AttributeError, which others would try again.
-            raise error
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """End the call of a tool."""

@@ -88,6 +88,8 @@ _latest: ContextVar[OpenCall | None] = ContextVar("docmind_lab_own_request", def
 class RunWatch:
     """Watches and limits the requests of one run. missing: the error for the first request that is not simulated."""
 
+    records = True
+
     def __init__(self, recorder: Recorder, destinations: Destinations) -> None:
         self.recorder, self.destinations = recorder, destinations
         self.calls = RunCalls(recorder)
@@ -127,8 +129,10 @@ class RunWatch:
             _latest.set(opened)
         return opened
 
-    def cut(self, attempt: Attempt, deadline: Deadline) -> RunCut:
+    def cut(self, attempt: Attempt | None, deadline: Deadline | None) -> RunCut:
         """Record that the deadline cut a request, and return the error to raise in its client."""
+        assert attempt is not None, "each request of a recorded run is an attempt"
+        assert deadline is not None, "only a deadline cuts a request of a recorded run"
         role = attempt.call.role
         self.recorder.event("deadline_cut", role, kind=attempt.call.kind, source="network")
         made = RunCut(deadline.exceeded(role, "network"))

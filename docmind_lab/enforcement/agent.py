@@ -1,0 +1,405 @@
+"""`enforce`: a compiled LangGraph graph under a measured alternative, in production.
+
+    agent = enforce(graph, decision_timeout_s=20, alternative="E")
+    result = await agent.ainvoke(inputs, config)          # on the caller's event loop
+    async for chunk in (stream := agent.astream(inputs, config, stream_mode="updates")):
+        ...
+    stream.result
+
+The alternative is the class that the lab measures. The graph, its store, checkpointer and threads stay the user's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import dataclasses
+import functools
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Generic, Literal, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.pregel import Pregel
+from langgraph.types import Command, StateSnapshot
+from langgraph.typing import ContextT, InputT, OutputT, StateT
+
+from docmind_lab.alternatives.base import Alternative, Outcome
+from docmind_lab.alternatives.bound import bound
+from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.core.deadlines import Deadline, PropagationPolicy, require_seconds
+from docmind_lab.core.errors import CallerLeft, ConfigurationError
+from docmind_lab.core.holds import Hold, current_hold, hold_scope
+from docmind_lab.enforcement.call import EnforcedCall, Shape, SilentLog, node_at_work
+from docmind_lab.enforcement.hooks import install_lazily
+from docmind_lab.enforcement.result import CallCut, Result
+from docmind_lab.enforcement.streams import AsyncStream, SyncStream
+
+OnDeadline = Literal["partial", "raise"]
+TIMEOUT_KEY = "decision_timeout_s"
+"""Key of `config["configurable"]` that gives one call a timeout of its own, in seconds."""
+
+# A call that was cancelled unwinds through its graph within this; what does not is left behind.
+_UNWINDING_S = 0.1
+_LOG = SilentLog()
+
+
+@dataclasses.dataclass(frozen=True)
+class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
+    """A graph whose every call is held to a deadline; made by `enforce`."""
+
+    graph: CompiledStateGraph[StateT, ContextT, InputT, OutputT]
+    decision_timeout_s: float
+    alternative: Alternative
+    on_deadline: OnDeadline = "partial"
+    deadline_key: str = ""
+    on_result: Callable[[Result[Any]], None] | None = None
+
+    # ---- one answer
+
+    async def ainvoke(
+        self,
+        input: InputT | Command[Any] | None,
+        config: RunnableConfig | None = None,
+        *,
+        context: ContextT | None = None,
+        deadline: Deadline | float | None = None,
+        cancel: Awaitable[Any] | None = None,
+        **options: Any,
+    ) -> Result[OutputT]:
+        """Run the graph on the calling event loop, and return its result by the deadline.
+
+        Args:
+            input: The graph's input; a Command or None to go on from a checkpoint.
+            config: The graph's configuration.
+            context: The graph's runtime context.
+            deadline: The deadline of this call, or its seconds; the agent's own when left out. The nearest one applies.
+            cancel: The call is cut when this is done, such as `disconnected(request)`.
+            options: Of the graph's `ainvoke`.
+
+        Returns:
+            The result, also of a call that was cut.
+
+        Raises:
+            CallCut: The call was cut, and the agent raises on its deadline.
+            Exception: What the graph raised by itself.
+        """
+        call = self._call(config, context, deadline, {"output_keys": self.graph.output_channels, **options})
+        runnable = self._runnable(call, config)
+        with hold_scope(call.hold):
+            running = self.alternative.run_async(runnable, cast(Any, input), call.deadline, _LOG)
+            outcome = await _until_cancelled(running, call.hold, cancel)
+        return self._end(call, outcome)
+
+    def invoke(
+        self,
+        input: InputT | Command[Any] | None,
+        config: RunnableConfig | None = None,
+        *,
+        context: ContextT | None = None,
+        deadline: Deadline | float | None = None,
+        **options: Any,
+    ) -> Result[OutputT]:
+        """Run the graph for a caller without an event loop, otherwise as `ainvoke`.
+
+        Under an alternative that is async, the graph runs on the process's shared loop, in a thread of its own.
+        """
+        call = self._call(config, context, deadline, {"output_keys": self.graph.output_channels, **options})
+        with hold_scope(call.hold):
+            outcome = self.alternative.run(self._runnable(call, config), cast(Any, input), call.deadline, _LOG)
+        return self._end(call, outcome)
+
+    async def abatch(
+        self,
+        inputs: Sequence[InputT],
+        config: RunnableConfig | Sequence[RunnableConfig] | None = None,
+        **options: Any,
+    ) -> list[Result[OutputT]]:
+        """Run `ainvoke` for each input side by side, each with a deadline of its own."""
+        configs = _config_for_each(config, len(inputs))
+        return list(await asyncio.gather(*map(lambda given, one: self.ainvoke(given, one, **options), inputs, configs)))
+
+    def batch(
+        self,
+        inputs: Sequence[InputT],
+        config: RunnableConfig | Sequence[RunnableConfig] | None = None,
+        **options: Any,
+    ) -> list[Result[OutputT]]:
+        """Run `invoke` for each input side by side in threads, each with a deadline of its own."""
+        if not inputs:
+            return []
+        configs = _config_for_each(config, len(inputs))
+        with ThreadPoolExecutor(len(inputs), thread_name_prefix="docmind-batch") as pool:
+            contexts = [contextvars.copy_context() for _ in inputs]
+            running = [
+                pool.submit(context.run, functools.partial(self.invoke, given, one, **options))
+                for context, given, one in zip(contexts, inputs, configs, strict=True)
+            ]
+            return [future.result() for future in running]
+
+    # ---- streams
+
+    def astream(
+        self,
+        input: InputT | Command[Any] | None,
+        config: RunnableConfig | None = None,
+        *,
+        context: ContextT | None = None,
+        stream_mode: Any = None,
+        subgraphs: bool = False,
+        version: Literal["v1", "v2"] = "v1",
+        deadline: Deadline | float | None = None,
+        cancel: Awaitable[Any] | None = None,
+        **options: Any,
+    ) -> AsyncStream[Result[OutputT]]:
+        """Return the graph's chunks as an async iterator, which ends at the deadline; its `result` is there then.
+
+        Closing the iterator, or cancelling the task that reads it, cuts the run.
+
+        Args:
+            input: The graph's input; a Command or None to go on from a checkpoint.
+            config: The graph's configuration.
+            context: The graph's runtime context.
+            stream_mode: Of the graph's `astream`, one or several; its default when left out.
+            subgraphs: Whether chunks of graphs inside come too.
+            version: Of the graph's chunks.
+            deadline: The deadline of this call, or its seconds; the agent's own when left out. The nearest one applies.
+            cancel: The call is cut when this is done.
+            options: Of the graph's `astream`.
+        """
+        shape = Shape.of(stream_mode, self.graph.stream_mode, subgraphs, version)
+
+        async def run(sink: Callable[[Any], Awaitable[None]]) -> Result[OutputT]:
+            call = self._call(config, context, deadline, options, shape)
+            call.async_sink = sink
+            with hold_scope(call.hold):
+                try:
+                    running = self.alternative.run_async(
+                        self._runnable(call, config), cast(Any, input), call.deadline, _LOG
+                    )
+                    outcome = await _until_cancelled(running, call.hold, cancel)
+                except BaseException:
+                    call.hold.cancel()
+                    raise
+            if (last := _last_chunk(call, outcome)) is not None:
+                await sink(last)
+            return self._finish(call, outcome)
+
+        return AsyncStream(run, self._raises)
+
+    def stream(
+        self,
+        input: InputT | Command[Any] | None,
+        config: RunnableConfig | None = None,
+        *,
+        context: ContextT | None = None,
+        stream_mode: Any = None,
+        subgraphs: bool = False,
+        version: Literal["v1", "v2"] = "v1",
+        deadline: Deadline | float | None = None,
+        **options: Any,
+    ) -> SyncStream[Result[OutputT]]:
+        """Return the graph's chunks as an iterator, otherwise as `astream`. The graph runs in a thread of its own."""
+        shape = Shape.of(stream_mode, self.graph.stream_mode, subgraphs, version)
+        call = self._call(config, context, deadline, options, shape)
+
+        def run(sink: Callable[[Any], None]) -> Result[OutputT]:
+            call.sink = sink
+            with hold_scope(call.hold):
+                outcome = self.alternative.run(self._runnable(call, config), cast(Any, input), call.deadline, _LOG)
+            if (last := _last_chunk(call, outcome)) is not None:
+                sink(last)
+            return self._finish(call, outcome)
+
+        return SyncStream(run, self._raises, call.hold)
+
+    # ---- as a graph
+
+    def as_graph(self) -> CompiledStateGraph[StateT, ContextT, InputT, OutputT]:
+        """Return a graph that is enforced however it is called: for langgraph.json, or inside another graph.
+
+        Its methods return what a graph's do: `invoke` returns the state, whole or partial.
+        """
+        # Function-level: that module makes agents.
+        from docmind_lab.enforcement.graph import enforced_graph  # noqa: PLC0415
+
+        return cast("CompiledStateGraph[StateT, ContextT, InputT, OutputT]", enforced_graph(self))
+
+    def get_state(self, config: RunnableConfig, **options: Any) -> StateSnapshot:
+        """Return the thread's state from the graph's checkpointer."""
+        return self.graph.get_state(config, **options)
+
+    async def aget_state(self, config: RunnableConfig, **options: Any) -> StateSnapshot:
+        """Return the thread's state from the graph's checkpointer."""
+        return await self.graph.aget_state(config, **options)
+
+    def update_state(self, config: RunnableConfig, values: Any, **options: Any) -> RunnableConfig:
+        """Change the thread's state in the graph's checkpointer."""
+        return self.graph.update_state(config, values, **options)
+
+    async def aupdate_state(self, config: RunnableConfig, values: Any, **options: Any) -> RunnableConfig:
+        """Change the thread's state in the graph's checkpointer."""
+        return await self.graph.aupdate_state(config, values, **options)
+
+    def with_deadline(self, decision_timeout_s: float) -> EnforcedAgent[StateT, ContextT, InputT, OutputT]:
+        """Return the agent with another timeout.
+
+        Args:
+            decision_timeout_s: Seconds; above 0.
+        """
+        return dataclasses.replace(self, decision_timeout_s=require_seconds("decision_timeout_s", decision_timeout_s))
+
+    # ---- inside
+
+    def _call(
+        self,
+        config: RunnableConfig | None,
+        context: Any,
+        deadline: Deadline | float | None,
+        options: Mapping[str, Any],
+        shape: Shape | None = None,
+    ) -> EnforcedCall:
+        install_lazily()
+        policy = getattr(self.alternative, "policy", PropagationPolicy())
+        nearest = self._nearest(config, deadline)
+        propagates = self.alternative.propagates
+        hold = Hold(nearest if propagates else None, policy, label="graph", name_work=node_at_work)
+        control = options.get("control")
+        return EnforcedCall(
+            alternative=self.alternative,
+            deadline=nearest,
+            hold=hold,
+            channels=self.graph.channels,
+            shape=shape,
+            options={"context": context, **{name: value for name, value in options.items() if name != "control"}},
+            state_key=self.deadline_key,
+            control=control,
+        )
+
+    def _nearest(self, config: RunnableConfig | None, deadline: Deadline | float | None) -> Deadline:
+        """Return the nearest of the call's deadline, or else the agent's, and the one in force around it."""
+        if deadline is None:
+            own = (config or {}).get("configurable", {}).get(TIMEOUT_KEY)
+            deadline = self.decision_timeout_s if own is None else require_seconds(TIMEOUT_KEY, own)
+        made = deadline if isinstance(deadline, Deadline) else Deadline.after(deadline)
+        around = current_hold()
+        outer = None if around is None else around.deadline
+        return outer if outer is not None and outer.at_s < made.at_s else made
+
+    def _runnable(self, call: EnforcedCall, config: RunnableConfig | None) -> Any:
+        runnable = bound(self.graph, doorway=call)
+        return runnable if config is None else runnable.with_config(config)
+
+    def _finish(self, call: EnforcedCall, outcome: Outcome) -> Result[Any]:
+        result = call.result(outcome)
+        if self.on_result is not None:
+            self.on_result(result)
+        return result
+
+    def _raises(self, result: Result[Any]) -> None:
+        """Raise what a caller of the graph would get in place of this result, if anything."""
+        if result.outcome == "failed" and result.error is not None:
+            raise result.error
+        if self.on_deadline == "raise" and result.was_cut and result.stop_reason != CallerLeft.stop_reason:
+            raise CallCut(result) from result.error
+
+    def _end(self, call: EnforcedCall, outcome: Outcome) -> Result[Any]:
+        result = self._finish(call, outcome)
+        self._raises(result)
+        return result
+
+
+def _last_chunk(call: EnforcedCall, outcome: Outcome) -> Any:
+    """Return the chunk that shows a caller of values the state of a run that was cut; None if it has seen that."""
+    return None if outcome.outcome == "answered" or outcome.stop_reason == "interrupted" else call.unsent_state()
+
+
+async def _until_cancelled(running: Coroutine[Any, Any, Outcome], hold: Hold, cancel: Awaitable[Any] | None) -> Outcome:
+    """Return the outcome of a run; that of a caller who has left if `cancel` is done before."""
+    if cancel is None:
+        try:
+            return await running
+        except BaseException:
+            hold.cancel()
+            raise
+    task, left = asyncio.ensure_future(running), asyncio.ensure_future(cancel)
+    try:
+        await asyncio.wait({task, left}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        hold.cancel()
+        task.cancel()
+        await asyncio.wait({task}, timeout=_UNWINDING_S)
+        return Outcome("timed_out", stop_reason=CallerLeft.stop_reason)
+    finally:
+        left.cancel()
+        if not task.done():
+            hold.cancel()
+            task.cancel()
+        for ended in (task, left):
+            ended.add_done_callback(_look_at_end)
+
+
+def _look_at_end(future: asyncio.Future[Any]) -> None:
+    # Nobody waits for it; asked for its exception, asyncio does not log it.
+    if not future.cancelled():
+        future.exception()
+
+
+def _config_for_each(
+    config: RunnableConfig | Sequence[RunnableConfig] | None, count: int
+) -> Sequence[RunnableConfig | None]:
+    if isinstance(config, Sequence):
+        if len(config) != count:
+            raise ConfigurationError(f"config: {len(config)} for {count} inputs; give one for each, or one for all")
+        return config
+    return [config] * count
+
+
+def enforce(
+    graph: CompiledStateGraph[StateT, ContextT, InputT, OutputT],
+    decision_timeout_s: float = 20.0,
+    alternative: str | Alternative = "E",
+    *,
+    on_deadline: OnDeadline = "partial",
+    deadline_key: str = "",
+    on_result: Callable[[Result[Any]], None] | None = None,
+) -> EnforcedAgent[StateT, ContextT, InputT, OutputT]:
+    """Return the graph with every call held to a deadline, by an alternative that the lab has measured.
+
+    Args:
+        graph: A compiled graph; it is not changed.
+        decision_timeout_s: Seconds of each call, unless the call says another.
+        alternative: A letter, a name or a variant as `compare` takes it ("E", "C", "B:drain"), or an alternative.
+        on_deadline: "partial" returns what there is when a call is cut; "raise" raises `CallCut`, which carries it.
+        deadline_key: A key of the graph's input that takes the deadline, an instant of `time.monotonic()`.
+        on_result: Called with the result of each call, in the thread or task of its caller.
+
+    Raises:
+        ConfigurationError: A value that cannot be used.
+    """
+    given: object = graph
+    if not isinstance(given, Pregel):
+        remedy = "call .compile()" if hasattr(given, "compile") else "give a compiled LangGraph graph"
+        raise ConfigurationError(f"graph is a {type(given).__name__}, not a compiled graph; {remedy}")
+    if on_deadline not in ("partial", "raise"):
+        raise ConfigurationError(f"on_deadline must be 'partial' or 'raise', not {on_deadline!r}")
+    chosen = parse_alternatives([alternative])
+    if len(chosen) != 1:
+        raise ConfigurationError(f"alternative must name one, not {alternative!r}; try 'E'")
+    install_lazily()
+    seconds = require_seconds("decision_timeout_s", decision_timeout_s)
+    return EnforcedAgent(graph, seconds, chosen[0], on_deadline, deadline_key, on_result)
+
+
+async def disconnected(request: Any) -> None:
+    """Return when the client of a request has left: `agent.ainvoke(…, cancel=disconnected(request))`.
+
+    Args:
+        request: A request of Starlette or FastAPI whose body has been read.
+    """
+    while True:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            return

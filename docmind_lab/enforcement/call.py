@@ -1,0 +1,297 @@
+"""One call of an enforced graph: what it is held to, what it has streamed, and its result.
+
+The alternative runs the graph through a doorway. The doorway asks the graph for the caller's stream modes beside the
+alternative's own, hands the caller's chunks to the caller, and keeps the graph's state as it goes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.runnables.config import var_child_runnable_config
+from langgraph.runtime import RunControl
+
+from docmind_lab.alternatives.base import INTERRUPT, STREAM_MODES, Alternative, FreeState, Outcome, RunProgress
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.errors import BudgetError
+from docmind_lab.core.holds import Hold
+from docmind_lab.enforcement.result import Result
+
+# How an alternative says that it, and not the graph, has ended the run.
+_CUT_REASONS = frozenset(
+    {
+        "deadline",
+        "budget_refused",
+        "cancelled",
+        "caller_left",
+        "hard_timeout",
+        "stop_flag",
+        "node_timeout",
+        "step_timeout",
+        "left_behind",
+    }
+)
+# The modes that a call needs for itself: those of the alternatives, and which nodes are at work.
+_OWN_MODES = (*STREAM_MODES, "tasks")
+
+
+class SilentLog:
+    """A `RunLog` that keeps nothing."""
+
+    def event(self, name: str, role: str = "", *, at: float | None = None, **detail: Any) -> None:
+        """Do nothing."""
+
+    def share_thread(self) -> None:
+        """Do nothing."""
+
+    def work(self, label: str) -> contextlib.AbstractContextManager[None]:
+        """Return a block in which nothing is noted."""
+        return contextlib.nullcontext()
+
+
+def node_at_work() -> str:
+    """Return the path of the node that the calling code belongs to; empty outside every node."""
+    metadata = (var_child_runnable_config.get() or {}).get("metadata") or {}
+    path = str(metadata.get("langgraph_checkpoint_ns", ""))
+    return "/".join(part.partition(":")[0] for part in path.split("|")) or str(metadata.get("langgraph_node", ""))
+
+
+Sink = Callable[[Any], None]
+AsyncSink = Callable[[Any], Awaitable[None]]
+
+
+@dataclass
+class Shape:
+    """How the caller wants chunks.
+
+    Args:
+        modes: The stream modes that were asked for.
+        has_mode: Whether a chunk comes with its mode, as it does where a list of modes was asked for.
+        subgraphs: Whether chunks of graphs inside come too, each with its namespace.
+        version: Of LangGraph's chunks, "v1" or "v2".
+    """
+
+    modes: frozenset[str]
+    has_mode: bool
+    subgraphs: bool
+    version: str
+
+    @classmethod
+    def of(cls, stream_mode: str | Sequence[str] | None, default: Any, subgraphs: bool, version: str) -> Shape:
+        """Return the shape for the arguments of a graph's `stream`. default: the graph's own stream mode."""
+        chosen = default if stream_mode is None else stream_mode
+        modes = frozenset([chosen] if isinstance(chosen, str) else chosen)
+        return cls(modes, not isinstance(chosen, str), subgraphs, version)
+
+    @property
+    def asked(self) -> list[Any]:
+        """The modes to ask the graph for."""
+        return [*_OWN_MODES, *sorted(self.modes - set(_OWN_MODES))]
+
+    def split(self, part: Any) -> tuple[tuple[str, ...], str, Any]:
+        """Return the namespace, the mode and the content of a chunk of the graph."""
+        if self.version == "v2":
+            return tuple(part["ns"]), part["type"], part["data"]
+        if self.subgraphs:
+            return part[0], part[1], part[2]
+        return (), part[0], part[1]
+
+    def chunk(self, part: Any) -> Any:
+        """Return the chunk for the caller."""
+        if self.version == "v2" or self.has_mode:
+            return part
+        return (part[0], part[2]) if self.subgraphs else part[1]
+
+
+@dataclass
+class EnforcedCall:
+    """One call under way.
+
+    Args:
+        alternative: What enforces the deadline.
+        deadline: The nearest deadline that applies.
+        hold: What the call's requests are held to.
+        shape: How the caller wants chunks; None for a caller that wants the result only.
+        options: Of the graph's `stream`, for every run of it.
+        state_key: The key of the graph's input that takes the deadline; empty for none.
+        control: The caller's own stop flag, if there is one.
+    """
+
+    alternative: Alternative
+    deadline: Deadline
+    hold: Hold
+    channels: Mapping[str, Any]
+    shape: Shape | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    state_key: str = ""
+    control: RunControl | None = None
+    sink: Sink | None = None
+    async_sink: AsyncSink | None = None
+    _at_work: dict[str, str] = field(default_factory=dict)
+    _finished: int = 0
+    # The latest whole state, and the steps since then.
+    _latest: Any = None
+    _since: list[tuple[str, Any]] = field(default_factory=list)
+
+    # The deadline reaches the graph's code by the hold, and has no place in its input or configuration.
+    carries_deadline = True
+
+    def __post_init__(self) -> None:
+        self.started_at = self.deadline.clock.now()
+        self._sent: Any = None
+
+    # ---- the doorway: see `alternatives.bound.Doorway`
+
+    def stream(
+        self, inner: Callable[..., Iterator[Any]], config: Any, given: Any, *rest: Any, **options: Any
+    ) -> Iterator[Any]:
+        """Stream from the graph for the alternative, and to the caller's sink."""
+        shape = self._shape()
+        for part in inner(self._input(given), *rest, **self._options(shape, options)):
+            chunk, step = self._take(shape, part, options.get("control"))
+            if chunk is not None and self.sink is not None:
+                self.sink(chunk[0])
+            if step is not None:
+                yield step
+
+    async def astream(
+        self, inner: Callable[..., AsyncIterator[Any]], config: Any, given: Any, *rest: Any, **options: Any
+    ) -> AsyncIterator[Any]:
+        """`stream`, as an async generator."""
+        shape = self._shape()
+        async for part in inner(self._input(given), *rest, **self._options(shape, options)):
+            chunk, step = self._take(shape, part, options.get("control"))
+            if chunk is not None:
+                if self.sink is not None:
+                    self.sink(chunk[0])
+                elif self.async_sink is not None:
+                    await self.async_sink(chunk[0])
+            if step is not None:
+                yield step
+
+    def invoke(self, inner: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Return what the graph's own `invoke` returns."""
+        return inner(*arguments, **options)
+
+    async def ainvoke(self, inner: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Any:
+        """Return what the graph's own `ainvoke` returns."""
+        return await inner(*arguments, **options)
+
+    def seen(self, state: Any) -> FreeState:
+        """Return what alternatives read of a state: whether it waits for a person."""
+        if isinstance(state, FreeState):
+            return state
+        waiting = state.get(INTERRUPT) if isinstance(state, Mapping) else None
+        return FreeState({INTERRUPT: waiting} if waiting else {})
+
+    def _shape(self) -> Shape:
+        return self.shape or Shape(frozenset(), True, False, "v1")
+
+    def _options(self, shape: Shape, options: Mapping[str, Any]) -> dict[str, Any]:
+        if self.control is not None and "control" not in options:
+            options = {**options, "control": self.control}
+        return {
+            **self.options,
+            **options,
+            "stream_mode": shape.asked,
+            "subgraphs": shape.subgraphs,
+            "version": shape.version,
+        }
+
+    def _input(self, given: Any) -> Any:
+        if not self.state_key or not isinstance(given, Mapping) or not self.alternative.propagates:
+            return given
+        return {**given, self.state_key: self.deadline.at_s}
+
+    def _take(self, shape: Shape, part: Any, control: RunControl | None) -> tuple[tuple[Any] | None, Any]:
+        """Return the caller's chunk, if it is one for the caller, and the alternative's, if it is one for that."""
+        namespace, mode, content = shape.split(part)
+        own, step = not namespace, None
+        if own:
+            if mode == "tasks":
+                self._note_task(content)
+            elif mode == "values":
+                step = (mode, content)
+                # The state that comes with an interrupt is that before the step.
+                if not (isinstance(content, dict) and content.get(INTERRUPT)):
+                    self._since.clear()
+                self._latest = content
+            elif mode == "updates":
+                step = (mode, content)
+                self._since.append(step)
+        drained = self.control
+        if drained is not None and control is not None and drained is not control and drained.drain_requested:
+            control.request_drain(drained.drain_reason or "")
+        if mode not in shape.modes:
+            return None, step
+        if own and mode == "values":
+            self._sent = content
+        return (shape.chunk(part),), step
+
+    def _note_task(self, content: Mapping[str, Any]) -> None:
+        if "triggers" in content:
+            self._at_work[content["id"]] = content["name"]
+        else:
+            # A node that ends with an error was at work when the run ended.
+            if not content.get("error"):
+                self._at_work.pop(content["id"], None)
+                self._finished += not content.get("interrupts")
+
+    # ---- the end
+
+    def _state(self) -> tuple[Any, tuple[Any, ...]]:
+        """Return the graph's state with the writes of all nodes that have finished, and its interrupts."""
+        progress = RunProgress(self._latest, self.channels)
+        for step in self._since:
+            progress.show(step)
+        state = progress.state
+        interrupts = tuple(state.get(INTERRUPT) or ())
+        if self._latest is not None and not isinstance(self._latest, Mapping):
+            return self._latest, interrupts
+        return {name: value for name, value in state.items() if name != INTERRUPT}, interrupts
+
+    def unsent_state(self) -> Any:
+        """Return the state after a cut if the caller streams values and has not seen this one; else None."""
+        shape = self._shape()
+        if shape.version != "v1" or "values" not in shape.modes or not isinstance(self._latest, Mapping):
+            return None
+        state, _ = self._state()
+        if isinstance(self._sent, Mapping) and state == {k: v for k, v in self._sent.items() if k != INTERRUPT}:
+            return None
+        if shape.subgraphs:
+            return ((), "values", state) if shape.has_mode else ((), state)
+        return ("values", state) if shape.has_mode else state
+
+    def result(self, outcome: Outcome) -> Result[Any]:
+        """Return the result of a run that ended in this outcome."""
+        now = self.deadline.clock.now()
+        hold, error = self.hold, outcome.error
+        state, interrupts = self._state()
+        reason = outcome.stop_reason
+        cut = reason in _CUT_REASONS or isinstance(error, BudgetError)
+        # Code that catches everything may have turned the cut of its request into an error of its own.
+        cut = cut or (outcome.outcome == "failed" and hold.requests_cut > 0 and hold.is_over)
+        if outcome.outcome == "unfinished" or (cut and not interrupts):
+            kind = "partial" if self._finished else "timed_out"
+        elif interrupts:
+            kind, reason = "interrupted", ""
+        elif error is not None or outcome.outcome == "failed":
+            kind = "failed"
+        else:
+            kind, reason = "answered", ""
+        return Result(
+            outcome=kind,  # type: ignore[arg-type]
+            state=state,
+            interrupts=interrupts,
+            stop_reason="deadline" if kind in ("partial", "timed_out") and reason == "error" else reason,
+            cut_at=tuple(dict.fromkeys(self._at_work.values())) if kind in ("partial", "timed_out") else (),
+            overrun_s=max(0.0, now - self.deadline.at_s),
+            error=error,
+            still_running=tuple(dict.fromkeys(hold.still_running)),
+            limit_s=self.deadline.limit_s,
+            elapsed_s=now - self.started_at,
+            requests_cut=hold.requests_cut + hold.requests_refused,
+        )

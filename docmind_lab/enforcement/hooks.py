@@ -1,0 +1,186 @@
+"""Hooks that hold the requests of existing HTTP clients to the deadline in force, installed once for the process.
+
+    install()                  # httpx, httpx2, requests and aiohttp, as far as they are there
+    exclude(metrics_client)    # this one is never held
+    uninstall()                # everything as it was
+
+Outside a deadline a hooked client does what it always did. `enforce` and `deadline` install the hooks at first use.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
+
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.errors import ConfigurationError, RunCut
+from docmind_lab.core.holds import Hold, current_hold, hold_scope
+from docmind_lab.network.attempts import Attempt
+from docmind_lab.network.guests import GuestCall, GuestHooks, Replacements
+from docmind_lab.network.other_clients import hold_aiohttp, hold_urllib3
+from docmind_lab.network.recorder import current_recorder
+
+Client = Literal["httpx", "requests", "aiohttp"]
+CLIENTS: tuple[Client, ...] = ("httpx", "requests", "aiohttp")
+"""The clients that can be held: httpx stands for httpx2 too, and requests for urllib3."""
+
+_MODULES = {"httpx": "httpx", "requests": "urllib3", "aiohttp": "aiohttp"}
+_lock = threading.RLock()
+_installed: dict[Client, Replacements] = {}
+# What `install` was asked for; None while nobody has asked.
+_chosen: frozenset[Client] | None = None
+
+
+def install(clients: Sequence[Client] | None = None) -> None:
+    """Install the hooks on HTTP clients; those that have them already keep them.
+
+    Args:
+        clients: Which clients, of `CLIENTS`; None for all whose library is there.
+
+    Raises:
+        ConfigurationError: An unknown client, or one whose library is not installed.
+    """
+    global _chosen
+    if isinstance(clients, str):
+        raise ConfigurationError(f"clients is a list of names; write install([{clients!r}])")
+    for name in clients or ():
+        if name not in CLIENTS:
+            raise ConfigurationError(f"clients: {name!r} is not known; the clients are {', '.join(CLIENTS)}")
+        if importlib.util.find_spec(_MODULES[name]) is None:
+            raise ConfigurationError(f"clients: {name!r} needs the package {_MODULES[name]}, which is not installed")
+    with _lock:
+        _chosen = frozenset(CLIENTS if clients is None else clients)
+        _install(name for name in CLIENTS if name in _chosen and importlib.util.find_spec(_MODULES[name]) is not None)
+
+
+def install_lazily() -> None:
+    """Install the hooks on the clients that were chosen, or else on those whose library the process has imported."""
+    wanted = CLIENTS if _chosen is None else _chosen
+    missing = [name for name in wanted if name not in _installed and _MODULES[name] in sys.modules]
+    if missing:
+        with _lock:
+            _install(missing)
+
+
+def _install(names: Iterable[Client]) -> None:
+    for name in names:
+        if name not in _installed:
+            _installed[name] = _HOOKS[name]()
+
+
+def uninstall() -> None:
+    """Remove the hooks: every method is the library's own again, unless somebody else has replaced it since."""
+    global _chosen
+    with _lock:
+        _chosen = None
+        while _installed:
+            _installed.popitem()[1].remove()
+
+
+def installed() -> tuple[Client, ...]:
+    """Return the clients whose requests are held."""
+    return tuple(name for name in CLIENTS if name in _installed)
+
+
+def exclude(client: Any) -> None:
+    """Never hold the requests of this client.
+
+    Args:
+        client: A client or session of httpx, httpx2 or requests.
+
+    Raises:
+        ConfigurationError: The object has no method `send`, by which a client could be told.
+    """
+    send = getattr(client, "send", None)
+    if not callable(send):
+        raise ConfigurationError(
+            f"client: {type(client).__name__} has no method send; give a client of httpx, httpx2 or requests"
+        )
+
+    # The scope covers what is awaited, for an async client, as well as what is called.
+    if _is_async(client):
+
+        @functools.wraps(send)
+        async def free_async(*arguments: Any, **options: Any) -> Any:
+            with hold_scope(None):
+                return await send(*arguments, **options)
+
+        client.send = free_async
+    else:
+
+        @functools.wraps(send)
+        def free(*arguments: Any, **options: Any) -> Any:
+            with hold_scope(None):
+                return send(*arguments, **options)
+
+        client.send = free
+
+
+def _is_async(client: Any) -> bool:
+    return hasattr(client, "aclose")
+
+
+class _HeldCode:
+    """The calling code of a held block, as the hooks see it: a `Watch` that records nothing."""
+
+    __slots__ = ("_hold",)
+    records = False
+
+    def __init__(self, hold: Hold) -> None:
+        self._hold = hold
+
+    def passage(self, method: str, url: str, is_retry: bool) -> GuestCall:
+        """Return the limits of a request. Raises: RunCut if the time is over."""
+        hold = self._hold
+        hold.refuse_if_over()
+        if hold.policy.cap == "total" or hold.deadline is None:
+            return GuestCall(None, deadline=hold.deadline)
+        return GuestCall(None, read_timeout_s=hold.deadline.cap(None))
+
+    def cut(self, attempt: Attempt | None, deadline: Deadline | None) -> RunCut:
+        """Return the error to raise in the client of a request that was cut."""
+        return self._hold.cut()
+
+    def as_work(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap a function that is handed to a thread: it counts as work, and does not begin when the time is over."""
+        hold, label = self._hold, self._hold.name_work()
+
+        def work(*arguments: Any) -> Any:
+            with hold.thread_work(label):
+                return function(*arguments)
+
+        return work
+
+
+def held_requests() -> _HeldCode | None:
+    """Return what holds the requests of the calling code; None outside a deadline, and in a run of the lab's own.
+
+    A recorded run has hooks of its own, which observe the requests that they hold.
+    """
+    hold = current_hold()
+    if hold is None or hold.deadline is None or current_recorder() is not None:
+        return None
+    return _HeldCode(hold)
+
+
+def held_work() -> _HeldCode | None:
+    """Return what counts the work that the calling code hands to threads; None outside a hold."""
+    hold = current_hold()
+    return None if hold is None else _HeldCode(hold)
+
+
+def _hook_httpx() -> Replacements:
+    hooks = GuestHooks(held_requests, held_work)
+    hooks.install()
+    return hooks
+
+
+_HOOKS: dict[Client, Callable[[], Replacements]] = {
+    "httpx": _hook_httpx,
+    "requests": hold_urllib3,
+    "aiohttp": hold_aiohttp,
+}

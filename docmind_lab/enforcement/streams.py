@@ -1,0 +1,154 @@
+"""Streams of an enforced graph: the run goes on in a task or thread of its own, and the caller reads its chunks.
+
+A deadline may pass while the caller is busy with a chunk. So the run has a task of its own, which the deadline can
+cancel, and the caller's task is never cancelled by it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import queue
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from typing import Any, Generic, TypeVar
+
+import anyio
+
+from docmind_lab.core.errors import CallerLeft, RunCut
+from docmind_lab.core.holds import Hold
+
+ResultT = TypeVar("ResultT")
+
+_END = object()
+# What a run that was cut needs to unwind and to close its requests.
+_UNWINDING_S = 0.1
+
+
+class AsyncStream(Generic[ResultT]):
+    """An async iterator over the chunks of a run.
+
+    Args:
+        run: Runs the graph, gives each chunk to a sink, and returns the result.
+        check: Raises what the caller gets in place of a result.
+    """
+
+    def __init__(
+        self,
+        run: Callable[[Callable[[Any], Awaitable[None]]], Awaitable[ResultT]],
+        check: Callable[[ResultT], None],
+    ) -> None:
+        self._run, self._check = run, check
+        self._result: ResultT | None = None
+        self._chunks = self._iterate()
+
+    @property
+    def result(self) -> ResultT:
+        """The result of the run. Raises: RuntimeError while the stream has not ended."""
+        if self._result is None:
+            raise RuntimeError("the stream has no result yet; read it to its end first")
+        return self._result
+
+    def __aiter__(self) -> AsyncStream[ResultT]:
+        return self
+
+    async def __anext__(self) -> Any:
+        return await anext(self._chunks)
+
+    async def aclose(self) -> None:
+        """Close the stream; a run that has not ended is cut."""
+        await self._chunks.aclose()
+
+    async def _iterate(self) -> AsyncGenerator[Any]:
+        # One chunk waits at most, so that a graph goes no faster than its reader, as a graph's own stream does.
+        sink, source = anyio.create_memory_object_stream[Any](1)
+
+        async def run() -> ResultT:
+            with sink:
+                return await self._run(sink.send)
+
+        task = asyncio.create_task(run())
+        try:
+            with source:
+                async for chunk in source:
+                    yield chunk
+            self._result = await task
+        finally:
+            if not task.done():
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.wait({task}, timeout=_UNWINDING_S)
+            task.add_done_callback(_look_at_end)
+        self._check(self._result)
+
+
+def _look_at_end(task: asyncio.Task[Any]) -> None:
+    # Nobody waits for it; asked for its exception, asyncio does not log it.
+    if not task.cancelled():
+        task.exception()
+
+
+class SyncStream(Generic[ResultT]):
+    """An iterator over the chunks of a run in a thread of its own.
+
+    Args:
+        run: Runs the graph, gives each chunk to a sink, and returns the result.
+        check: Raises what the caller gets in place of a result.
+        hold: Cancelled when the stream is closed before its end.
+    """
+
+    def __init__(
+        self, run: Callable[[Callable[[Any], None]], ResultT], check: Callable[[ResultT], None], hold: Hold
+    ) -> None:
+        self._run, self._check, self._hold = run, check, hold
+        self._result: ResultT | None = None
+        self._chunks = self._iterate()
+
+    @property
+    def result(self) -> ResultT:
+        """The result of the run. Raises: RuntimeError while the stream has not ended."""
+        if self._result is None:
+            raise RuntimeError("the stream has no result yet; read it to its end first")
+        return self._result
+
+    def __iter__(self) -> SyncStream[ResultT]:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._chunks)
+
+    def close(self) -> None:
+        """Close the stream; a run that has not ended is cut."""
+        self._chunks.close()
+
+    def _iterate(self) -> Generator[Any]:
+        chunks: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        ended: list[ResultT | BaseException] = []
+
+        def sink(chunk: Any) -> None:
+            if self._hold.is_cancelled:
+                raise RunCut(CallerLeft("the reader has closed the stream", role="graph", source="stream"), self._hold)
+            chunks.put(chunk)
+
+        def run() -> None:
+            try:
+                ended.append(self._run(sink))
+            except BaseException as error:  # noqa: BLE001 - raised in the caller's thread
+                ended.append(error)
+            finally:
+                chunks.put(_END)
+
+        context = contextvars.copy_context()
+        threading.Thread(target=context.run, args=(run,), name="docmind-stream", daemon=True).start()
+        try:
+            while (chunk := chunks.get()) is not _END:
+                yield chunk
+        finally:
+            if not ended:
+                self._hold.cancel()
+        end = ended[0]
+        if isinstance(end, BaseException):
+            raise end
+        self._result = end
+        self._check(end)

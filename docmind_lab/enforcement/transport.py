@@ -1,0 +1,95 @@
+"""A transport that holds one client's requests to the deadline in force, where hooks on all clients are unwelcome.
+
+ChatOpenAI(http_async_client=httpx2.AsyncClient(transport=transport()))
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import httpx2
+
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.errors import RunCut
+from docmind_lab.core.holds import current_hold
+from docmind_lab.network.attempts import Attempt
+from docmind_lab.network.transports import (
+    MAX_CONNECTIONS,
+    AsyncHttpx2Transport,
+    AsyncHttpxTransport,
+    Httpx2Transport,
+    HttpxTransport,
+)
+
+
+class HeldTransport(httpx.BaseTransport, httpx.AsyncBaseTransport, httpx2.BaseTransport, httpx2.AsyncBaseTransport):
+    """A transport for a client of httpx or httpx2, blocking or async. Outside a deadline it only sends.
+
+    An async client may be used on several event loops: each has connections of its own.
+
+    Args:
+        max_connections: Of each pool.
+    """
+
+    def __init__(self, *, max_connections: int = MAX_CONNECTIONS) -> None:
+        self._options: dict[str, Any] = {"max_connections": max_connections, "surfacing": _cut}
+        self._blocking: dict[type, Any] = {}
+        self._of_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[type, Any]] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    def handle_request(self, request: Any) -> Any:
+        """Send a request, held to the deadline in force."""
+        kind: Any = HttpxTransport if isinstance(request, httpx.Request) else Httpx2Transport
+        _refuse_if_over()
+        return self._made(self._blocking, kind).handle_request(request)
+
+    async def handle_async_request(self, request: Any) -> Any:
+        """Send a request, held to the deadline in force, on connections of the calling loop."""
+        kind: Any = AsyncHttpxTransport if isinstance(request, httpx.Request) else AsyncHttpx2Transport
+        _refuse_if_over()
+        inner = self._made(self._of_loops.setdefault(asyncio.get_running_loop(), {}), kind)
+        return await inner.handle_async_request(request)
+
+    def _made(self, made: dict[type, Any], kind: Callable[..., Any]) -> Any:
+        key: Any = kind
+        if key not in made:
+            made[key] = kind(**self._options)
+        return made[key]
+
+    def close(self) -> None:
+        """Close the blocking connections."""
+        for inner in self._blocking.values():
+            inner.close()
+
+    async def aclose(self) -> None:
+        """Close the connections of the calling loop; those of a loop that is closed are gone."""
+        for inner in self._of_loops.pop(asyncio.get_running_loop(), {}).values():
+            await inner.aclose()
+
+
+def _refuse_if_over() -> None:
+    hold = current_hold()
+    if hold is not None and hold.deadline is not None:
+        hold.refuse_if_over()
+
+
+def _cut(attempt: Attempt | None, deadline: Deadline | None) -> BaseException:
+    hold = current_hold()
+    if hold is not None:
+        return hold.cut()
+    assert deadline is not None, "only a hold or a deadline cuts"
+    return RunCut(deadline.exceeded("request", "network"))
+
+
+def transport(*, max_connections: int = MAX_CONNECTIONS) -> HeldTransport:
+    """Return a transport for one client, of httpx or httpx2, that holds its requests to the deadline in force.
+
+    Args:
+        max_connections: Of each pool of connections.
+    """
+    return HeldTransport(max_connections=max_connections)

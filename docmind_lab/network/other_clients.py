@@ -1,0 +1,190 @@
+"""Holds requests of urllib3 (and so of requests) and of aiohttp to the deadline in force.
+
+urllib3 reads from a socket, so the socket is wrapped: each send and each receive waits no longer than what is left.
+aiohttp has a timeout for a whole request, body included; it is given what is left. Name look-up and the wait for a
+pooled connection of urllib3 have no limit there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+import socket
+from typing import Any
+
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.holds import Hold, blocking_on, current_hold
+from docmind_lab.network.guests import Replacements
+from docmind_lab.network.recorder import current_recorder
+
+# A wait that the deadline bounds ends at it, or a little before it, as a system's clock ticks.
+_AT_THE_DEADLINE_S = 0.005
+
+
+def _hold_in_force() -> tuple[Hold, Deadline] | None:
+    hold = current_hold()
+    if hold is None or hold.deadline is None or current_recorder() is not None:
+        return None
+    return hold, hold.deadline
+
+
+class _HeldSocket:
+    """A blocking socket whose waits are bounded by the hold in force; everything else is the socket's own."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def sendall(self, data: Any, *arguments: Any) -> Any:
+        with _bounded(self._inner):
+            return self._inner.sendall(data, *arguments)
+
+    def makefile(self, mode: str = "r", buffering: int | None = None, **options: Any) -> Any:
+        if mode != "rb":
+            return self._inner.makefile(mode, buffering, **options)
+        return io.BufferedReader(_HeldFile(self._inner))
+
+
+class _HeldFile(io.RawIOBase):
+    """The readable end of a held socket."""
+
+    def __init__(self, inner: Any) -> None:
+        self._socket, self._raw = inner, inner.makefile("rb", buffering=0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        with _bounded(self._socket):
+            count: int | None = self._raw.readinto(buffer)
+        return count
+
+    def close(self) -> None:
+        # The socket counts its files, and is closed with the last one.
+        self._raw.close()
+        super().close()
+
+
+class _bounded:  # noqa: N801 - used as a function
+    """Bound one wait on a socket by the hold in force. Raises: RunCut if the deadline or the caller ends it."""
+
+    def __init__(self, inner: Any) -> None:
+        self._socket = inner
+
+    def __enter__(self) -> None:
+        self._held = _hold_in_force()
+        if self._held is None:
+            return
+        hold, deadline = self._held
+        self._timeout_s = self._socket.gettimeout()
+        if hold.policy.cap == "total":
+            # 0 would make the socket one that does not wait at all.
+            self._socket.settimeout(max(0.001, deadline.cap(self._timeout_s)))
+        self._waiting = blocking_on(self._shut_down)
+        self._waiting.__enter__()
+
+    def _shut_down(self) -> None:
+        with contextlib.suppress(OSError):
+            # Below TLS, whose own way of closing is not safe while another thread reads.
+            socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if self._held is None:
+            return
+        hold, deadline = self._held
+        self._waiting.__exit__()
+        with contextlib.suppress(OSError):
+            self._socket.settimeout(self._timeout_s)
+        is_late = isinstance(error, TimeoutError) and deadline.remaining() <= _AT_THE_DEADLINE_S
+        if hold.was_cancelled or is_late:
+            raise hold.cut() from error
+
+
+def hold_urllib3() -> Replacements:
+    """Replace the methods by which urllib3 connects and sends, and return what puts them back."""
+    from urllib3.connection import HTTPConnection, HTTPSConnection  # noqa: PLC0415 - only where it is to be held
+
+    made = Replacements()
+
+    def held_connect(previous: Any) -> Any:
+        def connect(connection: Any) -> Any:
+            held = _hold_in_force()
+            if held is None:
+                return previous(connection)
+            hold, deadline = held
+            hold.refuse_if_over()
+            timeout_s = connection.timeout
+            given_s = timeout_s if isinstance(timeout_s, int | float) else None
+            connection.timeout = max(0.001, deadline.cap(given_s))
+            try:
+                done = previous(connection)
+            except Exception as error:
+                if deadline.remaining() <= _AT_THE_DEADLINE_S:
+                    raise hold.cut() from error
+                raise
+            finally:
+                connection.timeout = timeout_s
+            return done
+
+        return connect
+
+    def held_request(previous: Any) -> Any:
+        def request(connection: Any, *arguments: Any, **options: Any) -> Any:
+            held = _hold_in_force()
+            if held is None:
+                return previous(connection, *arguments, **options)
+            held[0].refuse_if_over()
+            if connection.sock is None:
+                connection.connect()
+            if not isinstance(connection.sock, _HeldSocket):
+                connection.sock = _HeldSocket(connection.sock)
+            return previous(connection, *arguments, **options)
+
+        return request
+
+    made.replace(HTTPConnection, "connect", held_connect)
+    made.replace(HTTPSConnection, "connect", held_connect)
+    made.replace(HTTPConnection, "request", held_request)
+    return made
+
+
+def hold_aiohttp() -> Replacements:
+    """Replace the method by which aiohttp sends every request, and return what puts it back."""
+    import aiohttp  # noqa: PLC0415 - only where it is to be held
+
+    made = Replacements()
+
+    def held_request(previous: Any) -> Any:
+        async def _request(session: Any, method: str, url: Any, **options: Any) -> Any:
+            held = _hold_in_force()
+            if held is None:
+                return await previous(session, method, url, **options)
+            hold, deadline = held
+            hold.refuse_if_over()
+            given = options.get("timeout")
+            if isinstance(given, int | float):
+                given = aiohttp.ClientTimeout(total=given)
+            timeout = given if isinstance(given, aiohttp.ClientTimeout) else session.timeout
+            options["timeout"] = aiohttp.ClientTimeout(
+                total=deadline.cap(timeout.total or None),
+                connect=timeout.connect,
+                sock_read=timeout.sock_read,
+                sock_connect=timeout.sock_connect,
+                # With a threshold aiohttp rounds longer timeouts up to whole seconds.
+                ceil_threshold=math.inf,
+            )
+            try:
+                return await previous(session, method, url, **options)
+            except TimeoutError as error:
+                if deadline.remaining() <= _AT_THE_DEADLINE_S:
+                    raise hold.cut() from error
+                raise
+
+        return _request
+
+    # Private, and the one method that all public ones call.
+    made.replace(aiohttp.ClientSession, "_request", held_request)
+    return made

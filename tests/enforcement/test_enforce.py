@@ -1,0 +1,556 @@
+"""`enforce`: a user's graph under a measured alternative, on the caller's own loop (enforce.md 1, 2 and 4)."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import operator
+import time
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, TypedDict
+
+import httpx
+import pytest
+from held_graphs import Notes, async_graph, sync_graph, two_nodes, upstream_of, wait_until
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.config import get_stream_writer
+from langgraph.errors import GraphRecursionError
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.types import Command, interrupt
+from stub_server import StubServer
+
+import docmind_lab as dl
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.holds import current_hold
+
+Stub = Callable[..., StubServer]
+ALTERNATIVES = ("unguarded", "A", "B", "C", "D", "E", "F", "A:per_read", "B:drain", "C:propagate", "F:per_step")
+CUTTING = ("A", "C", "E", "F")
+# A machine of two shared cores pauses for this long at most, give or take what a test can allow itself.
+PAUSE_S = 0.25
+
+
+@pytest.fixture(autouse=True)
+def _hooks() -> Iterator[None]:
+    yield
+    dl.uninstall()
+
+
+def graph_of(kind: str, url: str, **compiled: Any) -> Any:
+    return (async_graph if kind == "async" else sync_graph)(url, **compiled)
+
+
+@pytest.mark.parametrize("alternative", ALTERNATIVES)
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_an_undisturbed_run_gives_what_the_graph_gives(alternative: str, kind: str, stub: Stub) -> None:
+    _, url = upstream_of(stub)
+    graph = graph_of(kind, url)
+    agent = dl.enforce(graph, 20, alternative)
+    given: Notes = {"path": "/ok", "log": ["begin"]}
+    result = asyncio.run(agent.ainvoke(given))
+    assert result.state == asyncio.run(graph.ainvoke(given))
+    assert (result.outcome, result.stop_reason, result.cut_at, result.error) == ("answered", "", (), None)
+    assert (result.overrun_s, result.still_running, result.requests_cut) == (0.0, (), 0)
+
+
+@pytest.mark.parametrize("alternative", ["A", "B", "D"])
+def test_a_caller_without_a_loop_gets_what_the_graph_gives(alternative: str, stub: Stub) -> None:
+    _, url = upstream_of(stub)
+    agent = dl.enforce(sync_graph(url), 20, alternative)
+    assert agent.invoke({"path": "/ok", "log": []}).state == {"path": "/ok", "log": ["plan", "ok"]}
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("path", ["/hang", "/trickle"])
+@pytest.mark.parametrize("alternative", CUTTING)
+def test_a_cut_run_keeps_what_finished_nodes_have_written(alternative: str, path: str, stub: Stub) -> None:
+    upstream, url = upstream_of(stub)
+    agent = dl.enforce(async_graph(url), 0.3, alternative)
+    result = asyncio.run(agent.ainvoke({"path": path, "log": []}))
+    assert (result.outcome, result.state) == ("partial", {"path": path, "log": ["plan"]})
+    assert result.cut_at == ("ask",)
+    # The deadline, and a pause of the machine.
+    assert result.overrun_s < PAUSE_S
+    wait_until(lambda: upstream.open == 0)
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("alternative", ["A", "E"])
+def test_a_request_of_a_blocking_node_is_cut(alternative: str, stub: Stub) -> None:
+    upstream, url = upstream_of(stub)
+    agent = dl.enforce(sync_graph(url), 0.3, alternative)
+    result = asyncio.run(agent.ainvoke({"path": "/trickle", "log": []}))
+    assert (result.outcome, result.cut_at, result.still_running) == ("partial", ("ask",), ())
+    assert result.overrun_s < PAUSE_S
+    wait_until(lambda: upstream.open == 0)
+
+
+@pytest.mark.wall
+def test_a_result_names_the_threads_that_no_cancellation_ends() -> None:
+    def plan(state: Notes) -> Notes:
+        return {"log": ["plan"]}
+
+    def compute(state: Notes) -> Notes:
+        time.sleep(0.6)
+        return {"log": ["computed"]}
+
+    result = asyncio.run(dl.enforce(two_nodes(plan, compute), 0.2, "E").ainvoke({"path": "", "log": []}))
+    assert (result.outcome, result.cut_at, result.still_running) == ("partial", ("ask",), ("ask",))
+    assert result.overrun_s < 0.1 + PAUSE_S
+
+
+@pytest.mark.wall
+def test_a_node_that_waited_for_a_thread_does_not_begin_after_the_deadline(stub: Stub) -> None:
+    begun: list[str] = []
+
+    def plan(state: Notes) -> Notes:
+        begun.append("plan")
+        time.sleep(0.5)
+        return {"log": []}
+
+    def ask(state: Notes) -> Notes:
+        return {"log": []}
+
+    async def many() -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        pool = ThreadPoolExecutor(1)
+        asyncio.get_running_loop().set_default_executor(pool)
+        agent = dl.enforce(two_nodes(plan, ask), 0.2, "E")
+        results = await asyncio.gather(*(agent.ainvoke({"path": "", "log": []}) for _ in range(3)))
+        assert [result.outcome for result in results] == ["timed_out"] * 3
+        await asyncio.to_thread(lambda: None)
+
+    asyncio.run(many())
+    assert begun == ["plan"]
+
+
+@pytest.mark.wall
+def test_an_agent_may_raise_on_its_deadline_with_the_result(stub: Stub) -> None:
+    _, url = upstream_of(stub)
+    agent = dl.enforce(async_graph(url), 0.2, "E", on_deadline="raise")
+    with pytest.raises(
+        TimeoutError, match=r"the deadline cut the graph in ask, 0\.\d+ s into a limit of 0\.200 s"
+    ) as cut:
+        asyncio.run(agent.ainvoke({"path": "/hang", "log": []}))
+    assert isinstance(cut.value, dl.CallCut)
+    assert cut.value.result.state == {"path": "/hang", "log": ["plan"]}
+
+
+@pytest.mark.parametrize("alternative", ALTERNATIVES)
+def test_an_error_of_the_graph_is_raised_as_by_the_graph(alternative: str) -> None:
+    async def plan(state: Notes) -> Notes:
+        return {"log": ["plan"]}
+
+    async def ask(state: Notes) -> Notes:
+        raise KeyError("mine")
+
+    agent = dl.enforce(two_nodes(plan, ask), 20, alternative)
+    with pytest.raises(KeyError, match="mine"):
+        asyncio.run(agent.ainvoke({"path": "", "log": []}))
+
+
+def test_the_step_limit_of_a_graph_is_its_own() -> None:
+    async def plan(state: Notes) -> Notes:
+        return {"log": []}
+
+    agent = dl.enforce(two_nodes(plan, plan), 20, "E")
+    with pytest.raises(GraphRecursionError):
+        asyncio.run(agent.ainvoke({"path": "", "log": []}, {"recursion_limit": 1}))
+
+
+@pytest.mark.wall
+def test_the_nearer_of_two_deadlines_applies(stub: Stub) -> None:
+    _, url = upstream_of(stub)
+    inner = dl.enforce(async_graph(url), 20, "E")
+
+    async def plan(state: Notes) -> Notes:
+        return {"log": ["outer"]}
+
+    async def ask(state: Notes) -> Notes:
+        answer = await inner.ainvoke({"path": state["path"], "log": []})
+        return {"log": [answer.outcome]}
+
+    outer = dl.enforce(two_nodes(plan, ask), 0.3, "E")
+    begun_at = time.monotonic()
+    result = asyncio.run(outer.ainvoke({"path": "/hang", "log": []}))
+    assert time.monotonic() - begun_at < 0.3 + PAUSE_S
+    assert result.state["log"][0] == "outer"
+    assert result.was_cut or result.state["log"] == ["outer", "partial"]
+
+    async def in_a_block() -> Any:
+        async with dl.deadline(20):
+            return await inner.with_deadline(0.2).ainvoke({"path": "/hang", "log": []})
+
+    assert asyncio.run(in_a_block()).outcome == "partial"
+
+
+@pytest.mark.wall
+def test_each_call_may_have_a_timeout_of_its_own(stub: Stub) -> None:
+    _, url = upstream_of(stub)
+    agent = dl.enforce(async_graph(url), 20, "C")
+    given: Notes = {"path": "/hang", "log": []}
+    limits = [
+        asyncio.run(agent.ainvoke(given, {"configurable": {"decision_timeout_s": 0.1}})).limit_s,
+        asyncio.run(agent.ainvoke(given, deadline=0.1)).limit_s,
+        asyncio.run(agent.ainvoke(given, deadline=dl.Deadline.after(0.1))).limit_s,
+        asyncio.run(agent.with_deadline(0.1).ainvoke(given)).limit_s,
+    ]
+    assert limits == [0.1] * 4
+
+
+class Approval(TypedDict, total=False):
+    log: Annotated[list[str], operator.add]
+
+
+def approving_graph(saver: Any = None) -> Any:
+    async def draft(state: Approval) -> Approval:
+        return {"log": ["draft"]}
+
+    async def approve(state: Approval) -> Approval:
+        return {"log": [interrupt("may I?")]}
+
+    builder = StateGraph(Approval)
+    builder.add_node("draft", draft)
+    builder.add_node("approve", approve)
+    builder.add_edge(START, "draft")
+    builder.add_edge("draft", "approve")
+    builder.add_edge("approve", END)
+    return builder.compile(checkpointer=saver or InMemorySaver())
+
+
+@pytest.mark.parametrize("alternative", ALTERNATIVES)
+def test_an_interrupted_graph_waits_for_a_person_and_is_resumed(alternative: str) -> None:
+    agent = dl.enforce(approving_graph(), 20, alternative)
+    config: Any = {"configurable": {"thread_id": "t"}}
+    waiting = asyncio.run(agent.ainvoke({"log": []}, config))
+    assert (waiting.outcome, waiting.interrupts[0].value) == ("interrupted", "may I?")
+    assert asyncio.run(agent.aget_state(config)).next == ("approve",)
+    resumed = asyncio.run(agent.ainvoke(Command(resume="yes"), config))
+    assert (resumed.outcome, resumed.state) == ("answered", {"log": ["draft", "yes"]})
+
+
+@pytest.mark.parametrize("alternative", ["A", "C", "E"])
+def test_a_conversation_keeps_its_thread_and_its_checkpoints(alternative: str, stub: Stub) -> None:
+    _, url = upstream_of(stub)
+    config: Any = {"configurable": {"thread_id": "t"}}
+
+    def talk(saver: InMemorySaver, ask: Callable[[Any, Any], Any]) -> list[Any]:
+        for _ in range(2):
+            asyncio.run(ask({"path": "/ok", "log": ["question"]}, config))
+        return [(found.metadata, found.checkpoint["channel_values"]) for found in saver.list(config)]
+
+    bare, enforced = InMemorySaver(), InMemorySaver()
+    graph = async_graph(url, checkpointer=bare)
+    agent = dl.enforce(async_graph(url, checkpointer=enforced), 20, alternative)
+    assert talk(enforced, agent.ainvoke) == talk(bare, graph.ainvoke)
+    assert agent.get_state(config).values["log"] == ["question", "plan", "ok"] * 2
+
+
+@pytest.mark.wall
+def test_a_cut_run_writes_no_checkpoint_after_its_caller_has_left() -> None:
+    saver = InMemorySaver()
+    config: Any = {"configurable": {"thread_id": "t"}}
+
+    def plan(state: Notes) -> Notes:
+        return {"log": ["plan"]}
+
+    def compute(state: Notes) -> Notes:
+        time.sleep(0.5)
+        return {"log": ["late"]}
+
+    async def run() -> tuple[Any, Any]:
+        agent = dl.enforce(two_nodes(plan, compute, checkpointer=saver), 0.15, "E")
+        await agent.ainvoke({"path": "", "log": []}, config)
+        at_return = saver.get_tuple(config)
+        await asyncio.sleep(0.6)
+        return at_return, saver.get_tuple(config)
+
+    before, after = asyncio.run(run())
+    assert before == after
+
+
+# ---- streams
+
+
+class Sum(TypedDict, total=False):
+    log: Annotated[list[str], operator.add]
+
+
+def streaming_graph() -> Any:
+    """A graph with a graph inside, a model and a writer, so that each stream mode has something to show."""
+
+    async def think(state: MessagesState) -> Any:
+        model = GenericFakeChatModel(messages=iter([AIMessage("one two")]))
+        return {"messages": [await model.ainvoke(state["messages"])]}
+
+    inner = StateGraph(MessagesState)
+    inner.add_node("think", think)
+    inner.add_edge(START, "think")
+    inner.add_edge("think", END)
+
+    async def note(state: MessagesState) -> Any:
+        get_stream_writer()({"progress": 1})
+        return {"messages": [AIMessage("noted", id="noted")]}
+
+    outer = StateGraph(MessagesState)
+    outer.add_node("note", note)
+    outer.add_node("inner", inner.compile())
+    outer.add_edge(START, "note")
+    outer.add_edge("note", "inner")
+    outer.add_edge("inner", END)
+    return outer.compile(checkpointer=InMemorySaver())
+
+
+def plain(value: Any) -> Any:
+    """A chunk without what differs from run to run: ids, instants and addresses."""
+    if isinstance(value, dict):
+        dropped = ("id", "timestamp", "created_at", "checkpoint", "parent_config", "config", "checkpoint_ns")
+        hidden = ("langgraph_checkpoint_ns", "checkpoint_id", "run_id")
+        return {key: plain(item) for key, item in value.items() if key not in (*dropped, *hidden)}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, str):
+        return value.partition(":")[0]
+    return (type(value).__name__, value.content) if hasattr(value, "content") else value
+
+
+STREAMS: list[dict[str, Any]] = [
+    {},
+    *({"stream_mode": mode} for mode in ("values", "updates", "messages", "custom", "checkpoints", "tasks", "debug")),
+    {"stream_mode": ["values", "messages"]},
+    {"stream_mode": ["updates"], "subgraphs": True},
+    {"stream_mode": "values", "subgraphs": True},
+    {"stream_mode": ["values", "custom", "messages"], "version": "v2"},
+    {"stream_mode": "updates", "version": "v2", "subgraphs": True},
+]
+
+
+@pytest.mark.parametrize("alternative", ["A", "C", "E", "F", "B", "D"])
+@pytest.mark.parametrize("options", STREAMS, ids=str)
+def test_a_stream_has_the_chunks_of_the_graphs_own(options: dict[str, Any], alternative: str) -> None:
+    given: Any = {"messages": [HumanMessage("hello", id="hello")]}
+    config: Any = {"configurable": {"thread_id": "t"}}
+
+    async def chunks(source: Any) -> list[Any]:
+        return [plain(chunk) async for chunk in source.astream(given, config, **options)]
+
+    agent = dl.enforce(streaming_graph(), 20, alternative)
+    bare = asyncio.run(chunks(streaming_graph()))
+    assert asyncio.run(chunks(agent)) == bare
+    assert asyncio.run(chunks(dl.enforce(streaming_graph(), 20, alternative).as_graph())) == bare
+
+
+def test_events_are_those_of_the_graph() -> None:
+    given: Any = {"messages": [HumanMessage("hello", id="hello")]}
+    config: Any = {"configurable": {"thread_id": "t"}}
+
+    async def names(graph: Any) -> list[Any]:
+        return [(event["event"], event["name"]) async for event in graph.astream_events(given, config)]
+
+    bare = asyncio.run(names(streaming_graph()))
+    enforced = asyncio.run(names(dl.enforce(streaming_graph(), 20, "E").as_graph()))
+    assert [event for event in enforced if event[1] != "EnforcedCompiledStateGraph"] != []
+    renamed = [(event, name.replace("Enforced", "")) for event, name in enforced]
+    assert set(bare) <= set(renamed)
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("alternative", CUTTING)
+@pytest.mark.parametrize("mode", ["values", "updates", "messages", ["values", "tasks"], "debug"])
+def test_a_cut_stream_ends_and_has_a_result(alternative: str, mode: Any, stub: Stub) -> None:
+    _, url = upstream_of(stub)
+
+    async def read() -> tuple[list[Any], Any]:
+        stream = dl.enforce(async_graph(url), 0.2, alternative).astream({"path": "/hang", "log": []}, stream_mode=mode)
+        with pytest.raises(RuntimeError, match="no result yet"):
+            _ = stream.result
+        chunks = [chunk async for chunk in stream]
+        return chunks, stream.result
+
+    chunks, result = asyncio.run(read())
+    assert (result.outcome, result.state) == ("partial", {"path": "/hang", "log": ["plan"]})
+    if mode == "values":
+        assert chunks[-1] == result.state
+
+
+@pytest.mark.wall
+def test_no_cut_leaks_from_events_or_from_the_graph(stub: Stub) -> None:
+    _, url = upstream_of(stub)
+    given: Notes = {"path": "/hang", "log": []}
+
+    async def read() -> None:
+        graph = dl.enforce(async_graph(url), 0.2, "E").as_graph()
+        assert [event async for event in graph.astream_events(given)]
+        assert await graph.ainvoke(given) == {"path": "/hang", "log": ["plan"]}
+        raising = dl.enforce(async_graph(url), 0.2, "E", on_deadline="raise").as_graph()
+        with pytest.raises(dl.CallCut):
+            await raising.ainvoke(given)
+
+    asyncio.run(read())
+
+
+@pytest.mark.wall
+def test_a_deadline_that_passes_while_the_reader_is_busy_cancels_the_run_and_not_the_reader(stub: Stub) -> None:
+    _, url = upstream_of(stub)
+
+    async def read() -> Any:
+        stream = dl.enforce(async_graph(url), 0.2, "C").astream({"path": "/hang", "log": []}, stream_mode="updates")
+        async for _ in stream:
+            await asyncio.sleep(0.4)
+        return stream.result
+
+    assert asyncio.run(read()).outcome == "partial"
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_closing_a_stream_closes_its_requests(kind: str, stub: Stub) -> None:
+    upstream, url = upstream_of(stub)
+
+    async def read() -> float:
+        stream = dl.enforce(graph_of(kind, url), 20, "E").astream({"path": "/hang", "log": []}, stream_mode="updates")
+        async for _ in stream:
+            break
+        await asyncio.to_thread(wait_until, lambda: upstream.open == 1)
+        begun_at = time.monotonic()
+        await stream.aclose()
+        return begun_at
+
+    closed_at = asyncio.run(read())
+    wait_until(lambda: upstream.open == 0)
+    assert upstream.left_at[0] - closed_at < 0.1 + PAUSE_S
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize("way", ["task", "event"])
+def test_a_caller_that_leaves_takes_its_requests_with_it(way: str, kind: str, stub: Stub) -> None:
+    upstream, url = upstream_of(stub)
+    agent = dl.enforce(graph_of(kind, url), 20, "E")
+    given: Notes = {"path": "/hang", "log": []}
+
+    async def leave() -> float:
+        left = asyncio.Event()
+        task = asyncio.create_task(agent.ainvoke(given, cancel=left.wait() if way == "event" else None))
+        await asyncio.to_thread(wait_until, lambda: upstream.open == 1)
+        begun_at = time.monotonic()
+        if way == "event":
+            left.set()
+            result = await task
+            assert (result.outcome, result.stop_reason) == ("partial", "caller_left")
+            assert result.state == {"path": "/hang", "log": ["plan"]}
+        else:
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        return begun_at
+
+    left_at = asyncio.run(leave())
+    wait_until(lambda: upstream.open == 0)
+    assert upstream.left_at[0] - left_at < 0.1 + PAUSE_S
+
+
+def test_sync_streams_have_the_graphs_chunks_and_a_result(stub: Stub) -> None:
+    _, url = upstream_of(stub)
+    for alternative in ("A", "B", "D"):
+        stream = dl.enforce(sync_graph(url), 20, alternative).stream({"path": "/ok", "log": []}, stream_mode="updates")
+        assert list(stream) == [{"plan": {"log": ["plan"]}}, {"ask": {"log": ["ok"]}}]
+        assert stream.result.outcome == "answered"
+
+
+@pytest.mark.wall
+def test_closing_a_sync_stream_closes_its_requests(stub: Stub) -> None:
+    upstream, url = upstream_of(stub)
+    stream = dl.enforce(sync_graph(url), 20, "A").stream({"path": "/hang", "log": []}, stream_mode="updates")
+    next(stream)
+    wait_until(lambda: upstream.open == 1)
+    stream.close()
+    wait_until(lambda: upstream.open == 0, 0.1 + PAUSE_S)
+
+
+def test_batches_have_a_result_for_each_input(stub: Stub) -> None:
+    _, url = upstream_of(stub)
+    inputs: list[Notes] = [{"path": "/ok", "log": [str(number)]} for number in range(3)]
+    agent = dl.enforce(sync_graph(url), 20, "A")
+    states = [["0", "plan", "ok"], ["1", "plan", "ok"], ["2", "plan", "ok"]]
+    assert [result.state["log"] for result in agent.batch(inputs)] == states
+    assert [result.state["log"] for result in asyncio.run(agent.abatch(inputs))] == states
+    assert agent.batch([]) == []
+    with pytest.raises(ConfigurationError, match="config: 1 for 3 inputs"):
+        agent.batch(inputs, [{}])
+
+
+# ---- as part of others
+
+
+def test_an_enforced_graph_is_a_node_of_another_graph(stub: Stub) -> None:
+    _, url = upstream_of(stub)
+    inner = dl.enforce(async_graph(url), 20, "E").as_graph()
+    builder = StateGraph(Notes)
+    builder.add_node("inner", inner)
+    builder.add_edge(START, "inner")
+    builder.add_edge("inner", END)
+    given: Notes = {"path": "/ok", "log": []}
+    assert asyncio.run(builder.compile().ainvoke(given)) == {"path": "/ok", "log": ["plan", "ok"]}
+
+
+def test_an_interrupt_inside_an_enforced_node_reaches_the_outer_graph() -> None:
+    inner = dl.enforce(approving_graph(True), 20, "E").as_graph()
+    builder = StateGraph(Approval)
+    builder.add_node("inner", inner)
+    builder.add_edge(START, "inner")
+    builder.add_edge("inner", END)
+    graph = builder.compile(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "t"}}
+    waiting = asyncio.run(graph.ainvoke({"log": []}, config))
+    assert waiting["__interrupt__"][0].value == "may I?"
+    assert asyncio.run(graph.ainvoke(Command(resume="yes"), config))["log"] == ["draft", "yes"]
+
+
+# The client keeps connections of loops that are closed, as any does that is used on several.
+@pytest.mark.filterwarnings("ignore:unclosed transport:ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_client_may_be_used_on_another_loop_before_and_after(stub: Stub) -> None:
+    _, url = upstream_of(stub)
+    client = httpx.AsyncClient(timeout=None)
+    agent = dl.enforce(async_graph(url, client), 20, "E")
+    given: Notes = {"path": "/ok", "log": []}
+    for _ in range(2):
+        assert asyncio.run(agent.ainvoke(given)).outcome == "answered"
+        assert agent.invoke(given).outcome == "answered"
+    del agent, client
+    gc.collect()
+
+
+def test_the_context_of_the_caller_is_clean_after_a_call(stub: Stub) -> None:
+    _, url = upstream_of(stub)
+
+    async def call() -> None:
+        agent = dl.enforce(async_graph(url), 20, "E")
+        await agent.ainvoke({"path": "/ok", "log": []})
+        async for _ in agent.astream({"path": "/ok", "log": []}):
+            pass
+        assert current_hold() is None
+        assert dl.remaining_s() is None
+
+    asyncio.run(call())
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"graph": StateGraph(Notes)}, "graph is a StateGraph, not a compiled graph; call .compile()"),
+        ({"decision_timeout_s": 0}, "decision_timeout_s must be a finite number of seconds above 0"),
+        ({"alternative": "G"}, "unknown alternative 'G'"),
+        ({"alternative": "A,B"}, "unknown alternative 'A,B'"),
+        ({"on_deadline": "explode"}, "on_deadline must be 'partial' or 'raise'"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_refused_by_name(values: dict[str, Any], message: str) -> None:
+    options: dict[str, Any] = {"graph": approving_graph(), **values}
+    with pytest.raises(ConfigurationError) as refused:
+        dl.enforce(**options)
+    assert message in str(refused.value)
