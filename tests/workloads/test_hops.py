@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import pickle
 import time
 from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
@@ -21,6 +22,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import STOP_REASONS, RunOutcome
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.batch.cells import without_state
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.wall import wall_laboratory
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
@@ -118,6 +120,13 @@ def test_every_alternative_has_the_answer_of_all_seven_services_with_time_enough
 def test_nodes_of_every_mode_have_the_same_answer(mode: str, system: SimulatedSystem) -> None:
     (measured,) = runs_of(system, AsyncCancellation(propagate=True), 1.0, timeout_s=100.0, runs=1, mode=mode)
     assert (measured.run.outcome, measured.run.documents_count) == ("answered", 7)
+
+
+def test_a_run_that_its_deadline_cut_goes_from_a_worker_process_to_its_study(system: SimulatedSystem) -> None:
+    cut = [measured for measured in runs_of(system, Cooperative(), 0.5) if measured.outcome.error is not None]
+    assert cut
+    for measured in map(without_state, cut):
+        assert pickle.loads(pickle.dumps(measured)) == measured
 
 
 # ---- adoption
