@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from docmind_lab.experiments.sweeps.design import StudyDesign
     from docmind_lab.experiments.sweeps.runner import sweep
     from docmind_lab.interfaces.panels import browse, tune
+    from docmind_lab.network.deadline_headers import DeadlineOnWire, deadline_headers
 
 __version__ = "0.1.0"
 
@@ -64,6 +65,7 @@ _HOMES = {
     "Budget": "docmind_lab.core.budgets",
     "CallCut": "docmind_lab.enforcement",
     "Deadline": "docmind_lab.core.deadlines",
+    "DeadlineOnWire": "docmind_lab.network.deadline_headers",
     "EnforcedAgent": "docmind_lab.enforcement",
     "LatencyProfile": "docmind_lab.analysis.latency.profile",
     "MultiAgentCoordinator": "docmind_lab.docmind.coordinator",
@@ -75,6 +77,7 @@ _HOMES = {
     "browse": "docmind_lab.interfaces.panels",
     "compare": "docmind_lab.experiments.comparison",
     "deadline": "docmind_lab.enforcement",
+    "deadline_headers": "docmind_lab.network.deadline_headers",
     "disconnected": "docmind_lab.enforcement",
     "enforce": "docmind_lab.enforcement",
     "exclude": "docmind_lab.enforcement",
@@ -99,6 +102,7 @@ __all__ = [
     "Budget",
     "CallCut",
     "Deadline",
+    "DeadlineOnWire",
     "EnforcedAgent",
     "LatencyProfile",
     "MultiAgentCoordinator",
@@ -111,6 +115,7 @@ __all__ = [
     "browse",
     "compare",
     "deadline",
+    "deadline_headers",
     "disconnected",
     "enforce",
     "errors",
@@ -128,12 +133,18 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(_MODULES[name])
-    if name in _HOMES:
-        value = getattr(importlib.import_module(_HOMES[name]), name)
-        globals()[name] = value
-        return value
+    try:
+        if name in _MODULES:
+            return importlib.import_module(_MODULES[name])
+        if name in _HOMES:
+            value = getattr(importlib.import_module(_HOMES[name]), name)
+            globals()[name] = value
+            return value
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("docmind_lab"):
+            raise
+        remedy = "pip install 'docmind_lab[lab]'"
+        raise ModuleNotFoundError(f"docmind_lab.{name} needs {error.name}: {remedy}", name=error.name) from error
     raise AttributeError(f"module 'docmind_lab' has no attribute {name!r}")
 
 

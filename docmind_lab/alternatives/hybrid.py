@@ -1,4 +1,4 @@
-"""E: what DocMind itself moved to in 2026-07: async, a limit on each step, a drain, a fence, and A's caps."""
+"""E: what DocMind itself moved to in 2026-07: async, a limit on the last step, a drain, a fence, and A's caps."""
 
 from __future__ import annotations
 

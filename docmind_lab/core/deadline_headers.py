@@ -22,7 +22,8 @@ DEADLINE_HEADER: Final = "x-envoy-expected-rq-timeout-ms"
 GRPC_TIMEOUT: Final = "grpc-timeout"
 """The header of gRPC: at most eight digits and a unit, such as `100m` or `2S`."""
 
-_GRPC_UNITS_S: Final = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
+# Of a second: to divide by 1000 is exact where to multiply by 0.001 is not.
+_GRPC_UNITS: Final = {"H": 1 / 3600, "M": 1 / 60, "S": 1, "m": 1000, "u": 1_000_000, "n": 1_000_000_000}
 _MOST_OF_GRPC: Final = 99_999_999  # eight digits, by the gRPC protocol
 # A whole number of up to 15 digits is exact as a float; more than 30,000 years are no deadline of anybody.
 _MILLISECONDS = re.compile(r"[0-9]{1,15}")
@@ -103,5 +104,5 @@ def smallest_s(values: Iterable[str], name: str = DEADLINE_HEADER) -> float | No
 def _parse(text: str, name: str) -> float | None:
     if name == GRPC_TIMEOUT:
         parts = _GRPC.fullmatch(text)
-        return None if parts is None else int(parts[1]) * _GRPC_UNITS_S[parts[2]]
+        return None if parts is None else int(parts[1]) / _GRPC_UNITS[parts[2]]
     return int(text) / 1000 if _MILLISECONDS.fullmatch(text) else None

@@ -86,9 +86,11 @@ class Hold:
         self.is_cancelled = True
         for inner in list(self._inside):
             inner.cancel()
-        # What begins to wait from now on finds the hold cancelled.
-        for end_wait in list(self._waits):
-            end_wait()
+        # What begins to wait from now on finds the hold cancelled. What has ended its wait has left under this lock:
+        # its connection may serve another request by now.
+        with self._lock:
+            for end_wait in self._waits:
+                end_wait()
 
     @property
     def was_cancelled(self) -> bool:
@@ -145,14 +147,15 @@ class blocking_on:  # noqa: N801 - used as the functions beside it are
     def __enter__(self) -> None:
         self._hold = _hold.get()
         if self._hold is not None:
-            # Adding to a set and taking from it are atomic.
-            self._hold._waits.add(self._end_wait)
+            with self._hold._lock:
+                self._hold._waits.add(self._end_wait)
             if self._hold.was_cancelled:
                 self._end_wait()
 
     def __exit__(self, *exc_info: object) -> None:
         if self._hold is not None:
-            self._hold._waits.discard(self._end_wait)
+            with self._hold._lock:
+                self._hold._waits.discard(self._end_wait)
 
 
 class hold_scope:  # noqa: N801 - used as the functions beside it are

@@ -17,6 +17,7 @@ import dataclasses
 import functools
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
 from typing import Any, Generic, Literal, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -25,13 +26,14 @@ from langgraph.pregel import Pregel
 from langgraph.types import Command, StateSnapshot
 from langgraph.typing import ContextT, InputT, OutputT, StateT
 
-from docmind_lab.alternatives.base import Alternative, Outcome
+from docmind_lab.alternatives.base import Alternative, Outcome, RunLog
 from docmind_lab.alternatives.bound import bound
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, require_seconds
 from docmind_lab.core.errors import CallerLeft, ConfigurationError
 from docmind_lab.core.holds import Hold, current_hold, hold_scope
 from docmind_lab.enforcement.call import EnforcedCall, Shape, SilentLog, node_at_work
+from docmind_lab.enforcement.check import Unheld, unheld
 from docmind_lab.enforcement.hooks import install_lazily
 from docmind_lab.enforcement.result import CallCut, Result
 from docmind_lab.enforcement.streams import AsyncStream, SyncStream
@@ -85,7 +87,8 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
             CallCut: The call was cut, and the agent raises on its deadline.
             Exception: What the graph raised by itself.
         """
-        call = self._call(config, context, deadline, {"output_keys": self.graph.output_channels, **options})
+        options = {"output_keys": self.graph.output_channels, **options}
+        call = self.call_for(config, context=context, deadline=deadline, options=options)
         runnable = self._runnable(call, config)
         with hold_scope(call.hold):
             running = self.alternative.run_async(runnable, cast(Any, input), call.deadline, _LOG)
@@ -105,10 +108,9 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
 
         Under an alternative that is async, the graph runs on the process's shared loop, in a thread of its own.
         """
-        call = self._call(config, context, deadline, {"output_keys": self.graph.output_channels, **options})
-        with hold_scope(call.hold):
-            outcome = self.alternative.run(self._runnable(call, config), cast(Any, input), call.deadline, _LOG)
-        return self._end(call, outcome)
+        options = {"output_keys": self.graph.output_channels, **options}
+        call = self.call_for(config, context=context, deadline=deadline, options=options)
+        return self._end(call, self.outcome_of(call, input, config))
 
     async def abatch(
         self,
@@ -171,7 +173,7 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
         shape = Shape.of(stream_mode, self.graph.stream_mode, subgraphs, version)
 
         async def run(sink: Callable[[Any], Awaitable[None]]) -> Result[OutputT]:
-            call = self._call(config, context, deadline, options, shape)
+            call = self.call_for(config, context=context, deadline=deadline, options=options, shape=shape)
             call.async_sink = sink
             with hold_scope(call.hold):
                 try:
@@ -202,12 +204,11 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
     ) -> SyncStream[Result[OutputT]]:
         """Return the graph's chunks as an iterator, otherwise as `astream`. The graph runs in a thread of its own."""
         shape = Shape.of(stream_mode, self.graph.stream_mode, subgraphs, version)
-        call = self._call(config, context, deadline, options, shape)
+        call = self.call_for(config, context=context, deadline=deadline, options=options, shape=shape)
 
         def run(sink: Callable[[Any], None]) -> Result[OutputT]:
             call.sink = sink
-            with hold_scope(call.hold):
-                outcome = self.alternative.run(self._runnable(call, config), cast(Any, input), call.deadline, _LOG)
+            outcome = self.outcome_of(call, input, config)
             if (last := _last_chunk(call, outcome)) is not None:
                 sink(last)
             return self._finish(call, outcome)
@@ -250,16 +251,42 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
         """
         return dataclasses.replace(self, decision_timeout_s=require_seconds("decision_timeout_s", decision_timeout_s))
 
+    def check(self) -> tuple[Unheld, ...]:
+        """Return what no deadline reaches in this graph: clients that are not held, and blocking code in threads."""
+        return unheld(self.graph, self.alternative)
+
     # ---- inside
 
-    def _call(
+    def outcome_of(self, call: EnforcedCall, given: Any, config: RunnableConfig | None, log: RunLog = _LOG) -> Outcome:
+        """Return the alternative's own outcome of one call.
+
+        Args:
+            call: Made by `call_for`.
+            given: The graph's input.
+            config: The graph's configuration.
+            log: Takes note of what the alternative does.
+        """
+        with hold_scope(call.hold):
+            return self.alternative.run(self._runnable(call, config), given, call.deadline, log)
+
+    def call_for(
         self,
         config: RunnableConfig | None,
-        context: Any,
-        deadline: Deadline | float | None,
-        options: Mapping[str, Any],
+        *,
+        context: Any = None,
+        deadline: Deadline | float | None = None,
+        options: Mapping[str, Any] = MappingProxyType({}),
         shape: Shape | None = None,
     ) -> EnforcedCall:
+        """Return a call that has not begun; its deadline counts from now.
+
+        Args:
+            config: The graph's configuration, which may give the call a timeout of its own.
+            context: The graph's runtime context.
+            deadline: The deadline of this call, or its seconds; the agent's own when left out. The nearest one applies.
+            options: Of the graph's `stream`.
+            shape: How the caller wants chunks; None for a caller that wants the result only.
+        """
         install_lazily()
         policy = getattr(self.alternative, "policy", PropagationPolicy())
         nearest = self._nearest(config, deadline)

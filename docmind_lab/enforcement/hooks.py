@@ -20,6 +20,7 @@ from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError, RunCut
 from docmind_lab.core.holds import Hold, current_hold, hold_scope
 from docmind_lab.network.attempts import Attempt
+from docmind_lab.network.deadline_headers import DeadlineOnWire, put_in_force
 from docmind_lab.network.guests import GuestCall, GuestHooks, Replacements
 from docmind_lab.network.other_clients import hold_aiohttp, hold_urllib3
 from docmind_lab.network.recorder import current_recorder
@@ -35,11 +36,12 @@ _installed: dict[Client, Replacements] = {}
 _chosen: frozenset[Client] | None = None
 
 
-def install(clients: Sequence[Client] | None = None) -> None:
+def install(clients: Sequence[Client] | None = None, *, wire: DeadlineOnWire | None = None) -> None:
     """Install the hooks on HTTP clients; those that have them already keep them.
 
     Args:
         clients: Which clients, of `CLIENTS`; None for all whose library is there.
+        wire: Which requests carry the time left, until `uninstall`; None to leave that as it is.
 
     Raises:
         ConfigurationError: An unknown client, or one whose library is not installed.
@@ -54,6 +56,8 @@ def install(clients: Sequence[Client] | None = None) -> None:
             raise ConfigurationError(f"clients: {name!r} needs the package {_MODULES[name]}, which is not installed")
     with _lock:
         _chosen = frozenset(CLIENTS if clients is None else clients)
+        if wire is not None:
+            put_in_force(wire)
         _install(name for name in CLIENTS if name in _chosen and importlib.util.find_spec(_MODULES[name]) is not None)
 
 
@@ -77,6 +81,7 @@ def uninstall() -> None:
     global _chosen
     with _lock:
         _chosen = None
+        put_in_force(None)
         while _installed:
             _installed.popitem()[1].remove()
 
@@ -168,9 +173,9 @@ def held_requests() -> _HeldCode | None:
 
 
 def held_work() -> _HeldCode | None:
-    """Return what counts the work that the calling code hands to threads; None outside a hold."""
+    """Return what counts the work that the calling code hands to threads; None as for `held_requests`."""
     hold = current_hold()
-    return None if hold is None else _HeldCode(hold)
+    return None if hold is None or current_recorder() is not None else _HeldCode(hold)
 
 
 def _hook_httpx() -> Replacements:

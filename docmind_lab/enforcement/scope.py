@@ -55,8 +55,9 @@ class deadline:  # noqa: N801 - used as a function
         assert stack is not None, "only a block that was entered ends"
         stack.close()
         # The cut of a deadline around this one goes on to its own block.
-        if isinstance(error, RunCut) and hold is not None and error.hold is hold and not hold.was_cancelled:
-            raise error.error from error
+        cut = None if hold is None or hold.was_cancelled else _cut_of(hold, error)
+        if cut is not None:
+            raise cut.error from error
 
     async def __aenter__(self) -> Deadline:
         in_force = self.__enter__()
@@ -80,6 +81,13 @@ class deadline:  # noqa: N801 - used as a function
             self.__exit__(None, None, None)
             raise
         self.__exit__(kind, error, trace)
+
+
+def _cut_of(hold: Hold, error: BaseException | None) -> RunCut | None:
+    """Return the first cut of a hold in an error or a group of errors, as task groups raise; None without one."""
+    if isinstance(error, BaseExceptionGroup):
+        return next((cut for inner in error.exceptions if (cut := _cut_of(hold, inner)) is not None), None)
+    return error if isinstance(error, RunCut) and error.hold is hold else None
 
 
 def remaining_s() -> float | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import math
 import re
+from collections.abc import MutableMapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -33,6 +34,8 @@ __all__ = [
     "GRPC_TIMEOUT",
     "DeadlineOnWire",
     "deadline_headers",
+    "deadline_in_force",
+    "default_port",
     "outgoing_headers",
     "put_in_force",
     "read_remaining_s",
@@ -123,6 +126,24 @@ class DeadlineOnWire:
         _, value = to_header(left_s if own_s is None else min(left_s, own_s), self.header)
         return [*others, (name, value.encode("ascii"))]
 
+    def change(self, headers: MutableMapping[str, str], host: str, port: int | None, deadline: Deadline | None) -> None:
+        """Change the headers of a request in place, otherwise as `outgoing_headers`.
+
+        Args:
+            headers: A mapping that knows names in any case, such as those of urllib3 and aiohttp.
+            host: The host of the request.
+            port: Its port.
+            deadline: The deadline in force; None for none.
+        """
+        own = headers.get(self.header)
+        raw = [] if own is None else [(self.header.encode("ascii"), str(own).encode("latin-1", "replace"))]
+        sent = self.outgoing_headers(raw, host, port, deadline)
+        if sent is not raw:
+            if own is not None:
+                del headers[self.header]
+            for name, value in sent:
+                headers[name.decode("ascii")] = value.decode("ascii")
+
 
 def require_allowance(name: str, value: float) -> float:
     """Return the value; require 0 or more finite seconds. Raises: ConfigurationError naming the parameter."""
@@ -177,10 +198,19 @@ def deadline_headers(url: str, wire: DeadlineOnWire | None = None) -> dict[str, 
         raise ConfigurationError(f"url {error}; give an address such as 'https://api.internal/'") from error
     if rules is None:
         return {}
-    hold = current_hold()
-    deadline = current_deadline() if hold is None else hold.deadline
-    header = rules.header_for(host, parts.port or _DEFAULT_PORTS.get(parts.scheme.lower()), deadline)
+    header = rules.header_for(host, parts.port or default_port(parts.scheme), deadline_in_force())
     return {} if header is None else dict([header])
+
+
+def default_port(scheme: str) -> int | None:
+    """Return the port of an address that names none; None for a scheme without one."""
+    return _DEFAULT_PORTS.get(scheme.lower())
+
+
+def deadline_in_force() -> Deadline | None:
+    """Return the deadline of the hold on the running code, or else the one in force around it; None without any."""
+    hold = current_hold()
+    return current_deadline() if hold is None else hold.deadline
 
 
 # Asked for every request, of a few hosts.

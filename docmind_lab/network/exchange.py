@@ -18,6 +18,7 @@ from docmind_lab.core.addresses import is_loopback
 from docmind_lab.core.deadlines import Deadline, current_deadline, deadline_scope
 from docmind_lab.core.holds import current_hold
 from docmind_lab.network.attempts import HEADER_PREFIX, Attempt, AttemptOutcome, attempt_scope, current_call
+from docmind_lab.network.deadline_headers import default_port, wire_in_force
 from docmind_lab.network.taps import Tapping
 
 _TIMEOUT_NAMES = ("connect", "read", "write", "pool")
@@ -115,9 +116,17 @@ class Exchange:
 
     @property
     def headers(self) -> list[tuple[bytes, bytes]]:
-        """The headers that go out, raw: those of the request, without tags of another one, and the attempt's own."""
+        """The headers that go out, raw: those of the request, without tags of another one, and the attempt's own.
+
+        With a deadline on the wire, a host that is named gets the time left, and no other host does.
+        """
         # What somebody copies off a request of a run may lead to another machine.
         kept = [item for item in self._request.headers.raw if not item[0].lower().startswith(_PREFIX)]
+        wire = wire_in_force()
+        if wire is not None:
+            host, port = self.url.raw_host.decode("ascii"), self.url.port or default_port(self.url.scheme)
+            deadline = self.deadline if self._hold is None else self._hold.deadline
+            kept = wire.outgoing_headers(kept, host, port, deadline)
         return [*kept, *self._tags]
 
     def core_request(self, core: ModuleType, request: Any, content: Any) -> Any:

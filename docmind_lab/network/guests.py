@@ -28,6 +28,7 @@ import httpx2
 
 from docmind_lab.core.deadlines import Deadline, deadline_scope
 from docmind_lab.network.attempts import Attempt, LogicalCall, call_scope
+from docmind_lab.network.deadline_headers import wire_in_force
 from docmind_lab.network.exchange import Exchange, admit_all
 from docmind_lab.network.streams import AsyncBackend, AsyncBackend2, SyncBackend, SyncBackend2
 from docmind_lab.network.transports import AsyncHttpx2Body, AsyncHttpxBody, Httpx2Body, HttpxBody
@@ -139,13 +140,12 @@ class GuestHooks(Replacements):
         for core, seam, async_seam in ((httpcore, SyncBackend, AsyncBackend), (httpcore2, SyncBackend2, AsyncBackend2)):
             self.replace(core.SyncBackend, "connect_tcp", _wrap_connect(seam))
             self.replace(core.AnyIOBackend, "connect_tcp", _wrap_connect(async_seam))
-            for pool, kind, loop in (
-                (core.ConnectionPool, core.HTTPConnection, _no_loop),
-                (core.AsyncConnectionPool, core.AsyncHTTPConnection, _running_loop),
-            ):
-                self.replace(pool, "create_connection", self._wrap_create(loop))
-                self.replace(kind, "can_handle_request", self._wrap_can_handle(loop))
-            self.replace(core.AsyncHTTPConnection, "aclose", _wrap_close)
+            sync_kind, async_kind, gone = core.HTTPConnection, core.AsyncHTTPConnection, core.ConnectionNotAvailable
+            self.replace(sync_kind, "can_handle_request", self._wrap_can_handle(_no_loop))
+            self.replace(sync_kind, "handle_request", self._wrap_use(gone))
+            self.replace(async_kind, "can_handle_request", self._wrap_can_handle(_running_loop))
+            self.replace(async_kind, "handle_async_request", self._wrap_use_async(gone))
+            self.replace(async_kind, "aclose", _wrap_close)
         self.replace(asyncio.BaseEventLoop, "run_in_executor", self._wrap_executor)
 
     def close_idle(self) -> None:
@@ -206,27 +206,53 @@ class GuestHooks(Replacements):
 
     # ---- connections
 
-    def _wrap_create(self, loop: Callable[[], Any]) -> Callable[[Any], Any]:
-        def make(previous: Any) -> Any:
-            def create_connection(pool: Any, origin: Any) -> Any:
-                connection = previous(pool, origin)
-                if _under_way.get():
-                    self._seen[connection] = loop()
-                return connection
+    def _is_foreign(self, connection: Any, loop: Any) -> bool:
+        """Whether nobody would hold a connection's reads, or it belongs to another event loop than the calling one.
 
-            return create_connection
-
-        return make
+        One that is not connected yet is nobody's: whoever connects it makes it a held one.
+        """
+        return self._seen.get(connection, _NOT_SEEN) is not loop and connection.info() != "CONNECTING"
 
     def _wrap_can_handle(self, loop: Callable[[], Any]) -> Callable[[Any], Any]:
         def make(previous: Any) -> Any:
             def can_handle_request(connection: Any, origin: Any) -> Any:
-                # A connection belongs to the loop that made it; a client may be used on another one since.
-                if _under_way.get() and self._seen.get(connection, _NOT_SEEN) is not loop():
+                if _under_way.get() and self._is_foreign(connection, loop()):
                     return False
                 return previous(connection, origin)
 
             return can_handle_request
+
+        return make
+
+    def _take(self, connection: Any, loop: Any, not_available: type[Exception]) -> None:
+        """Make a connection that a held request is about to use a held one.
+
+        A pool assigns connections to all requests that wait, in the code of whichever ends or begins: so a request may
+        be given one that it would not have chosen. The pool then looks for another.
+        """
+        if self._is_foreign(connection, loop):
+            raise not_available
+        self._seen[connection] = loop
+
+    def _wrap_use(self, not_available: type[Exception]) -> Callable[[Any], Any]:
+        def make(previous: Any) -> Any:
+            def handle_request(connection: Any, request: Any) -> Any:
+                if _under_way.get():
+                    self._take(connection, None, not_available)
+                return previous(connection, request)
+
+            return handle_request
+
+        return make
+
+    def _wrap_use_async(self, not_available: type[Exception]) -> Callable[[Any], Any]:
+        def make(previous: Any) -> Any:
+            async def handle_async_request(connection: Any, request: Any) -> Any:
+                if _under_way.get():
+                    self._take(connection, _running_loop(), not_available)
+                return await previous(connection, request)
+
+            return handle_async_request
 
         return make
 
@@ -243,7 +269,7 @@ class GuestHooks(Replacements):
 def _prepare(web: Any, request: Any, watch: Watch) -> tuple[Any, Exchange]:
     """Return the request to send and its exchange. Raises what the watch raises for a refused request."""
     if not watch.records:
-        return _held(request, watch.passage(request.method, "", False), watch)
+        return _held(web, request, watch.passage(request.method, "", False), watch)
     is_retry = any(name.lower() == _RETRY_COUNT and value != b"0" for name, value in request.headers.raw)
     passage = watch.passage(request.method, str(request.url), is_retry)
     url = request.url if passage.to is None else _parse_url(web, passage.to)
@@ -254,6 +280,25 @@ def _prepare(web: Any, request: Any, watch: Watch) -> tuple[Any, Exchange]:
         readdressed = [item for item in headers if item[0].lower() not in _OF_THE_ENDPOINT]
         headers = [(b"host", url.netloc), *readdressed]
     headers = headers + [(name.encode("ascii"), value.encode("ascii")) for name, value in passage.headers.items()]
+    return _copy(web, request, url, headers, exchange), exchange
+
+
+def _held(web: Any, request: Any, passage: GuestCall, watch: Watch) -> tuple[Any, Exchange]:
+    """Return the request itself, with its waits bounded, and its exchange: nothing but its time is changed.
+
+    With a deadline on the wire it is a copy: the caller's own, sent again, has another time left.
+    """
+    with deadline_scope(passage.deadline):
+        exchange = Exchange(request, admit_all, watch.cut, read_timeout_s=passage.read_timeout_s)
+    if wire_in_force() is not None:
+        return _copy(web, request, request.url, exchange.headers, exchange), exchange
+    if exchange.timeouts:
+        request.extensions = {**request.extensions, "timeout": exchange.timeouts}
+    return request, exchange
+
+
+def _copy(web: Any, request: Any, url: Any, headers: list[tuple[bytes, bytes]], exchange: Exchange) -> Any:
+    """Return the request with another address, other headers and the limits of its exchange."""
     extensions = dict(request.extensions)
     if exchange.timeouts:
         extensions["timeout"] = exchange.timeouts
@@ -263,16 +308,7 @@ def _prepare(web: Any, request: Any, watch: Watch) -> tuple[Any, Exchange]:
         # What can be read again, whoever looks on may read too; a body that is a stream is for the server alone.
         assert request.content is not None
         made.read()
-    return made, exchange
-
-
-def _held(request: Any, passage: GuestCall, watch: Watch) -> tuple[Any, Exchange]:
-    """Return the request itself, with its waits bounded, and its exchange: nothing but its time is changed."""
-    with deadline_scope(passage.deadline):
-        exchange = Exchange(request, admit_all, watch.cut, read_timeout_s=passage.read_timeout_s)
-    if exchange.timeouts:
-        request.extensions = {**request.extensions, "timeout": exchange.timeouts}
-    return request, exchange
+    return made
 
 
 _NOT_SEEN = object()

@@ -15,6 +15,7 @@ from typing import Any
 
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.holds import Hold, blocking_on, current_hold
+from docmind_lab.network.deadline_headers import wire_in_force
 from docmind_lab.network.guests import Replacements
 from docmind_lab.network.recorder import current_recorder
 
@@ -105,7 +106,8 @@ class _bounded:  # noqa: N801 - used as a function
 
 def hold_urllib3() -> Replacements:
     """Replace the methods by which urllib3 connects and sends, and return what puts them back."""
-    from urllib3.connection import HTTPConnection, HTTPSConnection  # noqa: PLC0415 - only where it is to be held
+    from urllib3 import HTTPHeaderDict  # noqa: PLC0415 - only where it is to be held
+    from urllib3.connection import HTTPConnection, HTTPSConnection  # noqa: PLC0415 - as above
 
     made = Replacements()
 
@@ -141,6 +143,16 @@ def hold_urllib3() -> Replacements:
                 connection.connect()
             if not isinstance(connection.sock, _HeldSocket):
                 connection.sock = _HeldSocket(connection.sock)
+            wire = wire_in_force()
+            if wire is not None:
+                names = ("method", "url", "body", "headers")
+                options = {**dict(zip(names, arguments, strict=False)), **options}
+                # A copy: the caller's own headers, sent again, have another time left.
+                headers = options["headers"] = HTTPHeaderDict(options.get("headers") or {})
+                # What goes through a proxy goes to a host that is not known here.
+                host = "" if connection.proxy is not None else connection.host
+                wire.change(headers, host, connection.port, held[1])
+                arguments = ()
             return previous(connection, *arguments, **options)
 
         return request
@@ -185,6 +197,17 @@ def hold_aiohttp() -> Replacements:
 
         return _request
 
+    def held_send(previous: Any) -> Any:
+        # Called for each redirect, with a request of its own.
+        async def send(request: Any, connection: Any) -> Any:
+            held, wire = _hold_in_force(), wire_in_force()
+            if held is not None and wire is not None:
+                wire.change(request.headers, request.url.raw_host or "", request.url.port, held[1])
+            return await previous(request, connection)
+
+        return send
+
+    made.replace(aiohttp.ClientRequest, "send", held_send)
     # Private, and the one method that all public ones call.
     made.replace(aiohttp.ClientSession, "_request", held_request)
     return made

@@ -29,7 +29,7 @@ Stub = Callable[..., StubServer]
 ALTERNATIVES = ("unguarded", "A", "B", "C", "D", "E", "F", "A:per_read", "B:drain", "C:propagate", "F:per_step")
 CUTTING = ("A", "C", "E", "F")
 # A machine of two shared cores pauses for this long at most, give or take what a test can allow itself.
-PAUSE_S = 0.25
+PAUSE_S = 0.5
 
 
 @pytest.fixture(autouse=True)

@@ -26,7 +26,7 @@ OWNERS = [
     (httpx2.AsyncHTTPTransport, "handle_async_request"),
     (httpcore.SyncBackend, "connect_tcp"),
     (httpcore2.AnyIOBackend, "connect_tcp"),
-    (httpcore.ConnectionPool, "create_connection"),
+    (httpcore.HTTPConnection, "handle_request"),
     (httpcore2.AsyncHTTPConnection, "can_handle_request"),
     (asyncio.BaseEventLoop, "run_in_executor"),
 ]

@@ -103,7 +103,7 @@ def test_a_live_graph_has_one_name_and_another_of_the_same_name_another() -> Non
     [
         ({"graph": "graphs_agent:make"}, "graph without inputs"),
         ({"inputs": ["a"]}, "inputs without graph"),
-        ({"services": "own"}, "services is for a graph of your own"),
+        ({"services": "own"}, "services and enforced are for a graph of your own"),
         ({"graph": "graphs_agent:make", "inputs": ["a"], "services": "mine"}, "services must be one of simulated, own"),
         (
             {"graph": "graphs_agent:make", "inputs": ["a"], "services": "own", "clock": "virtual"},

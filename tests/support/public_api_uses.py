@@ -8,10 +8,12 @@ import pandas as pd
 from langchain_core.language_models import BaseChatModel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
+from starlette.applications import Starlette
 
 import docmind_lab as dl
 from docmind_lab.alternatives import ALTERNATIVES, Cooperative, HardTimeout, Outcome
 from docmind_lab.alternatives.base import Runnable
+from docmind_lab.enforcement.wire.asgi import Application, DeadlineMiddleware
 from docmind_lab.graphs import (
     MultiAgentGraphState,
     SupervisorBuildParams,
@@ -52,6 +54,16 @@ def look_in_a_notebook(study: dl.Study) -> dl.Study:
     browser.calls_where = {"seen_from": "server", "role": "router"}
     print(browser.calls())
     return found
+
+
+def send_and_receive(headers: dict[str, str]) -> Application:
+    wire = dl.DeadlineOnWire(hosts=("api.internal", "*.svc.local"), header="grpc-timeout", transit_s=0.02)
+    with dl.deadline(dl.Deadline.from_headers(headers, at_most_s=20)):
+        sent: dict[str, str] = dl.deadline_headers("https://api.internal/", wire)
+        dl.install(["httpx"], wire=wire)
+    print(sent)
+    application: Application = DeadlineMiddleware(Starlette(), at_most_s=20, least_s=0.1)
+    return application
 
 
 def build(model: BaseChatModel) -> Runnable:

@@ -126,7 +126,8 @@ def test_a_run_that_its_deadline_cut_goes_from_a_worker_process_to_its_study(sys
     cut = [measured for measured in runs_of(system, Cooperative(), 0.5) if measured.outcome.error is not None]
     assert cut
     for measured in map(without_state, cut):
-        assert pickle.loads(pickle.dumps(measured)) == measured
+        # By its text: NaN is equal to nothing.
+        assert repr(pickle.loads(pickle.dumps(measured))) == repr(measured)
 
 
 # ---- adoption

@@ -20,6 +20,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_uniform, run_seed
 from docmind_lab.docmind.graphs.node_modes import NodeMode, checked_node_mode, effective_node_mode
 from docmind_lab.docmind.retrieval import Question
+from docmind_lab.enforcement.measured import Enforced
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, RunFacts, horizon_of
 from docmind_lab.experiments.measurement.run import RunOrder
@@ -104,6 +105,7 @@ class Comparison(CommonOptions):
         workload: The system under the deadline.
         replay: Id of the live study whose recording is replayed; empty for none.
         budget: Limits besides time.
+        enforced: Whether the graph, a user's own, runs through `enforce`, as in production.
 
     Raises: ConfigurationError for a value that cannot be used, by name.
     """
@@ -126,6 +128,7 @@ class Comparison(CommonOptions):
     workload: str = "supervisor"
     replay: str = ""
     budget: Budget = field(default_factory=Budget)
+    enforced: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -186,7 +189,9 @@ class Comparison(CommonOptions):
         # Only where there are some: a comparison without is the one that it was before there were any.
         budget = self.budget.second_as_json()
         # Only of a replay, so that the ids of other studies stay what they were.
-        replayed = {"replay": self.replay} if self.replay else {}
+        replayed: dict[str, Any] = {"replay": self.replay} if self.replay else {}
+        if self.enforced:
+            replayed["enforced"] = True
         # Only those that were changed, but for the first, which was always there.
         common = {
             field.name: value
@@ -286,4 +291,5 @@ class Comparison(CommonOptions):
             alone=self.side_by_side == 1 and self.clock == "wall",
             budget=self.budget,
         )
-        return RunOrder(facts, alternative, question)
+        runs_by: Any = Enforced(alternative) if self.enforced else alternative
+        return RunOrder(facts, runs_by, question)

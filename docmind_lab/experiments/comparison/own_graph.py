@@ -33,7 +33,9 @@ def of_own_graph(request: CompareRequest, settings: Settings, clock: ClockName) 
 
 def _graph_of_names(graph: Any, inputs: Inputs | None, deadline_key: str, services: Services) -> OwnGraph:
     if graph is None and inputs is None:
-        raise ConfigurationError("services is for a graph of your own: name it, and its inputs (--graph and --inputs)")
+        raise ConfigurationError(
+            "services and enforced are for a graph of your own: name it, and its inputs (--graph and --inputs)"
+        )
     if graph is None or inputs is None:
         absent, there = ("graph", "inputs") if graph is None else ("inputs", "graph")
         raise ConfigurationError(f"{there} without {absent}: name both, --graph and --inputs (graph=..., inputs=...)")

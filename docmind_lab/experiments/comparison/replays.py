@@ -72,6 +72,7 @@ def replayed_comparison(
         workload=recorded_workload(design, request.workload) if request.graph is None else request.workload,
         replay=recording.id,
         budget=budget,
+        enforced=request.enforced,
     )
 
 

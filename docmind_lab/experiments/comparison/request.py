@@ -46,6 +46,7 @@ class CompareRequest(CommonOptions):
     inputs: Inputs | None = None
     deadline_key: str = DEADLINE_KEY
     services: Services = "simulated"
+    enforced: bool = False
     clock: ClockName | None = None
     side_by_side: int | None = None
     record: str | os.PathLike[str] | None = None
@@ -62,7 +63,7 @@ class CompareRequest(CommonOptions):
     @property
     def is_of_own_graph(self) -> bool:
         """Whether the request is about a user's own graph."""
-        return self.graph is not None or self.inputs is not None or self.services != "simulated"
+        return self.graph is not None or self.inputs is not None or self.services != "simulated" or self.enforced
 
     @property
     def names_system(self) -> dict[str, bool]:

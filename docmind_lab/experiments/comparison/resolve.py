@@ -97,6 +97,7 @@ def _new_comparison(request: CompareRequest, clock: ClockName, settings: Setting
         documents=documents,
         workload=request.workload,
         budget=budget,
+        enforced=request.enforced,
         **request.common,
     )
     if is_own:

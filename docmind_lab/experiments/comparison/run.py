@@ -81,6 +81,7 @@ def compare(
     inputs: Inputs | None = None,
     deadline_key: str = DEADLINE_KEY,
     services: Services = "simulated",
+    enforced: bool = False,
     clock: ClockName | None = None,
     workers: int | None = None,
     side_by_side: int | None = None,
@@ -135,6 +136,7 @@ def compare(
         deadline_key: The key of the graph's input that takes the deadline, if it has one.
         services: "simulated": simulated services answer whatever host the graph names, no key is used and nothing is
             spent. "own": requests go where the graph's code sends them, on the wall clock only.
+        enforced: Whether your graph runs through `enforce`, as it would in production, under each alternative.
         clock: "virtual": the same stack in simulated time, without waiting, with the same tables every time. "wall":
             real time. None means "wall" if the settings name a live endpoint, else "virtual".
         workers: Processes in virtual time. None means one on each core, or none for a few runs.

@@ -15,6 +15,14 @@ console.py     what the commands share; printing.py a study on a terminal
 Commands import what they need when they run: the stack takes seconds to import, and --help must not.
 """
 
-from docmind_lab.interfaces.cli.app import app, main
+import sys
+
+try:
+    from docmind_lab.interfaces.cli.app import app, main
+except ModuleNotFoundError as error:
+    if error.name != "typer":
+        raise
+    # The core alone enforces deadlines and has no commands.
+    sys.exit("docmind-lab: the commands are in the extra lab; run: pip install 'docmind_lab[lab]'")
 
 __all__ = ["app", "main"]

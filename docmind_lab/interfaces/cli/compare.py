@@ -48,6 +48,7 @@ def compare(
     inputs: options.Inputs = "",
     deadline_key: options.DeadlineKey = "deadline_ts",
     services: options.Services = "simulated",
+    enforced: options.Enforced = False,
     clock: options.Clock = "",
     workers: options.Workers = None,
     side_by_side: options.SideBySide = None,

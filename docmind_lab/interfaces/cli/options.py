@@ -49,6 +49,8 @@ Services = Annotated[
     _system(help="What answers your graph: simulated, or own (wall clock): its endpoints, which cost what they cost."),
 ]
 
+Enforced = Annotated[bool, _system("--enforced", help="Run your graph through enforce, as in production.")]
+
 DecisionTimeout = Annotated[
     float | None,
     _budget(help=f"Budget of one question, in seconds; {TIMEOUT_VARIABLE} or 20 when left out, 2 on the wall clock."),

@@ -17,6 +17,7 @@ from langgraph.types import Command
 
 from docmind_lab.alternatives.base import INTERRUPT, FreeState
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, current_policy, deadline_scope
+from docmind_lab.core.holds import current_hold
 from docmind_lab.workloads.own.watch import RunWatch
 
 
@@ -60,6 +61,10 @@ class RunDoorway:
     def _deadline_in_force(self, config: Any, rest: tuple[Any, ...], options: Mapping[str, Any]) -> Iterator[None]:
         given = options.get("config") or (rest[0] if rest else None)
         at_s = next((found for found in map(_deadline_instant, (given, config)) if found is not None), None)
+        # In production the deadline comes in a hold.
+        hold = current_hold()
+        if at_s is None and hold is not None and hold.deadline is not None:
+            at_s = hold.deadline.at_s
         if at_s is None:
             yield
             return

@@ -1,0 +1,101 @@
+"""The deadline of work that another process asked for: the smaller of what came and what the service allows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from docmind_lab.core.deadline_headers import smallest_s, whole_milliseconds
+from docmind_lab.core.deadlines import require_seconds
+from docmind_lab.core.errors import BudgetRefused, ConfigurationError
+from docmind_lab.network.deadline_headers import deadline_in_force, require_allowance
+
+METADATA_KEY: Final = "docmind-lab/remaining-ms"
+"""The key under which A2A messages and MCP requests carry the time left, in whole milliseconds."""
+
+_MOST_MS: Final = 10**15  # more than 30,000 years; a longer number may be too large for a float
+_LEAST_S: Final = 0.005  # as `PropagationPolicy.floor_s`: less is not worth a request
+
+
+@dataclass(frozen=True)
+class ServerLimits:
+    """What a service allows, whatever its caller says.
+
+    Args:
+        at_most_s: Seconds that a request may take; None for no limit of the service's own.
+        transit_s: Seconds taken off what the caller says, for the way here and back.
+        least_s: Seconds that a request needs at least. With less left it is refused at once.
+
+    Raises:
+        ConfigurationError: A value cannot be used, or `at_most_s` is not above `least_s`.
+    """
+
+    at_most_s: float | None = None
+    transit_s: float = 0.0
+    least_s: float = _LEAST_S
+
+    def __post_init__(self) -> None:
+        require_allowance("transit_s", self.transit_s)
+        require_allowance("least_s", self.least_s)
+        if self.at_most_s is not None and require_seconds("at_most_s", self.at_most_s) <= self.least_s:
+            raise ConfigurationError(
+                f"at_most_s must be more than least_s ({self.least_s:g}), not {self.at_most_s:g}, "
+                "or every request is refused"
+            )
+
+    def admitted_s(self, came_s: float | None, label: str) -> float | None:
+        """Return the seconds that the work may take; None for no limit.
+
+        Args:
+            came_s: Seconds that the caller still waits, as it said; None if it did not say.
+            label: The name of the work, in the error.
+
+        Raises:
+            BudgetRefused: Less than `least_s` is left, so the work must not begin.
+        """
+        if came_s is None:
+            return self.at_most_s
+        left_s = came_s - self.transit_s
+        if left_s < self.least_s or left_s <= 0:
+            raise BudgetRefused(
+                f"{label}: refused, because its caller waits for {max(0.0, left_s):.3f} s more and it needs at least "
+                f"{self.least_s:.3f} s; nothing was begun",
+                role=label,
+                limit_s=max(0.0, left_s),
+                elapsed_s=0.0,
+                source="wire",
+            )
+        return left_s if self.at_most_s is None else min(left_s, self.at_most_s)
+
+
+def remaining_metadata(metadata: Mapping[str, object] | None = None, key: str = METADATA_KEY) -> dict[str, object]:
+    """Return the metadata with the time left added; unchanged outside every deadline.
+
+    If the metadata has a smaller duration already, that one stays.
+
+    Args:
+        metadata: What else the message says.
+        key: The key of the duration.
+    """
+    added, deadline = dict(metadata or {}), deadline_in_force()
+    if deadline is not None:
+        own_s = read_metadata_s(added, key)
+        left_s = deadline.remaining()
+        added[key] = whole_milliseconds(left_s if own_s is None else min(left_s, own_s))
+    return added
+
+
+def read_metadata_s(metadata: Mapping[str, object] | None, key: str = METADATA_KEY) -> float | None:
+    """Return the seconds that the sender still waits; None if the metadata does not say, or not readably.
+
+    Args:
+        metadata: The metadata of a message: JSON or a protobuf Struct, whose numbers are floats.
+        key: The key of the duration.
+    """
+    value = (metadata or {}).get(key)
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return value / 1000 if 0 <= value < _MOST_MS else None
+    return smallest_s([value]) if isinstance(value, str) else None

@@ -1,0 +1,419 @@
+"""The ASGI middleware: what it admits, refuses, cuts and leaves alone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator, MutableMapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from served_in_loop import served
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route, WebSocketRoute
+from starlette.testclient import TestClient
+from starlette.websockets import WebSocket
+
+from docmind_lab.core.deadline_headers import DEADLINE_HEADER, GRPC_TIMEOUT
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.holds import current_hold
+from docmind_lab.enforcement.scope import deadline, remaining_s
+from docmind_lab.enforcement.wire.asgi import DeadlineMiddleware
+from docmind_lab.network.deadline_headers import DeadlineOnWire, deadline_headers
+
+# From the deadline until the caller of a cut handler is back, on two shared cores; one that is not cut takes 30 s.
+CUT_WITHIN_S = 2.0
+
+
+async def left(_: Request) -> Response:
+    return JSONResponse({"remaining_s": remaining_s()})
+
+
+def left_in_a_thread(_: Request) -> Response:
+    return JSONResponse({"remaining_s": remaining_s()})
+
+
+class Hung:
+    """An endpoint that never answers, and what became of it."""
+
+    def __init__(self) -> None:
+        self.begun, self.cancelled = 0, 0
+
+    async def __call__(self, _: Request) -> Response:
+        self.begun += 1
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        return Response("late")
+
+
+async def stream(_: Request) -> Response:
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"first"
+        await asyncio.sleep(30)
+        yield b"late"
+
+    return StreamingResponse(chunks())
+
+
+async def under_a_nearer_deadline(_: Request) -> Response:
+    async with deadline(0.02):
+        await asyncio.sleep(30)
+    return Response("late")
+
+
+async def times_out_of_its_own(_: Request) -> Response:
+    raise TimeoutError("a database, say")
+
+
+class Passes(BaseHTTPMiddleware):
+    async def dispatch(self, request: Request, call_next: Any) -> Response:
+        response: Response = await call_next(request)
+        return response
+
+
+def application(*, hung: Hung | None = None, above: bool = True, **options: Any) -> Any:
+    """A Starlette application with the middleware added to it, or, unless `above`, around it."""
+
+    async def hang(request: Request) -> Response:
+        return await (hung or Hung())(request)
+
+    routes = [
+        Route("/left", left),
+        Route("/thread", left_in_a_thread),
+        Route("/hang", hang, methods=["GET", "POST"]),
+        Route("/stream", stream),
+        Route("/nearer", under_a_nearer_deadline),
+        Route("/own", times_out_of_its_own),
+    ]
+    if above:
+        return Starlette(routes=routes, middleware=[Middleware(DeadlineMiddleware, **options), Middleware(Passes)])
+    return DeadlineMiddleware(Starlette(routes=routes), **options)
+
+
+def ask(app: Any, path: str, headers: dict[str, str] | None = None) -> httpx.Response:
+    async def main() -> httpx.Response:
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as client:
+            return await client.get(path, headers=headers)
+
+    return asyncio.run(main())
+
+
+def told_s(app: Any, headers: dict[str, str] | None = None, path: str = "/left") -> float | None:
+    response = ask(app, path, headers)
+    assert response.status_code == 200
+    seconds: float | None = response.json()["remaining_s"]
+    return seconds
+
+
+@pytest.mark.parametrize("path", ["/left", "/thread"])
+@pytest.mark.parametrize(
+    ("headers", "limit_s"),
+    [
+        ({}, 20),
+        ({DEADLINE_HEADER: "9000"}, 8.5),
+        ({DEADLINE_HEADER: "90000"}, 20),
+        ({DEADLINE_HEADER: "soon"}, 20),
+        ({GRPC_TIMEOUT: "9S"}, 20),
+    ],
+)
+def test_the_smaller_of_what_came_and_what_is_allowed_is_in_force(
+    path: str, headers: dict[str, str], limit_s: float
+) -> None:
+    seconds = told_s(application(at_most_s=20, transit_s=0.5), headers, path)
+    assert seconds is not None
+    # 5 s: a busy machine between the start of the request and the handler.
+    assert limit_s - 5 < seconds <= limit_s
+
+
+def test_without_a_limit_of_its_own_a_service_holds_what_its_callers_say_only() -> None:
+    assert told_s(application()) is None
+    seconds = told_s(application(), {DEADLINE_HEADER: "9000"})
+    assert seconds is not None
+    assert seconds <= 9
+
+
+def test_the_header_can_be_another_one() -> None:
+    seconds = told_s(application(header="Grpc-Timeout"), {GRPC_TIMEOUT: "9S", DEADLINE_HEADER: "1"})
+    assert seconds is not None
+    assert 1 < seconds <= 9
+
+
+@pytest.mark.parametrize(
+    ("value", "options"),
+    [("0", {}), ("4", {}), ("900", {"transit_s": 1.0}), ("900", {"least_s": 1.0}), ("1", {"least_s": 0.01})],
+)
+def test_what_cannot_be_met_is_refused_at_once_and_the_application_never_sees_it(
+    value: str, options: dict[str, float]
+) -> None:
+    hung = Hung()
+    response = ask(application(hung=hung, at_most_s=20, **options), "/hang", {DEADLINE_HEADER: value})
+    assert response.status_code == 504
+    assert response.headers["content-type"] == "application/json"
+    error = response.json()["error"]
+    assert error["type"] == "deadline_refused"
+    assert "GET /hang: refused, because its caller waits for" in error["message"]
+    assert hung.begun == 0
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("above", [True, False])
+def test_a_handler_that_the_deadline_cuts_is_cancelled_and_answered_with_504(above: bool) -> None:
+    hung = Hung()
+    begun_s = time.monotonic()
+    response = ask(application(hung=hung, above=above, at_most_s=20), "/hang", {DEADLINE_HEADER: "50"})
+    assert time.monotonic() - begun_s < 0.05 + CUT_WITHIN_S
+    assert response.status_code == 504
+    error = response.json()["error"]
+    assert error["type"] == "deadline_exceeded"
+    assert "GET /hang" in error["message"]
+    assert (hung.begun, hung.cancelled) == (1, 1)
+
+
+@pytest.mark.wall
+def test_a_nearer_deadline_that_the_handler_did_not_catch_is_answered_with_504() -> None:
+    assert ask(application(at_most_s=20), "/nearer").status_code == 504
+
+
+def test_a_timeout_of_the_handlers_own_is_no_deadline() -> None:
+    assert ask(application(at_most_s=20), "/own").status_code == 500
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("above", [True, False])
+def test_a_stream_that_has_begun_ends_incomplete(above: bool) -> None:
+    app = application(above=above, at_most_s=0.05)
+    sent = asyncio.run(messages_of(app, "/stream"))
+    assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
+    assert sent[0]["status"] == 200
+    assert sent[1]["body"] == b"first"
+    # A client must not take what it got for the whole.
+    assert sent[1]["more_body"] is True
+
+
+async def messages_of(app: Any, path: str) -> list[MutableMapping[str, Any]]:
+    sent: list[MutableMapping[str, Any]] = []
+
+    async def receive() -> MutableMapping[str, Any]:
+        if not received:
+            received.append(True)
+            return {"type": "http.request", "body": b"", "more_body": False}
+        await asyncio.sleep(30)
+        raise AssertionError("nobody waits as long")
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    received: list[bool] = []
+    scope = {"type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "headers": []}
+    await app({**scope, "query_string": b"", "root_path": "", "http_version": "1.1"}, receive, send)
+    return sent
+
+
+def calling(url: str) -> list[Route]:
+    """Endpoints that call a service that never answers, each in another way."""
+
+    async def awaited(_: Request) -> Response:
+        async with httpx.AsyncClient(trust_env=False) as client:
+            return Response((await client.get(url)).text)
+
+    def in_a_thread(_: Request) -> Response:
+        with httpx.Client(trust_env=False) as client:
+            return Response(client.get(url).text)
+
+    async def gathered(_: Request) -> Response:
+        async with httpx.AsyncClient(trust_env=False) as client:
+            await asyncio.gather(*(client.get(url) for _ in range(3)))
+        return Response("late")
+
+    async def in_a_task_group(_: Request) -> Response:
+        async with httpx.AsyncClient(trust_env=False) as client, asyncio.TaskGroup() as group:
+            for _ in range(3):
+                group.create_task(client.get(url))
+        return Response("late")
+
+    async def in_a_stream(_: Request) -> Response:
+        async def chunks() -> AsyncIterator[bytes]:
+            yield b"first"
+            async with httpx.AsyncClient(trust_env=False) as client:
+                yield (await client.get(url)).content
+
+        return StreamingResponse(chunks())
+
+    endpoints = (awaited, in_a_thread, gathered, in_a_task_group, in_a_stream)
+    return [Route(f"/{endpoint.__name__}", endpoint) for endpoint in endpoints]
+
+
+async def hang_forever(_: Request) -> Response:
+    await asyncio.sleep(30)
+    return Response("late")
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("above", [True, False])
+def test_calls_of_a_handler_are_cut_however_it_makes_them_and_no_client_takes_a_part_for_the_whole(
+    above: bool,
+) -> None:
+    async def main() -> list[httpx.Response | BaseException]:
+        async with served(Starlette(routes=[Route("/", hang_forever)])) as upstream:
+            routes = calling(upstream)
+            if above:
+                middleware = [Middleware(DeadlineMiddleware, at_most_s=1.0), Middleware(Passes)]
+                app: Any = Starlette(routes=routes, middleware=middleware)
+            else:
+                app = DeadlineMiddleware(Starlette(routes=routes), at_most_s=1.0)
+            async with served(app) as url, httpx.AsyncClient(trust_env=False, timeout=20) as client:
+                asked = [client.get(f"{url}{route.path}") for route in routes]
+                return await asyncio.gather(*asked, return_exceptions=True)
+
+    begun_s = time.monotonic()
+    *whole, cut = asyncio.run(main())
+    assert time.monotonic() - begun_s < 1.0 + 2 * CUT_WITHIN_S
+    for response in whole:
+        assert isinstance(response, httpx.Response)
+        assert response.status_code == 504
+        assert response.json()["error"]["type"] == "deadline_exceeded"
+    assert isinstance(cut, httpx.RemoteProtocolError)
+
+
+@pytest.mark.wall
+def test_a_stream_that_ends_by_itself_at_the_deadline_is_whole() -> None:
+    async def app(_: object, __: object, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"first", "more_body": True})
+        # Nothing is awaited until the end, so nothing is cancelled.
+        while (left := remaining_s()) is not None and left > 0:
+            time.sleep(0.001)
+        await send({"type": "http.response.body", "body": b", and no more", "more_body": False})
+
+    sent = asyncio.run(messages_of(DeadlineMiddleware(app, at_most_s=0.05), "/"))
+    assert b"".join(message.get("body", b"") for message in sent) == b"first, and no more"
+    assert sent[-1]["more_body"] is False
+
+
+def test_web_sockets_and_the_lifespan_pass_through() -> None:
+    noted: list[str] = []
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        noted.append(f"up, held: {current_hold()}")
+        yield
+        noted.append("down")
+
+    async def echo(socket: WebSocket) -> None:
+        await socket.accept()
+        await socket.send_json({"held": current_hold() is not None})
+        await socket.close()
+
+    routes = [WebSocketRoute("/echo", echo)]
+    app = DeadlineMiddleware(Starlette(routes=routes, lifespan=lifespan), at_most_s=20)
+    with (
+        TestClient(app) as client,
+        client.websocket_connect("/echo", headers={DEADLINE_HEADER: "1"}) as socket,
+    ):
+        assert socket.receive_json() == {"held": False}
+    assert noted == ["up, held: None", "down"]
+
+
+def test_requests_at_the_same_time_have_deadlines_of_their_own() -> None:
+    app = application(at_most_s=20)
+
+    async def main() -> list[float]:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as client:
+            values = [str(1000 * (6 + number)) for number in range(10)]
+            asked = [client.get("/left", headers={DEADLINE_HEADER: value}) for value in values]
+            return [response.json()["remaining_s"] for response in await asyncio.gather(*asked)]
+
+    seconds = asyncio.run(main())
+    assert seconds == sorted(seconds)
+    # 1 s: pauses of a busy machine between requests that are one second apart.
+    assert seconds[-1] - seconds[0] == pytest.approx(9, abs=1)
+
+
+def test_nothing_is_in_force_after_a_request() -> None:
+    async def main() -> None:
+        app = application(at_most_s=0.03)
+        for path in ("/left", "/hang", "/stream"):
+            with contextlib.suppress(httpx.HTTPError):
+                await messages_of(app, path)
+            assert current_hold() is None
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"at_most_s": 0}, "at_most_s"),
+        ({"at_most_s": 1.0, "least_s": 1.0}, "at_most_s must be more than least_s"),
+        ({"transit_s": -1}, "transit_s"),
+        ({"least_s": float("nan")}, "least_s"),
+        ({"header": "a b"}, "header"),
+    ],
+)
+def test_options_that_cannot_be_used_name_the_field(options: dict[str, Any], field: str) -> None:
+    with pytest.raises(ConfigurationError, match=field):
+        DeadlineMiddleware(Starlette(), **options)
+
+
+# ---- two processes
+
+HOP = Path(__file__).parents[1] / "support" / "hop_program.py"
+AN_HOUR_S = 3600.0
+
+
+@pytest.fixture(params=[AN_HOUR_S, pytest.param(-AN_HOUR_S, marks=pytest.mark.full)], ids=["ahead", "behind"])
+def second_hop(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of a service in a process whose clocks are an hour off."""
+    process = subprocess.Popen([sys.executable, str(HOP), str(request.param)], stdout=subprocess.PIPE, text=True)
+    guard = threading.Timer(60, process.kill)
+    guard.start()
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+    finally:
+        guard.cancel()
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.wall
+def test_the_second_hop_is_cut_by_what_remains_at_the_first_though_their_clocks_are_an_hour_apart(
+    second_hop: str,
+) -> None:
+    host, port = httpx.URL(second_hop).host, httpx.URL(second_hop).port
+    wire = DeadlineOnWire(hosts=(f"{host}:{port}",))
+
+    async def first_hop() -> tuple[httpx.Response, dict[str, Any]]:
+        async with httpx.AsyncClient(timeout=30, trust_env=False) as client:
+            await client.get(f"{second_hop}/seen")  # whatever is imported at the first request is imported now
+            with deadline(0.9):
+                await asyncio.sleep(0.3)
+                headers = deadline_headers(second_hop, wire)
+            response = await client.get(f"{second_hop}/work", headers=headers)
+            return response, (await client.get(f"{second_hop}/seen")).json()
+
+    response, seen = asyncio.run(first_hop())
+    assert response.status_code == 504
+    assert json.loads(response.text)["error"]["type"] == "deadline_exceeded"
+    # Its clocks really are an hour away, and its work of 30 s ended after the 0.6 s that were left, not after 0.9 s.
+    assert abs(seen["monotonic_s"] - time.monotonic()) == pytest.approx(AN_HOUR_S, abs=60)
+    assert abs(seen["time_s"] - time.time()) == pytest.approx(AN_HOUR_S, abs=60)
+    assert seen["limit_s"] == pytest.approx(0.6, abs=0.25)
+    assert seen["limit_s"] < seen["worked_s"] < seen["limit_s"] + CUT_WITHIN_S
+    assert seen["ended"] == "cancelled"

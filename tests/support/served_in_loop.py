@@ -1,0 +1,33 @@
+"""An ASGI application behind a socket, served by the event loop of the test."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import uvicorn
+
+
+@contextlib.asynccontextmanager
+async def served(app: Any, *, lifespan: bool = False) -> AsyncIterator[str]:
+    """Serve an application during the block, and give its address.
+
+    The server runs in a context of its own: what is in force around the block is not in force in the application.
+    """
+    listener = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(
+        app, log_level="critical", lifespan="on" if lifespan else "off", timeout_graceful_shutdown=1
+    )
+    server = uvicorn.Server(config)
+    serving = asyncio.get_running_loop().create_task(server.serve(sockets=[listener]), context=contextvars.Context())
+    try:
+        while not server.started:
+            await asyncio.sleep(0.005)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await serving
