@@ -26,7 +26,20 @@ _END = object()
 _UNWINDING_S = 0.1
 
 
-class AsyncStream(Generic[ResultT]):
+class _Ending(Generic[ResultT]):
+    """What is there when a stream has ended."""
+
+    _result: ResultT | None = None
+
+    @property
+    def result(self) -> ResultT:
+        """The result of the run. Raises: RuntimeError while the stream has not ended."""
+        if self._result is None:
+            raise RuntimeError("the stream has no result yet; read it to its end first")
+        return self._result
+
+
+class AsyncStream(_Ending[ResultT]):
     """An async iterator over the chunks of a run.
 
     Args:
@@ -40,15 +53,7 @@ class AsyncStream(Generic[ResultT]):
         check: Callable[[ResultT], None],
     ) -> None:
         self._run, self._check = run, check
-        self._result: ResultT | None = None
         self._chunks = self._iterate()
-
-    @property
-    def result(self) -> ResultT:
-        """The result of the run. Raises: RuntimeError while the stream has not ended."""
-        if self._result is None:
-            raise RuntimeError("the stream has no result yet; read it to its end first")
-        return self._result
 
     def __aiter__(self) -> AsyncStream[ResultT]:
         return self
@@ -89,7 +94,7 @@ def _look_at_end(task: asyncio.Task[Any]) -> None:
         task.exception()
 
 
-class SyncStream(Generic[ResultT]):
+class SyncStream(_Ending[ResultT]):
     """An iterator over the chunks of a run in a thread of its own.
 
     Args:
@@ -102,15 +107,7 @@ class SyncStream(Generic[ResultT]):
         self, run: Callable[[Callable[[Any], None]], ResultT], check: Callable[[ResultT], None], hold: Hold
     ) -> None:
         self._run, self._check, self._hold = run, check, hold
-        self._result: ResultT | None = None
         self._chunks = self._iterate()
-
-    @property
-    def result(self) -> ResultT:
-        """The result of the run. Raises: RuntimeError while the stream has not ended."""
-        if self._result is None:
-            raise RuntimeError("the stream has no result yet; read it to its end first")
-        return self._result
 
     def __iter__(self) -> SyncStream[ResultT]:
         return self

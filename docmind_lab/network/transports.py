@@ -70,11 +70,14 @@ class _AsyncBody:
         await self._inner.aclose()
 
 
-class _SyncTransport:
+class _Transport:
+    """The part that sync and async transports share: a pool of connections with the seam's backend."""
+
     core: ModuleType
     web: ModuleType
     backend: Any
     body: Any
+    pool: str
 
     def __init__(
         self,
@@ -84,63 +87,46 @@ class _SyncTransport:
         surfacing: Surfacing | None = None,
     ) -> None:
         self._admit, self._surfacing = admit, surfacing
-        self._pool = self.core.ConnectionPool(
+        self._pool = getattr(self.core, self.pool)(
             ssl_context=self.web.create_ssl_context(),
             max_connections=max_connections,
             max_keepalive_connections=20,
             keepalive_expiry=5.0,
             network_backend=self.backend(),
         )
+
+    def _response(self, response: Any, exchange: Exchange) -> Any:
+        """Return the library's response for that of the pool."""
+        exchange.note_response(response.status, response.headers)
+        return self.web.Response(
+            status_code=response.status,
+            headers=response.headers,
+            stream=self.body(response.stream, exchange),
+            extensions=response.extensions,
+        )
+
+
+class _SyncTransport(_Transport):
+    pool = "ConnectionPool"
 
     def handle_request(self, request: Any) -> Any:
         exchange = Exchange(request, self._admit, self._surfacing)
         with library_errors(self.core, self.web), exchange.operation():
             response = self._pool.handle_request(exchange.core_request(self.core, request, request.stream))
-        exchange.note_response(response.status, response.headers)
-        return self.web.Response(
-            status_code=response.status,
-            headers=response.headers,
-            stream=self.body(response.stream, exchange),
-            extensions=response.extensions,
-        )
+        return self._response(response, exchange)
 
     def close(self) -> None:
         self._pool.close()
 
 
-class _AsyncTransport:
-    core: ModuleType
-    web: ModuleType
-    backend: Any
-    body: Any
-
-    def __init__(
-        self,
-        *,
-        admit: Admission = admit_all,
-        max_connections: int = MAX_CONNECTIONS,
-        surfacing: Surfacing | None = None,
-    ) -> None:
-        self._admit, self._surfacing = admit, surfacing
-        self._pool = self.core.AsyncConnectionPool(
-            ssl_context=self.web.create_ssl_context(),
-            max_connections=max_connections,
-            max_keepalive_connections=20,
-            keepalive_expiry=5.0,
-            network_backend=self.backend(),
-        )
+class _AsyncTransport(_Transport):
+    pool = "AsyncConnectionPool"
 
     async def handle_async_request(self, request: Any) -> Any:
         exchange = Exchange(request, self._admit, self._surfacing)
         with library_errors(self.core, self.web), exchange.operation():
             response = await self._pool.handle_async_request(exchange.core_request(self.core, request, request.stream))
-        exchange.note_response(response.status, response.headers)
-        return self.web.Response(
-            status_code=response.status,
-            headers=response.headers,
-            stream=self.body(response.stream, exchange),
-            extensions=response.extensions,
-        )
+        return self._response(response, exchange)
 
     async def aclose(self) -> None:
         await self._pool.aclose()
