@@ -8,6 +8,7 @@ result.py     what a call returns
 scope.py      `deadline`: any block of code under a deadline, without a graph
 hooks.py      `install`, `uninstall`, `exclude`: hooks on existing HTTP clients
 transport.py  `transport`: one client held without hooks
+telemetry.py  a span and three metrics of each call; imports OpenTelemetry, and is imported by nothing here
 wire/         the deadline between processes: ASGI, A2A, MCP
 
 The same classes that the lab measures enforce here. Nothing here loads pandas, matplotlib, pyarrow or Jupyter.

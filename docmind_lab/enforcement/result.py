@@ -30,6 +30,9 @@ class Result(Generic[StateT]):
         limit_s: The seconds that the call was given.
         elapsed_s: The seconds that it took.
         requests_cut: How many requests the deadline, or the caller, cut or refused.
+        remaining_at_start_s: The seconds that were left when it began; fewer than `limit_s` under an earlier deadline.
+        alternative: The alternative that enforced it, by its name in the lab's tables.
+        alternative_options: Its options that are not the default, as a JSON object.
     """
 
     outcome: EnforcedOutcome
@@ -43,6 +46,9 @@ class Result(Generic[StateT]):
     limit_s: float = 0.0
     elapsed_s: float = 0.0
     requests_cut: int = 0
+    remaining_at_start_s: float = 0.0
+    alternative: str = ""
+    alternative_options: str = "{}"
 
     @property
     def was_cut(self) -> bool:
