@@ -218,7 +218,7 @@ def test_fewer_answers_are_worse_and_the_sentence_says_in_what() -> None:
     found = watched(study_with(shares(900, 1000)), *results_of(shares(300, 400)))
     (group,) = found.groups
     assert found.is_worse
-    assert "production is worse than the study said in share answered by the deadline and" in group.sentences[0]
+    assert "production is worse than the study said in the share answered by the deadline and" in group.sentences[0]
     assert [comparison.verdict for comparison in group.comparisons][:2] == ["worse", "worse"]
 
 
@@ -282,7 +282,7 @@ def test_a_graph_that_fails_counts_as_not_answered() -> None:
 def test_what_was_cut_is_said_with_its_interval() -> None:
     cut = results_of(shares(0, 10), still_running=("ask",), requests_cut=3)
     (group,) = watched(study_with(shares(900, 1000)), *results_of(shares(90, 90)), *cut).groups
-    assert group.cut_words.startswith("Requests were cut or refused in 10% [5%, 19%] of calls (30 requests); threads")
+    assert group.cut_words.startswith("Requests were cut or refused in 10% [5%, 19%] of calls (30 requests); a thread")
 
 
 # ---- what is not comparable
@@ -375,12 +375,12 @@ def test_the_command_prints_sentences_and_a_table_of_all_measures(
     code, printed, error = cli(*words)
     assert (code, error) == (0, "")
     assert printed.splitlines()[0] == "400 enforced calls of support beside study made-up."
-    assert "E hybrid, 20 s: production is worse than the study said in share answered by the deadline" in printed
+    assert "E hybrid, 20 s: production is worse than the study said in the share answered by the deadline" in printed
     table = [line for line in printed.splitlines() if line.startswith("E hybrid  ")]
     assert len(table) == len(MEASURES)
     assert "90% [88%, 92%]" in table[0]
     assert "75% [70%, 80%]" in table[0]
-    assert table[0].endswith("worse")
+    assert table[0].rstrip().endswith("worse")
     assert cli(*words, "--fail-if-worse")[0] == 1
     code, printed, _ = cli(*words, "--json")
     answer = json.loads(printed)
@@ -446,14 +446,14 @@ def test_as_many_more_calls_as_are_named_mostly_settle_it() -> None:
     settled, asked = 0, 0
     for repetition in range(200):
         rng = np.random.default_rng([11, repetition])
-        study, calls = study_with(drawn(rng, 0.9, 2000)), drawn(rng, 0.8, 100)
+        study, calls = study_with(drawn(rng, 0.9, 2000)), drawn(rng, 0.82, 100)
         (group,) = watched(study, *results_of(calls)).groups
         more = max(comparison.more_calls for comparison in group.comparisons)
         # Where what was seen is near the truth, as the number assumes.
-        if group.verdict != "cannot tell" or not 0.78 <= np.mean(calls) <= 0.82:
+        if group.verdict != "cannot tell" or not 0.80 <= np.mean(calls) <= 0.84:
             continue
         asked += 1
-        (group,) = watched(study, *results_of(calls + drawn(rng, 0.8, int(more)))).groups
+        (group,) = watched(study, *results_of(calls + drawn(rng, 0.82, int(more)))).groups
         settled += group.verdict != "cannot tell"
     assert asked >= 20
     # Named for 80 % of one measure; all of them must be settled, and the truth is near only.

@@ -72,9 +72,10 @@ class Measure:
 
 
 # Margins are those of a choice between alternatives (`analysis.findings.choice`).
+_SHARE_MARGIN: Final = 0.05
 MEASURES: Final = (
-    Measure("answered_in_time", "share answered by the deadline", None, -1, 0.05),
-    Measure("was_cut", "share cut by the deadline", None, 1, 0.05),
+    Measure("answered_in_time", "answered by the deadline", None, -1, _SHARE_MARGIN),
+    Measure("was_cut", "cut by the deadline", None, 1, _SHARE_MARGIN),
     Measure("caller_overrun_s", "median overrun", 0.5, 1, HELD_WITHIN_S, " s"),
     Measure("caller_overrun_s", "p95 overrun", 0.95, 1, HELD_WITHIN_S, " s"),
 )
@@ -195,8 +196,9 @@ class Watch:
         said += [f"Not compared: {words}" for words in self.not_compared]
         if self.groups:
             said.append(
-                f"A difference counts as none up to {percent(0.05)} of calls and {HELD_WITHIN_S:g} s. All intervals of "
-                f"an alternative hold together with {percent(_CONFIDENCE)}."
+                f"A difference up to {percent(_SHARE_MARGIN)} of calls or {HELD_WITHIN_S:g} s counts as none. Each "
+                f"interval has {percent(CONFIDENCE, 1)}; production that is as the study said is called worse in "
+                f"{percent(1 - _CONFIDENCE)} of cases at most."
             )
         if self.groups and self.is_virtual:
             said.append("The study ran in virtual time, so its overruns have no delays of a machine.")
@@ -398,7 +400,8 @@ def _sure(measure: Measure, values: Floats) -> Interval | TooFewRuns:
 
 def _names(comparisons: Sequence[Comparison]) -> str:
     """Name the measures in a sentence."""
-    return join_names([c.measure.words for c in comparisons])
+    measures = [comparison.measure for comparison in comparisons]
+    return join_names([f"the {'' if measure.quantile else 'share '}{measure.words}" for measure in measures])
 
 
 def _what_would(comparisons: Sequence[Comparison]) -> str:
@@ -431,8 +434,8 @@ def _cut_words(calls: pd.DataFrame) -> str:
     requests = int(calls["requests_cut"].sum())
     shares = [share_interval(count, len(calls), CONFIDENCE) for count in (cut, threads)]
     return (
-        f"Requests were cut or refused in {_percents(shares[0])} of calls ({count_of(requests, 'request')}); threads "
-        f"went on after {_percents(shares[1])} of them."
+        f"Requests were cut or refused in {_percents(shares[0])} of calls ({count_of(requests, 'request')}); a "
+        f"thread went on after the return in {_percents(shares[1])}."
     )
 
 
