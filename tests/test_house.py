@@ -36,6 +36,7 @@ PACKAGES = {
     "network",
     "services",
     "alternatives",
+    "enforcement",
     "docmind",
     "workloads",
     "experiments",
@@ -54,7 +55,7 @@ PUBLIC_PATHS = {
 }
 
 
-def test_the_package_has_ten_packages_and_public_names_beside_them() -> None:
+def test_the_package_has_eleven_packages_and_public_names_beside_them() -> None:
     there = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     public = {path.split(".")[1] for path in PUBLIC_PATHS}
     assert there == PACKAGES | public | {"__init__", "__main__"}
@@ -78,6 +79,7 @@ def test_a_public_path_hands_on_the_names_of_its_home(path: str) -> None:
         ("docmind_lab.interfaces.reports", ("langgraph", "langchain_core", "openai", "qdrant_client", "httpx")),
         ("docmind_lab.analysis.study", ("langgraph", "langchain_core", "openai", "qdrant_client", "httpx")),
         ("docmind_lab.alternatives", ("pandas", "matplotlib")),
+        ("docmind_lab.enforcement", ("pandas", "matplotlib", "pyarrow", "ipywidgets", "langchain", "openai")),
         ("docmind_lab.network", ("pandas", "matplotlib", "langgraph")),
     ],
 )

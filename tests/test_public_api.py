@@ -61,11 +61,11 @@ def test_importing_the_package_imports_none_of_the_stack() -> None:
 
 
 @pytest.mark.parametrize("kind", ALTERNATIVES.values(), ids=ALTERNATIVES)
-def test_an_alternative_is_a_frozen_dataclass_with_one_method(kind: type) -> None:
+def test_an_alternative_is_a_frozen_dataclass_that_runs_graphs_for_callers_with_and_without_a_loop(kind: type) -> None:
     assert dataclasses.is_dataclass(kind)
     assert kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
     own = {name for name, value in vars(kind).items() if callable(value) and not name.startswith("_")}
-    assert own == {"run"}
+    assert own == {"run", "run_async"}
     assert all(
         field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
         for field in dataclasses.fields(kind)

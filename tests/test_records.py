@@ -45,6 +45,7 @@ def test_a_number_carries_its_unit_in_its_name() -> None:
                     "_coverage",
                     "_deadline",
                     "_calls",
+                    "adoption",  # a share, by the name of its factor
                 )
                 assert column.name.endswith((*units, "_calls")) or column.name in SPENDING, column.name
 

@@ -1,4 +1,4 @@
-"""E: what DocMind itself moved to in 2026-07: async, a limit on each step, a drain, a fence, and A's caps."""
+"""E: what DocMind itself moved to in 2026-07: async, a limit on the last step, a drain, a fence, and A's caps."""
 
 from __future__ import annotations
 
@@ -69,17 +69,39 @@ class Hybrid(Propagation):
 
         A caller that is cancelled takes its task with it. A node that blocks the loop blocks the caller too.
         """
-        guard = _Guard.around(runnable, recorder)
-        task = asyncio.create_task(self._answer(guard, inputs, deadline, recorder))
+        guard, loop = _Guard.around(runnable, recorder), asyncio.get_running_loop()
+        # What the caller waits for: the outcome, or None when it is time to leave. The run gives it itself, so that the
+        # caller goes on without waiting for the loop to see the end of the task.
+        given: asyncio.Future[Outcome | None] = loop.create_future()
+
+        def leave() -> None:
+            if not given.done():
+                given.set_result(None)
+
+        async def answer() -> None:
+            try:
+                outcome = await self._answer(guard, inputs, deadline, recorder)
+            except asyncio.CancelledError:
+                leave()
+                raise
+            except Exception as error:  # noqa: BLE001 - raised in the caller's task
+                if not given.done():
+                    given.set_exception(error)
+            else:
+                if not given.done():
+                    given.set_result(outcome)
+
+        task = asyncio.create_task(answer())
+        timer = loop.call_later(max(0.0, deadline.remaining()) + RETURN_SLACK_S, leave)
         try:
-            await asyncio.wait({task}, timeout=max(0.0, deadline.remaining()) + RETURN_SLACK_S)
-            return task.result() if task.done() else guard.left_behind(recorder)
+            outcome = await given
+            return guard.left_behind(recorder) if outcome is None else outcome
         finally:
+            timer.cancel()
             guard.fence.close()
             if not task.done():
                 guard.control.request_drain("deadline")
                 task.cancel()
-                task.add_done_callback(_ignore_end)
 
     async def _answer(self, guard: _Guard, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
         recorder.share_thread()
@@ -115,9 +137,3 @@ class _Guard:
         recorder.event("stop_requested")
         self.control.request_drain("deadline")
         return self.progress.stopped("left_behind")
-
-
-def _ignore_end(task: asyncio.Task[Outcome]) -> None:
-    # Whatever it ended with, nobody waits for it; asked for, asyncio does not log it.
-    if not task.cancelled():
-        task.exception()

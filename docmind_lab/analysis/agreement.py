@@ -40,6 +40,7 @@ _SAME: Final = (
     "router_injection",
     "stops_on_disconnect",
     "server_behaviour",
+    "adoption",
 )
 
 

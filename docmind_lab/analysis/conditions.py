@@ -25,6 +25,7 @@ CONDITION: Final = (
     "router_injection",
     "stops_on_disconnect",
     "server_behaviour",
+    "adoption",
     "second_budgets",
 )
 """Columns of `runs` that make up a condition."""
@@ -104,6 +105,8 @@ def _column_in_words(column: str, value: Any) -> str:
         return "servers stop on disconnect" if value else "servers do not stop on disconnect"
     if column == "server_behaviour":
         return f"servers behave as {value}"
+    if column == "adoption":
+        return f"{value:.0%} of the hops adopt the deadline"
     if column == "router_injection":
         return "router injected" if value else "no router injected"
     if column == "fault":

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from docmind_lab.analysis.conditions import by_condition, condition_columns, profiles_of_servers, with_arms
+from docmind_lab.analysis.conditions import by_condition, condition_columns, in_words, profiles_of_servers, with_arms
 from docmind_lab.analysis.findings.advice import advice_of
 from docmind_lab.analysis.findings.choice import overran
 from docmind_lab.analysis.findings.measured_perf import CONTROL
@@ -307,11 +307,13 @@ def _title(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> str:
 
 
 def _servers_in_words(runs: pd.DataFrame) -> list[str]:
-    """What servers do when their client leaves, where that is not to stop at once."""
+    """What servers do when their client leaves, where that is not to stop at once, and how many adopt the deadline."""
+    shares = runs["adoption"].unique()
+    adopting = [in_words(runs.iloc[0], ["adoption"])] if len(shares) == 1 and shares[0] else []
     profiles = profiles_of_servers(runs)
     if profiles:
-        return [f"servers behave as {join_names(profiles)} when their client leaves"]
-    return ["servers go on when their client leaves"] if not runs["stops_on_disconnect"].any() else []
+        return [f"servers behave as {join_names(profiles)} when their client leaves", *adopting]
+    return [*([] if runs["stops_on_disconnect"].any() else ["servers go on when their client leaves"]), *adopting]
 
 
 def _heading(column: str) -> str:

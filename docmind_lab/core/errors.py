@@ -27,11 +27,22 @@ RunCut (a BaseException)                   ends a run from within, past code tha
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any, NoReturn
+
+
+def _made_again(kind: type[DocmindLabError], arguments: tuple[Any, ...], values: dict[str, Any]) -> DocmindLabError:
+    error = kind.__new__(kind, *arguments)
+    error.args = arguments
+    vars(error).update(values)
+    return error
 
 
 class DocmindLabError(Exception):
     """The base class of every error that this package raises on purpose."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By its values: the constructors take keywords, which exceptions do not pickle.
+        return _made_again, (type(self), self.args, vars(self))
 
 
 class ConfigurationError(DocmindLabError, ValueError):

@@ -6,6 +6,8 @@ streams.py    its chunks, read while the run goes on in a task or thread of its 
 graph.py      it as a LangGraph graph, for servers and for graphs around it
 result.py     what a call returns
 scope.py      `deadline`: any block of code under a deadline, without a graph
+check.py      what no deadline reaches in a graph, before it runs
+measured.py   an alternative as production runs it, for `compare --enforced`
 hooks.py      `install`, `uninstall`, `exclude`: hooks on existing HTTP clients
 transport.py  `transport`: one client held without hooks
 telemetry.py  a span and three metrics of each call; imports OpenTelemetry, and is imported by nothing here

@@ -179,7 +179,7 @@ def held_work() -> _HeldCode | None:
 
 
 def _hook_httpx() -> Replacements:
-    hooks = GuestHooks(held_requests, held_work)
+    hooks = GuestHooks(held_requests, held_work, holds_all=True)
     hooks.install()
     return hooks
 

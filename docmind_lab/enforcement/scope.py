@@ -7,12 +7,14 @@ import contextlib
 from types import TracebackType
 
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.core.errors import RunCut
+from docmind_lab.core.errors import DeadlineError, RunCut
 from docmind_lab.core.holds import Hold, current_hold, hold_scope
 from docmind_lab.enforcement.hooks import install_lazily
 
 # What a cut request needs to unwind through its client on a busy machine, before its task is cancelled.
 _CANCEL_SLACK_S = 0.01
+# A wait that the deadline bounds ends at it, or a little before it, as a system's clock ticks.
+_AT_THE_DEADLINE_S = 0.005
 
 
 class deadline:  # noqa: N801 - used as a function
@@ -58,6 +60,11 @@ class deadline:  # noqa: N801 - used as a function
         cut = None if hold is None or hold.was_cancelled else _cut_of(hold, error)
         if cut is not None:
             raise cut.error from error
+        # A client that is given what is left may raise a timeout of its own at the deadline.
+        if isinstance(error, TimeoutError) and not isinstance(error, DeadlineError) and hold is not None:
+            assert hold.deadline is not None, "a hold keeps the deadline that it was made with, or a nearer one"
+            if hold.deadline.remaining() <= _AT_THE_DEADLINE_S:
+                raise hold.deadline.exceeded(self._label, "block") from error
 
     async def __aenter__(self) -> Deadline:
         in_force = self.__enter__()

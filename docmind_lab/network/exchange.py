@@ -17,7 +17,14 @@ import httpx2
 from docmind_lab.core.addresses import is_loopback
 from docmind_lab.core.deadlines import Deadline, current_deadline, deadline_scope
 from docmind_lab.core.holds import current_hold
-from docmind_lab.network.attempts import HEADER_PREFIX, Attempt, AttemptOutcome, attempt_scope, current_call
+from docmind_lab.network.attempts import (
+    HEADER_PREFIX,
+    Attempt,
+    AttemptOutcome,
+    attempt_scope,
+    current_attempt,
+    current_call,
+)
 from docmind_lab.network.deadline_headers import default_port, wire_in_force
 from docmind_lab.network.taps import Tapping
 
@@ -227,13 +234,19 @@ class _Operation:
 
     def __enter__(self) -> None:
         # A body may be read where another deadline, or none, is in force: the request's own goes with it.
-        self._attempt = attempt_scope(self._exchange.attempt)
-        self._deadline = deadline_scope(self._exchange.deadline)
-        self._attempt.__enter__()
-        self._deadline.__enter__()
+        attempt, deadline = self._exchange.attempt, self._exchange.deadline
+        is_new = attempt is not None or current_attempt() is not None
+        self._attempt = attempt_scope(attempt) if is_new else None
+        self._deadline = None if deadline is current_deadline() else deadline_scope(deadline)
+        if self._attempt is not None:
+            self._attempt.__enter__()
+        if self._deadline is not None:
+            self._deadline.__enter__()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
-        self._deadline.__exit__(None, None, None)
-        self._attempt.__exit__(None, None, None)
+        if self._deadline is not None:
+            self._deadline.__exit__(None, None, None)
+        if self._attempt is not None:
+            self._attempt.__exit__(None, None, None)
         if error is not None:
             self._exchange.note_failure(error)

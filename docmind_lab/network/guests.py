@@ -124,10 +124,13 @@ class GuestHooks(Replacements):
     Args:
         find: Called at every request.
         find_work: Called when an event loop hands work to a thread; `find` itself when left out.
+        holds_all: Whether every connection is made so that it can be held, whoever connects it. Then held requests and
+            others share connections, as they would without hooks.
     """
 
-    def __init__(self, find: Find, find_work: Find | None = None) -> None:
+    def __init__(self, find: Find, find_work: Find | None = None, *, holds_all: bool = False) -> None:
         super().__init__()
+        self._holds_all = holds_all
         self._find, self._find_work = find, find_work or find
         # Connections made for watched requests, and the event loop of each; None for a blocking one.
         self._seen: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
@@ -138,8 +141,8 @@ class GuestHooks(Replacements):
             self.replace(web.HTTPTransport, "handle_request", self._wrap_handle(web, sync_body))
             self.replace(web.AsyncHTTPTransport, "handle_async_request", self._wrap_handle_async(web, async_body))
         for core, seam, async_seam in ((httpcore, SyncBackend, AsyncBackend), (httpcore2, SyncBackend2, AsyncBackend2)):
-            self.replace(core.SyncBackend, "connect_tcp", _wrap_connect(seam))
-            self.replace(core.AnyIOBackend, "connect_tcp", _wrap_connect(async_seam))
+            self.replace(core.SyncBackend, "connect_tcp", _wrap_connect(seam, holds_all=self._holds_all))
+            self.replace(core.AnyIOBackend, "connect_tcp", _wrap_connect(async_seam, holds_all=self._holds_all))
             sync_kind, async_kind, gone = core.HTTPConnection, core.AsyncHTTPConnection, core.ConnectionNotAvailable
             self.replace(sync_kind, "can_handle_request", self._wrap_can_handle(_no_loop))
             self.replace(sync_kind, "handle_request", self._wrap_use(gone))
@@ -225,19 +228,20 @@ class GuestHooks(Replacements):
         return make
 
     def _take(self, connection: Any, loop: Any, not_available: type[Exception]) -> None:
-        """Make a connection that a held request is about to use a held one.
+        """Make a connection that is about to be used for the first time a held one.
 
         A pool assigns connections to all requests that wait, in the code of whichever ends or begins: so a request may
         be given one that it would not have chosen. The pool then looks for another.
         """
-        if self._is_foreign(connection, loop):
+        if not self._is_foreign(connection, loop):
+            self._seen[connection] = loop
+        elif _under_way.get():
             raise not_available
-        self._seen[connection] = loop
 
     def _wrap_use(self, not_available: type[Exception]) -> Callable[[Any], Any]:
         def make(previous: Any) -> Any:
             def handle_request(connection: Any, request: Any) -> Any:
-                if _under_way.get():
+                if self._holds_all or _under_way.get():
                     self._take(connection, None, not_available)
                 return previous(connection, request)
 
@@ -248,7 +252,7 @@ class GuestHooks(Replacements):
     def _wrap_use_async(self, not_available: type[Exception]) -> Callable[[Any], Any]:
         def make(previous: Any) -> Any:
             async def handle_async_request(connection: Any, request: Any) -> Any:
-                if _under_way.get():
+                if self._holds_all or _under_way.get():
                     self._take(connection, _running_loop(), not_available)
                 return await previous(connection, request)
 
@@ -351,10 +355,10 @@ class _OriginalBackend:
         return self.connect(self.backend, *arguments)
 
 
-def _wrap_connect(seam: Any) -> Callable[[Any], Any]:
+def _wrap_connect(seam: Any, *, holds_all: bool) -> Callable[[Any], Any]:
     def make(previous: Any) -> Any:
         def connect_tcp(backend: Any, *arguments: Any, **options: Any) -> Any:
-            if not _under_way.get():
+            if not (holds_all or _under_way.get()):
                 return previous(backend, *arguments, **options)
             return seam(_OriginalBackend(backend, previous)).connect_tcp(*arguments, **options)
 

@@ -33,7 +33,8 @@ def _deadline_in_force() -> Deadline | None:
 
 def _cap(timeout_s: float | None, timeout_error: type[Exception]) -> float | None:
     """Return an operation's timeout capped by the deadline. Raises: `timeout_error` when no time is left."""
-    deadline = _deadline_in_force()
+    attempt = current_attempt()
+    deadline = current_deadline() if attempt is None else attempt.deadline
     if deadline is None:
         return timeout_s
     allowed_s = deadline.cap(timeout_s)

@@ -1,4 +1,6 @@
-"""Simulated services: a model server, a vector store and peer agents, whose replies are plans of what to send when.
+"""Simulated services: a model server, a vector store, peer agents, and services that call services.
+
+The replies of the first two are plans of what to send when.
 
 plan.py             Plan: what a service does with one request, as data
 faults.py           Fault: what can go wrong, which requests it strikes, its notation
@@ -7,6 +9,7 @@ scripted_model/     the model's replies
 openai_service.py   the simulated model server
 vector_service.py   the simulated vector store
 peers/              peer agents: the A2A SDK's own server behind either door
+hops/               services that call services, a share of which holds to the caller's deadline
 behaviour.py        what a server does with a call whose client has left
 slots.py            the queue of the model server
 log.py              the service's own log
@@ -14,6 +17,7 @@ asgi.py             HTTP as an ASGI application sees it: requests read, and answ
 wall_door.py        plays plans over sockets
 virtual_door.py     plays plans in virtual time, for clients in the same process
 virtual_http.py     the server's end of a connection there, and a plan played over it
+virtual_host.py     an asyncio server there: the peers' and the hops'
 connections.py      HTTP connections that are closed when the client neither sends nor reads
 agent_services.py   a model, a tool and one thing that takes long, for agents of any framework
 server.py           the services as a process of their own

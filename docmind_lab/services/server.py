@@ -30,6 +30,7 @@ from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.services.behaviour import ServerBehaviour
 from docmind_lab.services.connections import BoundedConnection
 from docmind_lab.services.faults import Fault
+from docmind_lab.services.hops import HOPS_PATH, HopBehaviour
 from docmind_lab.services.log import RequestRow, rows_from_json
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.peers import DEFAULT_HABITS, PeerBehaviour, PeerHabits
@@ -61,6 +62,7 @@ _JSON_KINDS: Mapping[str, type] = {
     "slots_of_run": bool,
     "model_variation": float,
     "behaviour": dict,
+    "adoption": float,
 }
 
 
@@ -72,7 +74,7 @@ class ServiceOptions:
     the profile's slots to itself; off, all clients of a wall door share them. cpu_charge: CPU seconds that each request
     costs its client in virtual time, or "measured"; over sockets CPU takes the time it takes. model_variation: share of
     the model's decisions that go another way. behaviour: what is done with a call whose client has left; None for what
-    `stops_on_disconnect` says.
+    `stops_on_disconnect` says. adoption: share of hops that hold to a deadline that comes with a request.
     """
 
     profile: LatencyProfile = field(default_factory=lambda: LatencyProfile.named("typical"))
@@ -84,6 +86,7 @@ class ServiceOptions:
     cpu_charge: CpuCharge = 0.0
     model_variation: float = 0.0
     behaviour: ServerBehaviour | None = None
+    adoption: float = 0.0
 
     def door(self) -> WallDoor:
         """The services behind sockets."""
@@ -104,6 +107,10 @@ class ServiceOptions:
         """How the peer agents behave, for a door."""
         return PeerBehaviour(self.profile, self.peers, self.seed)
 
+    def hop_behaviour(self) -> HopBehaviour:
+        """How the hops behave, for a door."""
+        return HopBehaviour(self.profile, self.adoption, self.seed)
+
     def as_json(self) -> str:
         """The options as one line of JSON, for another process; `from_json` reads it back equal."""
         return json.dumps(
@@ -116,6 +123,7 @@ class ServiceOptions:
                 "slots_of_run": self.slots_of_run,
                 "model_variation": self.model_variation,
                 "behaviour": {} if self.behaviour is None else self.behaviour.model_dump(mode="json"),
+                "adoption": self.adoption,
             }
         )
 
@@ -128,7 +136,7 @@ class ServiceOptions:
             raise ConfigurationError(f"service options must be one JSON object: {error}") from error
         # The defaults of what may be left out: assumed peers, and slots that all runs share.
         optional: dict[str, Any] = {"peers": DEFAULT_HABITS.to_dict(), "slots_of_run": False, "model_variation": 0.0}
-        optional["behaviour"] = {}
+        optional |= {"behaviour": {}, "adoption": 0.0}
         expected = _JSON_KINDS.keys() - optional.keys()
         if not isinstance(data, dict) or data.keys() - optional.keys() != expected:
             raise ConfigurationError(f"service options must be a JSON object of {', '.join(sorted(expected))}")
@@ -166,6 +174,11 @@ class ServiceAddresses:
     def peers_url(self) -> str:
         """Where the peer agents are: each at its name below this."""
         return f"{self.log_url.removesuffix('/log')}/a2a"
+
+    @property
+    def hops_url(self) -> str:
+        """Where the hops are: each at its role behind this."""
+        return f"{self.log_url.removesuffix('/log')}{HOPS_PATH}"
 
     def as_json(self) -> str:
         """The one line that `docmind-lab serve` prints when it is ready."""
@@ -265,6 +278,10 @@ class ServiceProcess:
             self.__exit__()
             raise ServiceError(f"the simulated services said {line.strip()!r} instead of their addresses") from error
 
+    def log_client(self) -> LogClient:
+        """Return a reader of the services' log; the caller closes it."""
+        return LogClient(self.addresses.log_url)
+
     def kill(self) -> None:
         """End the process at once, as a crash would: connections break, and whatever it was doing is lost."""
         if self._process is not None:
@@ -289,29 +306,39 @@ class ServiceProcess:
 
 @dataclass
 class LogClient:
-    """Reads the service's log over its own connections, past the seam, so that looking changes nothing measured."""
+    """Reads the log of services over its own connections, past the seam, so that looking changes nothing measured.
+
+    Args:
+        log_url: Of the log.
+        others: Of further processes in which the services are.
+    """
 
     log_url: str
+    others: tuple[str, ...] = ()
     _client: httpx.Client = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._client = httpx.Client(trust_env=False, timeout=httpx.Timeout(30.0, read=None))
 
     def rows(self, run_id: str, wait_quiet_s: float = 0.0) -> list[RequestRow]:
-        """The rows of a run, after waiting up to `wait_quiet_s` for the service to be done with it."""
-        answer = self._get("GET", run_id, wait_quiet_s=wait_quiet_s)
-        return rows_from_json(answer["rows"])
+        """The rows of a run, after waiting up to `wait_quiet_s` for the services to be done with it."""
+        until, rows = time.monotonic() + wait_quiet_s, list[RequestRow]()
+        for url in (self.log_url, *self.others):
+            answer = self._get("GET", url, run_id, wait_quiet_s=max(0.0, until - time.monotonic()))
+            rows += rows_from_json(answer["rows"])
+        return rows
 
     def forget(self, run_id: str) -> None:
-        """Have the service cut what it still does for a run, and drop its rows."""
-        self._get("DELETE", run_id)
+        """Have the services cut what they still do for a run, and drop its rows."""
+        for url in (self.log_url, *self.others):
+            self._get("DELETE", url, run_id)
 
-    def _get(self, method: str, run_id: str, **query: Any) -> Any:
+    def _get(self, method: str, url: str, run_id: str, **query: Any) -> Any:
         try:
-            response = self._client.request(method, self.log_url, params={"run_id": run_id, **query})
+            response = self._client.request(method, url, params={"run_id": run_id, **query})
             response.raise_for_status()
         except httpx.HTTPError as error:
-            raise ServiceError(f"the service's log at {self.log_url} cannot be read: {error}") from error
+            raise ServiceError(f"the service's log at {url} cannot be read: {error}") from error
         return response.json()
 
     def close(self) -> None:

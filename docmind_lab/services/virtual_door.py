@@ -6,9 +6,10 @@
 
 Requests come over a network without sockets (network/virtual_network.py), so clients, pools, timeouts and retries are
 the real ones. A request's plan is written at the instant it is received, and takes no virtual time; its steps are
-played without a thread. Requests for a peer agent go to the A2A SDK's own server instead, which runs on an event loop
-of the run (services/peers). What is said of clients that leave, slots, queues and runs that are over is what the wall
-door's module says, except that here nothing needs time to be noticed.
+played without a thread. Requests for a peer agent go to the A2A SDK's own server instead, and those for a hop to the
+server of the hops; each runs on an event loop of the run (`virtual_host.py`). What is said of clients that leave,
+slots, queues and runs that are over is what the wall door's module says, except that here nothing needs time to be
+noticed.
 """
 
 from __future__ import annotations
@@ -19,23 +20,22 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from docmind_lab.core.clock import CpuCharge
 from docmind_lab.core.errors import SimulationError
 from docmind_lab.network.virtual_network import Address, virtual_network
 from docmind_lab.network.virtual_wire import Wire
 from docmind_lab.services.behaviour import ServerBehaviour, behaviour_of
+from docmind_lab.services.hops import HOPS_PATH, HopBehaviour
+from docmind_lab.services.hops.host import HopHost
 from docmind_lab.services.log import RequestRow, ServiceLog
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.peers import PEERS_PATH, PeerBehaviour
 from docmind_lab.services.plan import RUN_IS_OVER, Service, ServiceRequest
 from docmind_lab.services.slots import SlotQueue, Turn
+from docmind_lab.services.virtual_host import Host, VirtualHost
 from docmind_lab.services.virtual_http import HttpConnection, PlanPlayer
 from docmind_lab.virtual_time import VirtualClock
-
-if TYPE_CHECKING:
-    from docmind_lab.services.peers.virtual import VirtualPeers
 
 # Loopback, so that requests carry the tags of their call. Nothing listens at port 1 of any ordinary machine: a client
 # that is used outside a run is refused, and reaches no stranger.
@@ -48,7 +48,8 @@ class VirtualDoor:
 
     slots: model calls worked on at once; None for no limit. addresses: host and port pairs at which the services are.
     connect_s: virtual seconds until a connection is made; inf for a server that never takes one in. peers: how the peer
-    agents behave; left out, by the habits that are assumed and as fast as the model is. cpu_charge: see
+    agents behave; left out, by the habits that are assumed and as fast as the model is. hops: how the hops behave; left
+    out, there are none. cpu_charge: see
     `ServiceOptions`. behaviour: what is done with a call whose client has left; left out, what `stops_on_disconnect`
     says.
     """
@@ -60,6 +61,7 @@ class VirtualDoor:
     addresses: Sequence[tuple[str, int]] = ((HOST, PORT),)
     connect_s: float = 0.0
     peers: PeerBehaviour | None = None
+    hops: HopBehaviour | None = None
     cpu_charge: CpuCharge = 0.0
     behaviour: ServerBehaviour | None = None
     log: ServiceLog = field(default_factory=ServiceLog)
@@ -74,7 +76,8 @@ class VirtualDoor:
         self._queue: SlotQueue[PlanPlayer] = SlotQueue(self.slots)
         self._behaviour = behaviour_of(self.behaviour, stops_on_disconnect=self.stops_on_disconnect)
         self._changed = threading.Condition()
-        self._peers: VirtualPeers | None = None
+        # By the path of their requests, each from its first request on.
+        self._hosts: dict[str, VirtualHost] = {}
         if self.peers is None and isinstance(self.llm, OpenAIService):
             self.peers = PeerBehaviour(self.llm.profile, default_seed=self.llm.default_seed)
 
@@ -101,7 +104,8 @@ class VirtualDoor:
         finally:
             self._playing.clear()
             self._over.clear()
-            self._queue, self._clock, self._peers = SlotQueue(self.slots), None, None
+            self._hosts.clear()
+            self._queue, self._clock = SlotQueue(self.slots), None
 
     def _accepted(self, wire: Wire) -> HttpConnection:
         return HttpConnection(wire, self._serve)
@@ -113,9 +117,10 @@ class VirtualDoor:
             connection.reply(RUN_IS_OVER)
             return
         self._charge(clock)
-        if request.path.startswith(PEERS_PATH) and self.peers is not None:
-            self._peers_of(clock, self.peers).serve(request, connection)
-            return
+        for path in (PEERS_PATH, HOPS_PATH):
+            if request.path.startswith(path) and (host := self._host_at(path, clock)) is not None:
+                host.serve(request, connection)
+                return
         service = self.llm if request.path.startswith("/v1/") else self.vectors
         try:
             # In no context of the client's: what is in force around its call is no business of a server's.
@@ -146,13 +151,29 @@ class VirtualDoor:
         elif self.cpu_charge:
             clock.charge(self.cpu_charge)
 
-    def _peers_of(self, clock: VirtualClock, behaviour: PeerBehaviour) -> VirtualPeers:
-        # Function-level: the A2A SDK takes a second to load, and only what has peers needs it installed.
-        from docmind_lab.services.peers.virtual import VirtualPeers  # noqa: PLC0415
+    def _host_at(self, path: str, clock: VirtualClock) -> VirtualHost | None:
+        """Return the server of the peers or of the hops, made at its first request; None if there is none."""
+        if path not in self._hosts:
+            host = self._new_peer_host(clock) if path == PEERS_PATH else self._new_hop_host(clock)
+            if host is None:
+                return None
+            self._hosts[path] = VirtualHost(host, clock, f"docmind-{path.strip('/')}")
+        return self._hosts[path]
 
-        if self._peers is None:
-            self._peers = VirtualPeers(behaviour, self.log, clock, self._tell_changed)
-        return self._peers
+    def _new_peer_host(self, clock: VirtualClock) -> Host | None:
+        if self.peers is None:
+            return None
+        # Function-level: the A2A SDK takes a second to load, and only what has peers needs it installed.
+        from docmind_lab.services.peers.host import PeerHost  # noqa: PLC0415
+
+        return PeerHost(self.peers, self.log, clock, self._tell_changed)
+
+    def _new_hop_host(self, clock: VirtualClock) -> Host | None:
+        if self.hops is None:
+            return None
+        host, port = self.addresses[0]
+        below_url = f"http://{host}:{port}{HOPS_PATH}"
+        return HopHost(self.hops, self.log, clock, self._tell_changed, on_leave=self._behaviour, below_url=below_url)
 
     def _let_start(self, turns: Iterable[Turn[PlanPlayer]]) -> None:
         for turn in turns:
@@ -195,8 +216,8 @@ class VirtualDoor:
             for playing in list(self._playing):
                 if playing.row.run_id == run_id:
                     playing.cut()
-            if self._peers is not None:
-                self._peers.end_run(run_id)
+            for host in self._hosts.values():
+                host.end_run(run_id)
         self.log.forget(run_id)
 
 

@@ -3,6 +3,7 @@
     /v1/…                          the model server
     /collections…                  the vector store
     /a2a/<peer>                    a peer agent: the A2A SDK's own server (services/peers)
+    /hops/<role>                   a service that calls further ones (services/hops)
     GET    /log?run_id=R           rows of the service's own log; wait_quiet_s=S waits until the run has no open request
     DELETE /log?run_id=R           the run is over: cut what is open, forget its rows, refuse its orphans
 
@@ -40,6 +41,8 @@ from docmind_lab.services.asgi import (
 )
 from docmind_lab.services.behaviour import ServerBehaviour, behaviour_of
 from docmind_lab.services.connections import CLIENT_PATIENCE_S
+from docmind_lab.services.hops import HOPS_PATH, HopBehaviour
+from docmind_lab.services.hops.host import HopHost
 from docmind_lab.services.log import RequestRow, ServiceLog, rows_as_json
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.peers import PEERS_PATH, PeerBehaviour
@@ -54,6 +57,7 @@ from docmind_lab.services.plan import (
     Wait,
 )
 from docmind_lab.services.slots import SlotQueue, Turn
+from docmind_lab.services.virtual_host import Host
 
 if TYPE_CHECKING:
     from docmind_lab.services.peers.exchange import PeerExchange
@@ -92,7 +96,9 @@ class WallDoor:
     slots: model calls worked on at once; None for no limit. slots_of_run: the limit is of each run. peers: how the peer
     agents behave; left out, by the habits that are assumed and as fast as the model is. client_patience_s: how long the
     body of a request, and a client that does not read, are waited for. behaviour: what is done with a call whose client
-    has left; left out, what `stops_on_disconnect` says.
+    has left; left out, what `stops_on_disconnect` says. hops: how the hops behave; left out, there are none. below_url:
+    where the hops of the next level are. clock_ahead_s: how far the clock of this process is ahead of the machine's,
+    which is taken off the instants of the log.
     """
 
     llm: Service
@@ -105,6 +111,9 @@ class WallDoor:
     log: ServiceLog = field(default_factory=ServiceLog)
     client_patience_s: float = CLIENT_PATIENCE_S
     behaviour: ServerBehaviour | None = None
+    hops: HopBehaviour | None = None
+    below_url: str = ""
+    clock_ahead_s: float = 0.0
     _queues: dict[str, SlotQueue[_Playing]] = field(default_factory=dict)
     _playing: set[_Playing] = field(default_factory=set)
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
@@ -119,6 +128,16 @@ class WallDoor:
         self._telling: set[asyncio.Task[None]] = set()
         if self.peers is None and isinstance(self.llm, OpenAIService):
             self.peers = PeerBehaviour(self.llm.profile, default_seed=self.llm.default_seed)
+        self._hops: HopHost | None = None
+        if self.hops is not None:
+            self._hops = HopHost(
+                self.hops,
+                self.log,
+                self.clock,
+                self._hosted_ended,
+                on_leave=self._behaviour,
+                below_url=self.below_url,
+            )
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Serve one HTTP request."""
@@ -142,6 +161,9 @@ class WallDoor:
             return
         if request.path.startswith(PEERS_PATH) and self.peers is not None:
             await self._serve_peer(request, received_at, receive, send, self.peers)
+            return
+        if request.path.startswith(HOPS_PATH) and self._hops is not None:
+            await self._serve_hosted(self._hops, request, received_at, receive, send)
             return
         service = self.llm if request.path.startswith("/v1/") else self.vectors
         plan = await asyncio.get_running_loop().run_in_executor(self._planner, service.plan, request)
@@ -181,17 +203,22 @@ class WallDoor:
         if self._host is None:
             # In the planner's thread: loading the A2A SDK takes a second, and the loop's timers stay exact meanwhile.
             made = await asyncio.get_running_loop().run_in_executor(self._planner, _peer_host)
-            self._host = self._host or made(behaviour, self.log, self.clock, self._peer_ended)
-        exchange = self._host.received(request, received_at)
+            self._host = self._host or made(behaviour, self.log, self.clock, self._hosted_ended)
+        await self._serve_hosted(self._host, request, received_at, receive, send)
+
+    async def _serve_hosted(
+        self, host: Host, request: ServiceRequest, received_at: float, receive: Receive, send: Send
+    ) -> None:
+        exchange = host.received(request, received_at)
         watcher = asyncio.create_task(_until_left(receive, exchange))
         try:
-            await self._host.serve(request, exchange, send)
+            await host.serve(request, exchange, send)
         finally:
             watcher.cancel()
         if exchange.cut:
             raise ConnectionDropped
 
-    def _peer_ended(self) -> None:
+    def _hosted_ended(self) -> None:
         telling = asyncio.ensure_future(self._tell_changed())
         self._telling.add(telling)
         telling.add_done_callback(self._telling.discard)
@@ -339,8 +366,9 @@ class WallDoor:
             for playing in self._playing:
                 if playing.row.run_id == run_id:
                     playing.ended.set()
-            if self._host is not None:
-                self._host.end_run(run_id)
+            for host in (self._host, self._hops):
+                if host is not None:
+                    host.end_run(run_id)
             await self._until_quiet(run_id, 5.0)
             if self._host is not None:
                 await self._host.forget(run_id)
@@ -356,8 +384,9 @@ class WallDoor:
         await self._until_quiet(run_id, wait_quiet_s)
         for playing in self._queue_of(run_id).waiting:
             self._note_queue_wait(playing)
-        rows = self.log.rows(run_id)
-        await send_json(send, 200, {"run_id": run_id, "now": self.clock.now(), "rows": rows_as_json(rows)})
+        rows = [row.moved(-self.clock_ahead_s) for row in self.log.rows(run_id)]
+        now = self.clock.now() - self.clock_ahead_s
+        await send_json(send, 200, {"run_id": run_id, "now": now, "rows": rows_as_json(rows)})
 
     async def _until_quiet(self, run_id: str, limit_s: float) -> None:
         try:

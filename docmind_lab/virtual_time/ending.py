@@ -19,7 +19,7 @@ from docmind_lab.virtual_time.actors import Actor, RealLock, SimulationOver, rea
 from docmind_lab.virtual_time.kernel import Kernel
 from docmind_lab.virtual_time.one_core import OneCore
 from docmind_lab.virtual_time.real_waits import RealWaits
-from docmind_lab.virtual_time.reports import is_handing_over, waiting_queue, where_everyone_waits
+from docmind_lab.virtual_time.reports import is_handing_over, waiting_for_work, where_everyone_waits
 from docmind_lab.virtual_time.threads import become_actor, cancel_waiting_jobs, forget_pool_worker, renew_pool
 
 # An actor that is ended may wait again while it unwinds, and is ended again; one that does so this often never stops.
@@ -138,33 +138,39 @@ def _end_the_others(kernel: Kernel, main: Actor) -> None:
         raise SimulationError(f"{names} caught BaseException and waited on at the run's end; let SimulationOver pass")
 
 
-# Queue → (how many items it had when its reader ended with a run, the reader, where that was started).
+# Queue or event → (how many items it had when its reader ended with a run, the reader, where that was started).
+# An event that is set has one.
 _unread: weakref.WeakKeyDictionary[Any, tuple[int, str, str]] = weakref.WeakKeyDictionary()
 _unread_lock = RealLock()
 
 
+def _items(found: Any) -> int:
+    return int(found.is_set()) if isinstance(found, threading.Event) else int(found.qsize())
+
+
 def _note_readers(actors: Iterable[Actor]) -> None:
-    """Remember the queues that ending threads read: nobody will read what a later run puts there."""
+    """Remember the queues and events that ending threads wait for: nobody will heed what a later run does to them."""
     frames = sys._current_frames()
     for actor in actors:
         if actor.started_at:
-            found = waiting_queue(frames.get(actor.thread.ident or 0))
+            found = waiting_for_work(frames.get(actor.thread.ident or 0))
             if found is not None:
                 with _unread_lock:
-                    _unread[found] = found.qsize(), actor.name, actor.started_at
+                    _unread[found] = _items(found), actor.name, actor.started_at
 
 
 def _require_readers(kernel: Kernel) -> None:
-    """Fail the run if it has put something into a queue whose reader ended with an earlier run."""
+    """Fail the run if it has put something into a queue, or set an event, whose reader ended with an earlier run."""
     with _unread_lock:
         known = list(_unread.items())
     for found, (size, name, started_at) in known:
-        if found.qsize() > size and kernel.failure is None:
+        if _items(found) > size and kernel.failure is None:
+            left = "event that this run has set" if isinstance(found, threading.Event) else "queue that this run put to"
             kernel.failure = SimulationError(
                 f"the thread {name}, started at {started_at}, ended with the run in virtual time that it was started "
-                "in, and nobody reads what this run has put into its queue; start it in each run"
+                f"in, and nobody waits for the {left}; start it in each run"
             )
-        if found.qsize() != size:
+        if _items(found) != size:
             with _unread_lock:
                 _unread.pop(found, None)
 

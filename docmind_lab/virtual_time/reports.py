@@ -62,12 +62,19 @@ def place_of_code(frame: FrameType | None) -> str:
     return "" if nearest is None else _place(nearest)
 
 
-def waiting_queue(frame: FrameType | None) -> Any:
-    """Return the queue from which a thread waits to get an item; None if it waits for something else."""
+def waiting_for_work(frame: FrameType | None) -> Any:
+    """Return the queue from which a thread waits to get an item, or the event that it waits for without a limit.
+
+    None if it waits for something else. A wait with a limit is a rhythm, such as a heartbeat's, and not one for work.
+    """
     for each in _outwards(frame):
-        owner = each.f_locals.get("self") if each.f_code.co_name == "get" else None
-        if isinstance(owner, queue.Queue) or type(owner).__name__ == "SimulatedSimpleQueue":
+        owner = each.f_locals.get("self")
+        if each.f_code.co_name == "get" and (
+            isinstance(owner, queue.Queue) or type(owner).__name__ == "SimulatedSimpleQueue"
+        ):
             return owner
+        if each.f_code.co_name == "wait" and isinstance(owner, threading.Event):
+            return owner if each.f_locals.get("timeout") is None else None
     return None
 
 

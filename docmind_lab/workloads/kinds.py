@@ -28,7 +28,7 @@ from docmind_lab.docmind.graphs.node_modes import NodeMode
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.docmind.system import Corpus, named_corpus
 from docmind_lab.network.recorder import Recorder
-from docmind_lab.services.server import ServiceAddresses
+from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceOptions, ServiceProcess
 
 # Imported when they are asked for: some need packages that only they use.
 _MODULES: Mapping[str, str] = MappingProxyType(
@@ -37,6 +37,7 @@ _MODULES: Mapping[str, str] = MappingProxyType(
         "research": "docmind_lab.workloads.research",
         "staged": "docmind_lab.workloads.staged",
         "peers": "docmind_lab.workloads.peers",
+        "hops": "docmind_lab.workloads.hops",
     }
 )
 
@@ -92,6 +93,28 @@ def retries_of_own_loop(own_retries: int) -> RetriesOf:
 def own_retries(alternative: Alternative, client_retries: int | None = None) -> str:
     """Return "own": the retries of a user's graph are not known."""
     return "own"
+
+
+def no_retries(alternative: Alternative, client_retries: int | None = None) -> str:
+    """Return "none": nobody tries again."""
+    return "none"
+
+
+class ServedProcesses(Protocol):
+    """Services in processes of their own, while the context is entered."""
+
+    addresses: ServiceAddresses
+
+    def __enter__(self) -> Self:
+        """Start them. Raises: ServiceError if they do not start."""
+        ...
+
+    def __exit__(self, *exc_info: object) -> None:
+        """Stop them."""
+
+    def log_client(self) -> LogClient:
+        """Return a reader of their log; the caller closes it."""
+        ...
 
 
 class Workload(Protocol):
@@ -177,6 +200,8 @@ class WorkloadKind:
             can be put to it.
         has_router: Its retrieval can ask a router engine first.
         reads_settings: It takes its deadline from the lab's environment variables, so advice names those to set.
+        has_hops: It calls services that may hold to a deadline on the wire: it takes an `adoption`.
+        serve: Starts its services over sockets, as a context manager.
     """
 
     name: str
@@ -194,6 +219,8 @@ class WorkloadKind:
     takes_questions: bool = False
     has_router: bool = False
     reads_settings: bool = False
+    has_hops: bool = False
+    serve: Callable[[ServiceOptions], ServedProcesses] = ServiceProcess
 
 
 def workload_kind(name: str) -> WorkloadKind:

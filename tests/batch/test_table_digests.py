@@ -18,7 +18,7 @@ from docmind_lab.analysis.study import Study
 
 DIGESTS = Path(__file__).with_name("table_digests.json")
 ALTERNATIVES = "unguarded,A,B,C,D,E,F"
-WORKLOADS = ("supervisor", "research", "staged", "peers")
+WORKLOADS = ("supervisor", "research", "staged", "peers", "hops")
 
 
 def digests_of(workload: str) -> dict[str, str]:

@@ -108,6 +108,49 @@ def test_a_worker_thread_made_in_one_run_is_named_by_the_next_that_hands_it_work
         VirtualClock().run(use)
 
 
+def test_a_worker_that_waits_for_an_event_is_named_by_the_next_run_that_sets_it() -> None:
+    wake, done = threading.Event(), threading.Event()
+
+    def work() -> None:
+        while True:
+            wake.wait()
+            wake.clear()
+            done.set()
+
+    def start() -> threading.Thread:
+        thread = threading.Thread(target=work, name="worker", daemon=True)
+        thread.start()
+        return thread
+
+    lazy = Lazy(start)
+
+    def use() -> bool:
+        lazy.get()
+        done.clear()
+        wake.set()
+        return done.wait(5.0)  # as a run with a deadline has it
+
+    assert VirtualClock().run(use)
+    with pytest.raises(
+        SimulationError, match=r"the thread worker, .* nobody waits for the event that this run has set"
+    ):
+        VirtualClock().run(use)
+
+
+def test_a_heartbeat_of_an_earlier_run_may_be_stopped_in_a_later_one() -> None:
+    stop = threading.Event()
+
+    def beat() -> None:
+        while not stop.wait(5.0):
+            pass
+
+    def start() -> None:
+        threading.Thread(target=beat, daemon=True).start()
+
+    VirtualClock().run(start)
+    VirtualClock().run(stop.set)
+
+
 def test_a_worker_that_is_started_again_in_each_run_is_no_error() -> None:
     jobs: queue.Queue[queue.Queue[str]] = queue.Queue()
     threads: list[threading.Thread] = []

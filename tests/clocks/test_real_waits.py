@@ -7,6 +7,7 @@ import concurrent.futures as cf
 import contextlib
 import ctypes
 import gc
+import importlib
 import multiprocessing
 import os
 import select
@@ -16,7 +17,6 @@ import sqlite3
 import sys
 import threading
 import time
-import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -259,16 +259,26 @@ def test_an_event_loop_that_is_not_the_runs_own_is_refused_by_name() -> None:
     gc.collect()
 
 
-@pytest.mark.parametrize(("module", "name"), [("trio", "run"), ("uvloop", "new_event_loop"), ("gevent", "spawn")])
+async def nothing() -> None:
+    """Do nothing."""
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "arguments"),
+    [
+        ("trio", "run", (nothing,)),
+        ("uvloop", "new_event_loop", ()),
+        ("gevent", "spawn", (time.time,)),
+        ("gevent", "sleep", (1.0,)),
+    ],
+)
 def test_event_loops_of_other_kinds_are_refused_by_name_and_put_back(
-    module: str, name: str, monkeypatch: pytest.MonkeyPatch
+    module: str, name: str, arguments: tuple[Any, ...]
 ) -> None:
-    made: Any = types.ModuleType(module)
-    setattr(made, name, lambda *_: "real")
+    made: Any = importlib.import_module(module)
     real = getattr(made, name)
-    monkeypatch.setitem(sys.modules, module, made)
     with pytest.raises(NotSimulated, match=f"{module}.{name}, an event loop of its own"):
-        VirtualClock().run(lambda: getattr(made, name)())
+        VirtualClock().run(lambda: getattr(made, name)(*arguments))
     assert getattr(made, name) is real
 
 

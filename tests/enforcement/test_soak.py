@@ -89,9 +89,9 @@ class Soak:
     async def _one(self, number: int, graphs: dict[str, Any]) -> None:
         draw = random.Random(number)
         kind, letter = draw.choice((("async", "A"), ("async", "C"), ("async", "E"), ("sync", "A"), ("sync", "E")))
-        how = draw.choices(("/quick", "/hang", "/trickle"), (6, 2, 2))[0]
+        how = draw.choices(("/quick", "/hang", "/trickle"), (3, 4, 3))[0]
         way = draw.choices(("whole", "task", "event", "stream", "closed"), (6, 1, 1, 1, 1))[0]
-        agent = dl.enforce(graphs[kind], draw.uniform(0.1, 0.3), letter)
+        agent = dl.enforce(graphs[kind], draw.uniform(0.3, 0.9), letter)
         given: Any = {"path": how, "log": []}
         if way == "task":
             task = asyncio.create_task(agent.ainvoke(given))
@@ -169,3 +169,40 @@ def test_ten_thousand_runs_under_faults_leave_nothing_behind_and_memory_does_not
     assert grown_mb < 20
     assert statistics.median(soak.late_s) < 0.05
     assert max(soak.late_s) < 0.25 + 0.5
+
+
+@pytest.mark.wall
+@pytest.mark.full
+@pytest.mark.parametrize("letter", ["A", "C", "E"])
+def test_five_hundred_runs_at_once_are_cut_in_time(letter: str, upstream: str) -> None:
+    """They begin one after the other, as requests do, and hang: each is cut while five hundred others wait."""
+
+    async def crowd() -> tuple[list[float], int]:
+        limits = limits_of(1000)
+        async with httpx.AsyncClient(timeout=None, trust_env=False, limits=limits) as client:
+            agent = dl.enforce(async_graph(upstream, client), 10.0, letter)
+            under_way = most = 0
+            late_s: list[float] = []
+
+            async def one() -> None:
+                nonlocal under_way, most
+                under_way += 1
+                most = max(most, under_way)
+                result = await agent.ainvoke({"path": "/hang", "log": []})
+                under_way -= 1
+                assert result.outcome == "partial"
+                late_s.append(result.overrun_s)
+
+            tasks = []
+            for _ in range(750):
+                tasks.append(asyncio.create_task(one()))
+                await asyncio.sleep(0.016)
+            await asyncio.gather(*tasks)
+        return late_s, most
+
+    late_s, most = asyncio.run(crowd())
+    print(
+        f"{letter}: {most} at once, late at the median {statistics.median(late_s):.4f} s, at worst {max(late_s):.4f} s"
+    )
+    assert most >= 500
+    assert statistics.median(late_s) < 0.05

@@ -107,6 +107,7 @@ def test_notes_of_a_replay_say_how_many_calls_were_not_recorded() -> None:
         ({"max_requests": 0}, "max_requests must be 1 or more"),
         ({"record": "same", "out": "same"}, "record and out are the same folder"),
         ({"record": "r", "workload": "peers"}, "peer agents' tasks are not recorded"),
+        ({"record": "r", "workload": "hops"}, "the hops' requests are not recorded"),
     ],
 )
 def test_what_does_not_go_together_is_refused_before_anything_starts(

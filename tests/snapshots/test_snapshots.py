@@ -33,6 +33,7 @@ SCENARIOS: Mapping[str, Mapping[str, Any]] = {
     "research": {"workload": "research"},
     "staged": {"workload": "staged"},
     "peers": {"workload": "peers"},
+    "hops": {"workload": "hops", "adoption": 0.5, "stops_on_disconnect": False},
     "mistakes": {"alternatives": "A,A:per_read,B:naive,F:per_step,fake_timeout", "fault": "trickle"},
 }
 GRAPHS = ("failing", "async_only", "interrupting")

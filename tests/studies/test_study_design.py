@@ -67,7 +67,10 @@ def test_every_combination_of_levels_is_there() -> None:
     ("values", "said"),
     [
         ({"seeds": 1}, "seeds: there is no such field; there are cpu_charge, documents, factors"),
-        ({"factors": {"budget": 3}}, "factors.budget: there is no such field; there are alternative, budget_calls"),
+        (
+            {"factors": {"budget": 3}},
+            "factors.budget: there is no such field; there are adoption, alternative, budget_calls",
+        ),
         ({"repeats": 0}, "repeats: "),
         ({"seed": 1.5}, "seed: "),
         ({"name": "a b"}, "name: "),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypedDict
 
 import pandas as pd
 from langchain_core.language_models import BaseChatModel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
+from langgraph.graph.state import CompiledStateGraph
 from starlette.applications import Starlette
 
 import docmind_lab as dl
@@ -85,6 +87,26 @@ def run_under_a_deadline(runnable: Runnable) -> Outcome:
     for kind in ALTERNATIVES.values():
         outcome = kind().run(runnable, {"messages": []}, deadline, recorder)
     return outcome
+
+
+class Notes(TypedDict):
+    log: list[str]
+
+
+async def enforce(graph: CompiledStateGraph[Notes, None, Notes, Notes]) -> list[str]:
+    agent: dl.EnforcedAgent[Notes, None, Notes, Notes] = dl.enforce(graph, 20, "E", on_deadline="raise")
+    result: dl.Result[Notes] = await agent.with_deadline(5).ainvoke({"log": []}, deadline=dl.Deadline.after(3))
+    log: list[str] = result.state["log"]
+    stream = agent.astream({"log": []}, stream_mode="updates")
+    async for _ in stream:
+        break
+    streamed: Notes = stream.result.state
+    served: CompiledStateGraph[Notes, None, Notes, Notes] = agent.as_graph()
+    found: list[str] = [f"{each.node} {each.why}" for each in dl.enforce(served).check()]
+    async with dl.deadline(20) as in_force:
+        left: float = in_force.remaining()
+    print(left, dl.remaining_s())
+    return [*log, *streamed["log"], *found]
 
 
 def ask(question: str) -> tuple[str, bool]:

@@ -285,7 +285,9 @@ def _limits(rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None
     ceiling = float("nan") if control is None else control["source_recall"]
     if 0 < ceiling < 1 and all(not row["source_recall"] > ceiling for row in rows):
         text += f" Source recall ends at {ceiling:.2f}: without any limit, the control's retrieval finds no more."
-    if all(str(fault) == "none" for fault in runs["fault"].unique()):
+    # Faults strike models and searches. A run that failed may not have come to its first.
+    could_be_struck = (runs["llm_calls"] + runs["retrieval_calls"] > 0) | (runs["outcome"].astype("str") == "failed")
+    if could_be_struck.any() and all(str(fault) == "none" for fault in runs["fault"].unique()):
         text += " No server failed here: --fault hang and --fault trickle show what happens then."
     return text
 

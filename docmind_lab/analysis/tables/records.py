@@ -217,6 +217,9 @@ class RunRecord:
         Level(),
         Since(3),
     ] = ""
+    adoption: Annotated[
+        float, "Share of the services called that hold to a deadline that comes with a request; 0 elsewhere.", Since(3)
+    ] = 0.0
 
 
 @dataclass(frozen=True)

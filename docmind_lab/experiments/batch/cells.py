@@ -73,5 +73,8 @@ def cells_of(
 
 
 def without_state(measured: MeasuredRun) -> MeasuredRun:
-    """Return the run without the state of its graph, which is large and which only a caller of a single run needs."""
-    return dataclasses.replace(measured, outcome=dataclasses.replace(measured.outcome, state={}))
+    """Return the run without what only a caller of a single run needs, so that it goes from one process to another.
+
+    The state of its graph is large, and its exception is one that anybody may have written, which may not be pickled.
+    """
+    return dataclasses.replace(measured, outcome=dataclasses.replace(measured.outcome, state={}, error=None))

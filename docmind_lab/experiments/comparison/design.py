@@ -26,6 +26,7 @@ from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, RunFacts,
 from docmind_lab.experiments.measurement.run import RunOrder
 from docmind_lab.services.behaviour import STOPS, ServerBehaviour, behaviour_of
 from docmind_lab.services.faults import Fault
+from docmind_lab.services.hops import checked_adoption
 from docmind_lab.services.scripted_model.variation import VARYING_ROLES, checked_variation
 from docmind_lab.workloads.kinds import WorkloadKind, workload_kind
 
@@ -54,12 +55,14 @@ class CommonOptions:
             the name or the file of one.
         cpu_charge: CPU seconds that each request costs in virtual time, or "measured".
         model_variation: Share of the simulated model's decisions that go another way than the best, drawn by seed.
+        adoption: Share of hops that hold to a deadline that comes with a request, drawn by seed; of the workload hops.
     """
 
     stops_on_disconnect: bool = True
     server_behaviour: ServerBehaviour | str | None = None
     cpu_charge: CpuCharge = 0.0
     model_variation: float = 0.0
+    adoption: float = 0.0
 
     def __post_init__(self) -> None:
         if self.server_behaviour is None:
@@ -146,6 +149,11 @@ class Comparison(CommonOptions):
             raise ConfigurationError(
                 f"model_variation: the model of workload {self.workload} does not vary; only that of the roles "
                 f"{', '.join(sorted(VARYING_ROLES))} does"
+            )
+        if checked_adoption(self.adoption) and not self.kind.has_hops:
+            raise ConfigurationError(
+                f"adoption: workload {self.workload} calls no services that could adopt a deadline; leave it out, or "
+                "choose the workload hops"
             )
         if check_charge(self.cpu_charge) and self.clock == "wall":
             raise ConfigurationError("cpu_charge is for virtual time; on the wall clock CPU takes the time it takes")
@@ -275,6 +283,7 @@ class Comparison(CommonOptions):
             fault=self.fault,
             stops_on_disconnect=self.stops_on_disconnect and self.behaviour in (None, STOPS),
             server_behaviour=behaviour_of(self.behaviour, stops_on_disconnect=self.stops_on_disconnect).name,
+            adoption=self.adoption,
             node_mode=node_mode_of(alternative, self.node_mode),
             clock=self.clock,
             gold_topics=question.gold_topics,

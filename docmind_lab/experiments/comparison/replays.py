@@ -95,6 +95,7 @@ def _require_not_settled(design: Mapping[str, Any], request: CompareRequest, clo
         "side_by_side": request.side_by_side is not None,
     }
     settled |= {"cpu_charge": bool(request.cpu_charge), "model_variation": bool(request.model_variation)}
+    settled |= {"adoption": bool(request.adoption)}
     settled |= {"router_injection": request.router_injection is not None}
     if request.graph is None:
         is_named_again = request.workload == design["workload"] not in WORKLOADS

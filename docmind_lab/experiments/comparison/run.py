@@ -87,6 +87,7 @@ def compare(
     side_by_side: int | None = None,
     cpu_charge: CpuCharge = 0.0,
     model_variation: float = 0.0,
+    adoption: float = 0.0,
     settings: Settings | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
@@ -147,6 +148,8 @@ def compare(
         model_variation: Share, from 0 to 1, of the simulated model's decisions that go another way than the best:
             wrong hand-overs, searches for a part of the words, answers with less in them. They are drawn by seed.
             With 0, quality is a constant of the question.
+        adoption: Share, from 0 to 1, of the services of the workload "hops" that hold to a deadline that comes with a
+            request. Which ones is drawn by seed.
         settings: Settings; those of the environment when left out.
         out: A folder for tables, plots and the summary.
         progress: Called with (runs done, all runs).

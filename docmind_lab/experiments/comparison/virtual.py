@@ -71,6 +71,7 @@ def simulated(comparison: Comparison, settings: Settings) -> Simulated:
         seed=comparison.seed,
         cpu_charge=comparison.cpu_charge,
         model_variation=comparison.model_variation,
+        adoption=comparison.adoption,
     )
     return Simulated(
         settings,

@@ -18,7 +18,7 @@ from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measu
 from docmind_lab.experiments.recordings.caps import CapReached
 from docmind_lab.network.endpoints import require_endpoints
 from docmind_lab.network.taps import Tap, attach_taps
-from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
+from docmind_lab.services.server import LogClient, ServiceOptions
 from docmind_lab.workloads import Surroundings
 from docmind_lab.workloads.kinds import Workload
 
@@ -87,14 +87,15 @@ def wall_laboratory(comparison: Comparison, settings: Settings) -> Iterator[Wall
         seed=comparison.seed,
         slots_of_run=True,
         model_variation=comparison.model_variation,
+        adoption=comparison.adoption,
     )
-    with contextlib.ExitStack() as after_the_services, ServiceProcess(options) as services:
+    with contextlib.ExitStack() as after_the_services, comparison.kind.serve(options) as services:
         addresses = dataclasses.replace(
             services.addresses,
             openai_base_url=settings.llm.base_url or services.addresses.openai_base_url,
             qdrant_url=settings.database.qdrant_url or services.addresses.qdrant_url,
         )
-        log = LogClient(services.addresses.log_url)
+        log = services.log_client()
         after_the_services.callback(log.close)
         workload = comparison.kind.build(
             Surroundings(

@@ -58,6 +58,7 @@ class RunFacts:
     node_mode: str
     clock: str
     server_behaviour: str = "stops"
+    adoption: float = 0.0
     gold_topics: tuple[str, ...] = ()
     has_server_log: bool = True
     alone: bool = True

@@ -143,6 +143,7 @@ class SimulatedSystem:
             stops_on_disconnect=options.stops_on_disconnect,
             slots=options.profile.slots,
             peers=options.peer_behaviour(),
+            hops=options.hop_behaviour(),
             cpu_charge=options.cpu_charge,
             behaviour=options.behaviour,
         )

@@ -7,7 +7,7 @@ import os
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from docmind_lab.analysis.cell_store import CellStore
 from docmind_lab.core.clock import ClockName
@@ -18,6 +18,10 @@ from docmind_lab.experiments.recordings.writing import RecordingWriter, require_
 from docmind_lab.network.taps import Tap
 
 _WARM_UP = "warm-up-"
+
+
+_NOT_RECORDED: Final = {"peers": "peer agents' tasks are", "hops": "the hops' requests are"}
+"""Workloads whose services go on by themselves, and what of them is not recorded."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +69,10 @@ class RecordingOptions:
             named = "record" if self.record is not None else "max_requests and max_tokens"
             raise ConfigurationError(f"{named}: in virtual time nothing is sent; use the wall clock (--clock wall)")
         if self.record is not None:
-            if workload == "peers":
+            if workload in _NOT_RECORDED:
                 raise ConfigurationError(
-                    "record: peer agents' tasks are not recorded, since they go on in the peers' process after the "
-                    "request that asked for them; leave record out for this workload"
+                    f"record: {_NOT_RECORDED[workload]} not recorded, since they go on in processes of their own after "
+                    "the request that asked for them; leave record out for this workload"
                 )
             if out is not None and out.resolve() == self.record.resolve():
                 raise ConfigurationError(

@@ -121,6 +121,7 @@ class StudyDesign(BaseModel):
         """Return everything that determines the runs, as JSON; equal designs give equal JSON."""
         # Only where there are some: a study without second budgets is the one that it was before there were any.
         unsaid = {name for name in FIELDS if getattr(self.factors, name) == (NO_BUDGETS,)}
+        unsaid |= {"adoption"} if self.factors.adoption == (0.0,) else set()
         unset = {name for name in ("price", "replay", "cpu_charge", "model_variation") if not getattr(self, name)}
         values = self.model_dump(mode="python", exclude={"factors", "documents", "questions", *unset})
         values |= self.library.design() | {"run_seeds": RUN_SEEDS}

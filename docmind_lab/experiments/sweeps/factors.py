@@ -82,7 +82,8 @@ class Factors(BaseModel):
     async alternative finds: "sync" or "blocking" nodes. retries: tries after the first, by client or lab;
     "own" leaves the clients their defaults. budget_tokens, budget_calls, budget_cost: what a run may use beside time,
     "none" for no limit; cost is that of the study's `price`. server_behaviour: "own" is what `stops_on_disconnect`
-    says, else as `compare` takes one. fault: as `compare` takes one; several together are joined by "+".
+    says, else as `compare` takes one. adoption: share of the services of workload hops that hold to a deadline on the
+    wire. fault: as `compare` takes one; several together are joined by "+".
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
@@ -95,6 +96,7 @@ class Factors(BaseModel):
     fault: Levels[str] = ("none",)
     stops_on_disconnect: Levels[bool] = (True,)
     server_behaviour: Levels[str] = ("own",)
+    adoption: Numbers[float] = (0.0,)
     node_mode: Levels[Literal["own", "sync", "async", "blocking"]] = ("own",)
     retries: Numbers[int | Literal["own"]] = ("own",)
     budget_tokens: Numbers[int | NoLimit] = (NO_BUDGETS,)

@@ -28,6 +28,7 @@ from docmind_lab.experiments.sweeps.factors import (
     profiles_of,
 )
 from docmind_lab.experiments.sweeps.replays import replay_comparison
+from docmind_lab.services.hops import checked_adoption
 from docmind_lab.workloads.kinds import WORKLOADS, workload_kind
 
 
@@ -116,6 +117,9 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
     with naming_factor("workload"):
         for workload in factors.workload:
             workload_kind(workload)
+    with naming_factor("adoption"):
+        for share in factors.adoption:
+            checked_adoption(share)
     with naming_factor("decision_timeout_s"):
         for level_s in factors.decision_timeout_s:
             require_seconds("decision timeout", level_s)
@@ -127,7 +131,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
         retries,
         profile,
         fault,
-        (stops, behaviour),
+        ((stops, behaviour), adoption),
         (timeout_s, budget),
         propagation,
         alternative,
@@ -138,7 +142,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
         factors.retries,
         profiles_of(factors),
         faults_of(factors),
-        behaviours_of(factors),
+        list(itertools.product(behaviours_of(factors), factors.adoption)),
         list(itertools.product(factors.decision_timeout_s, budgets_of(factors, design.price))),
         factors.deadline_propagation,
         alternatives_of(factors),
@@ -150,6 +154,9 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
             continue
         if isinstance(node_mode, Impossible):
             yield node_mode
+            continue
+        if adoption and not workload_kind(workload).has_hops:
+            yield Impossible(f"{workload} with adoption={adoption:g}: it calls no services that could adopt a deadline")
             continue
         tries = None if retries == "own" else retries
         if design.replay is not None:
@@ -165,6 +172,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
                 faults=fault,
                 stops_on_disconnect=stops,
                 server_behaviour=behaviour,
+                adoption=adoption,
                 client_retries=tries,
                 horizon_factor=design.horizon_factor,
                 side_by_side=design.side_by_side,

@@ -33,6 +33,7 @@ SETTLED_FACTORS: Final = (
     "fault",
     "stops_on_disconnect",
     "server_behaviour",
+    "adoption",
     "node_mode",
     "workload",
     "clock",

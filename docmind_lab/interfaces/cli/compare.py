@@ -54,6 +54,7 @@ def compare(
     side_by_side: options.SideBySide = None,
     cpu_charge: options.CpuCharge = "0",
     model_variation: options.ModelVariation = 0.0,
+    adoption: options.Adoption = 0.0,
     out: options.Out = "",
     record: options.Record = "",
     record_text: options.RecordText = False,

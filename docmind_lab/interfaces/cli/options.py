@@ -114,6 +114,9 @@ SideBySide = Annotated[
 ModelVariation = Annotated[
     float, _meets(help="Share of the simulated model's decisions that go another way than the best, from 0 to 1.")
 ]
+Adoption = Annotated[
+    float, _meets(help="Share of the services of the workload hops that hold to a deadline on the wire, from 0 to 1.")
+]
 CpuCharge = Annotated[
     str,
     _measured(

@@ -54,6 +54,10 @@ def _facts(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> dict[str, str]:
         "Router injected": _yes_or_no(runs["router_injection"]),
         "Clock": join_names(_levels(runs, "clock")),
     }
+    if runs["adoption"].any():
+        facts["Hops that adopt the deadline"] = join_names(
+            [f"{share:.0%}" for share in sorted(runs["adoption"].unique())]
+        )
     if is_budgeted(runs):
         levels = levels_in_words(_levels(runs, "second_budgets"))
         facts["Second budgets"] = join_names(

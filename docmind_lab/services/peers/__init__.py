@@ -4,7 +4,6 @@ behaviour.py   how long a peer works on a task, and how it may misbehave, drawn 
 exchange.py    one request to a peer, and its row in the service's log
 executor.py    one task of a peer, run by the A2A SDK, and its answer
 host.py        the SDK's server for all peers, as one ASGI application with the service's log
-virtual.py     that application in virtual time: an event loop of the run, behind the virtual door
 
 `host` and `executor` need the package a2a-sdk, and are imported when the first request for a peer comes.
 """

@@ -7,8 +7,7 @@ own card at `/a2a/<peer>/.well-known/agent-card.json`; all of them work alike an
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from collections.abc import Callable
 
 from a2a.server.agent_execution import SimpleRequestContextBuilder
 from a2a.server.context import ServerCallContext
@@ -20,14 +19,12 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from docmind_lab.core.clock import Clock
+from docmind_lab.services.asgi import Message, Send
 from docmind_lab.services.log import ServiceLog
 from docmind_lab.services.peers.behaviour import PEERS_PATH, PeerBehaviour
 from docmind_lab.services.peers.exchange import CURRENT_EXCHANGE, PeerExchange
 from docmind_lab.services.peers.executor import PeerExecutor
 from docmind_lab.services.plan import Plan, ServiceRequest
-
-Message = MutableMapping[str, Any]
-Send = Callable[[Message], Awaitable[None]]
 
 _ROW = Plan((), "peer")
 

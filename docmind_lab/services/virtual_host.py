@@ -1,7 +1,7 @@
-"""The peers in virtual time: the A2A SDK's server on an event loop of the run, behind the virtual door.
+"""An asyncio server in virtual time: on an event loop of the run, behind the virtual door.
 
-The loop is a thread of the run like any other, so its waits are virtual; requests are handed to it, and what it sends
-goes over the connection that the request came by. It begins with the first request for a peer and ends with the run.
+The loop is a thread of the run like any other, so its waits are virtual. Requests are handed to it, and what it sends
+goes over the connection that the request came by. It begins with the first request and ends with the run.
 """
 
 from __future__ import annotations
@@ -11,27 +11,49 @@ import contextvars
 import threading
 from collections.abc import Callable
 from functools import partial
+from typing import Protocol
 
-from docmind_lab.services.log import ServiceLog
-from docmind_lab.services.peers.behaviour import PeerBehaviour
+from docmind_lab.services.asgi import Message, Send
 from docmind_lab.services.peers.exchange import PeerExchange
-from docmind_lab.services.peers.host import Message, PeerHost, Send
 from docmind_lab.services.plan import Chunk, Headers, ServiceRequest
 from docmind_lab.services.virtual_http import HttpConnection
 from docmind_lab.virtual_time import VirtualClock
 
 
-class VirtualPeers:
-    """The peers of one run, used only by threads of that run. changed: as for `PeerHost`."""
+class Host(Protocol):
+    """A server whose requests may outlive their connections: the peers or the hops, behind either door."""
 
-    def __init__(
-        self, behaviour: PeerBehaviour, log: ServiceLog, clock: VirtualClock, changed: Callable[[], None]
-    ) -> None:
-        self._clock = clock
-        self._host = PeerHost(behaviour, log, clock, changed)
+    def received(self, request: ServiceRequest, received_at: float) -> PeerExchange:
+        """Begin the log row of a request and return its exchange."""
+        ...
+
+    async def serve(self, request: ServiceRequest, exchange: PeerExchange, send: Send) -> None:
+        """Answer a request."""
+        ...
+
+    def end_run(self, run_id: str) -> None:
+        """Stop everything that is still done for a run that is over."""
+        ...
+
+    async def aclose(self) -> None:
+        """Stop all work, for every run."""
+        ...
+
+
+class VirtualHost:
+    """A server of one run, used only by threads of that run.
+
+    Args:
+        host: The server.
+        clock: Of the run.
+        name: Of its thread.
+    """
+
+    def __init__(self, host: Host, clock: VirtualClock, name: str) -> None:
+        self._host, self._clock = host, clock
         self._loop = asyncio.new_event_loop()
         self._serving: dict[asyncio.Task[None], None] = {}
-        threading.Thread(target=self._serve_until_the_end, name="docmind-peers", daemon=True).start()
+        threading.Thread(target=self._serve_until_the_end, name=name, daemon=True).start()
 
     def _serve_until_the_end(self) -> None:
         try:
@@ -55,7 +77,7 @@ class VirtualPeers:
         self._on_loop(partial(self._start_serving, request, exchange, connection))
 
     def end_run(self, run_id: str) -> None:
-        """Stop everything that the peers still do for a run that is over."""
+        """Stop everything that is still done for a run that is over."""
         self._on_loop(partial(self._host.end_run, run_id))
 
     def _on_loop(self, function: Callable[[], None]) -> None:
