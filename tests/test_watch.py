@@ -282,7 +282,9 @@ def test_a_graph_that_fails_counts_as_not_answered() -> None:
 def test_what_was_cut_is_said_with_its_interval() -> None:
     cut = results_of(shares(0, 10), still_running=("ask",), requests_cut=3)
     (group,) = watched(study_with(shares(900, 1000)), *results_of(shares(90, 90)), *cut).groups
-    assert group.cut_words.startswith("Requests were cut or refused in 10% [5%, 19%] of calls (30 requests); a thread")
+    assert group.cut_words.startswith(
+        "The deadline cut or refused requests in 10% [5%, 19%] of calls (30 requests); a thread"
+    )
 
 
 # ---- what is not comparable

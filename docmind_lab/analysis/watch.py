@@ -434,7 +434,7 @@ def _cut_words(calls: pd.DataFrame) -> str:
     requests = int(calls["requests_cut"].sum())
     shares = [share_interval(count, len(calls), CONFIDENCE) for count in (cut, threads)]
     return (
-        f"Requests were cut or refused in {_percents(shares[0])} of calls ({count_of(requests, 'request')}); a "
+        f"The deadline cut or refused requests in {_percents(shares[0])} of calls ({count_of(requests, 'request')}); a "
         f"thread went on after the return in {_percents(shares[1])}."
     )
 
