@@ -100,6 +100,8 @@ def run_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
         (("ask", "Why?", "--decision-timeout", "nan"), "agents.decision_timeout"),
         (("ask", "Why?", "--alternative", "A,B"), "alternative must name one"),
         (("index", "no-such-folder"), "no-such-folder does not exist"),
+        (("watch", "no-such-study"), "Missing option '--spans'"),
+        (("watch", "no-such-study", "--spans", "no-such-file"), "no-such-file cannot be read"),
     ],
 )
 def test_bad_usage_is_one_line_that_names_the_thing_and_exit_code_2(
@@ -129,7 +131,9 @@ def test_a_setting_of_the_wrong_type_is_one_line_that_names_the_variable(run_her
     assert done.stderr.strip().count("\n") == 0
 
 
-@pytest.mark.parametrize("words", [(), ("compare",), ("show",), ("ask",), ("index",), ("doctor",), ("serve",)])
+@pytest.mark.parametrize(
+    "words", [(), ("compare",), ("show",), ("ask",), ("index",), ("doctor",), ("serve",), ("watch",)]
+)
 def test_help_is_quick_to_read_and_names_every_option_with_its_unit_or_default(
     words: tuple[str, ...], run_here: Callable[..., Done]
 ) -> None:

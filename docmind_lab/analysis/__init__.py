@@ -12,5 +12,6 @@ plots         figures
 latency       latency profiles, and how they are fitted to calls that were measured
 agreement     how far two clocks agree
 diff, export  two studies against each other; tables for other programs
+enforced_calls, watch  calls in production, and whether they behave as a study said
 text          numbers, names and tables as text
 """

@@ -10,6 +10,7 @@ check.py      what no deadline reaches in a graph, before it runs
 measured.py   an alternative as production runs it, for `compare --enforced`
 hooks.py      `install`, `uninstall`, `exclude`: hooks on existing HTTP clients
 transport.py  `transport`: one client held without hooks
+telemetry.py  a span and three metrics of each call; imports OpenTelemetry, and is imported by nothing here
 wire/         the deadline between processes: ASGI, A2A, MCP
 
 The same classes that the lab measures enforce here. Nothing here loads pandas, matplotlib, pyarrow or Jupyter.

@@ -14,7 +14,15 @@ from typing import Any
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.runtime import RunControl
 
-from docmind_lab.alternatives.base import INTERRUPT, STREAM_MODES, Alternative, FreeState, Outcome, RunProgress
+from docmind_lab.alternatives.base import (
+    INTERRUPT,
+    STREAM_MODES,
+    Alternative,
+    FreeState,
+    Outcome,
+    RunProgress,
+    options_json,
+)
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import BudgetError
 from docmind_lab.core.holds import Hold
@@ -294,4 +302,7 @@ class EnforcedCall:
             limit_s=self.deadline.limit_s,
             elapsed_s=now - self.started_at,
             requests_cut=hold.requests_cut + hold.requests_refused,
+            remaining_at_start_s=max(0.0, self.deadline.at_s - self.started_at),
+            alternative=self.alternative.name,
+            alternative_options=options_json(self.alternative),
         )

@@ -29,7 +29,11 @@ class Result(Generic[StateT]):
         still_running: The nodes whose threads still ran when the caller had this result. No cancellation ends a thread.
         limit_s: The seconds that the call was given.
         elapsed_s: The seconds that it took.
-        requests_cut: How many requests the deadline, or the caller, cut or refused.
+        requests_cut: How many requests the deadline, or the caller, cut or refused. Those that end because their node's
+            task is cancelled, as under C and F, are not among them.
+        remaining_at_start_s: The seconds that were left when it began; fewer than `limit_s` under an earlier deadline.
+        alternative: The alternative that enforced it, by its name in the lab's tables.
+        alternative_options: Its options that are not the default, as a JSON object.
     """
 
     outcome: EnforcedOutcome
@@ -43,6 +47,9 @@ class Result(Generic[StateT]):
     limit_s: float = 0.0
     elapsed_s: float = 0.0
     requests_cut: int = 0
+    remaining_at_start_s: float = 0.0
+    alternative: str = ""
+    alternative_options: str = "{}"
 
     @property
     def was_cut(self) -> bool:

@@ -40,8 +40,8 @@ def calls_of_spans(documents: Iterable[Any], source: str) -> ObservedCalls:
     the request. Raises: ConfigurationError when there is no span of a model call, or a span cannot be read.
     """
     spans = []
-    for span in _spans(documents, source):
-        attributes = _attributes(span.get("attributes"))
+    for span in otlp_spans(documents, source):
+        attributes = attributes_of(span.get("attributes"))
         kind = _KIND_OF.get(str(attributes.get("gen_ai.operation.name", "")))
         if kind:
             spans.append((span, attributes, kind))
@@ -61,7 +61,8 @@ def calls_of_spans(documents: Iterable[Any], source: str) -> ObservedCalls:
     return ObservedCalls.of({name: np.array([call[name] for call in calls]) for name in calls[0]}, source, notes)
 
 
-def _spans(documents: Iterable[Any], source: str) -> Iterator[Mapping[str, Any]]:
+def otlp_spans(documents: Iterable[Any], source: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the spans of OTLP JSON documents. Raises: ConfigurationError for one that is no OTLP JSON."""
     try:
         for document in documents:
             for resource in document.get("resourceSpans", [document]):
@@ -107,7 +108,7 @@ def _first_token_s(span: Mapping[str, Any], attributes: Mapping[str, Any], begun
     return (min(instants_ns) - begun_ns) / 1e9 if instants_ns else np.nan
 
 
-def _attributes(pairs: Any) -> dict[str, Any]:
+def attributes_of(pairs: Any) -> dict[str, Any]:
     """Return attributes by key; an AnyValue is an object with one member, and int64 stands in quotes."""
     result = {}
     for pair in pairs or ():

@@ -5,6 +5,7 @@ compare.py     the main job; options.py its options
 sweep.py       a designed experiment or a load study
 studies.py     finished studies: show, recommend, report, export
 diff.py        two studies
+watch.py       calls in production beside a study
 documents.py   a folder of documents, and one question
 profile.py     a latency profile of measured calls
 probe.py       whether a server stops when its client leaves

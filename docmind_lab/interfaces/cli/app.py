@@ -25,6 +25,7 @@ from docmind_lab.interfaces.cli.profile import profile
 from docmind_lab.interfaces.cli.servers import lab, serve
 from docmind_lab.interfaces.cli.studies import export, recommend, report, show
 from docmind_lab.interfaces.cli.sweep import sweep
+from docmind_lab.interfaces.cli.watch import watch
 
 
 def _with_a_word_on_ctrl_c(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -54,6 +55,7 @@ for command, short_help in (
     (recommend, "How long the decision timeout should be."),
     (report, "Write what a study says as one page."),
     (diff, "What changed between two studies."),
+    (watch, "Whether production behaves as a study said."),
     (export, "Write a study's tables as CSV or DuckDB."),
     (show, "What happened in one run, on a line of time."),
     (ask, "Answer one question within the budget."),

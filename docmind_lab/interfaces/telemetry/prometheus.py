@@ -15,14 +15,12 @@ from dataclasses import dataclass, field
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from docmind_lab.analysis.tables.records import CallRecord, RunRecord
+from docmind_lab.core.telemetry_names import CALLER_OVERRUN, OVERRUN_BUCKETS_S, RUN_LABELS, RUNS
 from docmind_lab.experiments.measurement.run import MeasuredRun
 
-# From what a timer is late by to an enforcer that waits for a client's own timeouts. 0 is a bucket: not late at all.
-_OVERRUN_S = (0.0, 0.005, 0.02, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
 # From a search to a reply that hangs until its client gives up.
 _CALL_S = (0.005, 0.02, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
-_OF_RUN = ("workload", "alternative", "clock")
-_OF_CALL = ("workload", "alternative", "clock", "role", "kind")
+_OF_CALL = (*RUN_LABELS, "role", "kind")
 
 
 @dataclass
@@ -47,22 +45,25 @@ class RunMetrics:
 
     def __post_init__(self) -> None:
         def counter(name: str, meaning: str, labels: tuple[str, ...]) -> Counter:
-            return Counter(f"docmind_{name}", meaning, labels, registry=self.registry)
+            return Counter(name, meaning, labels, registry=self.registry)
 
         def histogram(name: str, meaning: str, labels: tuple[str, ...], buckets: tuple[float, ...]) -> Histogram:
-            return Histogram(f"docmind_{name}", meaning, labels, registry=self.registry, buckets=buckets)
+            return Histogram(name, meaning, labels, registry=self.registry, buckets=buckets)
 
-        self.runs = counter("runs", "Runs that ended.", (*_OF_RUN, "outcome", "stop_reason"))
+        self.runs = counter(_name(RUNS), "Runs that ended.", (*RUN_LABELS, "outcome", "stop_reason"))
         self.caller_overrun = histogram(
-            "run_caller_overrun_seconds", "How late the caller returned.", _OF_RUN, _OVERRUN_S
+            f"{_name(CALLER_OVERRUN)}_seconds", "How late the caller returned.", RUN_LABELS, OVERRUN_BUCKETS_S
         )
         self.work_overrun = histogram(
-            "run_work_overrun_seconds", "How long work went on after the deadline.", _OF_RUN, _OVERRUN_S
+            "docmind_run_work_overrun_seconds",
+            "How long work went on after the deadline.",
+            RUN_LABELS,
+            OVERRUN_BUCKETS_S,
         )
-        self.overspent = counter("runs_overspent", "Runs that passed a second budget.", (*_OF_RUN, "budget"))
-        self.calls = counter("calls", "Requests of clients.", (*_OF_CALL, "outcome"))
-        self.call_seconds = histogram("call_seconds", "How long a request took.", _OF_CALL, _CALL_S)
-        self.tokens = counter("tokens", "Tokens as responses count them.", (*_OF_CALL, "direction"))
+        self.overspent = counter("docmind_runs_overspent", "Runs that passed a second budget.", (*RUN_LABELS, "budget"))
+        self.calls = counter("docmind_calls", "Requests of clients.", (*_OF_CALL, "outcome"))
+        self.call_seconds = histogram("docmind_call_seconds", "How long a request took.", _OF_CALL, _CALL_S)
+        self.tokens = counter("docmind_tokens", "Tokens as responses count them.", (*_OF_CALL, "direction"))
 
     def observe(self, measured: MeasuredRun) -> None:
         """Count a run and its calls.
@@ -95,3 +96,8 @@ class RunMetrics:
         for direction, tokens in (("input", call.input_tokens), ("output", call.output_tokens)):
             if not math.isnan(tokens):
                 self.tokens.labels(*labels, direction).inc(tokens)
+
+
+def _name(metric: str) -> str:
+    """Return a metric's name as Prometheus writes it, without the unit."""
+    return metric.replace(".", "_")

@@ -19,6 +19,15 @@ from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from docmind_lab.analysis.tables.records import CallRecord, RunRecord
+from docmind_lab.core.telemetry_names import (
+    ERROR_TYPE,
+    GIVEN,
+    INVOKE_WORKFLOW,
+    OPERATION,
+    REMAINING_AT_START,
+    RUN_ATTRIBUTES,
+    WORKFLOW,
+)
 from docmind_lab.experiments.measurement.run import MeasuredRun
 
 Value = str | bool | int | float
@@ -30,37 +39,6 @@ _OPERATIONS: Final[Mapping[str, str]] = {
     "tool": "execute_tool",
     "peer": "invoke_agent",
 }
-# What a caller was given counts as no error, whole or not; `docmind.stop_reason` says what it was cut by.
-_GIVEN: Final = ("answered", "partial")
-
-_RUN_ATTRIBUTES: Final[Mapping[str, str]] = {
-    "study_id": "docmind.study.id",
-    "run_id": "docmind.run.id",
-    "alternative": "docmind.alternative",
-    "alternative_options": "docmind.alternative.options",
-    "seed": "docmind.seed",
-    "question_id": "docmind.question.id",
-    "fault": "docmind.fault",
-    "latency_profile": "docmind.latency_profile",
-    "clock": "docmind.clock",
-    "outcome": "docmind.outcome",
-    "stop_reason": "docmind.stop_reason",
-    "decision_timeout_s": "docmind.deadline.timeout_s",
-    "deadline_propagation": "docmind.deadline.propagated",
-    "propagation_coverage": "docmind.deadline.coverage",
-    "caller_overrun_s": "docmind.deadline.caller_overrun_s",
-    "work_overrun_s": "docmind.deadline.work_overrun_s",
-    "work_censored": "docmind.deadline.work_censored",
-    "calls_after_deadline": "docmind.deadline.calls_after",
-    "busy_after_deadline_s": "docmind.deadline.busy_after_s",
-    "tokens_after_deadline": "docmind.deadline.tokens_after",
-    "token_budget": "docmind.budget.tokens",
-    "call_budget": "docmind.budget.calls",
-    "cost_budget": "docmind.budget.cost",
-    "tokens_spent": "docmind.budget.tokens_spent",
-    "calls_spent": "docmind.budget.calls_spent",
-    "cost_spent": "docmind.budget.cost_spent",
-}
 _CALL_ATTRIBUTES: Final[Mapping[str, str]] = {
     "run_id": "docmind.run.id",
     "call_id": "docmind.call.id",
@@ -69,7 +47,7 @@ _CALL_ATTRIBUTES: Final[Mapping[str, str]] = {
     "outcome": "docmind.call.outcome",
     "queue_wait_s": "docmind.call.queue_wait_s",
     "timeout_s": "docmind.deadline.cap_s",
-    "remaining_at_start_s": "docmind.deadline.remaining_at_start_s",
+    "remaining_at_start_s": REMAINING_AT_START,
     "overrun_s": "docmind.deadline.overrun_s",
     "started_after_deadline": "docmind.deadline.started_after",
     "ended_after_return": "docmind.deadline.ended_after_return",
@@ -181,24 +159,24 @@ def trace_of(measured: MeasuredRun, about: About) -> RunTrace:
 
 def _run_span(measured: MeasuredRun, refused: list[CallRecord]) -> SpanRow:
     run = measured.run
-    attributes = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": run.workload}
-    error_type = "" if run.outcome in _GIVEN else measured.outcome.error_type or run.stop_reason or run.outcome
+    attributes = {OPERATION: INVOKE_WORKFLOW, WORKFLOW: run.workload}
+    error_type = "" if run.outcome in GIVEN else measured.outcome.error_type or run.stop_reason or run.outcome
     ended_at_s = run.horizon_s if math.isnan(run.returned_at_s) else run.returned_at_s
     events = [SpanEvent("docmind.deadline", run.decision_timeout_s)] if run.decision_timeout_s <= ended_at_s else []
     events += [
         SpanEvent(
             "docmind.call.refused",
             call.started_at_s,
-            {"gen_ai.agent.name": call.role, "gen_ai.operation.name": _OPERATIONS.get(call.kind, call.kind)},
+            {"gen_ai.agent.name": call.role, OPERATION: _OPERATIONS.get(call.kind, call.kind)},
         )
         for call in refused
     ]
     return SpanRow(
-        name=f"invoke_workflow {run.workload}",
+        name=f"{INVOKE_WORKFLOW} {run.workload}",
         kind="internal",
         started_at_s=0.0,
         ended_at_s=ended_at_s,
-        attributes=attributes | _attributes(run, _RUN_ATTRIBUTES) | _error(error_type),
+        attributes=attributes | _attributes(run, RUN_ATTRIBUTES) | _error(error_type),
         error_type=error_type,
         events=tuple(sorted(events, key=lambda event: event.at_s)),
     )
@@ -206,7 +184,7 @@ def _run_span(measured: MeasuredRun, refused: list[CallRecord]) -> SpanRow:
 
 def _call_span(call: CallRecord, horizon_s: float, about: About) -> SpanRow:
     operation = _OPERATIONS.get(call.kind, call.kind)
-    attributes: dict[str, Value] = {"gen_ai.operation.name": operation, "gen_ai.agent.name": call.role}
+    attributes: dict[str, Value] = {OPERATION: operation, "gen_ai.agent.name": call.role}
     target, address = call.role, None
     if call.kind == "llm":
         target, address = about.model, about.model_address
@@ -241,7 +219,7 @@ def _came_late(call: CallRecord) -> bool:
 
 
 def _error(error_type: str) -> dict[str, Value]:
-    return {"error.type": error_type} if error_type else {}
+    return {ERROR_TYPE: error_type} if error_type else {}
 
 
 def _attributes(record: RunRecord | CallRecord, names: Mapping[str, str]) -> dict[str, Value]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.settings import Settings
+from docmind_lab.core.telemetry_names import INSTRUMENT
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.interfaces.telemetry.spans import About, RunTrace, SpanRow, trace_of
 from docmind_lab.network.direct_session import direct_session
@@ -110,7 +111,7 @@ def finished_spans(measured: Sequence[MeasuredRun], manifest: Mapping[str, Any])
     # Nothing to do at exit: the spans are sent here or not at all.
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(SampledSpans())
-    tracer = provider.get_tracer("docmind_lab")
+    tracer = provider.get_tracer(INSTRUMENT)
     for run in measured:
         _record(tracer, trace_of(run, about), _epoch_s(run, manifest))
     return ended

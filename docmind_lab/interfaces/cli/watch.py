@@ -1,0 +1,99 @@
+"""`docmind-lab watch STUDY --spans FILE`: whether production behaves as a study said."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.interfaces.cli.console import console, json_safe
+
+if TYPE_CHECKING:
+    from docmind_lab.analysis.watch import Watch
+
+WORSE = 1
+
+
+def watch(
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="Folder of the study.")],
+    spans: Annotated[
+        list[str],
+        typer.Option(
+            help="File of OTLP JSON, as the OpenTelemetry collector's file exporter writes it, or a folder of them; "
+            "may be given several times."
+        ),
+    ],
+    workflow: Annotated[
+        str, typer.Option(help="Name of the graph, where the spans are of several; the only one when left out.")
+    ] = "",
+    fail_if_worse: Annotated[
+        bool,
+        typer.Option("--fail-if-worse", help="Exit code 1 if production is worse, or nothing could be compared."),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON and nothing else.")] = False,
+) -> None:
+    """Say whether enforced calls in production behave as a study said: by alternative and limit, with intervals.
+
+    The spans are those of enforce(on_result=CallTelemetry("name")). Exit code 0 whatever they say, unless
+    --fail-if-worse is given.
+    """
+    # Function-level: statistics take seconds to import, and --help must not.
+    from docmind_lab.analysis.enforced_calls import read_enforced_calls  # noqa: PLC0415
+    from docmind_lab.analysis.study_folder import load  # noqa: PLC0415
+    from docmind_lab.analysis.watch import watch as watch_of  # noqa: PLC0415
+
+    calls = read_enforced_calls(spans)
+    if workflow:
+        names = sorted(set(calls["workflow"]))
+        calls = calls[calls["workflow"] == workflow]
+        if calls.empty:
+            raise ConfigurationError(f"--workflow: no call is of {workflow!r}; choose among {', '.join(names)}")
+    found = watch_of(load(study), calls)
+    if as_json:
+        typer.echo(json.dumps(json_safe(_as_json(found)), indent=2))
+    else:
+        _print(found)
+    if fail_if_worse and (found.is_worse or not found.groups):
+        raise typer.Exit(WORSE)
+
+
+def _as_json(found: Watch) -> dict[str, Any]:
+    return {
+        "study_id": found.study_id,
+        "workflow": found.workflow,
+        "calls": found.calls,
+        "verdicts": [
+            {"alternative": group.label, "limit_s": group.limit_s, "calls": group.calls, "verdict": group.verdict}
+            for group in found.groups
+        ],
+        "measures": found.frame.astype(object).to_dict("records"),
+        "not_compared": found.not_compared,
+        "sentences": found.sentences,
+    }
+
+
+def _print(found: Watch) -> None:
+    out = console()
+    for line in found.sentences:
+        out.print(line, markup=False, soft_wrap=True)
+    if found.groups:
+        out.print()
+        out.print(_table(found))
+
+
+def _table(found: Watch) -> Any:
+    from rich.markup import escape  # noqa: PLC0415 - slow, and --help does not need it
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name in ("alternative", "limit", "measure"):
+        table.add_column(name)
+    for name in ("study", "production"):
+        table.add_column(name, justify="right")
+    table.add_column("production is")
+    for row in found.frame.to_dict("records"):
+        cells = [row["alternative"], f"{row['limit_s']:g} s", row["measure"], row["study"], row["production"]]
+        table.add_row(*(escape(cell) for cell in cells), row["verdict"])
+    return table
