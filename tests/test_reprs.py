@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from held_graphs import async_graph
 from sample_runs import sample_run, sample_study
 
 import docmind_lab as dl
@@ -110,6 +111,11 @@ def basis(runs):
     return Basis(table, measures, findings.PerfMap(), rows_of_options(table, measures), draws)
 
 
+def cut_result():
+    state = {"log": ["a private page"]}
+    return dl.Result("partial", state, stop_reason="deadline", cut_at=("ask",), limit_s=2.0, elapsed_s=2.003)
+
+
 def shown():
     """Public objects and main results, by name."""
     runs = swept_runs()
@@ -121,7 +127,10 @@ def shown():
         "AnswerTimes": answer_times(pairs.first),
         "Basis": basis(one),
         "Comparison": Comparison(),
+        "CallCut": dl.CallCut(cut_result()),
         "Deadline": dl.Deadline(100.0, 2.0),
+        "DeadlineOnWire": dl.DeadlineOnWire(hosts=("api.internal",)),
+        "EnforcedAgent": dl.enforce(async_graph("http://127.0.0.1:9"), 20, "E"),
         "DecisionTable": findings.decision_table("ADR-011"),
         "Difference": paired_mean_difference(np.arange(9.0), np.zeros(9)),
         "Budget": dl.Budget(tokens=6000, cost=0.02, price=dl.Price(0.15, 0.60)),
@@ -136,11 +145,13 @@ def shown():
         "Price": dl.Price(0.15, 0.60),
         "Recommendation": findings.recommend(runs),
         "RoleTimes": RoleTimes({"router": (0.5, 1.5), "synthesis": (4.0,)}, frozenset(range(100, 120))),
+        "Result": cut_result(),
         "Scorecard": findings.scorecard(one),
         "Settings": settings(),
         "SimulatedSystem": simulated_system(),
         "Study": sample_study(),
         "StudyDesign": dl.StudyDesign.of({"factors": {"alternative": "A,B:naive", "decision_timeout_s": [5, 10]}}),
+        "deadline": dl.deadline(20),
         "TooFewRuns": gated_quantile([1.0, 2.0], 0.95),
     }
 
@@ -264,3 +275,9 @@ def test_what_the_lint_says_is_html_in_a_notebook_which_breaks_no_words():
         assert page.open == []
     assert "&lt;model&gt;" in evidence._repr_html_()
     assert "Defeats A, B." in finding._repr_html_()
+
+
+def test_a_result_says_how_it_ended_and_not_what_was_said():
+    assert repr(SHOWN["Result"]) == "Result: partial in 2 s of 2 s, stopped by deadline in ask"
+    said = "EnforcedAgent: LangGraph under E hybrid, 20 s a call, returns what there is at the deadline"
+    assert repr(SHOWN["EnforcedAgent"]) == said

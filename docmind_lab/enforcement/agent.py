@@ -17,6 +17,7 @@ import dataclasses
 import functools
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from html import escape
 from types import MappingProxyType
 from typing import Any, Generic, Literal, cast
 
@@ -26,9 +27,10 @@ from langgraph.pregel import Pregel
 from langgraph.types import Command, StateSnapshot
 from langgraph.typing import ContextT, InputT, OutputT, StateT
 
-from docmind_lab.alternatives.base import Alternative, Outcome, RunLog
+from docmind_lab.alternatives.base import Alternative, Outcome, RunLog, options_json
 from docmind_lab.alternatives.bound import bound
 from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.core.catalogue import label_of
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, require_seconds
 from docmind_lab.core.errors import CallerLeft, ConfigurationError
 from docmind_lab.core.holds import Hold, current_hold, hold_scope
@@ -47,7 +49,7 @@ _UNWINDING_S = 0.1
 _LOG = SilentLog()
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
     """A graph whose every call is held to a deadline; made by `enforce`."""
 
@@ -57,6 +59,15 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
     on_deadline: OnDeadline = "partial"
     deadline_key: str = ""
     on_result: Callable[[Result[Any]], None] | None = None
+
+    def __repr__(self) -> str:
+        label = " ".join(label_of(self.alternative.name, options_json(self.alternative)).split())
+        under = f"{self.graph.get_name()} under {label}, {self.decision_timeout_s:g} s a call"
+        on_deadline = "returns what there is" if self.on_deadline == "partial" else "raises"
+        return f"EnforcedAgent: {under}, {on_deadline} at the deadline"
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(repr(self))}</code>"
 
     # ---- one answer
 

@@ -7,9 +7,10 @@ alternative's own, hands the caller's chunks to the caller, and keeps the graph'
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.runtime import RunControl
@@ -65,6 +66,12 @@ def node_at_work() -> str:
     metadata = (var_child_runnable_config.get() or {}).get("metadata") or {}
     path = str(metadata.get("langgraph_checkpoint_ns", ""))
     return "/".join(part.partition(":")[0] for part in path.split("|")) or str(metadata.get("langgraph_node", ""))
+
+
+@functools.lru_cache(maxsize=64)
+def _options_of(alternative: Hashable) -> str:
+    """Return the options of an alternative as JSON; cached, since they never change and each result says them."""
+    return options_json(alternative)
 
 
 Sink = Callable[[Any], None]
@@ -304,5 +311,5 @@ class EnforcedCall:
             requests_cut=hold.requests_cut + hold.requests_refused,
             remaining_at_start_s=max(0.0, self.deadline.at_s - self.started_at),
             alternative=self.alternative.name,
-            alternative_options=options_json(self.alternative),
+            alternative_options=_options_of(cast(Hashable, self.alternative)),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any, Generic, Literal, TypeVar
 
 from docmind_lab.core.errors import DeadlineExceeded
@@ -12,7 +13,7 @@ EnforcedOutcome = Literal["answered", "partial", "timed_out", "interrupted", "fa
 StateT = TypeVar("StateT")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result(Generic[StateT]):
     """How one call of an enforced graph ended.
 
@@ -51,6 +52,20 @@ class Result(Generic[StateT]):
     alternative: str = ""
     alternative_options: str = "{}"
 
+    def __repr__(self) -> str:
+        # Without the state, which holds what users and documents say.
+        parts = [f"Result: {self.outcome} in {self.elapsed_s:.3g} s of {self.limit_s:g} s"]
+        if self.stop_reason:
+            parts.append(f"stopped by {self.stop_reason}" + (f" in {', '.join(self.cut_at)}" if self.cut_at else ""))
+        if self.overrun_s:
+            parts.append(f"{self.overrun_s:.3g} s late")
+        if self.still_running:
+            parts.append(f"threads of {', '.join(self.still_running)} still running")
+        return ", ".join(parts)
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(repr(self))}</code>"
+
     @property
     def was_cut(self) -> bool:
         """Whether the deadline or the caller ended the run before the graph did."""
@@ -70,3 +85,6 @@ class CallCut(DeadlineExceeded):
             source="graph",
         )
         self.result = result
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(str(self))}</code>"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from html import escape
 from types import TracebackType
 
 from docmind_lab.core.deadlines import Deadline
@@ -38,6 +39,13 @@ class deadline:  # noqa: N801 - used as a function
         self._stack: contextlib.ExitStack | None = None
         self._timeout: asyncio.Timeout | None = None
         self.hold: Hold | None = None
+
+    def __repr__(self) -> str:
+        limit = repr(self._limit) if isinstance(self._limit, Deadline) else f"{self._limit:g} s"
+        return f"deadline: {self._label}, {limit}, {'not ' if self._stack is None else ''}in force"
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(repr(self))}</code>"
 
     def __enter__(self) -> Deadline:
         if self._stack is not None:

@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import MutableMapping
 from dataclasses import dataclass
+from html import escape
 from urllib.parse import urlsplit
 
 from docmind_lab.core.addresses import host_of
@@ -68,6 +69,9 @@ class DeadlineOnWire:
     hosts: tuple[str, ...]
     header: str = DEADLINE_HEADER
     transit_s: float = 0.0
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(repr(self))}</code>"
 
     def __post_init__(self) -> None:
         hosts: object = self.hosts

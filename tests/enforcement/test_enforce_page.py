@@ -67,7 +67,14 @@ def test_the_block_of_the_page_is_held_and_its_hooks_are_gone_at_the_end(names: 
 
 def test_the_page_names_each_field_of_a_result() -> None:
     fields = set(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE))
-    of_telemetry = {"limit_s", "remaining_at_start_s", "elapsed_s", "requests_cut", "alternative", "alternative_options"}
+    of_telemetry = {
+        "limit_s",
+        "remaining_at_start_s",
+        "elapsed_s",
+        "requests_cut",
+        "alternative",
+        "alternative_options",
+    }
     assert fields == set(Result.__dataclass_fields__) - of_telemetry
 
 
