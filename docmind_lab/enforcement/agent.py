@@ -426,6 +426,12 @@ def enforce(
     chosen = parse_alternatives([alternative])
     if len(chosen) != 1:
         raise ConfigurationError(f"alternative must name one, not {alternative!r}; try 'E'")
+    policy = getattr(chosen[0], "policy", PropagationPolicy())
+    if policy.allocation is not None or policy.reserve_s:
+        raise ConfigurationError(
+            f"alternative {alternative!r} divides the time over the lab's own roles, which a graph of your own lacks; "
+            "leave allocation and reserve_s out"
+        )
     install_lazily()
     seconds = require_seconds("decision_timeout_s", decision_timeout_s)
     return EnforcedAgent(graph, seconds, chosen[0], on_deadline, deadline_key, on_result)
