@@ -57,9 +57,13 @@ def place_of_code(frame: FrameType | None) -> str:
         if _is_in(each, _OWN_FOLDER):
             continue
         nearest = nearest or each
-        if not _is_in(each, _STANDARD_LIBRARY) and "site-packages" not in each.f_code.co_filename:
+        if not _is_in_library(each):
             return _place(each)
     return "" if nearest is None else _place(nearest)
+
+
+def _is_in_library(frame: FrameType) -> bool:
+    return _is_in(frame, _STANDARD_LIBRARY) or "site-packages" in frame.f_code.co_filename
 
 
 def waiting_for_work(frame: FrameType | None) -> Any:
@@ -74,7 +78,9 @@ def waiting_for_work(frame: FrameType | None) -> Any:
         ):
             return owner
         if each.f_code.co_name == "wait" and isinstance(owner, threading.Event):
-            return owner if each.f_locals.get("timeout") is None else None
+            # Libraries wait for events of their own: the start of a thread, a connection of a pool.
+            is_own = each.f_back is not None and not _is_in_library(each.f_back)
+            return owner if each.f_locals.get("timeout") is None and is_own else None
     return None
 
 
