@@ -15,7 +15,7 @@ import asyncio
 import contextvars
 import dataclasses
 import functools
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from html import escape
 from types import MappingProxyType
@@ -37,6 +37,7 @@ from docmind_lab.core.holds import Hold, current_hold, hold_scope
 from docmind_lab.enforcement.call import EnforcedCall, Shape, SilentLog, node_at_work
 from docmind_lab.enforcement.check import Unheld, unheld
 from docmind_lab.enforcement.hooks import install_lazily
+from docmind_lab.enforcement.leaving import until_cancelled
 from docmind_lab.enforcement.result import CallCut, Result
 from docmind_lab.enforcement.streams import AsyncStream, SyncStream
 
@@ -44,8 +45,6 @@ OnDeadline = Literal["partial", "raise"]
 TIMEOUT_KEY = "decision_timeout_s"
 """Key of `config["configurable"]` that gives one call a timeout of its own, in seconds."""
 
-# A call that was cancelled unwinds through its graph within this; what does not is left behind.
-_UNWINDING_S = 0.1
 _LOG = SilentLog()
 
 
@@ -100,11 +99,7 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
         """
         options = {"output_keys": self.graph.output_channels, **options}
         call = self.call_for(config, context=context, deadline=deadline, options=options)
-        runnable = self._runnable(call, config)
-        with hold_scope(call.hold):
-            running = self.alternative.run_async(runnable, cast(Any, input), call.deadline, _LOG)
-            outcome = await _until_cancelled(running, call.hold, cancel)
-        return self._end(call, outcome)
+        return self._end(call, await self._outcome_of_async(call, input, config, cancel))
 
     def invoke(
         self,
@@ -186,15 +181,7 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
         async def run(sink: Callable[[Any], Awaitable[None]]) -> Result[OutputT]:
             call = self.call_for(config, context=context, deadline=deadline, options=options, shape=shape)
             call.async_sink = sink
-            with hold_scope(call.hold):
-                try:
-                    running = self.alternative.run_async(
-                        self._runnable(call, config), cast(Any, input), call.deadline, _LOG
-                    )
-                    outcome = await _until_cancelled(running, call.hold, cancel)
-                except BaseException:
-                    call.hold.cancel()
-                    raise
+            outcome = await self._outcome_of_async(call, input, config, cancel)
             if (last := _last_chunk(call, outcome)) is not None:
                 await sink(last)
             return self._finish(call, outcome)
@@ -280,6 +267,13 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
         with hold_scope(call.hold):
             return self.alternative.run(self._runnable(call, config), given, call.deadline, log)
 
+    async def _outcome_of_async(
+        self, call: EnforcedCall, given: Any, config: RunnableConfig | None, cancel: Awaitable[Any] | None
+    ) -> Outcome:
+        with hold_scope(call.hold):
+            running = self.alternative.run_async(self._runnable(call, config), given, call.deadline, _LOG)
+            return await until_cancelled(running, call.hold, cancel)
+
     def call_for(
         self,
         config: RunnableConfig | None,
@@ -353,38 +347,6 @@ def _last_chunk(call: EnforcedCall, outcome: Outcome) -> Any:
     return None if outcome.outcome == "answered" or outcome.stop_reason == "interrupted" else call.unsent_state()
 
 
-async def _until_cancelled(running: Coroutine[Any, Any, Outcome], hold: Hold, cancel: Awaitable[Any] | None) -> Outcome:
-    """Return the outcome of a run; that of a caller who has left if `cancel` is done before."""
-    if cancel is None:
-        try:
-            return await running
-        except BaseException:
-            hold.cancel()
-            raise
-    task, left = asyncio.ensure_future(running), asyncio.ensure_future(cancel)
-    try:
-        await asyncio.wait({task, left}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return task.result()
-        hold.cancel()
-        task.cancel()
-        await asyncio.wait({task}, timeout=_UNWINDING_S)
-        return Outcome("timed_out", stop_reason=CallerLeft.stop_reason)
-    finally:
-        left.cancel()
-        if not task.done():
-            hold.cancel()
-            task.cancel()
-        for ended in (task, left):
-            ended.add_done_callback(_look_at_end)
-
-
-def _look_at_end(future: asyncio.Future[Any]) -> None:
-    # Nobody waits for it; asked for its exception, asyncio does not log it.
-    if not future.cancelled():
-        future.exception()
-
-
 def _config_for_each(
     config: RunnableConfig | Sequence[RunnableConfig] | None, count: int
 ) -> Sequence[RunnableConfig | None]:
@@ -435,15 +397,3 @@ def enforce(
     install_lazily()
     seconds = require_seconds("decision_timeout_s", decision_timeout_s)
     return EnforcedAgent(graph, seconds, chosen[0], on_deadline, deadline_key, on_result)
-
-
-async def disconnected(request: Any) -> None:
-    """Return when the client of a request has left: `agent.ainvoke(…, cancel=disconnected(request))`.
-
-    Args:
-        request: A request of Starlette or FastAPI whose body has been read.
-    """
-    while True:
-        message = await request.receive()
-        if message["type"] == "http.disconnect":
-            return

@@ -18,12 +18,11 @@ import anyio
 
 from docmind_lab.core.errors import CallerLeft, RunCut
 from docmind_lab.core.holds import Hold
+from docmind_lab.enforcement.leaving import UNWINDING_S, look_at_end
 
 ResultT = TypeVar("ResultT")
 
 _END = object()
-# What a run that was cut needs to unwind and to close its requests.
-_UNWINDING_S = 0.1
 
 
 class _Ending(Generic[ResultT]):
@@ -83,15 +82,9 @@ class AsyncStream(_Ending[ResultT]):
             if not task.done():
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
-                    await asyncio.wait({task}, timeout=_UNWINDING_S)
-            task.add_done_callback(_look_at_end)
+                    await asyncio.wait({task}, timeout=UNWINDING_S)
+            task.add_done_callback(look_at_end)
         self._check(self._result)
-
-
-def _look_at_end(task: asyncio.Task[Any]) -> None:
-    # Nobody waits for it; asked for its exception, asyncio does not log it.
-    if not task.cancelled():
-        task.exception()
 
 
 class SyncStream(_Ending[ResultT]):
