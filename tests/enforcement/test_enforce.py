@@ -467,8 +467,10 @@ def test_closing_a_sync_stream_closes_its_requests(stub: Stub) -> None:
     stream = dl.enforce(sync_graph(url), 20, "A").stream({"path": "/hang", "log": []}, stream_mode="updates")
     next(stream)
     wait_until(lambda: upstream.open == 1)
+    closed_at = time.monotonic()
     stream.close()
-    wait_until(lambda: upstream.open == 0, 0.1 + PAUSE_S)
+    wait_until(lambda: upstream.open == 0)
+    assert upstream.left_at[0] - closed_at < 0.1 + PAUSE_S
 
 
 def test_batches_have_a_result_for_each_input(stub: Stub) -> None:
