@@ -11,7 +11,9 @@ from longest_first import LONGEST
 from manual_clock import ManualClock
 from stub_server import Answer, StubServer
 
+import docmind_lab as dl
 from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.enforcement.hooks import installed
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
 
 # Two shared cores pause for longer than Hypothesis allows one example, which says nothing about the code. A clock
@@ -35,6 +37,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that take longest first, the others as they were collected."""
     place = {name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path.name, len(place)))
+
+@pytest.fixture(autouse=True)
+def _no_hooks_afterwards() -> Iterator[None]:
+    """The HTTP clients as the test found them: `enforce` and `deadline` install their hooks for the whole process."""
+    had_hooks = installed()
+    yield
+    if not had_hooks:
+        dl.uninstall()
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +28,6 @@ from docmind_lab.interfaces.telemetry.tracing import finished_spans
 
 # The calls that are answered take some 10 ms of the machine, all together.
 LIMIT_S = 1.0
-
-
-@pytest.fixture(autouse=True)
-def _hooks() -> Iterator[None]:
-    yield
-    dl.uninstall()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import operator
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Annotated, Any, TypedDict
 
 import httpx
@@ -30,12 +30,6 @@ ALTERNATIVES = ("unguarded", "A", "B", "C", "D", "E", "F", "A:per_read", "B:drai
 CUTTING = ("A", "C", "E", "F")
 # A machine of two shared cores pauses for this long at most, give or take what a test can allow itself.
 PAUSE_S = 0.5
-
-
-@pytest.fixture(autouse=True)
-def _hooks() -> Iterator[None]:
-    yield
-    dl.uninstall()
 
 
 def graph_of(kind: str, url: str, **compiled: Any) -> Any:

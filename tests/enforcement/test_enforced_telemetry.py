@@ -7,7 +7,7 @@ import logging
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -32,12 +32,6 @@ from docmind_lab.interfaces.telemetry import RunMetrics
 
 Stub = Callable[..., StubServer]
 CANARY = "zephyrquark"
-
-
-@pytest.fixture(autouse=True)
-def _hooks() -> Iterator[None]:
-    yield
-    dl.uninstall()
 
 
 class Recorded:

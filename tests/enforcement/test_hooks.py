@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import aiohttp
@@ -36,12 +36,6 @@ OWNERS = [
 ]
 # A machine of two shared cores pauses for this long at most, give or take what a test can allow itself.
 PAUSE_S = 0.5
-
-
-@pytest.fixture(autouse=True)
-def _hooks() -> Iterator[None]:
-    yield
-    dl.uninstall()
 
 
 def test_installing_twice_is_installing_once_and_uninstalling_restores_every_method() -> None:
