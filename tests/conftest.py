@@ -38,6 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     place = {name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path.name, len(place)))
 
+
 @pytest.fixture(autouse=True)
 def _no_hooks_afterwards() -> Iterator[None]:
     """The HTTP clients as the test found them: `enforce` and `deadline` install their hooks for the whole process."""

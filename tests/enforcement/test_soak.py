@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -64,6 +65,7 @@ class Soak:
     def __init__(self, url: str) -> None:
         self.blocking = httpx.Client(timeout=None, trust_env=False, limits=limits_of(AT_ONCE))
         self.late_s: list[float] = []
+        self.longest_pause_s = 0.0
         self.ends: Counter[str] = Counter()
         self._url = url
 
@@ -83,8 +85,17 @@ class Soak:
                 async with slots:
                     await self._one(number, graphs)
 
+            watching = asyncio.create_task(self._watch_pauses())
             await asyncio.gather(*(one(number) for number in range(count)))
+            watching.cancel()
         self.blocking.close()
+
+    async def _watch_pauses(self) -> None:
+        """Note how long the loop does nothing: for a full garbage collection (0.2 s here), or another process."""
+        while True:
+            slept_at = time.monotonic()
+            await asyncio.sleep(0.01)
+            self.longest_pause_s = max(self.longest_pause_s, time.monotonic() - slept_at - 0.01)
 
     async def _one(self, number: int, graphs: dict[str, Any]) -> None:
         draw = random.Random(number)
@@ -144,6 +155,7 @@ def check(soak: Soak, before: dict[str, int], count: int) -> None:
     assert soak.ends["answered /hang"] == soak.ends["answered /trickle"] == 0
     median_s, worst_s = statistics.median(soak.late_s), max(soak.late_s)
     print(f"{count:,} runs, late at the median {median_s:.4f} s, at worst {worst_s:.4f} s;", dict(soak.ends))
+    print(f"longest pause of the loop {soak.longest_pause_s:.4f} s")
 
 
 @pytest.mark.wall
@@ -168,7 +180,8 @@ def test_ten_thousand_runs_under_faults_leave_nothing_behind_and_memory_does_not
     # Ten times the warm-up; what is kept of each run would be thousands of times its kilobytes.
     assert grown_mb < 20
     assert statistics.median(soak.late_s) < 0.05
-    assert max(soak.late_s) < 0.25 + 0.5
+    # A cut may wait for the loop, and then for a thread; each may fall into a pause of the process.
+    assert max(soak.late_s) < 0.25 + 2 * soak.longest_pause_s
 
 
 @pytest.mark.wall
