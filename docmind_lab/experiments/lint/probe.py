@@ -48,7 +48,9 @@ class Scene:
 
     @property
     def failed(self) -> str:
-        """Name of the exception that ended the run; empty if it completed."""
+        """Name of the exception that ended the run, or "an interrupt"; empty if it completed."""
+        if self.measured.run.outcome == "interrupted":
+            return "an interrupt"
         return self.measured.outcome.error_type if self.measured.run.outcome == "failed" else ""
 
     def outermost(self, node: str = "") -> list[Visit]:
