@@ -36,6 +36,7 @@ _TICK_OF_RETRIES_S = 0.05
 
 UNTIMED = "unguarded"
 UNTIMED_ASYNC = "C"
+INTERRUPTED = "an interrupt"
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Scene:
     def failed(self) -> str:
         """Name of the exception that ended the run, or "an interrupt"; empty if it completed."""
         if self.measured.run.outcome == "interrupted":
-            return "an interrupt"
+            return INTERRUPTED
         return self.measured.outcome.error_type if self.measured.run.outcome == "failed" else ""
 
     def outermost(self, node: str = "") -> list[Visit]:

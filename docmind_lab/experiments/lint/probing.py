@@ -21,7 +21,7 @@ from docmind_lab.experiments.lint.facts import (
     worst_case_of,
 )
 from docmind_lab.experiments.lint.observation import length_of
-from docmind_lab.experiments.lint.probe import UNTIMED, UNTIMED_ASYNC, Scene, observe_run
+from docmind_lab.experiments.lint.probe import INTERRUPTED, UNTIMED, UNTIMED_ASYNC, Scene, observe_run
 from docmind_lab.experiments.lint.trials import TrialBench
 
 # Of a stretch that cannot be cut: early enough that most of it is still to come.
@@ -72,6 +72,11 @@ def probe(bench: TrialBench, decision_timeout_s: float, slack_s: float, key: str
             else:
                 probed.scenes[question.id, alternative] = scene
         scenes = probed.of_input(question.id)
+        if not scenes and probed.cannot[UNTIMED].failed == INTERRUPTED:
+            raise GraphError(
+                f"the graph stops at {INTERRUPTED} (input {question.id}), to wait for a person; answer it with --resume "
+                '(resume=[…]), or with "resume" in the input'
+            )
         if not scenes:
             raise GraphError(
                 f"the graph fails without any deadline, with {probed.cannot[UNTIMED].failed} "

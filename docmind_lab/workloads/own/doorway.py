@@ -19,6 +19,7 @@ from docmind_lab.alternatives.base import INTERRUPT, FreeState
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, current_policy, deadline_scope
 from docmind_lab.core.holds import current_hold
 from docmind_lab.network.recorder import Recorder
+from docmind_lab.workloads.own.inputs import BOXED
 from docmind_lab.workloads.own.watch import RunWatch
 
 
@@ -104,7 +105,10 @@ class RunDoorway:
         if isinstance(given, Command) and isinstance(given.update, Mapping) and DEADLINE_KEY in given.update:
             update = self._with_own_key(given.update)
             return Command(update=update) if update else None
-        return self._with_own_key(given) if isinstance(given, Mapping) and DEADLINE_KEY in given else given
+        if not isinstance(given, Mapping):
+            return given
+        made = self._with_own_key(given) if DEADLINE_KEY in given else given
+        return made.get(BOXED, made)
 
     def _with_own_key(self, values: Mapping[str, Any]) -> dict[str, Any]:
         rest = {name: value for name, value in values.items() if name != DEADLINE_KEY}
