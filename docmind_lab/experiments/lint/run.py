@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,7 +20,8 @@ from docmind_lab.experiments.lint.report import LintReport, Verdict, verdict_of
 from docmind_lab.experiments.lint.trials import Trial, TrialBench
 from docmind_lab.workloads.own import Inputs, StoreMaker
 from docmind_lab.workloads.own.inputs import input_keys
-from docmind_lab.workloads.own.references import compile_graph, load_graph
+from docmind_lab.workloads.own.kind import parts_of
+from docmind_lab.workloads.own.references import AnyGraph, compile_graph, load_graph
 
 
 def lint_graph(
@@ -85,7 +88,25 @@ def lint_graph(
     finally:
         bench.close()
     nodes = tuple(probed.facts.values())
-    return LintReport(shown, decision_timeout_s, slack_s, nodes, findings.all(), verdicts, tuple(overruns))
+    report = LintReport(shown, decision_timeout_s, slack_s, nodes, findings.all(), verdicts, tuple(overruns))
+    return dataclasses.replace(report, unreached=_unreached(made, probed), requests=_requests(probed))
+
+
+def _unreached(graph: AnyGraph, probed: GraphProbe) -> tuple[str, ...]:
+    """Return the nodes and tools of a graph that no run without a deadline came to."""
+    scenes = list(probed.scenes.values())
+    nodes = {visit.place.role for scene in scenes for visit in scene.outermost()}
+    tools = {name for scene in scenes for name in scene.seen.tools}
+    parts = parts_of(graph)
+    missing = [f"node {name}" for name in parts["nodes"] if name not in nodes]
+    return (*missing, *(f"tool {name}" for name in parts["tools"] if name not in tools))
+
+
+def _requests(probed: GraphProbe) -> tuple[tuple[str, str, int], ...]:
+    asked: Counter[tuple[str, str]] = Counter()
+    for scene in probed.scenes.values():
+        asked |= scene.seen.requests
+    return tuple((address, node, count) for (address, node), count in asked.items())
 
 
 def _all_that_enforce() -> str:

@@ -125,7 +125,7 @@ def own_kind(workload: str) -> WorkloadKind:
         build=build,
         defaults=DEFAULTS,
         roles=_roles(graph),
-        parts={"nodes": _roles(graph), "tools": tuple(tools_of(graph))},
+        parts=parts_of(graph),
         in_this_process=reference in _live or options.get("store") in _live_stores,
         has_server_log=services != "own",
         retries=own_retries,
@@ -184,6 +184,11 @@ def is_async_only(graph: AnyGraph) -> bool:
             return True
     tools = tools_of(graph).values()
     return any(getattr(tool, "func", True) is None and getattr(tool, "coroutine", None) for tool in tools)
+
+
+def parts_of(graph: AnyGraph) -> dict[str, tuple[str, ...]]:
+    """Return the names of a graph's nodes and tools, of which runs may reach some."""
+    return {"nodes": _roles(graph), "tools": tuple(tools_of(graph))}
 
 
 def tools_of(graph: AnyGraph) -> dict[str, Any]:
