@@ -86,7 +86,7 @@ class Gemini(Dialect):
             "model": route.model,
             "messages": messages,
             "tools": tools,
-            "tool_choice": {"ANY": "required", "NONE": "none"}.get(str(calling.get("mode")).upper()),
+            "tool_choice": {"ANY": "required", "NONE": "none"}.get(str(calling.get("mode", "")).upper()),
             "response_format": _chat_format(config),
             "stream": route.variant == STREAM,
             "max_tokens": _either(config, "maxOutputTokens"),

@@ -34,6 +34,8 @@ _GOES_ON = re.compile(
 _QUOTED = re.compile(r"['\"`“‘]([A-Za-z_][\w -]{0,40}?)['\"`”’]")
 _ALTERNATIVES = re.compile(r"\(?\b([A-Za-z_]+(?:\s*[|/]\s*[A-Za-z_]+)+)\b\)?")
 _NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
+# At the start of a line, as in "**researcher**: …". Bounded, so that no text takes long to read.
+_SPEAKER = re.compile(r"^[ \t*#\[<>-]{0,8}([\w][\w -]{0,40})[*\]> \t]{0,8}:", re.MULTILINE)
 _STEP = re.compile(r"(\d+)\.([\d-]+)\.(\d+)")
 # A run goes round so often for each option at the most, whatever the conversation shows.
 _ROUNDS_OF_AN_OPTION = 2
@@ -148,7 +150,7 @@ def _names_in(conversation: Conversation) -> Iterator[str]:
         if isinstance(message.get("name"), str) and message.get("role") != "system":
             yield str(message["name"])
         if message.get("role") in ("assistant", "user"):
-            yield from re.findall(r"^\W*([\w -]{1,40}?)\W*:", text, re.MULTILINE)
+            yield from _SPEAKER.findall(text)
         if message.get("role") == "assistant":
             yield from _texts_in_json(text)
     for call in conversation.called_tools():

@@ -26,7 +26,7 @@ _WANTS_JSON = re.compile(
 )
 _KEY = re.compile(r"[\"'`](\w+)[\"'`]")
 _WANTS_WORD = re.compile(
-    r"[^.\n]*\b(only|respond|answer|return|output|reply|classify|choose|select|pick|give)\b[^\n]*", re.IGNORECASE
+    r"\b(only|respond|answer|return|output|reply|classify|choose|select|pick|give)\b", re.IGNORECASE
 )
 _CODE_AGENT = "final_answer("
 
@@ -40,7 +40,8 @@ def reply_in_words(conversation: Conversation) -> Reply | None:
         return Reply(_code(conversation))
     if _schema_in(prompt) is not None or _WANTS_JSON.search(prompt):
         return Reply(json.dumps(object_in_words(conversation)))
-    options = next((found for line in _WANTS_WORD.finditer(prompt) if (found := options_in(line[0]))), ())
+    lines = (line for line in prompt.splitlines() if _WANTS_WORD.search(line))
+    options = next((found for line in lines if (found := options_in(line))), ())
     return Reply(str(decide(conversation, "word", options))) if options else None
 
 
