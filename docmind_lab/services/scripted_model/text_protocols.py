@@ -122,5 +122,7 @@ def _schema_of(example: Any) -> dict[str, Any]:
         return {"type": "boolean"}
     if isinstance(example, int | float):
         return {"type": "integer" if isinstance(example, int) else "number"}
-    description = example if isinstance(example, str) and ("|" in example or " or " in example) else ""
-    return {"type": "string", "description": description}
+    options = re.split(r"\s*\|\s*|\s+or\s+", example) if isinstance(example, str) else []
+    # "yes or no", not a sentence with an "or" in it.
+    is_choice = len(options) > 1 and all(re.fullmatch(r"[\w'\"-]{1,30}", option) for option in options)
+    return {"enum": [option.strip("'\"") for option in options]} if is_choice else {"type": "string"}
