@@ -7,9 +7,10 @@ import hashlib
 import json
 from dataclasses import dataclass, field, fields
 from html import escape
-from typing import Any
+from typing import Any, cast
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
+from docmind_lab.alternatives.async_form import on_event_loop
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.budgets import Budget, require_one_time_budget
@@ -284,12 +285,15 @@ class Comparison(CommonOptions):
             stops_on_disconnect=self.stops_on_disconnect and self.behaviour in (None, STOPS),
             server_behaviour=behaviour_of(self.behaviour, stops_on_disconnect=self.stops_on_disconnect).name,
             adoption=self.adoption,
-            node_mode=node_mode_of(alternative, self.node_mode),
+            node_mode=node_mode_of(self._runs_by(alternative), self.node_mode),
             clock=self.clock,
             gold_topics=question.gold_topics,
             has_server_log=has_server_log,
             alone=self.side_by_side == 1 and self.clock == "wall",
             budget=self.budget,
         )
-        runs_by: Any = Enforced(alternative) if self.enforced else alternative
-        return RunOrder(facts, runs_by, question)
+        runs_by = self._runs_by(alternative)
+        return RunOrder(facts, cast(Alternative, Enforced(runs_by)) if self.enforced else runs_by, question)
+
+    def _runs_by(self, alternative: Alternative) -> Alternative:
+        return on_event_loop(alternative) if self.kind.async_only else alternative

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import pandas as pd
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.base import options_json
@@ -14,7 +17,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.services.faults import Fault
 from docmind_lab.workloads.kinds import WorkloadKind
-from docmind_lab.workloads.own import Inputs, OwnGraph, Services, own_graph
+from docmind_lab.workloads.own import OwnGraph, Services, own_graph
 
 _EVERY_ROLE = "*"
 
@@ -27,19 +30,30 @@ def of_own_graph(request: CompareRequest, settings: Settings, clock: ClockName) 
     others = request.names_system | {"retries": request.retries is not None}
     others |= {"router_injection": bool(request.router_injection)}
     _require_own_only(settings, clock, request.services, [name for name, is_given in others.items() if is_given])
-    own = _graph_of_names(request.graph, request.inputs, request.deadline_key, request.services)
+    own = _graph_of_names(request)
     return dataclasses.replace(request, workload=own.workload, documents=own.corpus)
 
 
-def _graph_of_names(graph: Any, inputs: Inputs | None, deadline_key: str, services: Services) -> OwnGraph:
+def _graph_of_names(request: CompareRequest) -> OwnGraph:
+    graph, inputs = request.graph, request.inputs
     if graph is None and inputs is None:
         raise ConfigurationError(
-            "services and enforced are for a graph of your own: name it, and its inputs (--graph and --inputs)"
+            "context, config, store, resume, services and enforced are for a graph of your own: name it, and its "
+            "inputs (--graph and --inputs)"
         )
     if graph is None or inputs is None:
         absent, there = ("graph", "inputs") if graph is None else ("inputs", "graph")
         raise ConfigurationError(f"{there} without {absent}: name both, --graph and --inputs (graph=..., inputs=...)")
-    return own_graph(graph, inputs, deadline_key=deadline_key, services=services)
+    return own_graph(
+        graph,
+        inputs,
+        deadline_key=request.deadline_key,
+        services=request.services,
+        context=request.context,
+        config=request.config,
+        store=request.store,
+        resume=request.resume,
+    )
 
 
 def _require_own_only(settings: Settings, clock: ClockName, services: Services, given: Iterable[str]) -> None:
@@ -84,3 +98,22 @@ def require_whole_budget(alternatives: Iterable[Alternative]) -> None:
                 f"{alternative.name} {options_json(alternative)}: a budget is divided over the lab's own roles, which "
                 "a graph of your own does not have; leave allocation and reserve_s out"
             )
+
+
+def never_reached(parts: Mapping[str, Sequence[str]], events: pd.DataFrame) -> dict[str, Any]:
+    """Return which nodes and tools of a user's graph no run came to, as an entry of the manifest; none if all did.
+
+    Args:
+        parts: The names of its nodes and tools, as a `WorkloadKind` has them.
+        events: The study's table.
+    """
+    if events.empty:
+        return {}
+    names = events["event"].astype("str")
+    details = events.loc[names == "tool_started", "detail"].map(json.loads)
+    reached = {
+        "nodes": set(events.loc[names == "node_started", "role"].astype("str")),
+        "tools": {str(detail["tool"]) for detail in details},
+    }
+    missing = {kind: [name for name in all_names if name not in reached[kind]] for kind, all_names in parts.items()}
+    return {"never_reached": missing} if any(missing.values()) else {}
