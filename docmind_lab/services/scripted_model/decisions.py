@@ -112,7 +112,8 @@ def _good_of(options: Sequence[str]) -> str | None:
 
 def _next_of(conversation: Conversation, options: Sequence[Any], end: str) -> Any:
     """Return the next option in order that was not chosen yet; the end when all were."""
-    later = [m for m in conversation.current_turn() if m.get("role") != "system"]
+    # Workers often speak as the user: whatever follows the first message may be theirs.
+    later = [m for m in conversation.messages if m.get("role") != "system"][1:]
     step = _STEP.fullmatch(conversation.key.step)
     # A worker takes a step, and whoever chooses it another.
     rounds = (int(step[1]) - 1) // 2 if step else 0

@@ -1,6 +1,7 @@
 """A text that matches a regular expression of a JSON schema, for the expressions that schemas have.
 
-Understood are literals, classes, escapes, groups, alternatives and repetitions; what looks ahead or behind is left out.
+Understood are literals, classes, escapes, groups, alternatives and repetitions. What looks ahead or behind is left out:
+a text that does not match for it is drawn anew.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Final
 
 _ESCAPES: Final = {"d": string.digits, "w": string.ascii_lowercase, "s": " ", "D": "a", "W": "-", "S": "a"}
 _CONTROLS: Final = {"n": "\n", "t": "\t", "r": "\r"}
+# What is left out of a pattern may forbid a text that was drawn.
+_ATTEMPTS = 20
 _REPEAT = re.compile(r"\{(\d*)(,?)(\d*)\}")
 
 
@@ -23,11 +26,26 @@ def text_matching(pattern: str, draw: Callable[[str], float], shortest: int = 0)
         draw: Returns a number in [0, 1) for a name.
         shortest: Characters of the text at least, which repetitions without an end are made longer for.
     """
+    for attempt in range(_ATTEMPTS):
+        text = _long_enough(pattern, lambda name, number=attempt: draw(f"{name}/{number}"), shortest)  # type: ignore[misc]
+        if _matches(pattern, text):
+            break
+    return text
+
+
+def _long_enough(pattern: str, draw: Callable[[str], float], shortest: int) -> str:
     for more in range(shortest + 1):
         text = _Writer(pattern, draw, more).text()
         if len(text) >= shortest:
             break
     return text
+
+
+def _matches(pattern: str, text: str) -> bool:
+    try:
+        return re.search(pattern, text) is not None
+    except re.error:  # of another dialect of expressions
+        return True
 
 
 class _Writer:

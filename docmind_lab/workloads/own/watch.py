@@ -44,9 +44,9 @@ def kind_of(url: str) -> CallKind:
     """Return the kind of call that a request makes, judged by its URL's path."""
     path = urlsplit(url).path.rstrip("/")
     route = is_answered("POST", url)
-    if route is not None and route.operation == "embed":
-        return "retrieval"
-    if route is not None or path.endswith(_MODEL_PATHS):
+    if route is not None:
+        return {"generate": "llm", "embed": "retrieval"}.get(route.operation, "tool")  # type: ignore[return-value]
+    if path.endswith(_MODEL_PATHS):
         return "llm"
     return "retrieval" if any(part in path for part in _STORE_PATHS) else "tool"
 
@@ -67,7 +67,9 @@ class SimulatedDestinations:
         path = parts.path.rstrip("/")
         query = f"?{parts.query}" if parts.query else ""
         if is_answered(method, url) is not None:
-            return f"{self.openai_base_url.rstrip('/').removesuffix('/v1')}{path}{query}"
+            # Of a query, which may hold a key, only what the shape of the answer depends on.
+            shape = "?alt=sse" if "alt=sse" in parts.query.split("&") else ""
+            return f"{self.openai_base_url.rstrip('/').removesuffix('/v1')}{path}{shape}"
         before, found, rest = path.partition("/collections")
         if found and not before:
             return f"{self.qdrant_url.rstrip('/')}/collections{rest}{query}"

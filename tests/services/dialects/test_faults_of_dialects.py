@@ -133,11 +133,12 @@ def test_a_limit_of_load_refuses_in_the_dialect_of_the_request() -> None:
 # ---- where a graph's requests go
 
 TO = SimulatedDestinations("http://127.0.0.1:1/v1", "http://127.0.0.1:1")
+AZURE = "/openai/deployments/d/chat/completions"
 PLACES = [
-    ("POST", "https://api.anthropic.com/v1/messages?beta=true", "/v1/messages?beta=true", "llm"),
+    ("POST", "https://api.anthropic.com/v1/messages?beta=true", "/v1/messages", "llm"),
     ("POST", "https://api.openai.com/v1/responses", "/v1/responses", "llm"),
     ("POST", "https://openrouter.ai/api/v1/chat/completions", "/api/v1/chat/completions", "llm"),
-    ("POST", "https://me.openai.azure.com/openai/deployments/d/chat/completions?api-version=1", None, "llm"),
+    ("POST", "https://me.openai.azure.com/openai/deployments/d/chat/completions?api-version=1", AZURE, "llm"),
     ("POST", "https://generativelanguage.googleapis.com/v1beta/models/g:streamGenerateContent?alt=sse", None, "llm"),
     ("POST", "https://generativelanguage.googleapis.com/v1beta/openai/chat/completions", None, "llm"),
     ("POST", "https://api.openai.com/v1/embeddings", "/v1/embeddings", "retrieval"),
