@@ -207,7 +207,7 @@ def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
 
 
 def _caveats(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Yield caveats on how the runs were made: unrecorded calls of a replay, a cap that ended the study."""
+    """Yield caveats on how the runs were made: calls of a replay that were not recorded, what a system cannot have."""
     calls = manifest.get("replayed_calls", {})
     if any(calls.get(name) for name in ("not_recorded", "of_another_alternative", "cut_in_the_recording")):
         yield (
@@ -217,6 +217,8 @@ def _caveats(manifest: Mapping[str, Any]) -> Iterator[str]:
         )
     if calls.get("longer_than_observed"):
         yield f"{count_of(calls['longer_than_observed'], 'call')} of the replay {LOWER_BOUND}."
+    for system in manifest.get("systems", {}).values():
+        yield from system.get("notes", ())
     if "ended_by" in manifest:
         yield f"Ended by {manifest['ended_by']}: the runs that are here are whole, the others were not made."
 

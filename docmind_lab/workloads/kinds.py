@@ -95,6 +95,16 @@ def own_retries(alternative: Alternative, client_retries: int | None = None) -> 
     return "own"
 
 
+def any_alternative(alternative: Alternative) -> str:
+    """Return "": nothing speaks against an alternative."""
+    return ""
+
+
+def itself(alternative: Alternative) -> Any:
+    """Return the alternative, which needs nothing else to carry it out."""
+    return alternative
+
+
 def no_retries(alternative: Alternative, client_retries: int | None = None) -> str:
     """Return "none": nobody tries again."""
     return "none"
@@ -202,6 +212,9 @@ class WorkloadKind:
         reads_settings: It takes its deadline from the lab's environment variables, so advice names those to set.
         has_hops: It calls services that may hold to a deadline on the wire: it takes an `adoption`.
         serve: Starts its services over sockets, as a context manager.
+        refusal: An alternative → why it cannot be had, with the remedy; empty if it can.
+        carried_out_by: An alternative → what carries it out on this system.
+        notes: Sentences on its alternatives for the summary of a study.
     """
 
     name: str
@@ -221,6 +234,9 @@ class WorkloadKind:
     reads_settings: bool = False
     has_hops: bool = False
     serve: Callable[[ServiceOptions], ServedProcesses] = ServiceProcess
+    refusal: Callable[[Alternative], str] = any_alternative
+    carried_out_by: Callable[[Alternative], Any] = itself
+    notes: tuple[str, ...] = ()
 
 
 def workload_kind(name: str) -> WorkloadKind:
@@ -282,6 +298,7 @@ def systems_said(names: Iterable[str]) -> dict[str, dict[str, Any]]:
             "asked": kind.asked,
             "roles": list(kind.roles),
             "reads_settings": kind.reads_settings,
+            **({"notes": list(kind.notes)} if kind.notes else {}),
         }
         for name, kind in kinds
     }

@@ -268,6 +268,7 @@ class Comparison(CommonOptions):
     def _order(
         self, alternative: Alternative, seed: int, question: Question, run_id: str, has_server_log: bool
     ) -> RunOrder:
+        carried = self.kind.carried_out_by(alternative)
         facts = RunFacts.of(
             alternative,
             self.decision_timeout_s,
@@ -284,12 +285,12 @@ class Comparison(CommonOptions):
             stops_on_disconnect=self.stops_on_disconnect and self.behaviour in (None, STOPS),
             server_behaviour=behaviour_of(self.behaviour, stops_on_disconnect=self.stops_on_disconnect).name,
             adoption=self.adoption,
-            node_mode=node_mode_of(alternative, self.node_mode),
+            node_mode=node_mode_of(carried, self.node_mode),
             clock=self.clock,
             gold_topics=question.gold_topics,
             has_server_log=has_server_log,
             alone=self.side_by_side == 1 and self.clock == "wall",
             budget=self.budget,
         )
-        runs_by: Any = Enforced(alternative) if self.enforced else alternative
+        runs_by: Any = Enforced(alternative) if self.enforced else carried
         return RunOrder(facts, runs_by, question)

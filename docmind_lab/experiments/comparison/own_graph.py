@@ -8,13 +8,17 @@ from typing import Any
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.base import options_json
+from docmind_lab.core.catalogue import label_of
 from docmind_lab.core.clock import ClockName
+from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.services.faults import Fault
+from docmind_lab.workloads.agents import agent_graph, load_agent
 from docmind_lab.workloads.kinds import WorkloadKind
 from docmind_lab.workloads.own import Inputs, OwnGraph, Services, own_graph
+from docmind_lab.workloads.own.kind import AGENT_PREFIX
 
 _EVERY_ROLE = "*"
 
@@ -27,8 +31,48 @@ def of_own_graph(request: CompareRequest, settings: Settings, clock: ClockName) 
     others = request.names_system | {"retries": request.retries is not None}
     others |= {"router_injection": bool(request.router_injection)}
     _require_own_only(settings, clock, request.services, [name for name, is_given in others.items() if is_given])
-    own = _graph_of_names(request.graph, request.inputs, request.deadline_key, request.services)
+    graph = request.graph if request.agent is None else _graph_of_agent(request)
+    own = _graph_of_names(graph, request.inputs, request.deadline_key, request.services)
     return dataclasses.replace(request, workload=own.workload, documents=own.corpus)
+
+
+def _graph_of_agent(request: CompareRequest) -> Any:
+    """Return the graph that runs the agent, or its reference. Raises: ConfigurationError for what an agent has not."""
+    others = {
+        "graph": request.graph is not None,
+        "enforced": request.enforced,
+        "deadline_key": request.deadline_key != DEADLINE_KEY,
+    }
+    for name, is_given in others.items():
+        if is_given:
+            raise ConfigurationError(f"{name} is for a LangGraph graph, and agent names an agent; leave {name} out")
+    if request.inputs is None:
+        raise ConfigurationError("agent without inputs: name both, --agent and --inputs (agent=..., inputs=...)")
+    if isinstance(request.agent, str):
+        return f"{AGENT_PREFIX}{request.agent}"
+    return agent_graph(load_agent(request.agent))
+
+
+def alternatives_for(
+    kind: WorkloadKind, alternatives: tuple[Alternative, ...], *, by_name: bool
+) -> tuple[Alternative, ...]:
+    """Return the alternatives that a system can have.
+
+    Args:
+        kind: Of the system.
+        alternatives: Those in question.
+        by_name: Whether they were asked for by name, and not as all that there are.
+
+    Raises:
+        ConfigurationError: One was asked for by name and cannot be had. The message says why.
+    """
+    refusals = {alternative: kind.refusal(alternative) for alternative in alternatives}
+    if by_name:
+        for alternative, reason in refusals.items():
+            if reason:
+                shown = " ".join(label_of(alternative.name, options_json(alternative)).split())
+                raise ConfigurationError(f"alternative {shown}: {reason}; leave it out")
+    return tuple(alternative for alternative, reason in refusals.items() if not reason)
 
 
 def _graph_of_names(graph: Any, inputs: Inputs | None, deadline_key: str, services: Services) -> OwnGraph:

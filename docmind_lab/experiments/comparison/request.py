@@ -43,6 +43,7 @@ class CompareRequest(CommonOptions):
     documents: str | os.PathLike[str] = DEFAULT_DOCUMENTS
     questions: str | os.PathLike[str] | None = None
     graph: Any = None
+    agent: Any = None
     inputs: Inputs | None = None
     deadline_key: str = DEADLINE_KEY
     services: Services = "simulated"
@@ -62,8 +63,9 @@ class CompareRequest(CommonOptions):
 
     @property
     def is_of_own_graph(self) -> bool:
-        """Whether the request is about a user's own graph."""
-        return self.graph is not None or self.inputs is not None or self.services != "simulated" or self.enforced
+        """Whether the request is about a user's own graph or agent."""
+        named = (self.graph, self.agent, self.inputs)
+        return any(one is not None for one in named) or self.services != "simulated" or self.enforced
 
     @property
     def names_system(self) -> dict[str, bool]:

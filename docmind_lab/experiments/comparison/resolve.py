@@ -10,7 +10,12 @@ from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.design import SIDE_BY_SIDE, Comparison
 from docmind_lab.experiments.comparison.documents import Documents, documents_of
-from docmind_lab.experiments.comparison.own_graph import faults_in, of_own_graph, require_whole_budget
+from docmind_lab.experiments.comparison.own_graph import (
+    alternatives_for,
+    faults_in,
+    of_own_graph,
+    require_whole_budget,
+)
 from docmind_lab.experiments.comparison.replays import replayed_comparison, without_live_endpoints
 from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.experiments.recordings.recording import RUNS, Recording
@@ -83,8 +88,10 @@ def _new_comparison(request: CompareRequest, clock: ClockName, settings: Setting
         decision_timeout_s=defaults.decision_timeout_s if given_s is None else given_s,
         runs=defaults.runs if request.runs is None else request.runs,
         seed=request.seed,
-        alternatives=parse_alternatives(
-            request.alternatives, request.retries, budgeted_retries=settings.agents.max_retries
+        alternatives=alternatives_for(
+            kind,
+            parse_alternatives(request.alternatives, request.retries, budgeted_retries=settings.agents.max_retries),
+            by_name=request.alternatives is not None,
         ),
         profile=LatencyProfile.named(profile) if isinstance(profile, str) else profile,
         faults=faults_in(kind, faults) if is_own else faults,

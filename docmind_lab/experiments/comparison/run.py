@@ -78,6 +78,7 @@ def compare(
     documents: str | os.PathLike[str] = DEFAULT_DOCUMENTS,
     questions: str | os.PathLike[str] | None = None,
     graph: Any = None,
+    agent: Any = None,
     inputs: Inputs | None = None,
     deadline_key: str = DEADLINE_KEY,
     services: Services = "simulated",
@@ -107,6 +108,7 @@ def compare(
         dl.compare(fault="hang", alternatives="A,B,C")
         dl.compare(clock="wall")                # over sockets, in real time
         dl.compare(graph=my_graph, inputs=["…"])    # your own graph; docs/own-graph.md
+        dl.compare(agent=my_function, inputs=["…"])    # any other agent; docs/other-agents.md
         dl.compare(documents="papers", questions="questions.jsonl")    # your own documents; docs/own-documents.md
         dl.compare(clock="wall", record="monday")   # then dl.compare(replay="monday"); docs/own-endpoint.md
 
@@ -132,7 +134,9 @@ def compare(
             a folder's do not come with any.
         graph: A compiled LangGraph graph, a function without arguments that makes one, or "module:attribute", which
             worker processes can find too. It takes the place of a workload.
-        inputs: The graph's inputs as a list, or a file with one in each line.
+        agent: A function of a question, `async` or not, an agent of another framework, or "module:attribute". It
+            takes the place of a workload.
+        inputs: The graph's inputs, or the agent's questions, as a list, or a file with one in each line.
         deadline_key: The key of the graph's input that takes the deadline, if it has one.
         services: "simulated": simulated services answer whatever host the graph names, no key is used and nothing is
             spent. "own": requests go where the graph's code sends them, on the wall clock only.

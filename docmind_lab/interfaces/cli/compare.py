@@ -45,6 +45,7 @@ def compare(
     documents: options.Documents = "",
     questions: options.Questions = "",
     graph: options.Graph = "",
+    agent: options.Agent = "",
     inputs: options.Inputs = "",
     deadline_key: options.DeadlineKey = "deadline_ts",
     services: options.Services = "simulated",

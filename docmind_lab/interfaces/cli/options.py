@@ -42,7 +42,16 @@ Questions = Annotated[
     ),
 ]
 Graph = Annotated[str, _system(help="Your own LangGraph graph, or a function that makes one, as module:attribute.")]
-Inputs = Annotated[str, _system(help="File of the graph's inputs: one JSON object, or text, in each line.")]
+Agent = Annotated[
+    str,
+    _system(
+        help="Your own agent of any framework: a function of a question, or the framework's object, as "
+        "module:attribute."
+    ),
+]
+Inputs = Annotated[
+    str, _system(help="File of the graph's inputs, or the agent's questions: one JSON object, or text, in each line.")
+]
 DeadlineKey = Annotated[str, _system(help="Key of the graph's input that takes the deadline, if it has one.")]
 Services = Annotated[
     str,

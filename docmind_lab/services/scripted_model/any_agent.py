@@ -39,6 +39,11 @@ def reply_of_agent(conversation: Conversation) -> Reply:
     return Reply(tool_calls=(ToolCall(taking, _arguments(conversation.tools[taking], answer)),))
 
 
+def answers_by_tool(conversation: Conversation) -> bool:
+    """Whether the model is to give its answer by a tool, as some frameworks have it."""
+    return any(name in conversation.tools for name in _ANSWER_TOOLS)
+
+
 def is_answering(conversation: Conversation) -> bool:
     """Whether the reply is the answer, not the call of a tool that finds something out."""
     return _next_tool(conversation) is None

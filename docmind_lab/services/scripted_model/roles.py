@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from docmind_lab.services.scripted_model import research, staged
+from docmind_lab.services.scripted_model.any_agent import answers_by_tool, reply_of_agent
 from docmind_lab.services.scripted_model.conversation import HANDOFF_PREFIX, Conversation, Reply, ToolCall
 from docmind_lab.services.scripted_model.extraction import NOT_FOUND, extract_answer, unsupported_statements
 
@@ -72,6 +73,8 @@ def role_of(conversation: Conversation) -> str:
 
 def reply_to(conversation: Conversation) -> Reply:
     """Return the model's reply; the same request gets the same reply."""
+    if answers_by_tool(conversation):
+        return reply_of_agent(conversation)
     return _PLAYED[role_of(conversation)](conversation)
 
 

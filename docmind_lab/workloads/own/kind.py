@@ -27,10 +27,16 @@ from docmind_lab.core.clock import ClockName
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
 from docmind_lab.docmind.graphs.observer import role_of
+from docmind_lab.workloads.agents import Agent, AgentGraph, agent_graph, load_agent
+from docmind_lab.workloads.agents.enforcing import carried_out_by, notes_on, refusal_of
+from docmind_lab.workloads.agents.inputs import as_question
 from docmind_lab.workloads.kinds import OWN_PREFIX, Defaults, Surroundings, WorkloadKind, own_retries
 from docmind_lab.workloads.own.inputs import GraphInput, Inputs, fingerprint, read_inputs
 from docmind_lab.workloads.own.watch import Own, Services, SimulatedDestinations
 from docmind_lab.workloads.own.workload import OwnWorkload
+
+AGENT_PREFIX = "agent:"
+"""Before a reference that names an agent, and no graph."""
 
 
 def load_graph(reference: str) -> Pregel[Any, Any, Any, Any]:
@@ -39,15 +45,23 @@ def load_graph(reference: str) -> Pregel[Any, Any, Any, Any]:
     Raises: ConfigurationError in one line: for a malformed reference, a module that does not import, an attribute
     that is not there or is no graph, a factory that fails.
     """
+    if reference.startswith(AGENT_PREFIX):
+        named = reference.removeprefix(AGENT_PREFIX)
+        return agent_graph(load_agent(_load(named, "agent"), named))
+    return compile_graph(_load(reference, "graph"), reference)
+
+
+def _load(reference: str, what: str) -> Any:
+    """Return the object "module:attribute". what: what it is to be, for the message of an error."""
     module_name, _, attribute = reference.partition(":")
     if not module_name or not attribute:
-        raise ConfigurationError(f"graph {reference!r}: write it as module:attribute, such as my_app:graph")
-    found = _import(reference, module_name)
+        raise ConfigurationError(f"{what} {reference!r}: write it as module:attribute, such as my_app:{what}")
+    found = _import(f"{what} {reference!r}", module_name)
     for name in attribute.split("."):
         if not hasattr(found, name):
-            raise ConfigurationError(f"graph {reference!r}: module {module_name} has no attribute {attribute}")
+            raise ConfigurationError(f"{what} {reference!r}: module {module_name} has no attribute {attribute}")
         found = getattr(found, name)
-    return compile_graph(found, reference)
+    return found
 
 
 def compile_graph(found: Any, reference: str) -> Pregel[Any, Any, Any, Any]:
@@ -72,7 +86,7 @@ def compile_graph(found: Any, reference: str) -> Pregel[Any, Any, Any, Any]:
     return made
 
 
-def _import(reference: str, module: str) -> Any:
+def _import(named: str, module: str) -> Any:
     if (here := os.getcwd()) not in sys.path:
         sys.path.insert(0, here)
     try:
@@ -80,7 +94,7 @@ def _import(reference: str, module: str) -> Any:
     except DocmindLabError:
         raise
     except Exception as error:
-        raise ConfigurationError(f"graph {reference!r}: module {module} does not import: {_one_line(error)}") from error
+        raise ConfigurationError(f"{named}: module {module} does not import: {_one_line(error)}") from error
 
 
 def _call_factory(factory: Any, reference: str) -> Any:
@@ -161,7 +175,8 @@ def own_graph(
     else:
         found = compile_graph(graph, getattr(graph, "__name__", "") or "graph")
         name = _register(found)
-    asked = read_inputs(found, inputs)
+    convert = functools.partial(as_question, found.agent) if isinstance(found, AgentGraph) else None
+    asked = read_inputs(found, inputs, convert)
     corpus = f"inputs-{fingerprint(asked)}"
     _inputs[corpus] = asked
     return OwnGraph(f"{OWN_PREFIX}{name}{query}", corpus, len(asked))
@@ -191,7 +206,17 @@ def own_kind(workload: str) -> WorkloadKind:
         in_this_process=reference in _live,
         has_server_log=services != "own",
         retries=own_retries,
+        **(_of_agent(graph.agent) if isinstance(graph, AgentGraph) else {}),
     )
+
+
+def _of_agent(agent: Agent) -> dict[str, Any]:
+    """Return what the kind of an agent has and that of a graph has not."""
+    return {
+        "refusal": functools.partial(refusal_of, agent),
+        "carried_out_by": functools.partial(carried_out_by, agent),
+        "notes": notes_on(agent),
+    }
 
 
 # A module is imported once in a process, and a factory called once.
