@@ -47,6 +47,9 @@ WORKLOADS: tuple[str, ...] = tuple(_MODULES)
 OWN_PREFIX = "own:"
 """Before the reference of a graph that was not made for the lab; see `workloads/own`."""
 
+PROGRAM_PREFIX = "program:"
+"""Before the command of a program; see `workloads/programs`."""
+
 # Those that need an extra of their own name.
 _EXTRAS = frozenset({"peers"})
 
@@ -95,7 +98,15 @@ def own_retries(alternative: Alternative, client_retries: int | None = None) -> 
     return "own"
 
 
-def any_alternative(alternative: Alternative) -> str:
+class RefusalOf(Protocol):
+    """Says why a system cannot have an alternative."""
+
+    def __call__(self, alternative: Alternative, *, by_name: bool = False) -> str:
+        """Return the reason, with the remedy; empty if it can. by_name: whether it was asked for by its name."""
+        ...
+
+
+def any_alternative(alternative: Alternative, *, by_name: bool = False) -> str:
     """Return "": nothing speaks against an alternative."""
     return ""
 
@@ -234,7 +245,7 @@ class WorkloadKind:
     reads_settings: bool = False
     has_hops: bool = False
     serve: Callable[[ServiceOptions], ServedProcesses] = ServiceProcess
-    refusal: Callable[[Alternative], str] = any_alternative
+    refusal: RefusalOf = any_alternative
     carried_out_by: Callable[[Alternative], Any] = itself
     notes: tuple[str, ...] = ()
 
@@ -252,6 +263,11 @@ def workload_kind(name: str) -> WorkloadKind:
         from docmind_lab.workloads.own import own_kind  # noqa: PLC0415
 
         return own_kind(name)
+    if name.startswith(PROGRAM_PREFIX):
+        # Function-level, as above.
+        from docmind_lab.workloads.programs import program_kind  # noqa: PLC0415
+
+        return program_kind(name)
     if not ELSEWHERE.fullmatch(name):
         known = ", ".join(WORKLOADS)
         raise ConfigurationError(
@@ -274,7 +290,7 @@ def extra_table(names: Iterable[str], table: str, trusted: Collection[str] | Non
             that were not imported.
     """
     # A graph of the user's own has no tables, so its module is not needed.
-    names = [name for name in names if not name.startswith(OWN_PREFIX)]
+    names = [name for name in names if not name.startswith((OWN_PREFIX, PROGRAM_PREFIX))]
     unknown = not_imported(names, trusted)
     there = {found.name: found for name in names if name not in unknown for found in workload_kind(name).tables}
     if table not in there:

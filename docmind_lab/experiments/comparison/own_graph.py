@@ -19,6 +19,7 @@ from docmind_lab.workloads.agents import agent_graph, load_agent
 from docmind_lab.workloads.kinds import WorkloadKind
 from docmind_lab.workloads.own import Inputs, OwnGraph, Services, own_graph
 from docmind_lab.workloads.own.kind import AGENT_PREFIX
+from docmind_lab.workloads.programs import own_program
 
 _EVERY_ROLE = "*"
 
@@ -31,8 +32,11 @@ def of_own_graph(request: CompareRequest, settings: Settings, clock: ClockName) 
     others = request.names_system | {"retries": request.retries is not None}
     others |= {"router_injection": bool(request.router_injection)}
     _require_own_only(settings, clock, request.services, [name for name, is_given in others.items() if is_given])
-    graph = request.graph if request.agent is None else _graph_of_agent(request)
-    own = _graph_of_names(graph, request.inputs, request.deadline_key, request.services)
+    if request.command is not None:
+        own = _program_of(request, clock)
+    else:
+        graph = request.graph if request.agent is None else _graph_of_agent(request)
+        own = _graph_of_names(graph, request.inputs, request.deadline_key, request.services)
     return dataclasses.replace(request, workload=own.workload, documents=own.corpus)
 
 
@@ -53,6 +57,30 @@ def _graph_of_agent(request: CompareRequest) -> Any:
     return agent_graph(load_agent(request.agent))
 
 
+def _program_of(request: CompareRequest, clock: ClockName) -> OwnGraph:
+    """Return the names of a program and its questions. Raises: ConfigurationError for what a program has not."""
+    others = {
+        "graph": request.graph is not None,
+        "agent": request.agent is not None,
+        "enforced": request.enforced,
+        "deadline_key": request.deadline_key != DEADLINE_KEY,
+        "record": request.recording.is_live or request.recording.replay is not None,
+    }
+    for name, is_given in others.items():
+        if is_given:
+            raise ConfigurationError(f"{name} is not for a program, which command names; leave {name} out")
+    if clock == "virtual":
+        raise ConfigurationError("command: another process runs in real time; use the wall clock (--clock wall)")
+    if request.services == "own":
+        raise ConfigurationError(
+            "services='own': what a program sends to its own endpoints can be neither seen nor limited; leave services "
+            "out, and simulated services answer it"
+        )
+    if request.inputs is None:
+        raise ConfigurationError("command without inputs: name both, --command and --inputs (command=..., inputs=...)")
+    return own_program(request.command or "", request.inputs)
+
+
 def alternatives_for(
     kind: WorkloadKind, alternatives: tuple[Alternative, ...], *, by_name: bool
 ) -> tuple[Alternative, ...]:
@@ -66,7 +94,7 @@ def alternatives_for(
     Raises:
         ConfigurationError: One was asked for by name and cannot be had. The message says why.
     """
-    refusals = {alternative: kind.refusal(alternative) for alternative in alternatives}
+    refusals = {alternative: kind.refusal(alternative, by_name=by_name) for alternative in alternatives}
     if by_name:
         for alternative, reason in refusals.items():
             if reason:

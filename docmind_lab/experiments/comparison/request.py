@@ -44,6 +44,7 @@ class CompareRequest(CommonOptions):
     questions: str | os.PathLike[str] | None = None
     graph: Any = None
     agent: Any = None
+    command: str | Sequence[str] | None = None
     inputs: Inputs | None = None
     deadline_key: str = DEADLINE_KEY
     services: Services = "simulated"
@@ -63,8 +64,8 @@ class CompareRequest(CommonOptions):
 
     @property
     def is_of_own_graph(self) -> bool:
-        """Whether the request is about a user's own graph or agent."""
-        named = (self.graph, self.agent, self.inputs)
+        """Whether the request is about a user's own graph, agent or program."""
+        named = (self.graph, self.agent, self.command, self.inputs)
         return any(one is not None for one in named) or self.services != "simulated" or self.enforced
 
     @property

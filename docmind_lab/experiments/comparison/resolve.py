@@ -53,6 +53,7 @@ def _clock_of(request: CompareRequest, settings: Settings) -> ClockName:
     if request.clock is not None:
         return request.clock
     is_live = _is_live(settings) or request.services == "own" or request.recording.is_live
+    is_live = is_live or request.command is not None
     return "wall" if is_live else "virtual"
 
 

@@ -79,6 +79,7 @@ def compare(
     questions: str | os.PathLike[str] | None = None,
     graph: Any = None,
     agent: Any = None,
+    command: str | Sequence[str] | None = None,
     inputs: Inputs | None = None,
     deadline_key: str = DEADLINE_KEY,
     services: Services = "simulated",
@@ -109,6 +110,7 @@ def compare(
         dl.compare(clock="wall")                # over sockets, in real time
         dl.compare(graph=my_graph, inputs=["…"])    # your own graph; docs/own-graph.md
         dl.compare(agent=my_function, inputs=["…"])    # any other agent; docs/other-agents.md
+        dl.compare(command=["node", "agent.mjs"], inputs=["…"])    # a program in any language
         dl.compare(documents="papers", questions="questions.jsonl")    # your own documents; docs/own-documents.md
         dl.compare(clock="wall", record="monday")   # then dl.compare(replay="monday"); docs/own-endpoint.md
 
@@ -136,6 +138,8 @@ def compare(
             worker processes can find too. It takes the place of a workload.
         agent: A function of a question, `async` or not, an agent of another framework, or "module:attribute". It
             takes the place of a workload.
+        command: A program and its arguments, which reads a question from standard input and writes its answer to
+            standard output, on the wall clock. It takes the place of a workload.
         inputs: The graph's inputs, or the agent's questions, as a list, or a file with one in each line.
         deadline_key: The key of the graph's input that takes the deadline, if it has one.
         services: "simulated": simulated services answer whatever host the graph names, no key is used and nothing is

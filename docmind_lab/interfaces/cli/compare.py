@@ -46,6 +46,7 @@ def compare(
     questions: options.Questions = "",
     graph: options.Graph = "",
     agent: options.Agent = "",
+    command: options.Command = "",
     inputs: options.Inputs = "",
     deadline_key: options.DeadlineKey = "deadline_ts",
     services: options.Services = "simulated",

@@ -49,6 +49,9 @@ Agent = Annotated[
         "module:attribute."
     ),
 ]
+Command = Annotated[
+    str, _system(help='A program that reads a question from standard input and writes its answer: "node agent.mjs".')
+]
 Inputs = Annotated[
     str, _system(help="File of the graph's inputs, or the agent's questions: one JSON object, or text, in each line.")
 ]

@@ -26,7 +26,7 @@ _NO_STOP = "the agent takes no argument should_stop, a function that returns Tru
 _LEAST_S = 0.001
 
 
-def refusal_of(agent: Agent, alternative: Alternative) -> str:
+def refusal_of(agent: Agent, alternative: Alternative, *, by_name: bool = False) -> str:
     """Return why an agent cannot have an alternative, with the remedy if there is one; empty if it can."""
     if getattr(alternative, "interrupt", False):
         return "an agent has no steps to interrupt; use stop_flag (D)"
