@@ -68,7 +68,7 @@ def _instrumented(workload: SupervisorWorkload, question: Question, services: In
         deadline = Deadline.after(_BUDGET_S)
         recorder = Recorder(f"run-{next(_numbers)}", 1, deadline)
         with recording(recorder), recorder.work("caller"):
-            runnable = workload.runnable(recorder)
+            runnable = workload.runnable(recorder, question)
             outcome = Cooperative().run(runnable, workload.inputs(question), deadline, recorder)
             recorder.mark_returned()
         workload.forget(recorder.run_id)

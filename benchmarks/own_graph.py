@@ -70,7 +70,9 @@ def _observed(workload: Any, question: Question, services: InProcessServices) ->
         deadline = Deadline.after(_BUDGET_S)
         recorder = Recorder(f"run-{next(_numbers)}", 1, deadline)
         with recording(recorder), recorder.work("caller"):
-            outcome = Cooperative().run(workload.runnable(recorder), workload.inputs(question), deadline, recorder)
+            outcome = Cooperative().run(
+                workload.runnable(recorder, question), workload.inputs(question), deadline, recorder
+            )
             recorder.mark_returned()
         workload.forget(recorder.run_id)
         kinds = {(attempt.call.kind, attempt.outcome) for attempt in recorder.snapshot().attempts}

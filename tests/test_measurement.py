@@ -60,7 +60,7 @@ class MadeUpWorkload:
     def __init__(self) -> None:
         self.forgotten: list[str] = []
 
-    def runnable(self, recorder: Recorder) -> Any:
+    def runnable(self, recorder: Recorder, question: Any) -> Any:
         return None
 
     def inputs(self, question: Question) -> dict[str, Any]:

@@ -34,7 +34,8 @@ class Outcome:
     """What the caller of a run gets.
 
     Args:
-        outcome: answered (a finished answer), partial (documents or a draft), timed_out (nothing), failed (an error).
+        outcome: answered (a finished answer), partial (documents or a draft), timed_out (nothing), failed (an error),
+            interrupted (it waits for a person).
         answer: The answer, or the draft there was.
         documents: Mappings with id, content, metadata, score.
         stop_reason: Why the run stopped short, one of `STOP_REASONS`; empty for an ordinary end.
@@ -165,6 +166,7 @@ class RunProgress:
     ) -> None:
         self._channels, self._seen = channels or {}, seen
         self._interrupts: Any = ()
+        self._waits = False
         # One attribute, so that a caller that leaves the run behind in another thread reads both parts of one step.
         self._latest: tuple[Any, list[Mapping[str, Any]]] = (state or {}, [])
 
@@ -181,12 +183,12 @@ class RunProgress:
         mode, content = chunk
         if mode == "values":
             # The state that comes with an interrupt is that before the step.
-            waits = isinstance(content, dict) and bool(content.get(INTERRUPT))
+            waits = isinstance(content, dict) and INTERRUPT in content
             self._latest = (content, self._latest[1] if waits else [])
             return True
         for node, written in content.items() if isinstance(content, dict) else ():
             if node == INTERRUPT:
-                self._interrupts = written or self._interrupts
+                self._interrupts, self._waits = written or self._interrupts, True
             elif node != "__metadata__":
                 writes = written if isinstance(written, list) else [written]
                 self._latest[1].extend([write for write in writes if isinstance(write, dict | Mapping)])
@@ -226,8 +228,8 @@ class RunProgress:
     def finished(self) -> Outcome:
         """Return the outcome of a run that ended by itself or waits for a person at an interrupt."""
         state = self.state
-        if state.get(INTERRUPT):
-            return Outcome("failed", _draft(state), _documents(state), "interrupted", "GraphInterrupt", state=state)
+        if self._waits or state.get(INTERRUPT):
+            return Outcome("interrupted", _draft(state), _documents(state), "interrupted", state=state)
         reason = str(state.get("stop_reason", "")) or _stop_reason_of_cut_reply()
         if reason:
             return self.stopped(reason)

@@ -22,6 +22,7 @@ from docmind_lab.analysis.text import count_of, duration, join_names, level, mar
 from docmind_lab.core.budgets import NO_BUDGETS
 from docmind_lab.core.catalogue import CATALOGUE
 from docmind_lab.core.deadlines import HELD_WITHIN_S
+from docmind_lab.core.levels import RUN_OUTCOMES
 
 _SHARE = ("share", "low", "high")
 
@@ -90,7 +91,7 @@ class Summary:
         counts: dict[str, Any] = {_heading(name): [level(v) for v in self.table[name]] for name in self.apart}
         counts |= {name.replace("_", " "): self.table[name] for name in ("answered", "partial", "timed_out")}
         # Columns of what did not happen to anyone would only push the others apart.
-        counts |= {name: self.table[name] for name in ("failed", "unfinished") if self.table[name].any()}
+        counts |= {name: self.table[name] for name in ("failed", "interrupted", "unfinished") if self.table[name].any()}
         if self.is_budgeted:
             counts |= {"ended by 2nd budget": self.table["ended_by_budget"], "past it": self.table["past_budget"]}
         return pd.DataFrame(
@@ -207,7 +208,13 @@ def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
 
 
 def _caveats(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Yield caveats on how the runs were made: calls of a replay that were not recorded, what a system cannot have."""
+    """Yield caveats on the runs: parts that none reached, unrecorded calls of a replay, a cap that ended them."""
+    missing = manifest.get("never_reached", {})
+    if missing:
+        names = [
+            f"{kind[:-1] if len(each) == 1 else kind} {join_names(each)}" for kind, each in missing.items() if each
+        ]
+        yield f"No run reached {join_names(names)}: nothing here says what a deadline does to them."
     calls = manifest.get("replayed_calls", {})
     if any(calls.get(name) for name in ("not_recorded", "of_another_alternative", "cut_in_the_recording")):
         yield (
@@ -249,7 +256,7 @@ def _row(label: str, group: pd.DataFrame) -> dict[str, Any]:
         "in_time_low": share.low,
         "in_time_high": share.high,
     }
-    row |= {name: int(outcomes.get(name, 0)) for name in ("answered", "partial", "timed_out", "failed", "unfinished")}
+    row |= {name: int(outcomes.get(name, 0)) for name in RUN_OUTCOMES}
     row |= {
         "answered_in_time": int(group["answered_in_time"].sum()),
         "overran": int(is_late.sum()),
@@ -331,7 +338,7 @@ _SHORTER = {
 }
 # What fits 80 columns beside the names of the alternatives.
 _SHORT = (
-    *("answered in time", "partial", "failed", "unfinished", "ended by 2nd budget", "past it"),
+    *("answered in time", "partial", "failed", "interrupted", "unfinished", "ended by 2nd budget", "past it"),
     *("overran", "by median (s)", "by worst (s)", "work went on", "late server seconds", "source recall"),
 )
 
@@ -357,7 +364,11 @@ def _callers(row: Mapping[str, Any]) -> str:
     text = f"{row['answered_in_time']} of {row['runs']} answered in time"
     late = row["answered"] - row["answered_in_time"]
     others = {"late": late, "with part of an answer": row["partial"], "with nothing": row["timed_out"]}
-    others |= {"failed": row["failed"], "not back when observation stopped": row["unfinished"]}
+    others |= {
+        "failed": row["failed"],
+        "waiting for a person": row["interrupted"],
+        "not back when observation stopped": row["unfinished"],
+    }
     text += "".join(f", {count} {words}" for words, count in others.items() if count)
     if not row["overran"]:
         # Where a run failed at once its caller was back too: nobody had to wait, and nobody had an answer.

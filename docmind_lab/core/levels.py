@@ -8,10 +8,12 @@ from typing import Final, Literal, get_args
 SCHEMA_VERSION: Final = 3
 
 CallOutcome = Literal["ok", "timeout", "cancelled", "error", "abandoned", "refused"]
-RunOutcome = Literal["answered", "partial", "timed_out", "failed", "unfinished"]
+RunOutcome = Literal["answered", "partial", "timed_out", "failed", "interrupted", "unfinished"]
 
 CALL_OUTCOMES: Final = get_args(CallOutcome)
 RUN_OUTCOMES: Final = get_args(RunOutcome)
+ENDED_UNANSWERED: Final = ("failed", "interrupted")
+"""Outcomes of a run that ended by itself and has no answer: by an error, or because it waits for a person."""
 TIMEOUT_REASONS: Final = (
     "deadline",
     "budget_refused",

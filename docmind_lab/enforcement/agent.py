@@ -344,7 +344,7 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
 
 def _last_chunk(call: EnforcedCall, outcome: Outcome) -> Any:
     """Return the chunk that shows a caller of values the state of a run that was cut; None if it has seen that."""
-    return None if outcome.outcome == "answered" or outcome.stop_reason == "interrupted" else call.unsent_state()
+    return None if outcome.outcome in ("answered", "interrupted") else call.unsent_state()
 
 
 def _config_for_each(

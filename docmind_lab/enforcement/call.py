@@ -231,7 +231,7 @@ class EnforcedCall:
             elif mode == "values":
                 step = (mode, content)
                 # The state that comes with an interrupt is that before the step.
-                if not (isinstance(content, dict) and content.get(INTERRUPT)):
+                if not (isinstance(content, dict) and INTERRUPT in content):
                     self._since.clear()
                 self._latest = content
             elif mode == "updates":
@@ -289,9 +289,10 @@ class EnforcedCall:
         cut = reason in _CUT_REASONS or isinstance(error, BudgetError)
         # Code that catches everything may have turned the cut of its request into an error of its own.
         cut = cut or (outcome.outcome == "failed" and hold.requests_cut > 0 and hold.is_over)
-        if outcome.outcome == "unfinished" or (cut and not interrupts):
+        waits = bool(interrupts) or outcome.outcome == "interrupted"
+        if outcome.outcome == "unfinished" or (cut and not waits):
             kind = "partial" if self._finished else "timed_out"
-        elif interrupts:
+        elif waits:
             kind, reason = "interrupted", ""
         elif error is not None or outcome.outcome == "failed":
             kind = "failed"

@@ -143,8 +143,8 @@ class Workload(Protocol):
 
     name: str
 
-    def runnable(self, recorder: Recorder) -> Runnable:
-        """Return the graph, with this recorder observing it."""
+    def runnable(self, recorder: Recorder, question: Question) -> Runnable:
+        """Return the graph for a question, with this recorder observing it."""
         ...
 
     def inputs(self, question: Question) -> dict[str, Any]:
@@ -212,6 +212,7 @@ class WorkloadKind:
         build: Surroundings → the system.
         defaults: Of a comparison on each clock.
         roles: In the order of work, for the lanes of a timeline.
+        parts: Nodes and tools of a user's graph by name, under "nodes" and "tools", of which runs may reach some.
         events: Those that only it records, and what they mean.
         tables: Those that only it has.
         in_this_process: No other process can find it.
@@ -221,6 +222,7 @@ class WorkloadKind:
             can be put to it.
         has_router: Its retrieval can ask a router engine first.
         reads_settings: It takes its deadline from the lab's environment variables, so advice names those to set.
+        async_only: It has a node or tool without a sync form, so every alternative runs it on an event loop.
         has_hops: It calls services that may hold to a deadline on the wire: it takes an `adoption`.
         serve: Starts its services over sockets, as a context manager.
         refusal: An alternative → why it cannot be had, with the remedy; empty if it can.
@@ -235,6 +237,7 @@ class WorkloadKind:
     build: Callable[[Surroundings], Workload]
     defaults: Mapping[ClockName, Defaults]
     roles: tuple[str, ...] = ()
+    parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     events: Mapping[str, str] = field(default_factory=dict)
     tables: tuple[ExtraTable, ...] = ()
     in_this_process: bool = False
@@ -243,6 +246,7 @@ class WorkloadKind:
     takes_questions: bool = False
     has_router: bool = False
     reads_settings: bool = False
+    async_only: bool = False
     has_hops: bool = False
     serve: Callable[[ServiceOptions], ServedProcesses] = ServiceProcess
     refusal: RefusalOf = any_alternative

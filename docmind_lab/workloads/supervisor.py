@@ -39,7 +39,7 @@ class SupervisorWorkload(CorpusWorkload):
     def _graph(self, mode: NodeMode) -> Runnable:
         return self.system.graph(self.saver, mode=mode)
 
-    def runnable(self, recorder: Recorder) -> Runnable:
+    def runnable(self, recorder: Recorder, question: Question) -> Runnable:
         """Return the graph, observed by the recorder, with a thread of its own in the checkpointer."""
         return self.system.for_run(self.graph, recorder, recorder.run_id)
 

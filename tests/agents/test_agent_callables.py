@@ -124,7 +124,7 @@ class Conversation:
     ("agent", "message"),
     [
         ("no_such_module:agent", "agent 'no_such_module:agent': module no_such_module does not import"),
-        ("agents_here", "agent 'agents_here': write it as module:attribute, such as my_app:agent"),
+        ("agents_here", "agent 'agents_here': write it as module:attribute, such as my_app:"),
         ("agents_here:nobody", "agent 'agents_here:nobody': module agents_here has no attribute nobody"),
         ("agents_here:HOST", "agent 'agents_here:HOST' is a str, not a function of a question, nor an agent of"),
         (42, "agent is a int, not a function of a question, nor an agent of OpenAI Agents SDK"),

@@ -60,7 +60,7 @@ def test_a_graph_or_a_function_that_makes_one_is_found(found: Any, module: Calla
         (dict, r"is a class \(dict\), not a compiled LangGraph graph"),
         (lambda: 3, "makes a int, not a compiled LangGraph graph"),
         (failing, "could not be made: KeyError: 'OPENAI_API_KEY'"),
-        (of_two, "is a function of model, tools; one without arguments is needed"),
+        (of_two, "is a function of model, tools; one without arguments, or of the configuration alone, is needed"),
     ],
 )
 def test_what_is_no_graph_is_told_in_one_line(found: Any, said: str, module: Callable[..., None]) -> None:

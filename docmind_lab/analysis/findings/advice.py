@@ -121,6 +121,9 @@ def _facts(chosen: Sequence[str], rows: Mapping[str, Row], runs: pd.DataFrame) -
     return f"{'; '.join(parts)}."
 
 
+_ENDED = {"failed": "failed", "interrupted": "stopped at an interrupt"}
+
+
 def _evidence(found: Choice) -> Iterator[str]:
     """Yield why the other arms are not chosen, with intervals."""
     worse = [f"{one_line(arm)} ({_worse(by)})" for arm, by in found.beaten.items()]
@@ -129,9 +132,10 @@ def _evidence(found: Choice) -> Iterator[str]:
     mistakes = [one_line(arm) for arm, why in found.refused.items() if why == "mistake" and "unguarded" not in arm]
     if mistakes:
         yield f"Never recommended, as documented mistakes: {join_names(mistakes)}."
-    failed = [one_line(arm) for arm, why in found.refused.items() if why == "failed" and "unguarded" not in arm]
-    if failed:
-        yield f"Not chosen, because every run failed: {join_names(failed)}."
+    for reason, words in _ENDED.items():
+        ended = [one_line(arm) for arm, why in found.refused.items() if why == reason and "unguarded" not in arm]
+        if ended:
+            yield f"Not chosen, because every run {words}: {join_names(ended)}."
     late = [one_line(arm) for arm, why in found.refused.items() if why == "late"]
     if late:
         yield f"Not chosen, because callers were not back {_HELD}: {join_names(late)}."
@@ -178,11 +182,12 @@ def _no_choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame) -> st
     budgets = [rows[arm] for arm, reason in why.items() if "budget" in reason]
     if budgets:
         return _no_choice_within_budgets(budgets, runs)
-    failed = [arm for arm, reason in why.items() if reason == "failed"]
-    if len(failed) == len(why):
-        return f"Nothing to choose: every run under {_names(failed)} failed."
+    ended = {reason: [arm for arm, each in why.items() if each == reason] for reason in _ENDED}
+    phrases = [f"every run under {_names(arms)} {_ENDED[reason]}" for reason, arms in ended.items() if arms]
+    if sum(map(len, ended.values())) == len(why):
+        return f"Nothing to choose: {join_names(phrases)}."
     late = [rows[arm] for arm, reason in why.items() if reason == "late"]
-    others = f" Every run under {_names(failed)} failed." if failed else ""
+    others = "".join(f" {phrase[0].upper()}{phrase[1:]}." for phrase in phrases)
     if not late:
         return f"Nothing to choose: only documented mistakes were run, which are never recommended.{others}"
     best = min(late, key=lambda row: (row["overran"], row["caller_overrun_worst_s"]))
@@ -196,6 +201,13 @@ def _failures(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
     """Yield which errors ended runs, each once, with the node and the count."""
     by_budget = runs["stop_reason"].astype("str").isin(SPENDING_REASONS)
     failed = runs[(runs["outcome"].astype("str") == "failed") & ~by_budget]
+    waiting = runs[runs["outcome"].astype("str") == "interrupted"]
+    if len(waiting):
+        nodes = join_names([str(node) for node in waiting["error_node"].unique() if node])
+        yield (
+            f"Interrupted: {len(waiting)} of {count_of(len(runs), 'run')} stopped to wait for a person"
+            f'{f" in node {nodes}" if nodes else ""}. Answer with --resume (resume=[…]), or with "resume" in the input.'
+        )
     if failed.empty:
         return
     counts = failed.groupby(["error_type", "error_node"], sort=False).size().sort_values(ascending=False, kind="stable")
@@ -205,8 +217,6 @@ def _failures(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
     ]
     others = " and others" if len(phrases) > 4 else ""
     yield f"Failed: {len(failed)} of {len(runs)} runs, with {join_names(phrases[:4])}{others}."
-    if "GraphInterrupt" in set(failed["error_type"]):
-        yield "A run that stops at an interrupt waits for a person. Give inputs that the graph answers without one."
 
 
 def _keeps(row: Row) -> bool:
@@ -257,6 +267,8 @@ def _timeout_advice(control: Row, horizon_s: float) -> str:
             f"{control['unfinished']} of {count_of(control['runs'], 'run')} had not ended after {horizon_s:g} s, when "
             "observation stopped. No timeout up to then would have had them answered"
         )
+    if control["interrupted"]:
+        phrases.append(f"{control['interrupted']} of {count_of(control['runs'], 'run')} waited for a person")
     if control["failed"]:
         phrases.append(f"{control['failed']} of {count_of(control['runs'], 'run')} failed, which no timeout changes")
     if phrases:

@@ -31,6 +31,7 @@ from docmind_lab.analysis.statistics.means import adjusted_paired_interval, few_
 from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.core.catalogue import is_mistake
 from docmind_lab.core.deadlines import HELD_WITHIN_S
+from docmind_lab.core.levels import ENDED_UNANSWERED
 
 FEWEST_PAIRS: Final = 12
 """The fewest pairs of runs with which arms are compared: the intervals are tested from 12 pairs on."""
@@ -78,12 +79,12 @@ CRITERIA: Final = (
     Criterion("overran", "the share of callers that waited too long", -1, 0.0, "", 2, lambda r: overran(r) * 1.0),
     Criterion(
         "failed",
-        "the share of runs that failed",
+        "the share of runs that failed or stopped at an interrupt",
         -1,
         0.0,
         "",
         2,
-        lambda r: (r["outcome"].astype("str") == "failed") * 1.0,
+        lambda r: r["outcome"].astype("str").isin(ENDED_UNANSWERED) * 1.0,
     ),
     # 50 ms of a server, and as much of a wait as a caller is allowed: less is noise of a machine.
     Criterion(
@@ -205,8 +206,9 @@ def _refusal(group: pd.DataFrame) -> str:
         return "past its budget"
     if spending is not None and spending.any_ended and not group["answered_in_time"].any():
         return "ended by its budget"
-    if (group["outcome"].astype("str") == "failed").all():
-        return "failed"
+    outcomes = group["outcome"].astype("str")
+    if outcomes.isin(ENDED_UNANSWERED).all():
+        return "interrupted" if (outcomes == "interrupted").all() else "failed"
     count = int(overran(group).sum())
     # All of the runs, or surely more of them than one in twenty.
     if count == len(group) or share_interval(count, len(group)).low > _OVERRUNS_ALLOWED:

@@ -18,7 +18,7 @@ from docmind_lab.analysis.statistics.differences import column_values, mean_diff
 from docmind_lab.analysis.statistics.shares import share_difference
 from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.levels import SPENDING_REASONS, TIMEOUT_REASONS
+from docmind_lab.core.levels import ENDED_UNANSWERED, SPENDING_REASONS, TIMEOUT_REASONS
 
 AA_MEASURES: Final = (
     "answered_in_time",
@@ -82,7 +82,7 @@ def _enforcement_row(of_arm: pd.DataFrame, control: pd.DataFrame, slack_s: float
     # A run that stopped for another reason by then (an answer, an error, a second budget) was not the deadline's to
     # stop.
     spent = of_arm["stop_reason"].astype("str").isin(SPENDING_REASONS)
-    stopped = by_budget | (~answered & ~spent & (of_arm["outcome"].astype("str") != "failed"))
+    stopped = by_budget | (~answered & ~spent & ~of_arm["outcome"].astype("str").isin(ENDED_UNANSWERED))
     tested = late | ((left_alone_s > limit_s) & stopped)
     held = tested & ~late
     cut_short = late & by_budget & (returned_s < left_alone_s - slack_s)

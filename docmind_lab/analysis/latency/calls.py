@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from docmind_lab.core.errors import ConfigurationError
 
-COLUMNS: Final = ("kind", "complete", "latency_s", "first_token_s", "output_tokens", "model", "session")
+COLUMNS: Final = ("kind", "complete", "latency_s", "first_token_s", "output_tokens", "model", "node", "session")
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +25,9 @@ class ObservedCalls:
     frame: one row per call. Columns: kind (str: llm or retrieval), complete (bool: False is a call that was cut, by a
     timeout, a cancellation or an error, after latency_s), latency_s (from the start of service), first_token_s (NaN:
     none had come, or it was not recorded), output_tokens (NaN: not known; of a cut call those that had come), model
-    (str), session (str: the run or conversation that it belongs to; empty: not known). source: what it was read from,
-    for descriptions. notes: what was left out or assumed in reading it.
+    (str), node (str: of the graph that made the call; empty: not known), session (str: the run or conversation that it
+    belongs to; empty: not known). source: what it was read from, for descriptions. notes: what was left out or assumed
+    in reading it.
     """
 
     frame: pd.DataFrame
@@ -39,9 +40,9 @@ class ObservedCalls:
 
         Raises: ConfigurationError for negative or infinite numbers, and for a first token after the end.
         """
-        frame = pd.DataFrame({"session": "", **{name: columns[name] for name in COLUMNS if name in columns}})[
-            [*COLUMNS]
-        ]
+        frame = pd.DataFrame(
+            {"session": "", "node": "", **{name: columns[name] for name in COLUMNS if name in columns}}
+        )[[*COLUMNS]]
         for name in ("latency_s", "first_token_s", "output_tokens"):
             values = frame[name].to_numpy(dtype="float64")
             bad = (values < 0) | np.isinf(values)
@@ -71,13 +72,31 @@ class ObservedCalls:
         """Return the rows of one kind, "llm" or "retrieval"."""
         return self.frame[self.frame["kind"] == kind]
 
+    def levels(self, column: Literal["model", "node"]) -> list[str]:
+        """Return the models, or the nodes, that model calls are of."""
+        return sorted(set(self.of_kind("llm")[column]) - {""})
+
+    def of_node(self, node: str | None) -> ObservedCalls:
+        """Return the calls of one node of a graph, its searches included; None keeps every node.
+
+        Raises: ConfigurationError for a node that is not there.
+        """
+        if node is None:
+            return self
+        nodes = self.levels("node")
+        if node not in nodes:
+            known = ", ".join(nodes) or "none; map a column to node"
+            raise ConfigurationError(f"{self.source}: no model call is of the node {node!r}; there are {known}")
+        kept = self.frame[self.frame["node"] == node].reset_index(drop=True)
+        return ObservedCalls(kept, f"{self.source}, node {node}", self.notes)
+
     def of_model(self, model: str | None) -> ObservedCalls:
         """Return the calls of one model and all searches; None keeps every model and notes if there are several.
 
         Raises: ConfigurationError for a model that is not there.
         """
         llm = self.frame["kind"] == "llm"
-        models = sorted(set(self.frame.loc[llm, "model"]) - {""})
+        models = self.levels("model")
         if model is None:
             mixed = f"Several models are mixed: {', '.join(models)}."
             return replace(self, notes=(*self.notes, mixed)) if len(models) > 1 else self
@@ -89,10 +108,15 @@ class ObservedCalls:
 
 
 SECONDS_PER_UNIT: Final[Mapping[str, float]] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-FIELDS: Final = ("latency_s", "first_token_s", "output_tokens", "kind", "outcome", "error", "model", "session")
+FIELDS: Final = (
+    *("latency_s", "first_token_s", "started_at", "ended_at", "first_token_at", "output_tokens"),
+    *("kind", "outcome", "error", "model", "node", "session"),
+)
 """The fields that a column can be mapped to. A column that has the name of a field needs no mapping."""
 
 _NUMBERS: Final = ("latency_s", "first_token_s", "output_tokens")
+# A duration that no column has follows from two instants.
+_INSTANTS: Final = {"latency_s": "ended_at", "first_token_s": "first_token_at"}
 _COMPLETE: Final = {"ok", "success", "succeeded", "completed", "complete", "200", "true", ""}
 _CUT: Final = {"timeout", "timed_out", "timedout", "cancelled", "canceled", "abandoned", "aborted", "error", "failed"}
 _NO_ERROR: Final = {"", "none", "null", "nan", "false", "0", "ok"}
@@ -110,14 +134,19 @@ def calls_of_table(
     Raises: ConfigurationError naming the column that is missing, not numeric, or has an unknown word.
     """
     located = _locate_columns(frame, source, columns or {})
-    if "latency_s" not in located:
+    if "latency_s" not in located and not {"started_at", "ended_at"} <= located.keys():
         raise ConfigurationError(
-            f"{source} has no column for latency_s; it has {_names(frame)}: name it, as in latency_s=duration_ms:ms"
+            f"{source} has no column for latency_s; it has {_names(frame)}: name it, as in latency_s=duration_ms:ms, "
+            "or name two instants, as in started_at=begin and ended_at=end"
         )
     numbers = {
         name: _numbers(frame, source, located[name]) if name in located else np.full(len(frame), np.nan)
         for name in _NUMBERS
     }
+    for name, instant in _INSTANTS.items():
+        if name not in located and {"started_at", instant} <= located.keys():
+            begun_s, then_s = (instants_of(frame, source, located[each]) for each in ("started_at", instant))
+            numbers[name] = then_s - begun_s
     complete = np.ones(len(frame), dtype="bool")
     notes: tuple[str, ...] = ()
     if "outcome" in located:
@@ -134,10 +163,12 @@ def calls_of_table(
     kept = kind.notna().to_numpy()
     if not kept.all():
         notes = (*notes, f"{(~kept).sum()} rows are neither llm nor retrieval and were left out.")
-    model = frame[located["model"]].fillna("").astype("str") if "model" in located else pd.Series("", index=frame.index)
-    result: dict[str, Any] = {**numbers, "complete": complete, "kind": kind.to_numpy(), "model": model.to_numpy()}
-    if "session" in located:
-        result["session"] = frame[located["session"]].astype("object").fillna("").astype("str").to_numpy()
+    result: dict[str, Any] = {**numbers, "complete": complete, "kind": kind.to_numpy()}
+    for name in ("model", "node", "session"):
+        texts = (
+            frame[located[name]].astype("object").fillna("") if name in located else pd.Series("", index=frame.index)
+        )
+        result[name] = texts.astype("str").to_numpy()
     return ObservedCalls.of({name: values[kept] for name, values in result.items()}, source, notes)
 
 
@@ -183,6 +214,37 @@ def _numbers(frame: pd.DataFrame, source: str, column: str) -> NDArray[np.float6
             f"(first: {values[negative].iloc[0]:g}): no duration is; correct them or leave them out"
         )
     return np.asarray(values, dtype="float64") * seconds
+
+
+def instants_of(frame: pd.DataFrame, source: str, column: str) -> NDArray[np.float64]:
+    """Return a column of instants as seconds since 1970; NaN where there is none.
+
+    Args:
+        frame: The table.
+        source: How errors call it.
+        column: Of numbers, with a unit after a colon where they are not seconds, or of dates with times (ISO 8601).
+
+    Raises:
+        ConfigurationError: A value is neither.
+    """
+    name, seconds = _split_unit(column)
+    values = frame[name]
+    if pd.api.types.is_numeric_dtype(values):
+        return np.asarray(values, dtype="float64") * seconds
+    texts = values.where(values.notna(), None)
+    instants = pd.to_datetime(texts, utc=True, errors="coerce", format=None if _are_instants(texts) else "ISO8601")
+    bad = instants.isna() & values.notna() & (values.astype("str").str.strip() != "")
+    if bad.any():
+        raise ConfigurationError(
+            f"{source}: column {name!r} has {values[bad].iloc[0]!r} where an instant is expected, such as "
+            f"2026-11-23T09:30:00Z ({bad.sum()} of {len(frame)} rows)"
+        )
+    since = (instants - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
+    return np.asarray(since, dtype="float64")
+
+
+def _are_instants(values: pd.Series[Any]) -> bool:
+    return pd.api.types.is_datetime64_any_dtype(values)
 
 
 def _words(frame: pd.DataFrame, column: str) -> pd.Series[Any]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from docmind_lab.analysis.latency.calls import ObservedCalls
 from docmind_lab.analysis.latency.decompose import split_calls
@@ -30,15 +30,16 @@ _NO_TIME: Final = QuantileTable.constant(0.0)
 class FitOptions:
     """What the data cannot tell, and how a fit assumes it.
 
-    name: of the profile, in tables and figures; None for that of the source. model: only its calls. hang_probability:
-    share of model calls that never answer, in [0, 1); it is never guessed from timeouts, which may be slow calls.
-    slots: model calls that the server works on at once. retrieval: the profile, or its name, that gives the time of a
-    search where the source has none. tables: "auto" takes a family where it fits and observed quantiles where it does
-    not; "fitted" and "empirical" insist.
+    name: of the profile, in tables and figures; None for that of the source. model, node: only its calls.
+    hang_probability: share of model calls that never answer, in [0, 1); it is never guessed from timeouts, which may be
+    slow calls. slots: model calls that the server works on at once. retrieval: the profile, or its name, that gives the
+    time of a search where the source has none. tables: "auto" takes a family where it fits and observed quantiles where
+    it does not; "fitted" and "empirical" insist.
     """
 
     name: str | None = None
     model: str | None = None
+    node: str | None = None
     hang_probability: float = 0.0
     slots: int | None = None
     retrieval: str | LatencyProfile = "typical"
@@ -80,8 +81,32 @@ def fit_profile(
     Raises: ConfigurationError naming the file, the column and the remedy.
     """
     options = options or FitOptions()
-    calls = read_calls(source, columns, ok).of_model(options.model)
+    calls = read_calls(source, columns, ok).of_node(options.node).of_model(options.model)
     return profile_of_calls(calls, options)
+
+
+def fit_profiles(
+    source: Source,
+    each: Literal["model", "node"],
+    columns: Mapping[str, str] | None = None,
+    *,
+    ok: Sequence[str] = (),
+    options: FitOptions | None = None,
+) -> dict[str, LatencyProfile]:
+    """Fit a profile to the calls of each model, or of each node of a graph, by its name.
+
+    Raises: ConfigurationError as `fit_profile` does, and where no row says its model or node.
+    """
+    options = options or FitOptions()
+    calls = read_calls(source, columns, ok).of_node(options.node)
+    levels = calls.levels(each)
+    if not levels:
+        raise ConfigurationError(f"{calls.source}: no row names its {each}; map a column to it, as in {each}=COLUMN")
+    of_level = {level: calls.of_model(level) if each == "model" else calls.of_node(level) for level in levels}
+    return {
+        level: profile_of_calls(some, replace(options, name=f"{options.name}-{level}" if options.name else None))
+        for level, some in of_level.items()
+    }
 
 
 def profile_of_calls(calls: ObservedCalls, options: FitOptions | None = None) -> LatencyProfile:

@@ -1,4 +1,4 @@
-"""Reads observed calls from a DataFrame, CSV, JSON lines, Parquet, OTLP JSON, a study or its folder.
+"""Reads observed calls from a DataFrame, CSV, JSON lines, Parquet, OTLP JSON, an export of a tracing tool, a study.
 
 Of a study the rows of its server are taken if there are any, else those of the client. The wait for a slot or a
 connection is taken off: it belongs to the load, not to the latency.
@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from docmind_lab.analysis.latency.calls import ObservedCalls, calls_of_table
+from docmind_lab.analysis.latency.exports import calls_of_export, export_of, flat
 from docmind_lab.analysis.latency.spans import calls_of_spans, is_otlp
 from docmind_lab.analysis.tables.frames import StudyTables, Tables
 from docmind_lab.core.errors import ConfigurationError
@@ -30,7 +31,8 @@ def read_calls(source: Source, columns: Mapping[str, str] | None = None, ok: Seq
     """Read the calls of a source, such as a file, a DataFrame or a study.
 
     source: a DataFrame; a .csv, .jsonl, .ndjson, .json or .parquet file; OTLP JSON, one document or one a line; a
-    study, or the folder it is kept in. columns, ok: for tables of the user's own, as `calls_of_table` takes them.
+    study, or the folder it is kept in. An export of LangSmith, Langfuse or Phoenix is known by its columns. columns,
+    ok: for tables of the user's own, as `calls_of_table` takes them.
     Raises: ConfigurationError naming the file or the column, and the remedy.
     """
     if isinstance(source, pd.DataFrame):
@@ -56,6 +58,8 @@ def _from_frame(
 ) -> ObservedCalls:
     if frame.empty:
         raise ConfigurationError(f"{source} has no rows: give one with a row for each call")
+    if not columns and (export := export_of(table := flat(frame))) is not None:
+        return calls_of_export(table, export, source)
     if is_calls_table(frame) and not columns:
         return calls_of_calls_table(frame, source)
     return calls_of_table(frame, source, columns, ok)
@@ -88,7 +92,9 @@ def _from_json(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str])
     if values and is_otlp(values[0]):
         _refuse_columns(columns, path.name)
         return calls_of_spans(values, path.name)
-    rows = values[0] if len(values) == 1 and isinstance(values[0], list) else values
+    # The answer of an API holds its rows under "data".
+    rows = values[0].get("data", values) if len(values) == 1 and isinstance(values[0], dict) else values
+    rows = rows[0] if len(rows) == 1 and isinstance(rows[0], list) else rows
     odd = next((place for place, row in enumerate(rows, start=1) if not isinstance(row, dict)), None)
     if odd is not None:
         raise ConfigurationError(f"{path}: value {odd} is not an object: write one object for each call")

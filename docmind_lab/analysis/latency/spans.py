@@ -1,4 +1,4 @@
-"""Reads observed calls from OTLP JSON spans that follow the gen_ai conventions.
+"""Reads observed calls from OTLP JSON spans that follow the gen_ai or the OpenInference conventions.
 
 A model call is a span whose gen_ai.operation.name is chat, text_completion or generate_content; a search one whose
 name is retrieval. An error.type, or a status of error, means a call that was cut. Source: OpenTelemetry, Semantic
@@ -21,7 +21,15 @@ _KIND_OF: Final = {
     "generate_content": "llm",
     "retrieval": "retrieval",
 }
-_OUTPUT_TOKENS: Final = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")  # the latter up to v1.26
+# OpenInference's conventions, as Phoenix and others export them.
+_KIND_OF_SPAN: Final = {"LLM": "llm", "RETRIEVER": "retrieval"}
+_OUTPUT_TOKENS: Final = (
+    "gen_ai.usage.output_tokens",
+    "gen_ai.usage.completion_tokens",  # up to v1.26
+    "llm.token_count.completion",
+)
+_MODELS: Final = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name")
+_NODES: Final = ("langgraph_node", "metadata.langgraph_node", "gen_ai.agent.name")
 _FIRST_CHUNK: Final = "gen_ai.response.time_to_first_chunk"
 # The conventions have no event for it; instrumentations that write one name it so.
 _FIRST_EVENTS: Final = ("first_token", "first_chunk", "completion.chunk")
@@ -42,13 +50,14 @@ def calls_of_spans(documents: Iterable[Any], source: str) -> ObservedCalls:
     spans = []
     for span in otlp_spans(documents, source):
         attributes = attributes_of(span.get("attributes"))
-        kind = _KIND_OF.get(str(attributes.get("gen_ai.operation.name", "")))
+        kind = _kind_of(attributes)
         if kind:
             spans.append((span, attributes, kind))
     if not any(kind == "llm" for _, _, kind in spans):
         raise ConfigurationError(
             f"{source} has no span of a model call: none has gen_ai.operation.name chat, text_completion or "
-            "generate_content; export the spans of an instrumentation that follows the gen_ai conventions"
+            "generate_content, or openinference.span.kind LLM; export the spans of an instrumentation that follows one "
+            "of the two"
         )
     outer = {(span.get("traceId"), span.get("parentSpanId"), kind) for span, _, kind in spans}
     calls = [
@@ -59,6 +68,11 @@ def calls_of_spans(documents: Iterable[Any], source: str) -> ObservedCalls:
     left_out = len(spans) - len(calls)
     notes = (f"{left_out} spans around another span of the same call were left out.",) if left_out else ()
     return ObservedCalls.of({name: np.array([call[name] for call in calls]) for name in calls[0]}, source, notes)
+
+
+def _kind_of(attributes: Mapping[str, Any]) -> str | None:
+    by_name = _KIND_OF.get(str(attributes.get("gen_ai.operation.name", "")))
+    return by_name or _KIND_OF_SPAN.get(str(attributes.get("openinference.span.kind", "")).upper())
 
 
 def otlp_spans(documents: Iterable[Any], source: str) -> Iterator[Mapping[str, Any]]:
@@ -91,7 +105,8 @@ def _call(span: Mapping[str, Any], attributes: Mapping[str, Any], kind: str, sou
         "latency_s": (ended_ns - begun_ns) / 1e9,
         "first_token_s": first_s,
         "output_tokens": tokens,
-        "model": str(attributes.get("gen_ai.request.model") or attributes.get("gen_ai.response.model") or ""),
+        "model": str(next((attributes[name] for name in _MODELS if attributes.get(name)), "")),
+        "node": str(next((attributes[name] for name in _NODES if attributes.get(name)), "")),
         # A trace is one run of the user's system.
         "session": str(span.get("traceId") or ""),
     }

@@ -160,7 +160,7 @@ class RunRecord:
     outcome: Annotated[
         RunOutcome,
         "answered, partial (documents or a draft), timed_out (nothing), failed (an error, or a "
-        "second budget spent with nothing to show), unfinished.",
+        "second budget spent with nothing to show), interrupted (waits for a person), unfinished.",
     ]
     answered_in_time: Annotated[bool, "Answered, and returned by the deadline."]
     stop_reason: Annotated[str, "Why a run stopped short; empty for an ordinary end.", Level(STOP_REASONS)]

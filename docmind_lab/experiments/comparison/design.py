@@ -7,9 +7,10 @@ import hashlib
 import json
 from dataclasses import dataclass, field, fields
 from html import escape
-from typing import Any
+from typing import Any, cast
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
+from docmind_lab.alternatives.async_form import on_event_loop
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.budgets import Budget, require_one_time_budget
@@ -268,7 +269,6 @@ class Comparison(CommonOptions):
     def _order(
         self, alternative: Alternative, seed: int, question: Question, run_id: str, has_server_log: bool
     ) -> RunOrder:
-        carried = self.kind.carried_out_by(alternative)
         facts = RunFacts.of(
             alternative,
             self.decision_timeout_s,
@@ -285,12 +285,17 @@ class Comparison(CommonOptions):
             stops_on_disconnect=self.stops_on_disconnect and self.behaviour in (None, STOPS),
             server_behaviour=behaviour_of(self.behaviour, stops_on_disconnect=self.stops_on_disconnect).name,
             adoption=self.adoption,
-            node_mode=node_mode_of(carried, self.node_mode),
+            node_mode=node_mode_of(self.runs_by(alternative), self.node_mode),
             clock=self.clock,
             gold_topics=question.gold_topics,
             has_server_log=has_server_log,
             alone=self.side_by_side == 1 and self.clock == "wall",
             budget=self.budget,
         )
-        runs_by: Any = Enforced(alternative) if self.enforced else carried
-        return RunOrder(facts, runs_by, question)
+        runs_by = self.runs_by(alternative)
+        return RunOrder(facts, cast(Alternative, Enforced(runs_by)) if self.enforced else runs_by, question)
+
+    def runs_by(self, alternative: Alternative) -> Alternative:
+        """What carries an alternative out on the system."""
+        in_form = on_event_loop(alternative) if self.kind.async_only else alternative
+        return cast(Alternative, self.kind.carried_out_by(in_form))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import pandas as pd
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.base import options_json
@@ -17,8 +20,8 @@ from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.services.faults import Fault
 from docmind_lab.workloads.agents import agent_graph, load_agent
 from docmind_lab.workloads.kinds import WorkloadKind
-from docmind_lab.workloads.own import Inputs, OwnGraph, Services, own_graph
-from docmind_lab.workloads.own.kind import AGENT_PREFIX
+from docmind_lab.workloads.own import OwnGraph, Services, own_graph
+from docmind_lab.workloads.own.references import AGENT_PREFIX
 from docmind_lab.workloads.programs import own_program
 
 _EVERY_ROLE = "*"
@@ -35,18 +38,13 @@ def of_own_graph(request: CompareRequest, settings: Settings, clock: ClockName) 
     if request.command is not None:
         own = _program_of(request, clock)
     else:
-        graph = request.graph if request.agent is None else _graph_of_agent(request)
-        own = _graph_of_names(graph, request.inputs, request.deadline_key, request.services)
+        own = _graph_of_names(request, request.graph if request.agent is None else _graph_of_agent(request))
     return dataclasses.replace(request, workload=own.workload, documents=own.corpus)
 
 
 def _graph_of_agent(request: CompareRequest) -> Any:
     """Return the graph that runs the agent, or its reference. Raises: ConfigurationError for what an agent has not."""
-    others = {
-        "graph": request.graph is not None,
-        "enforced": request.enforced,
-        "deadline_key": request.deadline_key != DEADLINE_KEY,
-    }
+    others = {"graph": request.graph is not None, **_of_a_graph(request)}
     for name, is_given in others.items():
         if is_given:
             raise ConfigurationError(f"{name} is for a LangGraph graph, and agent names an agent; leave {name} out")
@@ -57,13 +55,24 @@ def _graph_of_agent(request: CompareRequest) -> Any:
     return agent_graph(load_agent(request.agent))
 
 
+def _of_a_graph(request: CompareRequest) -> dict[str, bool]:
+    """Return for each option that only a LangGraph graph has: whether it was given."""
+    return {
+        "enforced": request.enforced,
+        "deadline_key": request.deadline_key != DEADLINE_KEY,
+        "context": request.context is not None,
+        "config": request.config is not None,
+        "store": request.store is not None,
+        "resume": bool(request.resume),
+    }
+
+
 def _program_of(request: CompareRequest, clock: ClockName) -> OwnGraph:
     """Return the names of a program and its questions. Raises: ConfigurationError for what a program has not."""
     others = {
         "graph": request.graph is not None,
         "agent": request.agent is not None,
-        "enforced": request.enforced,
-        "deadline_key": request.deadline_key != DEADLINE_KEY,
+        **_of_a_graph(request),
         "record": request.recording.is_live or request.recording.replay is not None,
     }
     for name, is_given in others.items():
@@ -103,15 +112,26 @@ def alternatives_for(
     return tuple(alternative for alternative, reason in refusals.items() if not reason)
 
 
-def _graph_of_names(graph: Any, inputs: Inputs | None, deadline_key: str, services: Services) -> OwnGraph:
+def _graph_of_names(request: CompareRequest, graph: Any) -> OwnGraph:
+    inputs = request.inputs
     if graph is None and inputs is None:
         raise ConfigurationError(
-            "services and enforced are for a graph of your own: name it, and its inputs (--graph and --inputs)"
+            "context, config, store, resume, services and enforced are for a graph of your own: name it, and its "
+            "inputs (--graph and --inputs)"
         )
     if graph is None or inputs is None:
         absent, there = ("graph", "inputs") if graph is None else ("inputs", "graph")
         raise ConfigurationError(f"{there} without {absent}: name both, --graph and --inputs (graph=..., inputs=...)")
-    return own_graph(graph, inputs, deadline_key=deadline_key, services=services)
+    return own_graph(
+        graph,
+        inputs,
+        deadline_key=request.deadline_key,
+        services=request.services,
+        context=request.context,
+        config=request.config,
+        store=request.store,
+        resume=request.resume,
+    )
 
 
 def _require_own_only(settings: Settings, clock: ClockName, services: Services, given: Iterable[str]) -> None:
@@ -156,3 +176,22 @@ def require_whole_budget(alternatives: Iterable[Alternative]) -> None:
                 f"{alternative.name} {options_json(alternative)}: a budget is divided over the lab's own roles, which "
                 "a graph of your own does not have; leave allocation and reserve_s out"
             )
+
+
+def never_reached(parts: Mapping[str, Sequence[str]], events: pd.DataFrame) -> dict[str, Any]:
+    """Return which nodes and tools of a user's graph no run came to, as an entry of the manifest; none if all did.
+
+    Args:
+        parts: The names of its nodes and tools, as a `WorkloadKind` has them.
+        events: The study's table.
+    """
+    if events.empty:
+        return {}
+    names = events["event"].astype("str")
+    details = events.loc[names == "tool_started", "detail"].map(json.loads)
+    reached = {
+        "nodes": set(events.loc[names == "node_started", "role"].astype("str")),
+        "tools": {str(detail["tool"]) for detail in details},
+    }
+    missing = {kind: [name for name in all_names if name not in reached[kind]] for kind, all_names in parts.items()}
+    return {"never_reached": missing} if any(missing.values()) else {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.experiments.comparison.design import CommonOptions
 from docmind_lab.experiments.recordings.live_study import RecordingOptions
 from docmind_lab.services.faults import Fault
-from docmind_lab.workloads.own import Inputs, Services
+from docmind_lab.workloads.own import Inputs, Services, StoreMaker
 
 DEFAULT_SEED = 7
 DEFAULT_WORKLOAD = "supervisor"
@@ -47,6 +47,10 @@ class CompareRequest(CommonOptions):
     command: str | Sequence[str] | None = None
     inputs: Inputs | None = None
     deadline_key: str = DEADLINE_KEY
+    context: Any = None
+    config: Mapping[str, Any] | None = None
+    store: str | StoreMaker | None = None
+    resume: Sequence[Any] = ()
     services: Services = "simulated"
     enforced: bool = False
     clock: ClockName | None = None
@@ -65,8 +69,13 @@ class CompareRequest(CommonOptions):
     @property
     def is_of_own_graph(self) -> bool:
         """Whether the request is about a user's own graph, agent or program."""
-        named = (self.graph, self.agent, self.command, self.inputs)
-        return any(one is not None for one in named) or self.services != "simulated" or self.enforced
+        named = (self.graph, self.agent, self.command, self.inputs, self.context, self.config, self.store)
+        return (
+            any(each is not None for each in named)
+            or self.services != "simulated"
+            or self.enforced
+            or bool(self.resume)
+        )
 
     @property
     def names_system(self) -> dict[str, bool]:

@@ -26,6 +26,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.live_estimate import asks_live_endpoints, expected_to_send
+from docmind_lab.experiments.comparison.own_graph import never_reached
 from docmind_lab.experiments.comparison.request import DEFAULT_DOCUMENTS, DEFAULT_SEED, DEFAULT_WORKLOAD, CompareRequest
 from docmind_lab.experiments.comparison.resolve import resolve
 from docmind_lab.experiments.comparison.virtual import runs_in_virtual_time
@@ -37,7 +38,7 @@ from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.services.behaviour import ServerBehaviour
 from docmind_lab.services.faults import Fault
 from docmind_lab.workloads.kinds import systems_said
-from docmind_lab.workloads.own import Inputs, Services
+from docmind_lab.workloads.own import Inputs, Services, StoreMaker
 
 Watch = Callable[[pd.DataFrame], None]
 BeforeSending = Callable[[str], None]
@@ -82,6 +83,10 @@ def compare(
     command: str | Sequence[str] | None = None,
     inputs: Inputs | None = None,
     deadline_key: str = DEADLINE_KEY,
+    context: Any = None,
+    config: Mapping[str, Any] | None = None,
+    store: str | StoreMaker | None = None,
+    resume: Sequence[Any] = (),
     services: Services = "simulated",
     enforced: bool = False,
     clock: ClockName | None = None,
@@ -134,14 +139,19 @@ def compare(
             Python), or a folder that `docmind-lab index` has indexed.
         questions: A file of your own questions: .jsonl, .csv or .json. None means those that come with the documents;
             a folder's do not come with any.
-        graph: A compiled LangGraph graph, a function without arguments that makes one, or "module:attribute", which
-            worker processes can find too. It takes the place of a workload.
-        agent: A function of a question, `async` or not, an agent of another framework, or "module:attribute". It
-            takes the place of a workload.
+        graph: A compiled LangGraph graph, a function that makes one, or a reference, which worker processes can find
+            too: "module:attribute", "file.py:attribute" or "langgraph.json:name". It takes the place of a workload.
+        agent: A function of a question, `async` or not, an agent of another framework, or a reference to one. It takes
+            the place of a workload.
         command: A program and its arguments, which reads a question from standard input and writes its answer to
             standard output, on the wall clock. It takes the place of a workload.
         inputs: The graph's inputs, or the agent's questions, as a list, or a file with one in each line.
         deadline_key: The key of the graph's input that takes the deadline, if it has one.
+        context: Context of the graph's runs, as its `context_schema` has it.
+        config: Configuration of its runs, or what stands under "configurable" there.
+        store: A function that makes the store of one run, or a reference to it. None means the graph's own, or else an
+            empty one in memory, such as LangGraph's server gives to every graph.
+        resume: What the graph's interrupts are answered with, in their order, at once and within the budget.
         services: "simulated": simulated services answer whatever host the graph names, no key is used and nothing is
             spent. "own": requests go where the graph's code sends them, on the wall clock only.
         enforced: Whether your graph runs through `enforce`, as it would in production, under each alternative.
@@ -269,6 +279,8 @@ def run_comparison(
     complete = interrupted is None and "ended_by" not in said
     said["machine_use"] = use.to_dict(len(measured))
     study = Study.of(measured, comparison_manifest(comparison, settings, complete=complete) | said)
+    if missing := never_reached(comparison.kind.parts, study.events):
+        study = dataclasses.replace(study, manifest={**study.manifest, **missing})
     if recording.replay is not None:
         # What a replay drew is a matter of its tables and of what was recorded; nobody counts while it goes on.
         account = account_of(study, Recording.load(recording.replay))

@@ -114,7 +114,7 @@ def wall_laboratory(comparison: Comparison, settings: Settings) -> Iterator[Wall
         pool = ThreadPoolExecutor(threads, thread_name_prefix="docmind-run")
         after_the_services.callback(pool.shutdown, wait=True, cancel_futures=True)
         try:
-            yield WallLaboratory(workload, log, pool, carried_out_by=comparison.kind.carried_out_by)
+            yield WallLaboratory(workload, log, pool, carried_out_by=comparison.runs_by)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from docmind_lab.experiments.lint.overruns import requests_of
-from docmind_lab.experiments.lint.probe import Scene, sent_in
+from docmind_lab.experiments.lint.probe import UNTIMED, Scene, sent_in
 from docmind_lab.experiments.lint.trials import Trial, TrialBench
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 
@@ -149,6 +149,9 @@ def worst_case_of(bench: TrialBench, like: Scene, node: str, fault: str) -> Wors
     ]
     # Branches begin together, and the first of them to end has met the whole of it.
     took_s = min(ended) - first.started_at_s if ended else math.inf
+    # What the alternative itself ended at the deadline of the trial has no end of its own.
+    if measured.run.alternative != UNTIMED and ended and min(ended) >= trial.decision_timeout_s:
+        took_s = math.inf
     timed_out_s = sum(call.latency_s for call in requests if not math.isnan(call.latency_s))
     return WorstCase(measured.run.run_id, bench.command(trial), len(requests), timed_out_s, took_s)
 

@@ -7,6 +7,7 @@ order = dataclasses.replace(order, alternative=ObservedAlternative(order.alterna
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +20,9 @@ from docmind_lab.alternatives.base import Alternative, Inputs, Outcome, Runnable
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.network.recorder import Recorder
+from docmind_lab.virtual_time import current_clock
 from docmind_lab.workloads.own.calls import Place, RunTree
+from docmind_lab.workloads.own.watch import watch_of_calling_code
 
 # What is late by less is the sum of floating point numbers.
 _ON_TIME_S = 1e-6
@@ -41,13 +44,16 @@ class Observation:
     """What was observed during one run. deadline_key: the key to look for in the inputs of nodes.
 
     blocked: (from, to) while the event loop stood still, in seconds since the run's start. tick_s: how long at least
-    for it to be seen, since each tick takes an event of the loop's own; 0 for not looking.
+    for it to be seen, since each tick takes an event of the loop's own; 0 for not looking. requests: how often each
+    address was asked by which node. tools: names of those that began.
     """
 
     deadline_key: str = ""
     tick_s: float = 0.0
     visits: list[Visit] = field(default_factory=list)
     blocked: list[tuple[float, float]] = field(default_factory=list)
+    requests: Counter[tuple[str, str]] = field(default_factory=Counter)
+    tools: set[str] = field(default_factory=set)
 
 
 class _NodeVisits(BaseCallbackHandler):
@@ -83,7 +89,8 @@ class _NodeVisits(BaseCallbackHandler):
         return beside[-1].had_key if beside else False
 
     def on_tool_start(self, serialized: Any, input_str: Any, **details: Any) -> None:
-        """Note the start of a tool, since the tool may run a graph with nodes of its own."""
+        """Note the start of a tool and its name, since it may run a graph with nodes of its own."""
+        self._seen.tools.add(str((serialized or {}).get("name") or ""))
         self.tree.note_start(details["run_id"], details.get("parent_run_id"), None, None)
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
@@ -117,13 +124,17 @@ class ObservedAlternative:
 
         visits = _NodeVisits(self._seen, since)
         watched: Any = runnable.with_config({"callbacks": [visits]})
-        if self._inner.node_mode == "sync" or not self._seen.tick_s:
-            return self._inner.run(watched, inputs, deadline, recorder)
-        looking = shared_loop().submit(self._watch_loop(since))
+        watch = watch_of_calling_code(current_clock())
+        looking = None
+        if self._inner.node_mode == "async" and self._seen.tick_s:
+            looking = shared_loop().submit(self._watch_loop(since))
         try:
             return self._inner.run(watched, inputs, deadline, recorder)
         finally:
-            looking.cancel()
+            if looking is not None:
+                looking.cancel()
+            if watch is not None:
+                self._seen.requests.update(watch.answered)
 
     async def _watch_loop(self, since: Callable[[], float]) -> None:
         tick_s = self._seen.tick_s

@@ -6,8 +6,11 @@ scene.longest_code("plan")          # (from, to): the longest stretch of the nod
 
 from __future__ import annotations
 
+import sysconfig
+import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from docmind_lab.analysis.tables.records import CallRecord
 from docmind_lab.experiments.lint.observation import (
@@ -23,6 +26,7 @@ from docmind_lab.experiments.lint.observation import (
 from docmind_lab.experiments.lint.overruns import requests_of, span_of, threads_of
 from docmind_lab.experiments.lint.trials import Trial, TrialBench
 from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.workloads.own.references import one_line
 
 # So long that no limit is met, and no alternative has anything to do.
 AMPLE_S = 3600.0
@@ -36,6 +40,17 @@ _TICK_OF_RETRIES_S = 0.05
 
 UNTIMED = "unguarded"
 UNTIMED_ASYNC = "C"
+INTERRUPTED = "an interrupt"
+
+
+_NOT_THE_USERS = tuple({*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), str(Path(__file__).parents[2])})
+
+
+def line_of_users_code(error: BaseException) -> str:
+    """Return "file.py:17" for the innermost line of the user's own code in a traceback; empty if there is none."""
+    frames = traceback.extract_tb(error.__traceback__)
+    users = [frame for frame in frames if not frame.filename.startswith((*_NOT_THE_USERS, "<"))]
+    return f"{Path(users[-1].filename).name}:{users[-1].lineno}" if users else ""
 
 
 @dataclass(frozen=True)
@@ -48,8 +63,20 @@ class Scene:
 
     @property
     def failed(self) -> str:
-        """Name of the exception that ended the run; empty if it completed."""
+        """Name of the exception that ended the run, or "an interrupt"; empty if it completed."""
+        if self.measured.run.outcome == "interrupted":
+            return INTERRUPTED
         return self.measured.outcome.error_type if self.measured.run.outcome == "failed" else ""
+
+    def failure_in_words(self) -> str:
+        """Return the exception that ended the run: its type and message, its node, and the line of the user's code."""
+        error = self.measured.outcome.error
+        if error is None:
+            return self.failed
+        node = self.measured.run.error_node
+        line = line_of_users_code(error)
+        places = [f"in node {node}" if node else "", f"at {line}" if line else ""]
+        return " ".join([one_line(error), *filter(None, places)])
 
     def outermost(self, node: str = "") -> list[Visit]:
         """Return the visits of the outermost nodes, or of one of them."""

@@ -21,7 +21,7 @@ from docmind_lab.experiments.lint.facts import (
     worst_case_of,
 )
 from docmind_lab.experiments.lint.observation import length_of
-from docmind_lab.experiments.lint.probe import UNTIMED, UNTIMED_ASYNC, Scene, observe_run
+from docmind_lab.experiments.lint.probe import INTERRUPTED, UNTIMED, UNTIMED_ASYNC, Scene, observe_run
 from docmind_lab.experiments.lint.trials import TrialBench
 
 # Of a stretch that cannot be cut: early enough that most of it is still to come.
@@ -72,10 +72,18 @@ def probe(bench: TrialBench, decision_timeout_s: float, slack_s: float, key: str
             else:
                 probed.scenes[question.id, alternative] = scene
         scenes = probed.of_input(question.id)
-        if not scenes:
+        if not scenes and probed.cannot[UNTIMED].failed == INTERRUPTED:
             raise GraphError(
-                f"the graph fails without any deadline, with {probed.cannot[UNTIMED].failed} "
-                f"(input {question.id}); have it answer its inputs first"
+                f"the graph stops at {INTERRUPTED} (input {question.id}), to wait for a person; answer it with "
+                '--resume (resume=[…]), or with "resume" in the input'
+            )
+        if not scenes:
+            ways = {way: scene.failure_in_words() for way, scene in probed.cannot.items()}
+            sync, on_loop = ways[UNTIMED], ways[UNTIMED_ASYNC]
+            said = sync if sync == on_loop else f"{sync} when it runs sync, and {on_loop} when it runs async"
+            raise GraphError(
+                f"the graph fails without any deadline, with {said} (input {question.id}); have it answer its inputs "
+                "first"
             )
         probed.trials[decision_timeout_s, "none", question.id] = None
         in_mode = "A" if scenes[0].trial.alternative == UNTIMED else "E"

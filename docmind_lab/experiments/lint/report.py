@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal
 
+from docmind_lab.analysis.text import count_of, join_names
 from docmind_lab.experiments.lint.facts import NodeFacts
 from docmind_lab.experiments.lint.findings import Finding, lateness_of
 from docmind_lab.experiments.lint.overruns import Overrun
@@ -39,7 +40,11 @@ class Verdict:
 
 @dataclass(frozen=True)
 class LintReport:
-    """The result of linting a graph. slack_s: how many seconds past the deadline still count as keeping it."""
+    """The result of linting a graph.
+
+    slack_s: how many seconds past the deadline still count as keeping it. unreached: nodes and tools that no run came
+    to, of which nothing is known. requests: address, node, and how often it was asked in the runs without a deadline.
+    """
 
     graph: str
     decision_timeout_s: float
@@ -48,6 +53,8 @@ class LintReport:
     findings: tuple[Finding, ...]
     verdicts: tuple[Verdict, ...]
     overruns: tuple[Overrun, ...]
+    unreached: tuple[str, ...] = ()
+    requests: tuple[tuple[str, str, int], ...] = ()
 
     @property
     def keeps(self) -> bool:
@@ -97,6 +104,10 @@ def lines_of(report: LintReport) -> Iterator[str]:
             yield f"   {evidence.says}  [{evidence.run_id}]"
         yield f"   → {finding.remedy}"
     yield "" if report.findings else "No findings."
+    for address, node, count in report.requests:
+        yield f"Answered by a simulated service: {address} ({count_of(count, 'request')} of {node or 'no node'})"
+    if report.requests:
+        yield ""
     for verdict in report.verdicts:
         late = f"{verdict.late} of {verdict.runs} runs late; " if verdict.late else ""
         yield f"{verdict.alternative:<12} {verdict.keeping:<14} {late}{verdict.why}"
@@ -108,6 +119,11 @@ def summary_of(report: LintReport) -> str:
     """Return one sentence: which alternatives keep the deadline, or that none does."""
     keeping = [verdict.alternative for verdict in report.verdicts if verdict.keeping == "keeps"]
     budget = f"{report.decision_timeout_s:g} s deadline"
+    if keeping and report.unreached:
+        return (
+            f"The {budget} of {report.graph} is kept by {', '.join(keeping)} where these inputs lead. No run reached "
+            f"{join_names(list(report.unreached))}: give inputs that do, since nothing is known of them."
+        )
     if keeping:
         return f"The {budget} of {report.graph} is kept by {', '.join(keeping)}."
     caller = [verdict.alternative for verdict in report.verdicts if verdict.keeping == "caller only"]

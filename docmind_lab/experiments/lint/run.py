@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from docmind_lab.core.catalogue import CATALOGUE, default_alternatives, letter_of
@@ -16,9 +18,10 @@ from docmind_lab.experiments.lint.probe import UNTIMED
 from docmind_lab.experiments.lint.probing import GraphProbe, probe
 from docmind_lab.experiments.lint.report import LintReport, Verdict, verdict_of
 from docmind_lab.experiments.lint.trials import Trial, TrialBench
-from docmind_lab.workloads.own import Inputs
+from docmind_lab.workloads.own import Inputs, StoreMaker
 from docmind_lab.workloads.own.inputs import input_keys
-from docmind_lab.workloads.own.kind import compile_graph, load_graph
+from docmind_lab.workloads.own.kind import parts_of
+from docmind_lab.workloads.own.references import AnyGraph, compile_graph, load_graph
 
 
 def lint_graph(
@@ -29,15 +32,20 @@ def lint_graph(
     slack_s: float = HELD_WITHIN_S,
     alternatives: str | None = None,
     deadline_key: str = DEADLINE_KEY,
+    context: Any = None,
+    config: Mapping[str, Any] | None = None,
+    store: str | StoreMaker | None = None,
+    resume: Sequence[Any] = (),
     profile: str = "typical",
     seed: int = 7,
     progress: Progress | None = None,
 ) -> LintReport:
     """Report which alternatives keep a deadline on a graph, and which nodes prevent it, from measured runs.
 
-    graph, inputs, deadline_key: as `compare` takes them. decision_timeout_s: the budget. slack_s: how much later the
-    caller may be back, and the last work be over. alternatives: those in question; None for every
-    way to enforce a deadline, and the cap for each read that most clients have. profile, seed: of the simulated
+    graph, inputs, deadline_key, context, config, store, resume: as `compare` takes them. decision_timeout_s: the
+    budget. slack_s: how much later the caller may be back, and the last work be over. alternatives: those in
+    question; None for every way to enforce a deadline, and the cap for each read that most clients have.
+    profile, seed: of the simulated
     services. progress: called with (done, all) runs under a deadline.
 
     Raises: ConfigurationError for a value that cannot be used; NotSimulated for a graph that leaves virtual time,
@@ -47,7 +55,9 @@ def lint_graph(
     if not (math.isfinite(slack_s) and slack_s >= 0):
         raise ConfigurationError(f"slack_s must be 0 or more finite seconds, not {slack_s!r}")
     made = (
-        load_graph(graph) if isinstance(graph, str) else compile_graph(graph, getattr(graph, "__name__", "") or "graph")
+        load_graph(graph, config)
+        if isinstance(graph, str)
+        else compile_graph(graph, getattr(graph, "__name__", "") or "graph", config)
     )
     shown = graph if isinstance(graph, str) else made.get_name()
     alternatives = _all_that_enforce() if alternatives is None else alternatives
@@ -55,7 +65,15 @@ def lint_graph(
     if not names:
         raise ConfigurationError(f"alternatives: name at least one of {_all_that_enforce()}")
     bench = TrialBench(
-        graph if isinstance(graph, str) else made, inputs, deadline_key=deadline_key, profile=profile, seed=seed
+        graph if isinstance(graph, str) else made,
+        inputs,
+        deadline_key=deadline_key,
+        profile=profile,
+        seed=seed,
+        context=context,
+        config=config,
+        store=store,
+        resume=resume,
     )
     try:
         modes = {name: one.node_mode for name, one in zip(names, bench.parse(alternatives), strict=True)}
@@ -70,7 +88,25 @@ def lint_graph(
     finally:
         bench.close()
     nodes = tuple(probed.facts.values())
-    return LintReport(shown, decision_timeout_s, slack_s, nodes, findings.all(), verdicts, tuple(overruns))
+    report = LintReport(shown, decision_timeout_s, slack_s, nodes, findings.all(), verdicts, tuple(overruns))
+    return dataclasses.replace(report, unreached=_unreached(made, probed), requests=_requests(probed))
+
+
+def _unreached(graph: AnyGraph, probed: GraphProbe) -> tuple[str, ...]:
+    """Return the nodes and tools of a graph that no run without a deadline came to."""
+    scenes = list(probed.scenes.values())
+    nodes = {visit.place.role for scene in scenes for visit in scene.outermost()}
+    tools = {name for scene in scenes for name in scene.seen.tools}
+    parts = parts_of(graph)
+    missing = [f"node {name}" for name in parts["nodes"] if name not in nodes]
+    return (*missing, *(f"tool {name}" for name in parts["tools"] if name not in tools))
+
+
+def _requests(probed: GraphProbe) -> tuple[tuple[str, str, int], ...]:
+    asked: Counter[tuple[str, str]] = Counter()
+    for scene in probed.scenes.values():
+        asked |= scene.seen.requests
+    return tuple((address, node, count) for (address, node), count in asked.items())
 
 
 def _all_that_enforce() -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from docmind_lab.alternatives import Alternative
+from docmind_lab.alternatives.async_form import on_event_loop
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.deadlines import DEADLINE_KEY
@@ -21,6 +22,7 @@ from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceOptions
+from docmind_lab.workloads.kinds import workload_kind
 from docmind_lab.workloads.own import Inputs, own_graph
 from docmind_lab.workloads.own.watch import REMEDY
 
@@ -44,12 +46,15 @@ class Trial:
 class TrialBench:
     """A user's graph on simulated services, in this process and in virtual time; it runs each trial once.
 
-    profile: of the services' latencies. seed: keys every draw. Raises: ConfigurationError for a graph or inputs that
+    profile: of the services' latencies. seed: keys every draw. settings: what `own_graph` takes besides.
+    Raises: ConfigurationError for a graph or inputs that
     cannot be used.
     """
 
-    def __init__(self, graph: Any, inputs: Inputs, *, deadline_key: str, profile: str, seed: int) -> None:
-        self._own = own_graph(graph, inputs, deadline_key=deadline_key)
+    def __init__(
+        self, graph: Any, inputs: Inputs, *, deadline_key: str, profile: str, seed: int, **settings: Any
+    ) -> None:
+        self._own = own_graph(graph, inputs, deadline_key=deadline_key, **settings)
         self._reference = graph if isinstance(graph, str) else "module:attribute"
         self._deadline_key, self.profile, self.seed = deadline_key, profile, seed
         self._settings = Settings()
@@ -60,7 +65,7 @@ class TrialBench:
         """Parse the alternatives. Raises: ConfigurationError for one that a user's graph cannot have."""
         found = parse_alternatives(alternatives, budgeted_retries=self._settings.agents.max_retries)
         require_whole_budget(found)
-        return found
+        return tuple(map(on_event_loop, found)) if workload_kind(self._own.workload).async_only else found
 
     def questions(self) -> tuple[Question, ...]:
         """Return the questions that the graph is asked."""

@@ -17,7 +17,7 @@ from docmind_lab.analysis.tables.dictionary import EVENTS
 from docmind_lab.analysis.tables.frames import positive_part
 from docmind_lab.analysis.tables.records import CallRecord, EventRecord, RunRecord
 from docmind_lab.core.budgets import Budget
-from docmind_lab.core.levels import NAN, CallOutcome, RunOutcome
+from docmind_lab.core.levels import ENDED_UNANSWERED, NAN, CallOutcome, RunOutcome
 from docmind_lab.network.attempts import Attempt
 from docmind_lab.network.recorder import Recorder, detail_json, time_outside
 from docmind_lab.network.snapshots import RawEvent, Snapshot
@@ -242,6 +242,10 @@ def _shared_columns(facts: RunFacts, started_at_s: float, ended_at_s: float) -> 
 # ---- a run from its calls and events
 
 
+# What LangGraph raises in a node that waits for a person.
+_ERROR_OF_INTERRUPT = "GraphInterrupt"
+
+
 def derive_run(
     facts: RunFacts,
     answer: Answer,
@@ -287,7 +291,9 @@ def derive_run(
         coordination_overhead_s=_coordination_overhead(facts, answer, events, returned_at_s),
         faulted_calls=float(sum(e.event == "fault_met" for e in events)) if measured_at_server else NAN,
         error_type=answer.error_type if answer.outcome == "failed" else "",
-        error_node=_error_node(answer.error_type, events) if answer.outcome == "failed" else "",
+        error_node=_error_node(_ERROR_OF_INTERRUPT if answer.outcome == "interrupted" else answer.error_type, events)
+        if answer.outcome in ENDED_UNANSWERED
+        else "",
         **_spending(facts.budget, [call for call in started if call.kind == "llm"]),
     )
 

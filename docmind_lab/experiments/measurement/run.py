@@ -112,7 +112,7 @@ def _answer_by(
         try:
             with recording(recorder), metering(_meter(order)), recorder.work("caller"):
                 inputs: Mapping[str, Any] = workload.inputs(order.question)
-                outcome = order.alternative.run(workload.runnable(recorder), inputs, deadline, recorder)
+                outcome = order.alternative.run(workload.runnable(recorder, order.question), inputs, deadline, recorder)
                 recorder.mark_returned()
             returned.set_result(outcome)
         except BaseException as error:  # noqa: BLE001 - handed to the harness, which raises it

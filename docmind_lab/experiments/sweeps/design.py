@@ -6,6 +6,9 @@
     seed = 7                            # keys questions, latencies, faults; each repeat has a seed of its own
     repeats = 20                        # questions asked in each combination
 
+    graph = "my_app:graph"              # a graph of your own, in place of factors.workload
+    inputs = "inputs.jsonl"
+
     [factors]                           # a level, or a list of them
     alternative = ["unguarded", "A", "B"]
     decision_timeout_s = [5, 10, 20]
@@ -31,6 +34,7 @@ from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.core.budgets import NO_BUDGETS
 from docmind_lab.core.catalogue import label_of
+from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.design import RUN_SEEDS
@@ -38,6 +42,7 @@ from docmind_lab.experiments.comparison.documents import Documents, documents_of
 from docmind_lab.experiments.comparison.resolve import default_side_by_side
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.experiments.sweeps.factors import FIELDS, Factors, alternatives_of, profile_of
+from docmind_lab.experiments.sweeps.own_graph import OWN_FIELDS, with_own_graph
 from docmind_lab.experiments.sweeps.planning import SweepPlan, plan_of
 from docmind_lab.experiments.sweeps.replays import SETTLED_FACTORS, complete_values, recording_in
 from docmind_lab.experiments.sweeps.study_files import explain, read_study_file
@@ -54,7 +59,8 @@ class StudyDesign(BaseModel):
     timeout. side_by_side: runs under way at once on the wall clock; when left out one at a live endpoint, which all of
     them share. cpu_charge: CPU seconds of each request in virtual time, or "measured". model_variation: share of the
     simulated model's decisions that vary. price: "INPUT/OUTPUT", of a million tokens of each, such as "0.15/0.60"; the
-    cost of every run is measured with it, and `budget_cost` needs it. replay: the folder of a
+    cost of every run is measured with it, and `budget_cost` needs it. graph, inputs, deadline_key, context, config,
+    store, resume: a graph of one's own, as `compare` takes them. replay: the folder of a
     recording that the study is swept over; it settles much, see `sweeps/replays.py`.
     """
 
@@ -70,6 +76,13 @@ class StudyDesign(BaseModel):
     cpu_charge: Annotated[float, Field(ge=0, allow_inf_nan=False)] | Literal["measured"] = 0.0
     model_variation: Annotated[float, Field(ge=0, le=1)] = 0.0
     price: str | None = None
+    graph: Any = None
+    inputs: Any = None
+    deadline_key: str = DEADLINE_KEY
+    context: Any = None
+    config: dict[str, Any] | None = None
+    store: Any = None
+    resume: tuple[Any, ...] = ()
     replay: str | None = None
     factors: Factors = Factors()
 
@@ -81,7 +94,7 @@ class StudyDesign(BaseModel):
         """
         try:
             complete = complete_values(values, Settings()) if values.get("replay") is not None else dict(values)
-            design = cls.model_validate(complete)
+            design = cls.model_validate(complete if complete.get("graph") is None else with_own_graph(complete))
         except ValidationError as error:
             raise ConfigurationError(explain(error, cls)) from error
         at_most = design.factors.combinations * design.repeats
@@ -105,7 +118,7 @@ class StudyDesign(BaseModel):
     @functools.cached_property
     def library(self) -> Documents:
         """The documents that are searched, and the user's questions about them. Raises: as `documents_of`."""
-        return documents_of(self.documents, self.questions or None)
+        return documents_of(self.documents, self.questions or None) if self.graph is None else Documents(self.documents)
 
     @functools.cached_property
     def plan(self) -> SweepPlan:
@@ -123,7 +136,9 @@ class StudyDesign(BaseModel):
         unsaid = {name for name in FIELDS if getattr(self.factors, name) == (NO_BUDGETS,)}
         unsaid |= {"adoption"} if self.factors.adoption == (0.0,) else set()
         unset = {name for name in ("price", "replay", "cpu_charge", "model_variation") if not getattr(self, name)}
-        values = self.model_dump(mode="python", exclude={"factors", "documents", "questions", *unset})
+        # What is of a user's graph stands in the names of the workload and of its inputs.
+        named = {"documents", "questions", *OWN_FIELDS}
+        values = self.model_dump(mode="python", exclude={"factors", *named, *unset})
         values |= self.library.design() | {"run_seeds": RUN_SEEDS}
         factors = self.factors.model_dump(mode="python", exclude={"alternative", "latency_profile", *unsaid})
         factors["alternative"] = [

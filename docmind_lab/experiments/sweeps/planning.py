@@ -17,6 +17,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.graphs.node_modes import NodeMode, checked_node_mode
 from docmind_lab.experiments.comparison.design import Comparison
+from docmind_lab.experiments.comparison.own_graph import faults_in, require_whole_budget
 from docmind_lab.experiments.comparison.request import DEFAULT_WORKLOAD, CompareRequest
 from docmind_lab.experiments.measurement.run import RunOrder
 from docmind_lab.experiments.sweeps.factors import (
@@ -123,6 +124,13 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
     with naming_factor("decision_timeout_s"):
         for level_s in factors.decision_timeout_s:
             require_seconds("decision timeout", level_s)
+    kinds = [workload_kind(name) for name in factors.workload]
+    faults = faults_of(factors)
+    if design.graph is not None:
+        with naming_factor("fault"):
+            faults = [faults_in(kinds[0], [one for one in each if one.kind != "none"]) for each in faults]
+        with naming_factor("alternative"):
+            require_whole_budget(alternatives_of(factors))
     # The budgets vary fastest but for the arms, and what costs a worker a new system varies slowest.
     for (
         (clock, workload),
@@ -141,7 +149,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
         factors.node_mode,
         factors.retries,
         profiles_of(factors),
-        faults_of(factors),
+        faults,
         list(itertools.product(behaviours_of(factors), factors.adoption)),
         list(itertools.product(factors.decision_timeout_s, budgets_of(factors, design.price))),
         factors.deadline_propagation,
@@ -205,7 +213,10 @@ def _replayed(
         retries=retries,
         budget=budget,
         workload=DEFAULT_WORKLOAD if workload in WORKLOADS else workload,
+        graph=design.graph,
         cpu_charge=design.cpu_charge,
         model_variation=design.model_variation,
     )
+    if design.graph is not None:
+        request = dataclasses.replace(request, documents=design.documents)
     return Combination(replay_comparison(design.replay, request, design.documents, design.questions))

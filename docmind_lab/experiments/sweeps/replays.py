@@ -25,6 +25,7 @@ from docmind_lab.experiments.comparison.request import DEFAULT_WORKLOAD, Compare
 from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.experiments.recordings.replay import open_recording
 from docmind_lab.experiments.sweeps.factors import FIELDS
+from docmind_lab.experiments.sweeps.own_graph import own_graph_of
 from docmind_lab.workloads.kinds import OWN_PREFIX, WORKLOADS
 
 SETTLED_FACTORS: Final = (
@@ -62,11 +63,13 @@ def complete_values(values: Mapping[str, Any], settings: Settings) -> dict[str, 
         raise ConfigurationError(f"replay: must be the folder of a recording, not {folder!r}")
     recording = recording_in(folder)
     design = recording.design
-    if str(design["workload"]).startswith(OWN_PREFIX):
+    is_own = values.get("graph") is not None
+    if str(design["workload"]).startswith(OWN_PREFIX) and not is_own:
         raise ConfigurationError(
-            f"replay: {folder} was recorded of a graph of your own, whose inputs a study cannot name; replay it with "
-            "docmind-lab compare --replay --graph --inputs"
+            f"replay: {folder} was recorded of a graph of your own: name it and its inputs again (graph = ..., "
+            "inputs = ...)"
         )
+    own = own_graph_of(values) if is_own else None
     factors = values.get("factors", {})
     given = [f"factors.{name}" for name in SETTLED_FACTORS if isinstance(factors, Mapping) and name in factors]
     workload = DEFAULT_WORKLOAD
@@ -75,7 +78,7 @@ def complete_values(values: Mapping[str, Any], settings: Settings) -> dict[str, 
         workload = str(design["workload"])
         if workload not in WORKLOADS:
             given.remove("factors.workload")
-    fields = _SETTLED_FIELDS if has_own_documents(design) else (*_SETTLED_FIELDS, *_DOCUMENTS)
+    fields = _SETTLED_FIELDS if own or has_own_documents(design) else (*_SETTLED_FIELDS, *_DOCUMENTS)
     given += [name for name in fields if name in values]
     if given:
         raise ConfigurationError(
@@ -83,7 +86,10 @@ def complete_values(values: Mapping[str, Any], settings: Settings) -> dict[str, 
             "sweeps alternative, deadline_propagation, decision_timeout_s, retries and budget_*"
         )
     named = {name: values[name] for name in _DOCUMENTS if name in values}
-    recorded = replayed_comparison(recording, CompareRequest(workload=workload, **named), "virtual", settings)
+    if own is not None:
+        workload, named = own.workload, {"documents": own.corpus}
+    asked = CompareRequest(workload=workload, graph=values.get("graph"), **named)
+    recorded = replayed_comparison(recording, asked, "virtual", settings)
     known: dict[str, Any] = {
         "alternative": list(recorded.alternatives),
         "decision_timeout_s": recorded.decision_timeout_s,
@@ -97,7 +103,7 @@ def complete_values(values: Mapping[str, Any], settings: Settings) -> dict[str, 
     settled = {name: design[key] for name in fields if (key := _DESIGN_KEYS.get(name, name)) in design}
     # A wrong type of factors is said where every field is checked.
     swept = known | dict(factors) | {"workload": recorded.workload} if isinstance(factors, Mapping) else factors
-    return {"repeats": recorded.runs} | price | dict(values) | settled | {"factors": swept}
+    return {"repeats": recorded.runs} | price | dict(values) | named | settled | {"factors": swept}
 
 
 def replay_comparison(folder: str, request: CompareRequest, documents: str, questions: str) -> Comparison:

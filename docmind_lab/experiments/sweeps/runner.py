@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from docmind_lab.analysis.manifest import MachineUse, manifest_of
@@ -19,8 +20,9 @@ from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.study_folder import StudyFolder
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import Cell, CellResult, Workers, run_cells, workers_for
+from docmind_lab.experiments.batch import Cell, CellResult, Workers, in_this_process, run_cells, workers_for
 from docmind_lab.experiments.batch.runner import Progress
+from docmind_lab.experiments.comparison.own_graph import never_reached
 from docmind_lab.experiments.comparison.wall import wall_laboratory
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.recordings.account import account_of
@@ -28,6 +30,8 @@ from docmind_lab.experiments.sweeps.cells import SweepBench, benches_of
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.replays import recording_in
 from docmind_lab.workloads import systems_said
+from docmind_lab.workloads.kinds import workload_kind
+from docmind_lab.workloads.own import Inputs
 
 
 @contextlib.contextmanager
@@ -59,8 +63,10 @@ _LOOK_S = 0.5
 
 
 def sweep(
-    design: StudyDesign | Mapping[str, Any] | str | os.PathLike[str],
+    design: StudyDesign | Mapping[str, Any] | str | os.PathLike[str] = MappingProxyType({}),
     *,
+    graph: Any = None,
+    inputs: Inputs | None = None,
     out: str | os.PathLike[str] | None = None,
     executor: Executor | None = None,
     workers: int | None = None,
@@ -72,8 +78,10 @@ def sweep(
 
         study = dl.sweep("study.toml", out="results/timeouts")
         dl.sweep({"repeats": 20, "factors": {"alternative": "A,B", "decision_timeout_s": [5, 10, 20]}})
+        dl.sweep({"factors": {"decision_timeout_s": [5, 10, 20]}}, graph=my_graph, inputs=["…"])
 
-    design: a `StudyDesign`, what `StudyDesign.of` takes, or a TOML file. out: a folder; each finished cell is kept in
+    design: a `StudyDesign`, what `StudyDesign.of` takes, or a TOML file. graph, inputs: a graph of one's own and its
+    inputs, as `compare` takes them, for a design that is a mapping. out: a folder; each finished cell is kept in
     it, and the same call goes on where an earlier one ended, however it ended. Several processes may work on one
     folder. executor: computes cells in virtual time: a process pool, `distributed.Client.get_executor()`; its owner
     ends it. workers: processes when there is none; None for one on each core, or none for a few runs. progress: called
@@ -87,7 +95,7 @@ def sweep(
     Raises: ConfigurationError for a design, settings or folder that cannot be used; RecordError when a cell cannot be
     written: the others are intact.
     """
-    checked = _checked_design(design)
+    checked = _checked_design(_with_graph(design, graph, inputs))
     settings = settings or Settings()
     benches = benches_of(checked, settings)
     if executor is not None and workers is not None:
@@ -133,14 +141,24 @@ def sweep(
 
 
 def _manifest_notes(design: StudyDesign) -> Callable[[Study], dict[str, Any]]:
-    """Return a function that gives the manifest's extra entries: for a replay, where its times come from."""
+    """Return a function that gives entries of the manifest: parts never reached, where a replay's times are from."""
 
     def notes(study: Study) -> dict[str, Any]:
+        parts = workload_kind(design.factors.workload[0]).parts if design.graph is not None else {}
+        missing = never_reached(parts, study.events)
         if design.replay is None:
-            return {}
-        return {"replayed_calls": account_of(study, recording_in(design.replay)).to_dict()}
+            return missing
+        return missing | {"replayed_calls": account_of(study, recording_in(design.replay)).to_dict()}
 
     return notes
+
+
+def _with_graph(design: Any, graph: Any, inputs: Inputs | None) -> Any:
+    if graph is None and inputs is None:
+        return design
+    if not isinstance(design, Mapping):
+        raise ConfigurationError("graph, inputs: a study file or a design names its own; leave them out here")
+    return {**design, "graph": graph, "inputs": inputs}
 
 
 def _checked_design(design: StudyDesign | Mapping[str, Any] | str | os.PathLike[str]) -> StudyDesign:
@@ -150,6 +168,10 @@ def _checked_design(design: StudyDesign | Mapping[str, Any] | str | os.PathLike[
 
 
 def _workers(design: StudyDesign, executor: Executor | None, count: int | None) -> Callable[[], Workers]:
+    if any(workload_kind(name).in_this_process for name in design.factors.workload):
+        if executor is not None:
+            raise ConfigurationError("executor: no other process finds a live graph; name it as module:attribute")
+        return lambda: Workers(in_this_process())
     if executor is not None:
         borrowed = Workers.of(executor)
         return lambda: borrowed

@@ -16,6 +16,7 @@ import typer
 from docmind_lab.core.clock import parse_charge
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.levels import ENDED_UNANSWERED
 from docmind_lab.interfaces.cli import options
 from docmind_lab.interfaces.cli.console import INTERRUPTED, ProgressBar, load_settings
 from docmind_lab.interfaces.cli.printing import GrowingTable, print_study, study_as_json
@@ -49,6 +50,10 @@ def compare(
     command: options.Command = "",
     inputs: options.Inputs = "",
     deadline_key: options.DeadlineKey = "deadline_ts",
+    context: options.Context = "",
+    config: options.Config = "",
+    store: options.Store = "",
+    resume: options.Resume = None,
     services: options.Services = "simulated",
     enforced: options.Enforced = False,
     clock: options.Clock = "",
@@ -92,6 +97,7 @@ def compare(
         names = {field.name for field in dataclasses.fields(CompareRequest)}
         # What is left out on the command line is as the request has it.
         values = {name: value for name, value in given.items() if name in names and value not in ("", None)}
+        values |= options.of_graph(context, config, resume)
         budget = _budget(budget_tokens, budget_calls, budget_cost, price)
         values |= {"decision_timeout_s": decision_timeout, "budget": budget, "cpu_charge": parse_charge(cpu_charge)}
         return CompareRequest(**values)
@@ -107,7 +113,7 @@ def compare(
     else:
         files = "summary.md, timeline.png, overrun.png, runs.parquet, calls.parquet, events.parquet, manifest.json"
         print_study(study, f"In {folder}: {files}", verbose=verbose)
-    if (study.runs["outcome"].astype("str") == "failed").all():
+    if study.runs["outcome"].astype("str").isin(ENDED_UNANSWERED).all():
         raise typer.Exit(1)  # nothing was measured
 
 

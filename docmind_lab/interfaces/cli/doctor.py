@@ -10,6 +10,7 @@ import typer
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.interfaces.cli.console import ProgressBar, console, json_safe, load_settings
+from docmind_lab.interfaces.cli.options import of_graph
 
 _MARKS = {"ok": "ok", "failed": "FAILED", "note": "note"}
 _OF_A_GRAPH = "With --graph: "
@@ -35,6 +36,18 @@ def doctor(
     deadline_key: Annotated[
         str, typer.Option(help=f"{_OF_A_GRAPH}key of its input that takes the deadline; deadline_ts when left out.")
     ] = "",
+    context: Annotated[str, typer.Option(help=f"{_OF_A_GRAPH}context of its runs, as a JSON object.")] = "",
+    config: Annotated[
+        str,
+        typer.Option(help=f'{_OF_A_GRAPH}configuration of its runs, or what is under "configurable" there, as JSON.'),
+    ] = "",
+    store: Annotated[
+        str, typer.Option(help=f"{_OF_A_GRAPH}a function that makes the store of one run, as module:attribute.")
+    ] = "",
+    resume: Annotated[
+        list[str] | None,
+        typer.Option(help=f"{_OF_A_GRAPH}what an interrupt is answered with, as JSON or text; may be repeated."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON and nothing else.")] = False,
 ) -> None:
     """Check versions, settings and endpoints, and how late this machine's timers are. Exit code 1: something failed.
@@ -47,6 +60,10 @@ def doctor(
         "--slack": slack is not None,
         "--alternatives": alternatives,
         "--deadline-key": deadline_key,
+        "--context": context,
+        "--config": config,
+        "--store": store,
+        "--resume": resume,
     }
     if not graph:
         for name, is_given in of_a_graph.items():
@@ -55,7 +72,8 @@ def doctor(
         _run_checks(as_json)
         return
     options: dict[str, Any] = {"decision_timeout_s": decision_timeout, "slack_s": slack}
-    options |= {"alternatives": alternatives or None, "deadline_key": deadline_key or None}
+    options |= {"alternatives": alternatives or None, "deadline_key": deadline_key or None, "store": store or None}
+    options |= of_graph(context, config, resume)
     _lint(graph, inputs, as_json, {name: value for name, value in options.items() if value is not None})
 
 

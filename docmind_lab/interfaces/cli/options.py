@@ -6,9 +6,13 @@ An option's default stands in the command, since commands differ in it.
 from __future__ import annotations
 
 import functools
-from typing import Annotated
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
+
+from docmind_lab.core.errors import ConfigurationError
 
 TIMEOUT_VARIABLE = "DOCMIND_AGENTS__DECISION_TIMEOUT"
 _FAULT = (
@@ -41,7 +45,13 @@ Questions = Annotated[
         "those that come with the documents when left out, which yours do not."
     ),
 ]
-Graph = Annotated[str, _system(help="Your own LangGraph graph, or a function that makes one, as module:attribute.")]
+Graph = Annotated[
+    str,
+    _system(
+        help="Your own LangGraph graph, or a function that makes one, as module:attribute, file.py:attribute or "
+        "langgraph.json:name."
+    ),
+]
 Agent = Annotated[
     str,
     _system(
@@ -54,6 +64,24 @@ Command = Annotated[
 ]
 Inputs = Annotated[
     str, _system(help="File of the graph's inputs, or the agent's questions: one JSON object, or text, in each line.")
+]
+_EXAMPLE_ANSWER = '{"approved": true}'
+Context = Annotated[str, _system(help="Context of your graph's runs, as a JSON object.")]
+Config = Annotated[
+    str, _system(help='Configuration of its runs as a JSON object, or what stands under "configurable" there.')
+]
+Store = Annotated[
+    str,
+    _system(
+        help="A function that makes the store of one run, as module:attribute; your graph's own, or an empty one in "
+        "memory, when left out."
+    ),
+]
+Resume = Annotated[
+    list[str] | None,
+    _system(
+        help=f"What an interrupt of your graph is answered with, as JSON ({_EXAMPLE_ANSWER}) or text; may be repeated."
+    ),
 ]
 DeadlineKey = Annotated[str, _system(help="Key of the graph's input that takes the deadline, if it has one.")]
 Services = Annotated[
@@ -167,3 +195,35 @@ Otlp = Annotated[
 MetricsFile = Annotated[str, _output(help="Write Prometheus metrics of the runs to this file; none when left out.")]
 Verbose = Annotated[bool, _output("--verbose", help="Print the full table and a sentence for each alternative too.")]
 SummaryAsJson = Annotated[bool, _output("--json", help="Print the summary as JSON and nothing else.")]
+
+
+def of_graph(context: str, config: str, resume: Sequence[str] | None) -> dict[str, Any]:
+    """Return the values of the options of a user's graph that hold JSON, as `compare` takes them.
+
+    Raises:
+        ConfigurationError: A context or configuration that is no JSON object.
+    """
+    values: dict[str, Any] = {}
+    for name, text in (("context", context), ("config", config)):
+        if text:
+            values[name] = _json_object(f"--{name}", text)
+    if resume:
+        values["resume"] = [_json_or_text(each) for each in resume]
+    return values
+
+
+def _json_object(option: str, text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise ConfigurationError(f"{option} is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise ConfigurationError(f'{option} must be a JSON object, such as \'{{"user_id": "ada"}}\', not {text}')
+    return value
+
+
+def _json_or_text(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -81,6 +81,7 @@ _DISPENSABLE = (
     "partial",
     "timed out",
     "failed",
+    "interrupted",
     "unfinished",
     "answered",
 )

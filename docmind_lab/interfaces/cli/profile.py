@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +19,8 @@ def profile(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="A .csv, .jsonl, .parquet or OTLP .json file with a row for each call, or a study's DIR.",
+            help="A .csv, .jsonl, .parquet or OTLP .json file with a row for each call, an export of LangSmith, "
+            "Langfuse or Phoenix, or a study's DIR.",
         ),
     ],
     out: Annotated[str, typer.Option(help="File to write, ending in .json.")] = "profile.json",
@@ -28,8 +30,8 @@ def profile(
             "--map",
             metavar="FIELD=COLUMN[:UNIT]",
             help="Which column is which, as latency_s=duration_ms:ms; once for each field: latency_s, first_token_s, "
-            "output_tokens, kind, outcome, error, model, session (the run of a call). Units: s, ms, us, "
-            "ns.",
+            "output_tokens, kind, outcome, error, model, node, session (the run of a call), and the instants "
+            "started_at, ended_at, first_token_at. Units: s, ms, us, ns.",
         ),
     ] = None,
     ok: Annotated[
@@ -38,6 +40,8 @@ def profile(
     ] = None,
     name: Annotated[str, typer.Option(help="The profile's name in tables; that of the source when left out.")] = "",
     model: Annotated[str, typer.Option(help="Only the calls of this model.")] = "",
+    node: Annotated[str, typer.Option(help="Only the calls of this node of a graph.")] = "",
+    each: Annotated[str, typer.Option(help="model or node: a profile for each of them, in a file of its own.")] = "",
     hang_probability: Annotated[
         float, typer.Option(help="Share of model calls that never answer; never guessed from timeouts.")
     ] = 0.0,
@@ -60,6 +64,7 @@ def profile(
     from docmind_lab.analysis.latency.fitting import (  # noqa: PLC0415
         FitOptions,
         fit_profile,
+        fit_profiles,
         save_profile,
     )
 
@@ -70,11 +75,25 @@ def profile(
     options = FitOptions(
         name=name or None,
         model=model or None,
+        node=node or None,
         hang_probability=hang_probability,
         slots=slots,
         retrieval=retrieval,
         tables=tables,  # type: ignore[arg-type]  # checked where it is used
     )
+    if each:
+        if each not in ("model", "node"):
+            raise ConfigurationError(f"--each must be model or node, not {each!r}")
+        if plot or as_json:
+            raise ConfigurationError(
+                "--plot and --json are of one profile; leave --each out, and name it by --model or --node"
+            )
+        fits = fit_profiles(source, each, _columns(mapped or []), ok=ok or (), options=options)  # type: ignore[arg-type]
+        target = Path(out)
+        for level, one in fits.items():
+            path = save_profile(one, target.with_stem(f"{target.stem}-{re.sub(r'[^A-Za-z0-9._-]+', '-', level)}"))
+            typer.echo(f"{each} {level}: {one.source}; use it as --profile {path}")
+        return
     fitted = fit_profile(source, _columns(mapped or []), ok=ok or (), options=options)
     written = [save_profile(fitted, out)]
     if plot:

@@ -49,10 +49,10 @@ def notes_on(agent: Agent) -> tuple[str, ...]:
 
 
 def carried_out_by(agent: Agent, alternative: Alternative) -> Any:
-    """Return what carries an alternative out on an agent: on its own loop, with its own flag and its own timeout."""
+    """Return what carries an alternative out on an agent: with its own flag and its own timeout."""
     if isinstance(alternative, Native):
         return OwnTimeout(alternative.propagate, alternative.policy, is_async=agent.is_async)
-    return OnAgent(alternative, on_loop=agent.is_async and alternative.node_mode == "sync")
+    return OnAgent(alternative)
 
 
 @dataclass(frozen=True)
@@ -61,24 +61,14 @@ class OnAgent:
 
     Args:
         alternative: What enforces the deadline.
-        on_loop: The agent is async, and the alternative's caller is on the event loop with it.
     """
 
     alternative: Alternative
-    on_loop: bool = False
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
         """See `Alternative.run`."""
-
-        async def on_loop() -> Outcome:
-            recorder.share_thread()
-            return await self.alternative.run_async(runnable, inputs, deadline, recorder)
-
         with agent_run(AgentRun()) as run:
-            if self.on_loop:
-                outcome = shared_loop().run(on_loop())
-            else:
-                outcome = self.alternative.run(runnable, inputs, deadline, recorder)
+            outcome = self.alternative.run(runnable, inputs, deadline, recorder)
         if outcome.outcome != "answered" or not run.has_stopped:
             return outcome
         return Outcome("partial", outcome.answer, outcome.documents, "stop_flag", state=outcome.state)
@@ -86,8 +76,6 @@ class OnAgent:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        if name == "node_mode" and self.on_loop:
-            return "async"
         return getattr(self.alternative, name)
 
 

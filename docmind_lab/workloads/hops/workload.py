@@ -143,7 +143,7 @@ class HopsWorkload(GraphWorkload):
                     raise _cut(deadline) from error
                 raise ServiceError(f"{_FIRST} has not answered: {type(error).__name__}") from error
 
-    def runnable(self, recorder: Recorder) -> Runnable:
+    def runnable(self, recorder: Recorder, question: Question) -> Runnable:
         """Return the graph, observed by the recorder, with a thread of its own in the checkpointer."""
         return self.graph.with_config(
             {"configurable": {"thread_id": recorder.run_id}, "callbacks": [RunCallbacks(recorder)]}

@@ -1,7 +1,9 @@
 """The workload `own`: a user's graph, run unchanged under every alternative.
 
 inputs.py        the graph's inputs, checked against its schema
-kind.py          "my_app:graph", or a live object, as a graph with a name that worker processes find
+references.py    "my_app:graph", "my_app.py:graph" or "langgraph.json:agent" as a compiled graph
+settings.py      what a run is given besides its input: context, configuration, store, answers to interrupts
+kind.py          a reference, or a live object, as a graph with a name that worker processes find
 workload.py      OwnWorkload: the graph under any alternative
 doorway.py       the adapter: passes the deadline in, converts states on their way out
 calls.py         calls under way: their node, their parent call, when they are over
@@ -12,7 +14,9 @@ watch.py         requests, from hooks below HTTP clients, and where they go
 from docmind_lab.workloads.own.callbacks import GraphCallbacks
 from docmind_lab.workloads.own.calls import Place, RunCalls, RunTree
 from docmind_lab.workloads.own.inputs import GraphInput, Inputs, read_inputs
-from docmind_lab.workloads.own.kind import OwnGraph, load_graph, own_graph, own_kind
+from docmind_lab.workloads.own.kind import OwnGraph, own_graph, own_kind
+from docmind_lab.workloads.own.references import load_graph
+from docmind_lab.workloads.own.settings import RunSettings, StoreMaker
 from docmind_lab.workloads.own.watch import Services
 from docmind_lab.workloads.own.workload import OwnWorkload
 
@@ -24,8 +28,10 @@ __all__ = [
     "OwnWorkload",
     "Place",
     "RunCalls",
+    "RunSettings",
     "RunTree",
     "Services",
+    "StoreMaker",
     "load_graph",
     "own_graph",
     "own_kind",

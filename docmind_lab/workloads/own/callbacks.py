@@ -54,8 +54,10 @@ class GraphCallbacks(RunCallbacks):
         self._begin_call("llm", details)
 
     def on_tool_start(self, serialized: Any, input_str: Any, **details: Any) -> None:
-        """Begin the call of a tool."""
+        """Begin the call of a tool, and note its name."""
+        place = self.calls.tree.place_of(details.get("parent_run_id"))
         self._begin_call("tool", details)
+        self.calls.recorder.event("tool_started", place.role, tool=str((serialized or {}).get("name") or ""))
 
     def on_retriever_start(self, serialized: Any, query: Any, **details: Any) -> None:
         """Begin the call of a retriever."""

@@ -8,7 +8,7 @@ in the shape in which alternatives read them.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
@@ -18,32 +18,52 @@ from langgraph.types import Command
 from docmind_lab.alternatives.base import INTERRUPT, FreeState
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, current_policy, deadline_scope
 from docmind_lab.core.holds import current_hold
+from docmind_lab.network.recorder import Recorder
+from docmind_lab.workloads.own.inputs import BOXED
 from docmind_lab.workloads.own.watch import RunWatch
 
 
 class RunDoorway:
-    """The adapter for one run. state_key: the key of the graph's input for the deadline; empty for none."""
+    """The adapter for one run.
 
-    def __init__(self, watch: RunWatch, state_key: str = "") -> None:
-        self.watch, self.state_key = watch, state_key
+    state_key: the key of the graph's input for the deadline; empty for none. resume: what the run's interrupts are
+    answered with, in their order; the one after the last is the end of the run.
+    """
+
+    def __init__(self, watch: RunWatch, state_key: str = "", resume: Sequence[Any] = ()) -> None:
+        self.watch, self.state_key, self._resume = watch, state_key, resume
 
     def stream(
         self, inner: Callable[..., Iterator[Any]], config: Any, given: Any, *rest: Any, **options: Any
     ) -> Iterator[Any]:
         """Stream from the graph with the deadline in force; whole states are converted to `FreeState`."""
         seen = free_state if options.get("stream_mode") == "values" else _unchanged
+        answers = _Answers(self._resume, self.watch.recorder)
         with self._deadline_in_force(config, rest, options):
-            for state in inner(self._input(given), *rest, **options):
-                yield seen(state)
+            begun = self._input(given)
+            while True:
+                for chunk in inner(begun, *rest, **options):
+                    if not answers.are_for(chunk):
+                        yield seen(chunk)
+                if not answers.are_due:
+                    return
+                begun = answers.next_input()
 
     async def astream(
         self, inner: Callable[..., AsyncIterator[Any]], config: Any, given: Any, *rest: Any, **options: Any
     ) -> AsyncIterator[Any]:
         """`stream`, as an async generator."""
         seen = free_state if options.get("stream_mode") == "values" else _unchanged
+        answers = _Answers(self._resume, self.watch.recorder)
         with self._deadline_in_force(config, rest, options):
-            async for state in inner(self._input(given), *rest, **options):
-                yield seen(state)
+            begun = self._input(given)
+            while True:
+                async for chunk in inner(begun, *rest, **options):
+                    if not answers.are_for(chunk):
+                        yield seen(chunk)
+                if not answers.are_due:
+                    return
+                begun = answers.next_input()
 
     def invoke(self, inner: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Return the last state; the graph's own `invoke` calls `stream`."""
@@ -85,11 +105,47 @@ class RunDoorway:
         if isinstance(given, Command) and isinstance(given.update, Mapping) and DEADLINE_KEY in given.update:
             update = self._with_own_key(given.update)
             return Command(update=update) if update else None
-        return self._with_own_key(given) if isinstance(given, Mapping) and DEADLINE_KEY in given else given
+        if not isinstance(given, Mapping):
+            return given
+        made = self._with_own_key(given) if DEADLINE_KEY in given else given
+        return made.get(BOXED, made)
 
     def _with_own_key(self, values: Mapping[str, Any]) -> dict[str, Any]:
         rest = {name: value for name, value in values.items() if name != DEADLINE_KEY}
         return {**rest, self.state_key: values[DEADLINE_KEY]} if self.state_key else rest
+
+
+class _Answers:
+    """What the interrupts of one run are answered with, in their order."""
+
+    def __init__(self, answers: Sequence[Any], recorder: Recorder) -> None:
+        self._left, self._recorder = list(answers), recorder
+        self._waiting: dict[str, None] | None = None
+
+    def are_for(self, chunk: Any) -> bool:
+        """Whether a chunk says that the graph waits for a person, and there is an answer."""
+        if not self._left:
+            return False
+        content = chunk[-1] if isinstance(chunk, tuple) else chunk
+        if not isinstance(content, Mapping) or INTERRUPT not in content:
+            return False
+        ids = [str(getattr(each, "id", "")) for each in content[INTERRUPT] or ()]
+        self._waiting = {**(self._waiting or {}), **dict.fromkeys(ids)}
+        return True
+
+    @property
+    def are_due(self) -> bool:
+        """Whether the graph has stopped at an interrupt that is to be answered."""
+        return self._waiting is not None
+
+    def next_input(self) -> Command[Any] | None:
+        """Return what the graph goes on with: the next answer, to each of the interrupts that it waits at."""
+        ids, self._waiting = list(self._waiting or ()), None
+        answer = self._left.pop(0)
+        self._recorder.event("interrupt_answered", interrupts=len(ids), left=len(self._left))
+        if not ids:
+            return None  # a breakpoint asks nothing
+        return Command(resume=answer if len(ids) == 1 else dict.fromkeys(ids, answer))
 
 
 def _deadline_instant(config: Any) -> float | None:

@@ -3,8 +3,9 @@
     {"messages": [{"role": "user", "content": "…"}]}      the graph's input
     "What does a with statement do?"                       a text, where the input has `messages`
     {"input": {…} or "…", "gold": ["…"], "id": "q1"}       with what a good answer states, and a name
+    {"input": …, "context": {…}, "config": {…}, "resume": […]}   with what the run is given besides
 
-The last form is read as such where the graph's own input has no key `input`.
+The last forms are read as such where the graph's own input has no key `input`.
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ from pydantic import BaseModel, ValidationError
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.docmind.retrieval import Question
+from docmind_lab.workloads.own.settings import RunSettings
 
 Inputs = str | os.PathLike[str] | Iterable[Any]
 """A file, or the items themselves."""
 
-_WRAPPED = {"input", "gold", "id"}
+_WRAPPED = {"input", "gold", "id", "context", "config", "resume"}
+BOXED = "__input__"
+"""Key under which an input stands that is no mapping, as the functional API takes one."""
 _JSON_TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
@@ -40,24 +44,33 @@ _JSON_TYPES: Mapping[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True)
 class GraphInput(Question):
-    """One input of a user's graph. given: what goes into the graph. gold_facts: what a good answer states."""
+    """One input of a user's graph.
+
+    given: what goes into the graph. gold_facts: what a good answer states. settings: what the run is given besides.
+    """
 
     given: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    settings: RunSettings = field(default_factory=RunSettings, compare=False)
 
 
 def read_inputs(
-    graph: Pregel[Any, Any, Any, Any], inputs: Inputs, convert: Callable[[Any, str], Any] | None = None
+    graph: Pregel[Any, Any, Any, Any],
+    inputs: Inputs,
+    general: RunSettings | None = None,
+    convert: Callable[[Any, str], Any] | None = None,
 ) -> tuple[GraphInput, ...]:
     """Read the inputs, and check each against the graph's schema.
 
     Args:
         graph: The graph.
         inputs: A file, or the items themselves.
+        general: What every run is given besides its input.
         convert: (item, where it stands) → the item in one of the forms above; None where it is in one already.
 
-    Raises: ConfigurationError naming the line (or item) and the key that does not fit.
+    Raises:
+        ConfigurationError: It names the line (or item) and the key that does not fit.
     """
-    schema = _Schema(graph)
+    schema = _Schema(graph, general or RunSettings())
     is_file = isinstance(inputs, str | os.PathLike)
     items = _lines(Path(inputs)) if is_file else enumerate(_checked_list(inputs), 1)  # type: ignore[arg-type]
     named = f"{Path(inputs).name} line" if is_file else "inputs item"  # type: ignore[arg-type]
@@ -77,8 +90,14 @@ def read_inputs(
 
 def fingerprint(inputs: Sequence[GraphInput]) -> str:
     """Return a short digest of the inputs; equal inputs have equal ones."""
-    content = json.dumps([[one.id, one.given, one.gold_facts] for one in inputs], sort_keys=True, default=repr)
+    content = json.dumps(
+        [[one.id, one.given, one.gold_facts, *_given_besides(one)] for one in inputs], sort_keys=True, default=repr
+    )
     return hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
+
+
+def _given_besides(one: GraphInput) -> list[Any]:
+    return [] if one.settings == RunSettings() else [vars(one.settings)]
 
 
 def input_keys(graph: Pregel[Any, Any, Any, Any]) -> Mapping[str, Mapping[str, Any]]:
@@ -105,13 +124,17 @@ def _json_schema(graph: Pregel[Any, Any, Any, Any]) -> Mapping[str, Any]:
 class _Schema:
     """The input schema of a graph."""
 
-    def __init__(self, graph: Pregel[Any, Any, Any, Any]) -> None:
-        self.keys = input_keys(graph)
+    def __init__(self, graph: Pregel[Any, Any, Any, Any], general: RunSettings) -> None:
+        self.keys, self.graph, self.general = input_keys(graph), graph, general
+        # The functional API takes one value of any kind.
+        self.is_value = isinstance(graph.input_channels, str) and not self.keys
         declared = getattr(getattr(graph, "builder", None), "input_schema", None)
         self.model = declared if isinstance(declared, type) and issubclass(declared, BaseModel) else None
 
     def to_input(self, item: Any, where: str) -> Mapping[str, Any]:
         """Convert an item to the graph's input. Raises: ConfigurationError if it does not fit."""
+        if self.is_value and not isinstance(item, Mapping):
+            return {BOXED: item}
         if isinstance(item, str):
             if "messages" not in self.keys:
                 raise ConfigurationError(
@@ -153,7 +176,9 @@ def _parse_item(schema: _Schema, item: Any, where: str, number: int) -> GraphInp
         raise ConfigurationError(f"{where}: gold must be a list of texts, each something that a good answer states")
     given = schema.to_input(item["input"] if is_wrapped else item, where)
     name = str(item.get("id", "")) if is_wrapped else ""
-    return GraphInput(id=name or f"{number:03}", text="", gold_facts=tuple(gold), given=given)
+    besides = {key: item[key] for key in ("context", "config", "resume") if is_wrapped and key in item}
+    settings = RunSettings.of(**besides, where=where).over(schema.general).for_graph(schema.graph, where)
+    return GraphInput(id=name or f"{number:03}", text="", gold_facts=tuple(gold), given=given, settings=settings)
 
 
 def _checked_list(inputs: Iterable[Any]) -> Iterable[Any]:

@@ -3,132 +3,34 @@
     kind, corpus = own_kind("my_app:graph", "inputs.jsonl")        # kind.name is how comparisons name it
     workload_kind("own:my_app:graph")                              # the same, in any process
 
-A reference "my_app:graph" names a compiled graph or a factory without arguments. Inputs are kept under a name derived
-from them, which stands where other workloads have a corpus.
+Inputs are kept under a name derived from them, which stands where other workloads have a corpus.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
-import inspect
-import os
-import sys
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 from urllib.parse import parse_qs, urlencode
 
-from langgraph.graph import START, StateGraph
+from langgraph.graph import START
 from langgraph.pregel import Pregel
 
-from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.deadlines import DEADLINE_KEY
-from docmind_lab.core.errors import ConfigurationError, DocmindLabError
+from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.docmind.graphs.observer import role_of
-from docmind_lab.workloads.agents import Agent, AgentGraph, agent_graph, load_agent
+from docmind_lab.workloads.agents import Agent, AgentGraph
 from docmind_lab.workloads.agents.enforcing import carried_out_by, notes_on, refusal_of
 from docmind_lab.workloads.agents.inputs import as_question
 from docmind_lab.workloads.kinds import OWN_PREFIX, Defaults, Surroundings, WorkloadKind, own_retries
 from docmind_lab.workloads.own.inputs import GraphInput, Inputs, fingerprint, read_inputs
+from docmind_lab.workloads.own.references import AnyGraph, compile_graph, load_graph, load_object, takes_config
+from docmind_lab.workloads.own.settings import RunSettings, StoreMaker
 from docmind_lab.workloads.own.watch import Own, Services, SimulatedDestinations
 from docmind_lab.workloads.own.workload import OwnWorkload
-
-AGENT_PREFIX = "agent:"
-"""Before a reference that names an agent, and no graph."""
-
-
-def load_graph(reference: str) -> Pregel[Any, Any, Any, Any]:
-    """Load the compiled graph "module:attribute". Modules are also looked for in the working directory.
-
-    Raises: ConfigurationError in one line: for a malformed reference, a module that does not import, an attribute
-    that is not there or is no graph, a factory that fails.
-    """
-    if reference.startswith(AGENT_PREFIX):
-        named = reference.removeprefix(AGENT_PREFIX)
-        return agent_graph(load_agent(_load(named, "agent"), named))
-    return compile_graph(_load(reference, "graph"), reference)
-
-
-def _load(reference: str, what: str) -> Any:
-    """Return the object "module:attribute". what: what it is to be, for the message of an error."""
-    module_name, _, attribute = reference.partition(":")
-    if not module_name or not attribute:
-        raise ConfigurationError(f"{what} {reference!r}: write it as module:attribute, such as my_app:{what}")
-    found = _import(f"{what} {reference!r}", module_name)
-    for name in attribute.split("."):
-        if not hasattr(found, name):
-            raise ConfigurationError(f"{what} {reference!r}: module {module_name} has no attribute {attribute}")
-        found = getattr(found, name)
-    return found
-
-
-def compile_graph(found: Any, reference: str) -> Pregel[Any, Any, Any, Any]:
-    """Return the compiled graph that an object is, or makes if called. Raises: ConfigurationError as `load_graph`."""
-    if isinstance(found, StateGraph):
-        raise ConfigurationError(
-            f"graph {reference!r} is a {type(found).__name__} that is not compiled; call .compile()"
-        )
-    if isinstance(found, Pregel):
-        return found
-    if not callable(found) or inspect.isclass(found):
-        raise ConfigurationError(
-            f"graph {reference!r} is a {_kind(found)}, not a compiled LangGraph graph or a function that makes one"
-        )
-    made = _call_factory(found, reference)
-    if isinstance(made, StateGraph):
-        raise ConfigurationError(
-            f"graph {reference!r} makes a {type(made).__name__} that is not compiled; call .compile()"
-        )
-    if not isinstance(made, Pregel):
-        raise ConfigurationError(f"graph {reference!r} makes a {_kind(made)}, not a compiled LangGraph graph")
-    return made
-
-
-def _import(named: str, module: str) -> Any:
-    if (here := os.getcwd()) not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        return importlib.import_module(module)
-    except DocmindLabError:
-        raise
-    except Exception as error:
-        raise ConfigurationError(f"{named}: module {module} does not import: {_one_line(error)}") from error
-
-
-def _call_factory(factory: Any, reference: str) -> Any:
-    needed = [
-        name
-        for name, parameter in inspect.signature(factory).parameters.items()
-        if parameter.default is parameter.empty
-        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-    ]
-    if needed:
-        raise ConfigurationError(
-            f"graph {reference!r} is a function of {', '.join(needed)}; one without arguments is needed"
-        )
-    try:
-        made = factory()
-        return shared_loop().run(_await(made)) if inspect.isawaitable(made) else made
-    except DocmindLabError:
-        raise
-    except Exception as error:
-        raise ConfigurationError(f"graph {reference!r} could not be made: {_one_line(error)}") from error
-
-
-async def _await(made: Any) -> Any:
-    return await made
-
-
-def _kind(value: Any) -> str:
-    return f"class ({value.__name__})" if inspect.isclass(value) else type(value).__name__
-
-
-def _one_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-
 
 # How long a user's graph takes is unknown; these are the defaults of DocMind itself.
 DEFAULTS: Mapping[ClockName, Defaults] = {
@@ -136,7 +38,8 @@ DEFAULTS: Mapping[ClockName, Defaults] = {
     "wall": Defaults(2.0, 8, "typical/6"),
 }
 
-_live: dict[str, Pregel[Any, Any, Any, Any]] = {}
+_live: dict[str, AnyGraph] = {}
+_live_stores: dict[str, StoreMaker] = {}
 _inputs: dict[str, tuple[GraphInput, ...]] = {}
 
 
@@ -158,25 +61,47 @@ def own_graph(
     *,
     deadline_key: str = DEADLINE_KEY,
     services: Services = "simulated",
+    context: Any = None,
+    config: Mapping[str, Any] | None = None,
+    store: str | StoreMaker | None = None,
+    resume: Sequence[Any] = (),
 ) -> OwnGraph:
     """Check a graph and its inputs, and register them under names by which comparisons find them.
 
-    graph: "module:attribute", a compiled graph, or a factory. Raises: ConfigurationError for any of it that cannot be
-    used, in one line.
+    Args:
+        graph: A reference as `load_graph` takes it, a compiled graph, or a function that makes one.
+        inputs: A file, or the items themselves.
+        deadline_key: Key of the graph's input that takes the deadline.
+        services: What answers the graph.
+        context: Context of every run.
+        config: Configuration of every run.
+        store: A function that makes the store of one run, or a reference to it; None for an empty one in memory.
+        resume: Answers to the interrupts of every run, in their order.
+
+    Raises:
+        ConfigurationError: Any of it that cannot be used, in one line.
     """
     if services not in get_args(Services):
         raise ConfigurationError(f"services must be one of {', '.join(get_args(Services))}, not {services!r}")
+    general = RunSettings.of(context, config, resume)
     options = {"deadline_key": deadline_key} if deadline_key != DEADLINE_KEY else {}
     if services != "simulated":
         options["services"] = services
-    query = f"?{urlencode(options)}" if options else ""
+    if isinstance(store, str):
+        load_object(store, "store")
+        options["store"] = store
+    elif store is not None:
+        options["store"] = _register(store, getattr(store, "__name__", "store"), _live_stores)
     if isinstance(graph, str):
-        name, found = graph, _load_once(graph)
+        if general.config and takes_config(load_object(graph)):
+            options["config"] = _as_json(general.config)
+        name, found = graph, _load_once(graph, options.get("config", ""))
     else:
-        found = compile_graph(graph, getattr(graph, "__name__", "") or "graph")
-        name = _register(found)
+        found = compile_graph(graph, getattr(graph, "__name__", "") or "graph", general.config)
+        name = _register(found, str(found.get_name()).replace("?", "_").replace(":", "_"), _live)
+    query = f"?{urlencode(options)}" if options else ""
     convert = functools.partial(as_question, found.agent) if isinstance(found, AgentGraph) else None
-    asked = read_inputs(found, inputs, convert)
+    asked = read_inputs(found, inputs, general, convert)
     corpus = f"inputs-{fingerprint(asked)}"
     _inputs[corpus] = asked
     return OwnGraph(f"{OWN_PREFIX}{name}{query}", corpus, len(asked))
@@ -186,13 +111,14 @@ def own_kind(workload: str) -> WorkloadKind:
     """Return the kind for a name that `own_graph` gave, in this process or another. Raises: ConfigurationError."""
     reference, _, query = workload.removeprefix(OWN_PREFIX).partition("?")
     options = {name: values[-1] for name, values in parse_qs(query).items()}
-    graph = _live[reference] if reference in _live else _load_once(reference)
+    graph = _live[reference] if reference in _live else _load_once(reference, options.get("config", ""))
+    store = _store_maker(options.get("store", ""))
     services, key = options.get("services", "simulated"), options.get("deadline_key", DEADLINE_KEY)
 
     def build(around: Surroundings) -> OwnWorkload:
         addresses = around.addresses
         simulated = SimulatedDestinations(addresses.openai_base_url, addresses.qdrant_url)
-        made = OwnWorkload(reference, graph, Own() if services == "own" else simulated, key)
+        made = OwnWorkload(reference, graph, Own() if services == "own" else simulated, key, store)
         return made.in_node_mode(around.node_mode)
 
     return WorkloadKind(
@@ -203,9 +129,11 @@ def own_kind(workload: str) -> WorkloadKind:
         build=build,
         defaults=DEFAULTS,
         roles=_roles(graph),
-        in_this_process=reference in _live,
+        parts=parts_of(graph),
+        in_this_process=reference in _live or options.get("store") in _live_stores,
         has_server_log=services != "own",
         retries=own_retries,
+        async_only=is_async_only(graph),
         **(_of_agent(graph.agent) if isinstance(graph, AgentGraph) else {}),
     )
 
@@ -219,17 +147,36 @@ def _of_agent(agent: Agent) -> dict[str, Any]:
     }
 
 
-# A module is imported once in a process, and a factory called once.
-_load_once = functools.cache(load_graph)
+@functools.cache
+def _load_once(reference: str, config: str) -> AnyGraph:
+    """Load a graph; a module is imported once in a process, and a function that makes a graph called once."""
+    return load_graph(reference, json.loads(config) if config else None)
 
 
-def _register(graph: Pregel[Any, Any, Any, Any]) -> str:
-    """Register a live graph and return its name, with a number if another graph has the name already."""
-    own = str(graph.get_name()).replace("?", "_").replace(":", "_")
+def _as_json(config: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(config, sort_keys=True)
+    except TypeError as error:
+        raise ConfigurationError(f"config: a function makes this graph from it, so it must be JSON: {error}") from error
+
+
+def _store_maker(reference: str) -> StoreMaker | None:
+    if not reference:
+        return None
+    found = _live_stores[reference] if reference in _live_stores else load_object(reference, "store")
+    if not callable(found):
+        raise ConfigurationError(
+            f"store {reference!r} is a {type(found).__name__}, not a function: each run needs a store of its own"
+        )
+    return found
+
+
+def _register(made: Any, own: str, registry: dict[str, Any]) -> str:
+    """Register a live object and return its name, with a number if another object has the name already."""
     number = 1
     while True:
         name = own if number == 1 else f"{own}-{number}"
-        if _live.setdefault(name, graph) is graph:
+        if registry.setdefault(name, made) is made:
             return name
         number += 1
 
@@ -240,6 +187,33 @@ def _cases(corpus: str) -> tuple[GraphInput, ...]:
     return _inputs[corpus]
 
 
-def _roles(graph: Pregel[Any, Any, Any, Any]) -> tuple[str, ...]:
+def is_async_only(graph: AnyGraph) -> bool:
+    """Whether a node or a tool of a graph, or of a graph within it, is async and has no sync form."""
+    for node in graph.nodes.values():
+        found = node.bound
+        if isinstance(found, Pregel):
+            if is_async_only(found):
+                return True
+        elif getattr(found, "func", True) is None and getattr(found, "afunc", None) is not None:
+            return True
+    tools = tools_of(graph).values()
+    return any(getattr(tool, "func", True) is None and getattr(tool, "coroutine", None) for tool in tools)
+
+
+def parts_of(graph: AnyGraph) -> dict[str, tuple[str, ...]]:
+    """Return the names of a graph's nodes and tools, of which runs may reach some."""
+    return {"nodes": _roles(graph), "tools": tuple(tools_of(graph))}
+
+
+def tools_of(graph: AnyGraph) -> dict[str, Any]:
+    """Return the tools of a graph's nodes, and of the graphs within it, by name."""
+    tools: dict[str, Any] = {}
+    for node in graph.nodes.values():
+        found = node.bound
+        tools |= tools_of(found) if isinstance(found, Pregel) else getattr(found, "tools_by_name", {})
+    return tools
+
+
+def _roles(graph: AnyGraph) -> tuple[str, ...]:
     names = (role_of(name) for name in graph.nodes if name != START)
     return tuple(dict.fromkeys(name for name in names if name))

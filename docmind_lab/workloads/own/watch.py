@@ -11,6 +11,7 @@ import platform
 import socket
 import subprocess
 import threading
+from collections import Counter
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -86,7 +87,11 @@ _latest: ContextVar[OpenCall | None] = ContextVar("docmind_lab_own_request", def
 
 
 class RunWatch:
-    """Watches and limits the requests of one run. missing: the error for the first request that is not simulated."""
+    """Watches and limits the requests of one run.
+
+    missing: the error for the first request that is not simulated. answered: how often each other address was asked, by
+    which node.
+    """
 
     records = True
 
@@ -95,6 +100,7 @@ class RunWatch:
         self.calls = RunCalls(recorder)
         self.clock = current_clock()
         self.missing: NotSimulated | None = None
+        self.answered: Counter[tuple[str, str]] = Counter()
 
     # ---- requests: `network.guests.Watch`
 
@@ -107,6 +113,7 @@ class RunWatch:
             to = self.destinations.of(method, url)
         except NotSimulated as error:
             raise self.not_simulated(str(error), place) from error
+        self.answered[f"{method} {redact_url(url)}", place.role] += 1
         self.calls.refuse_if_spent(kind if call is None else call.call.kind, place)
         if call is None or call.call.kind == "tool":
             call = self._separate_call(kind, place, is_retry)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, CheckpointMetadata
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.pregel import Pregel
 
 from docmind_lab.alternatives.base import Outcome, Runnable
-from docmind_lab.alternatives.bound import bound
+from docmind_lab.alternatives.bound import bound, copy_with
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.alternatives.passing_saver import PassingSaver
 from docmind_lab.core.deadlines import DEADLINE_KEY
@@ -24,6 +25,7 @@ from docmind_lab.virtual_time import current_clock
 from docmind_lab.workloads.own.callbacks import GraphCallbacks
 from docmind_lab.workloads.own.doorway import RunDoorway
 from docmind_lab.workloads.own.inputs import GraphInput, input_keys
+from docmind_lab.workloads.own.settings import RunSettings, StoreMaker, store_for_run
 from docmind_lab.workloads.own.watch import Destinations, RunWatch, begin_watching, end_watching, hold, release
 
 
@@ -50,7 +52,8 @@ class OwnWorkload:
     """A user's graph as a workload.
 
     name: level in the tables. destinations: where its requests go. deadline_key: the key of its input that takes the
-    deadline, an instant of `time.monotonic()`, if the input has one of that name.
+    deadline, an instant of `time.monotonic()`, if the input has one of that name. store: makes the store of one run;
+    None for the graph's own, or else an empty one in memory, such as LangGraph's server gives to every graph.
 
     `documents_count` counts what the state has under `documents`. `source_recall` is NaN: it is unknown what there was
     to find. `answer_score` is the share of an input's gold texts that the answer states, case aside; NaN without gold.
@@ -62,28 +65,37 @@ class OwnWorkload:
         graph: Pregel[Any, Any, Any, Any],
         destinations: Destinations,
         deadline_key: str = DEADLINE_KEY,
+        store: StoreMaker | None = None,
     ) -> None:
-        self.name, self.graph, self.destinations = name, graph, destinations
+        self.name, self.graph, self.destinations, self._store = name, graph, destinations, store
         self.state_key = deadline_key if deadline_key in input_keys(graph) else ""
         self._watches: dict[str, RunWatch] = {}
         self._holding = False
         self._lock = threading.Lock()
 
-    def runnable(self, recorder: Recorder) -> Runnable:
-        """Return the graph, observed by the recorder, with its own thread in the checkpointer if there is one."""
+    def runnable(self, recorder: Recorder, question: Question) -> Runnable:
+        """Return the graph, observed by the recorder, with a thread, a store and the question's settings of its own."""
         if current_clock() is None:
             self._hold_until_closed()
         watch = RunWatch(recorder, self.destinations)
         self._watches[recorder.run_id] = watch
         begin_watching(watch)
+        settings = question.settings if isinstance(question, GraphInput) else RunSettings()
         graph: Any = self.graph
-        if isinstance(graph.checkpointer, BaseCheckpointSaver):
-            graph = graph.copy({"checkpointer": NotingSaver(graph.checkpointer, recorder)})
-        return bound(graph, doorway=RunDoorway(watch, self.state_key)).with_config(
-            {
-                "configurable": {"thread_id": recorder.run_id},
-                "callbacks": [GraphCallbacks(watch.calls)],
-            }
+        changed: dict[str, Any] = {}
+        saver = graph.checkpointer
+        if saver is None and settings.resume:
+            saver = InMemorySaver()  # a graph goes on from an interrupt only where its state is kept
+        if isinstance(saver, BaseCheckpointSaver):
+            changed["checkpointer"] = NotingSaver(saver, recorder)
+        if graph.store is None or self._store is not None:
+            changed["store"] = store_for_run(self._store)
+        graph = copy_with(type(graph), graph, **changed)
+        doorway = RunDoorway(watch, self.state_key, settings.resume)
+        config = dict(settings.config)
+        made = bound(graph, context=settings.context, doorway=doorway).with_config(cast(RunnableConfig, config))
+        return made.with_config(
+            {"configurable": {"thread_id": recorder.run_id}, "callbacks": [GraphCallbacks(watch.calls)]}
         )
 
     def inputs(self, question: Question) -> dict[str, Any]:

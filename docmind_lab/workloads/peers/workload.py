@@ -82,7 +82,7 @@ class PeersWorkload(GraphWorkload):
         )
         return parent.graph(self.saver)
 
-    def runnable(self, recorder: Recorder) -> Runnable:
+    def runnable(self, recorder: Recorder, question: Question) -> Runnable:
         """Return the graph, observed by the recorder, with a thread of its own in the checkpointer."""
         agents = self.surroundings.settings.agents
         return self.graph.with_config(

@@ -54,7 +54,7 @@ class ProgramWorkload:
         self._has_asked = False
         self._lock = threading.Lock()
 
-    def runnable(self, recorder: Recorder) -> Any:
+    def runnable(self, recorder: Recorder, question: Question) -> Any:
         """Return the run of the program, which has not begun."""
 
         def count_requests() -> int:
@@ -125,7 +125,7 @@ def own_program(command: str | Sequence[str], inputs: Inputs) -> OwnGraph:
     # Questions have the form of an agent's, whose function takes any keyword.
     name = _register(program)
     asking = Agent(name, lambda question, **keywords: question, is_async=False)
-    asked = read_inputs(agent_graph(asking), inputs, functools.partial(as_question, asking))
+    asked = read_inputs(agent_graph(asking), inputs, convert=functools.partial(as_question, asking))
     corpus = f"inputs-{fingerprint(asked)}"
     _inputs[corpus] = asked
     return OwnGraph(f"{PROGRAM_PREFIX}{name}", corpus, len(asked))

@@ -62,7 +62,7 @@ class ResearchWorkload(CorpusWorkload):
     def _graph(self, mode: NodeMode) -> Runnable:
         return self.system.graph(self.saver, mode)
 
-    def runnable(self, recorder: Recorder) -> Runnable:
+    def runnable(self, recorder: Recorder, question: Question) -> Runnable:
         """Return the graph with a ledger of its own, observed by the run's recorder."""
         ledger = self.system.ledger(self.results(recorder.run_id))
         configured = self.system.configure(self.graph, ledger, recorder.run_id)

@@ -69,7 +69,7 @@ class StagedWorkload(GraphWorkload):
             checkpointer=self.saver,
         )
 
-    def runnable(self, recorder: Recorder) -> Runnable:
+    def runnable(self, recorder: Recorder, question: Question) -> Runnable:
         """Return the graph, observed by the run's recorder, with a thread and a store of its own."""
         store = self._stores[recorder.run_id] = GraphStore()
         return self.graph.with_config(

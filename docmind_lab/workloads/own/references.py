@@ -1,0 +1,289 @@
+"""Load a user's graph from a reference: a module, a file, or an entry of langgraph.json.
+
+    load_graph("my_app:graph")                # a module that Python finds
+    load_graph("agents/my_app.py:graph")      # a file
+    load_graph("langgraph.json:agent")        # an entry of that file; without a name, its only one
+
+Each names a compiled graph or a function that makes one: without arguments, or with the run's configuration as its
+only one. A function may be async, and may be a context manager, which stays open as long as the process does.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import json
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from langgraph.graph import StateGraph
+from langgraph.pregel import Pregel
+
+from docmind_lab.alternatives.event_loop import shared_loop
+from docmind_lab.core.errors import ConfigurationError, DocmindLabError
+from docmind_lab.workloads.agents import agent_graph, load_agent
+
+AnyGraph = Pregel[Any, Any, Any, Any]
+
+AGENT_PREFIX = "agent:"
+"""Before a reference that names an agent, and no graph."""
+
+_HOW_TO_WRITE = "write it as module:attribute, such as my_app:graph, or as file.py:attribute"
+# Context managers that made a graph, which is used as long as the process lives.
+_open: list[Any] = []
+
+
+def load_graph(reference: str, config: Mapping[str, Any] | None = None) -> AnyGraph:
+    """Load the compiled graph that a reference names.
+
+    Args:
+        reference: "module:attribute", "file.py:attribute" or "langgraph.json:name". Modules are also looked for in the
+            working directory.
+        config: For a function that makes the graph from its configuration.
+
+    Raises:
+        ConfigurationError: In one line: a malformed reference, a module or file that does not import, an attribute that
+            is not there or is no graph, a function that fails.
+    """
+    if reference.startswith(AGENT_PREFIX):
+        named = reference.removeprefix(AGENT_PREFIX)
+        return agent_graph(load_agent(load_object(named, "agent"), named))
+    return compile_graph(load_object(reference), reference, config)
+
+
+def load_object(reference: str, what: str = "graph") -> Any:
+    """Load what a reference names.
+
+    Args:
+        reference: As `load_graph` takes it.
+        what: How errors call it.
+
+    Raises:
+        ConfigurationError: As `load_graph`.
+    """
+    if Path(reference.partition(":")[0]).suffix == ".json":
+        reference = _of_json(reference)
+    place, _, attribute = reference.rpartition(":")
+    if not place or not attribute:
+        raise ConfigurationError(f"{what} {reference!r}: {_HOW_TO_WRITE}")
+    found: Any = _module_of_file(reference, Path(place), what) if place.endswith(".py") else None
+    if found is None:
+        _put_on_path(Path.cwd())
+        found = _import(reference, place, what)
+    for name in attribute.split("."):
+        if not hasattr(found, name):
+            raise ConfigurationError(f"{what} {reference!r}: module {place} has no attribute {attribute}")
+        found = getattr(found, name)
+    return found
+
+
+def takes_config(found: Any) -> bool:
+    """Whether this is a function that makes a graph from a configuration."""
+    return (
+        not isinstance(found, StateGraph | Pregel)
+        and callable(found)
+        and not inspect.isclass(found)
+        and _is_of_config(_needed(found))
+    )
+
+
+def compile_graph(found: Any, reference: str, config: Mapping[str, Any] | None = None) -> AnyGraph:
+    """Return the compiled graph that an object is, or makes if called.
+
+    Args:
+        found: The object.
+        reference: How errors call it.
+        config: For a function that makes the graph from its configuration.
+
+    Raises:
+        ConfigurationError: As `load_graph`.
+    """
+    if isinstance(found, StateGraph):
+        raise ConfigurationError(
+            f"graph {reference!r} is a {type(found).__name__} that is not compiled; call .compile()"
+        )
+    if isinstance(found, Pregel):
+        return found
+    if not callable(found) or inspect.isclass(found):
+        raise ConfigurationError(
+            f"graph {reference!r} is a {_kind(found)}, not a compiled LangGraph graph or a function that makes one"
+        )
+    made = _call_factory(found, reference, config)
+    if isinstance(made, StateGraph):
+        raise ConfigurationError(
+            f"graph {reference!r} makes a {type(made).__name__} that is not compiled; call .compile()"
+        )
+    if not isinstance(made, Pregel):
+        raise ConfigurationError(f"graph {reference!r} makes a {_kind(made)}, not a compiled LangGraph graph")
+    return made
+
+
+def _of_json(reference: str) -> str:
+    """Return the reference of an entry of langgraph.json, with its dependencies on the path and its environment set.
+
+    Variables that are set already keep their values.
+    """
+    file, _, name = reference.partition(":")
+    try:
+        said = json.loads(Path(file).read_text(encoding="utf-8"))
+        graphs = {
+            key: entry["path"] if isinstance(entry, Mapping) else str(entry) for key, entry in said["graphs"].items()
+        }
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"graph {reference!r}: {file} cannot be read: {error}") from error
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ConfigurationError(
+            f'graph {reference!r}: {file} must hold {{"graphs": {{"name": "./file.py:attribute"}}}}'
+        ) from error
+    if not name and len(graphs) == 1:
+        name = next(iter(graphs))
+    if name not in graphs:
+        raise ConfigurationError(
+            f"graph {reference!r}: name one of {', '.join(graphs)}, such as {file}:{next(iter(graphs), 'agent')}"
+        )
+    folder = Path(file).parent
+    for dependency in said.get("dependencies") or ():
+        if str(dependency).startswith("."):
+            _put_on_path(folder / dependency / "src")
+            _put_on_path(folder / dependency)
+    _set_environment(said.get("env"), folder)
+    path, separator, attribute = graphs[name].rpartition(":")
+    is_file = path.endswith(".py")
+    return f"{os.path.relpath(folder / path) if is_file else path}{separator}{attribute}"
+
+
+def _set_environment(env: Any, folder: Path) -> None:
+    values: Mapping[str, Any] = env if isinstance(env, Mapping) else {}
+    if isinstance(env, str) and (folder / env).is_file():
+        # Function-level: pydantic-settings brings it, and most graphs need none.
+        from dotenv import dotenv_values  # noqa: PLC0415
+
+        values = dotenv_values(folder / env)
+    for name, value in values.items():
+        if value is not None:
+            os.environ.setdefault(name, str(value))
+
+
+def _module_of_file(reference: str, file: Path, what: str) -> ModuleType:
+    if not file.is_file():
+        raise ConfigurationError(f"{what} {reference!r}: there is no file {file}")
+    folder, name = file.resolve().parent, file.stem
+    while (folder / "__init__.py").is_file():
+        folder, name = folder.parent, f"{folder.name}.{name}"
+    _put_on_path(folder)
+    known = sys.modules.get(name) or importlib.util.find_spec(name.partition(".")[0])
+    origin = getattr(known, "__file__", None) or getattr(known, "origin", None)
+    is_ours = known is None or "." in name or (origin is not None and Path(origin).resolve() == file.resolve())
+    if is_ours:
+        return _import(reference, name, what)
+    # Another module has the name of this file.
+    name = f"{name}_of_{folder.name}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None, "a file that ends in .py has a loader"
+    assert spec.loader is not None, "a file that ends in .py has a loader"
+    made = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(made)
+    except BaseException as error:
+        del sys.modules[name]
+        raise _import_error(reference, file.name, what, error) from error
+    return made
+
+
+def _put_on_path(folder: Path) -> None:
+    if folder.is_dir() and (here := str(folder.resolve())) not in sys.path:
+        sys.path.insert(0, here)
+
+
+def _import(reference: str, module: str, what: str) -> ModuleType:
+    try:
+        return importlib.import_module(module)
+    except Exception as error:
+        raise _import_error(reference, module, what, error) from error
+
+
+def _import_error(reference: str, module: str, what: str, error: BaseException) -> BaseException:
+    if isinstance(error, DocmindLabError) or not isinstance(error, Exception):
+        return error
+    return ConfigurationError(
+        f"{what} {reference!r}: module {module} does not import: {one_line(error)}{_remedy_of_key(error)}"
+    )
+
+
+def _remedy_of_key(error: Exception) -> str:
+    names = [word.strip("'\"`.,:;()") for word in str(error).split() if "_API_KEY" in word]
+    if not names:
+        return ""
+    return f"; the simulated services need no key, but the client does: any text will do, such as {names[0]}=none"
+
+
+def _needed(factory: Any) -> list[inspect.Parameter]:
+    try:
+        parameters = inspect.signature(factory).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [
+        each
+        for each in parameters
+        if each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+    ]
+
+
+def _is_of_config(needed: list[inspect.Parameter]) -> bool:
+    return len(needed) == 1 and ("config" in needed[0].name or "RunnableConfig" in str(needed[0].annotation))
+
+
+def _call_factory(factory: Any, reference: str, config: Mapping[str, Any] | None) -> Any:
+    needed = _needed(factory)
+    of_config = _is_of_config(needed)
+    if needed and not of_config:
+        raise ConfigurationError(
+            f"graph {reference!r} is a function of {', '.join(each.name for each in needed)}; one without arguments, "
+            "or of the configuration alone, is needed"
+        )
+    try:
+        made = factory({"configurable": {}, **(config or {})}) if of_config else factory()
+        if inspect.isawaitable(made):
+            made = shared_loop().run(_await(made))
+        return _entered(made)
+    except DocmindLabError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(
+            f"graph {reference!r} could not be made: {one_line(error)}{_remedy_of_key(error)}"
+        ) from error
+
+
+def _entered(made: Any) -> Any:
+    """Return what a context manager gives, which stays open."""
+    if isinstance(made, StateGraph | Pregel):
+        return made
+    if isinstance(made, AbstractAsyncContextManager):
+        _open.append(made)
+        return shared_loop().run(made.__aenter__())
+    if isinstance(made, AbstractContextManager):
+        _open.append(made)
+        return made.__enter__()
+    return made
+
+
+async def _await(made: Any) -> Any:
+    return await made
+
+
+def _kind(value: Any) -> str:
+    return f"class ({value.__name__})" if inspect.isclass(value) else type(value).__name__
+
+
+def one_line(error: BaseException) -> str:
+    """Return the type of an error and the first line of its message."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

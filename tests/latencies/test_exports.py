@@ -1,0 +1,262 @@
+"""Exports of tracing tools, and tables with instants, as sources of latencies (agents.md 10)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from langsmith.schemas import Run
+from typer.testing import CliRunner
+
+import docmind_lab as dl
+from docmind_lab.analysis.latency.fitting import FitOptions, fit_profiles
+from docmind_lab.analysis.latency.sources import read_calls
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.interfaces.cli.app import app
+
+BEGAN = pd.Timestamp("2026-11-23T09:30:00Z")
+CALLS = 24
+
+
+def after(seconds: float) -> str:
+    return (BEGAN + pd.Timedelta(seconds=seconds)).isoformat()
+
+
+def langsmith() -> list[dict[str, Any]]:
+    rows = []
+    for number in range(CALLS):
+        # The chain around the call is no model call.
+        ident, begun = f"00000000-0000-0000-0000-{number:012}", 10.0 * number
+        common = {
+            "id": ident,
+            "trace_id": ident,
+            "inputs": {},
+            "session_id": ident,
+            "dotted_order": "1",
+            "status": "ok",
+        }
+        rows.append(
+            common
+            | {
+                "name": "ChatOpenAI",
+                "run_type": "llm",
+                "start_time": after(begun),
+                "error": None,
+                "end_time": after(begun + 2 + number / 10),
+                "first_token_time": after(begun + 0.5),
+                "completion_tokens": 30 + number,
+                "parent_run_id": None,
+                "extra": {
+                    "metadata": {
+                        "ls_model_name": "large" if number % 2 else "small",
+                        "langgraph_node": "agent" if number % 3 else "judge",
+                    }
+                },
+            }
+        )
+        rows.append(
+            common
+            | {
+                "name": "node",
+                "run_type": "chain",
+                "start_time": after(begun),
+                "error": None,
+                "end_time": after(begun + 9),
+                "parent_run_id": None,
+                "extra": {},
+            }
+        )
+    rows[0] |= {"error": "TimeoutError()", "status": "error"}
+    return rows
+
+
+def langfuse() -> list[dict[str, Any]]:
+    return [
+        {
+            "id": f"g{number}",
+            "traceId": f"t{number}",
+            "type": "GENERATION",
+            "name": "chat",
+            "level": "DEFAULT",
+            "startTime": after(10 * number),
+            "endTime": after(10 * number + 2 + number / 10),
+            "completionStartTime": after(10 * number + 0.5),
+            "model": "small",
+            "parentObservationId": None,
+            "usageDetails": {"input": 5, "output": 30 + number},
+            "metadata": {"langgraph_node": "agent"},
+        }
+        for number in range(CALLS)
+    ] + [
+        {
+            "id": "span",
+            "traceId": "t0",
+            "type": "SPAN",
+            "startTime": after(0),
+            "endTime": after(99),
+            "level": "DEFAULT",
+        },
+        {
+            "id": "outer",
+            "traceId": "t0",
+            "type": "GENERATION",
+            "startTime": after(0),
+            "endTime": after(50),
+            "level": "DEFAULT",
+            "model": "small",
+        },
+        {
+            "id": "inner",
+            "traceId": "t0",
+            "type": "GENERATION",
+            "startTime": after(1),
+            "endTime": after(3),
+            "level": "ERROR",
+            "model": "small",
+            "parentObservationId": "outer",
+        },
+    ]
+
+
+def phoenix() -> list[dict[str, Any]]:
+    return [
+        {
+            "id": f"x{number}",
+            "name": "ChatCompletion",
+            "span_kind": kind,
+            "parent_id": None,
+            "status_code": "OK",
+            "context": {"trace_id": f"t{number}", "span_id": f"{kind}{number}"},
+            "start_time": after(10 * number),
+            "end_time": after(10 * number + 2 + number / 10),
+            "attributes": {"llm.model_name": "small", "llm.token_count.completion": 30 + number},
+        }
+        for number in range(CALLS)
+        for kind in ("LLM", "RETRIEVER", "CHAIN")
+    ]
+
+
+def test_an_export_of_langsmith_is_read_and_fits_its_schema(tmp_path: Path) -> None:
+    rows = langsmith()
+    assert all(Run.model_validate(row) for row in rows)
+    path = tmp_path / "runs.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    frame = read_calls(path).frame
+    assert len(frame) == CALLS
+    assert frame["latency_s"].to_numpy() == pytest.approx(2 + np.arange(CALLS) / 10, abs=1e-6)
+    assert frame["first_token_s"].to_numpy() == pytest.approx(np.full(CALLS, 0.5), abs=1e-6)
+    assert list(frame["output_tokens"]) == [30 + number for number in range(CALLS)]
+    assert list(frame["complete"]) == [False] + [True] * (CALLS - 1)
+    assert set(frame["model"]) == {"small", "large"}
+    assert set(frame["node"]) == {"agent", "judge"}
+    assert frame["session"].nunique() == CALLS
+
+
+def test_the_same_export_as_a_table_gives_the_same_calls(tmp_path: Path) -> None:
+    frame = pd.DataFrame(langsmith()).assign(extra=lambda rows: rows["extra"].map(json.dumps))
+    frame.drop(columns=["inputs"]).to_csv(tmp_path / "runs.csv", index=False)
+    stamped = frame.assign(
+        **{name: pd.to_datetime(frame[name], format="ISO8601") for name in ("start_time", "end_time")}
+    )
+    stamped.drop(columns=["inputs"]).to_parquet(tmp_path / "runs.parquet")
+    wanted = read_calls(pd.DataFrame(langsmith())).frame
+    for name in ("runs.csv", "runs.parquet"):
+        pd.testing.assert_frame_equal(read_calls(tmp_path / name).frame, wanted, check_dtype=False)
+
+
+def test_an_export_of_langfuse_leaves_out_a_call_around_another(tmp_path: Path) -> None:
+    (tmp_path / "observations.json").write_text(json.dumps({"data": langfuse(), "meta": {}}))
+    calls = read_calls(tmp_path / "observations.json")
+    assert len(calls.frame) == CALLS + 1
+    assert not calls.frame["complete"].iloc[-1]
+    assert list(calls.frame["output_tokens"])[:2] == [30, 31]
+    assert set(calls.frame["node"]) == {"agent", ""}
+    assert calls.notes == ("1 calls around another of the same kind were left out.",)
+
+
+@pytest.mark.parametrize("form", ["json", "frame"])
+def test_spans_of_phoenix_are_read_from_its_answers_and_its_data_frames(form: str, tmp_path: Path) -> None:
+    if form == "json":
+        (tmp_path / "spans.json").write_text(json.dumps(phoenix()))
+        calls = read_calls(tmp_path / "spans.json")
+    else:
+        calls = read_calls(pd.json_normalize(phoenix(), sep="."))
+    assert [len(calls.of_kind(kind)) for kind in ("llm", "retrieval")] == [CALLS, CALLS]
+    assert set(calls.of_kind("llm")["model"]) == {"small"}
+    assert calls.of_kind("llm")["output_tokens"].min() == 30
+
+
+def test_otlp_spans_of_openinference_are_model_calls(tmp_path: Path) -> None:
+    def attribute(key: str, value: Any) -> dict[str, Any]:
+        return {"key": key, "value": {"intValue" if isinstance(value, int) else "stringValue": value}}
+
+    spans = [
+        {
+            "traceId": f"{number}",
+            "spanId": "a",
+            "name": "call",
+            "startTimeUnixNano": "0",
+            "endTimeUnixNano": "2000000000",
+            "attributes": [
+                attribute("openinference.span.kind", "LLM"),
+                attribute("llm.model_name", "small"),
+                attribute("llm.token_count.completion", 40),
+            ],
+        }
+        for number in range(3)
+    ]
+    (tmp_path / "t.json").write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}))
+    frame = read_calls(tmp_path / "t.json").frame
+    assert list(frame["latency_s"]) == [2.0] * 3
+    assert set(frame["model"]) == {"small"}
+    assert set(frame["output_tokens"]) == {40.0}
+
+
+def test_an_export_without_a_model_call_is_told() -> None:
+    with pytest.raises(ConfigurationError, match="this export of LangSmith has no model call"):
+        read_calls(pd.DataFrame([row for row in langsmith() if row["run_type"] == "chain"]))
+
+
+def test_two_instants_stand_for_a_latency(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"begin": [0, 1000], "end": [1500, 4000], "first": [500, 1250]})
+    columns = {"started_at": "begin:ms", "ended_at": "end:ms", "first_token_at": "first:ms"}
+    calls = read_calls(frame, columns).frame
+    assert list(calls["latency_s"]) == pytest.approx([1.5, 3.0])
+    assert list(calls["first_token_s"]) == pytest.approx([0.5, 0.25])
+    written = pd.DataFrame({"started_at": [after(0), after(9)], "ended_at": [after(2), after(9.5)]})
+    assert list(read_calls(written).frame["latency_s"]) == pytest.approx([2.0, 0.5])
+
+
+def test_an_instant_that_is_none_is_told_with_its_column() -> None:
+    frame = pd.DataFrame({"started_at": [after(0), "yesterday"], "ended_at": [after(1), after(2)]})
+    with pytest.raises(ConfigurationError, match=r"column 'started_at' has 'yesterday' where an instant is expected"):
+        read_calls(frame)
+
+
+def test_a_table_without_a_duration_says_both_remedies() -> None:
+    with pytest.raises(ConfigurationError, match="latency_s=duration_ms:ms, or name two instants"):
+        read_calls(pd.DataFrame({"took": [1.0]}))
+
+
+def test_each_node_has_a_profile_of_its_own() -> None:
+    profiles = fit_profiles(pd.DataFrame(langsmith()), "node", options=FitOptions(tables="empirical"))
+    assert sorted(profiles) == ["agent", "judge"]
+    assert "node judge" in profiles["judge"].source
+
+
+def test_the_command_writes_a_file_for_each_model(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_text("\n".join(map(json.dumps, langsmith())))
+    result = CliRunner().invoke(app, ["profile", str(path), "--each", "model", "--out", str(tmp_path / "mine.json")])
+    assert result.exit_code == 0, result.output
+    assert sorted(file.name for file in tmp_path.glob("mine-*.json")) == ["mine-large.json", "mine-small.json"]
+    assert dl.LatencyProfile.named(str(tmp_path / "mine-small.json")).name
+
+
+def test_a_node_that_no_call_is_of_is_told_with_those_there_are() -> None:
+    with pytest.raises(ConfigurationError, match="no model call is of the node 'writer'; there are agent, judge"):
+        read_calls(pd.DataFrame(langsmith())).of_node("writer")

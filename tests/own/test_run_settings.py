@@ -1,0 +1,415 @@
+"""What a user's graph is run with besides its input: context, configuration, store, answers (agents.md 0 and 2)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.func import entrypoint
+from langgraph.graph import START, StateGraph
+from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
+from langgraph.types import Command, interrupt
+from own_runs import simulated
+from typing_extensions import TypedDict
+
+import docmind_lab as dl
+from docmind_lab.core.errors import ConfigurationError, GraphError
+from docmind_lab.experiments.lint import lint_graph
+from docmind_lab.workloads import workload_kind
+from docmind_lab.workloads.own import load_graph, own_graph, read_inputs
+from docmind_lab.workloads.own.settings import RunSettings
+
+EVERY = "unguarded,A,B,C,D,E,F"
+
+
+class State(TypedDict, total=False):
+    question: str
+    answer: str
+    seen: list[Any]
+
+
+@dataclass
+class Context:
+    user: str
+    visits: int = 1
+
+
+def graph_of(*nodes: Any, context: Any = None, **compiled: Any) -> Any:
+    builder = StateGraph(State, context_schema=context)
+    builder.add_sequence(list(nodes))
+    builder.add_edge(START, nodes[0].__name__)
+    return builder.compile(**compiled)
+
+
+def greet(state: State, runtime: Runtime[Context]) -> State:
+    return {"answer": f"{runtime.context.user} {runtime.context.visits}"}
+
+
+def ask_twice(state: State) -> State:
+    first = interrupt("Who?")
+    return {"answer": f"{first} {interrupt('Why?')}"}
+
+
+def finish(state: State) -> State:
+    return {"answer": f"{state['answer']}."}
+
+
+GREETS = graph_of(greet, context=Context)
+ASKS = graph_of(ask_twice, finish)
+
+
+# ---- context and configuration
+
+
+def test_every_alternative_gives_the_context_to_the_graph() -> None:
+    seen: list[Any] = []
+
+    def note(state: State, runtime: Runtime[Context]) -> State:
+        seen.append((runtime.context.user, runtime.context.visits))
+        return {}
+
+    simulated(
+        graph_of(note, context=Context),
+        alternatives=EVERY,
+        decision_timeout_s=20,
+        given={"question": "a"},
+        context={"user": "ada"},
+    )
+    assert seen == [("ada", 1)] * 7
+
+
+def test_a_context_that_the_graph_needs_is_asked_for_before_the_first_run() -> None:
+    with pytest.raises(ConfigurationError, match=r"the graph's context needs user: give it, such as --context"):
+        read_inputs(GREETS, [{"question": "a"}])
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"context": {"user": 3}}, "context.user: Input should be a valid string"),
+        ({"config": ["a"]}, "config must be an object"),
+        ({"config": {"thread_id": "1"}}, "config must not set thread_id: each run has a thread of its own"),
+        ({"resume": "yes"}, "resume must be a list of answers"),
+    ],
+)
+def test_settings_that_do_not_fit_are_told_with_their_field(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        own_graph(GREETS, [{"question": "a"}], **settings)
+
+
+def test_a_context_for_a_graph_that_takes_none_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="has no context_schema"):
+        own_graph(ASKS, [{"question": "a"}], context={"user": "ada"})
+
+
+def test_an_input_brings_settings_of_its_own_over_the_general_ones() -> None:
+    line = {"input": {"question": "a"}, "context": {"user": "bob"}, "config": {"depth": 2}, "resume": [1]}
+    (asked,) = read_inputs(GREETS, [line], RunSettings.of({"user": "ada", "visits": 4}, {"depth": 1, "lang": "en"}))
+    assert asked.settings.context == Context("bob", 4)
+    assert asked.settings.config == {"configurable": {"depth": 2, "lang": "en"}}
+    assert asked.settings.resume == (1,)
+
+
+def test_the_configuration_reaches_the_nodes() -> None:
+    seen: list[Any] = []
+
+    def note(state: State, config: RunnableConfig) -> State:
+        seen.append((config["configurable"]["user_id"], config["recursion_limit"]))
+        return {}
+
+    simulated(
+        graph_of(note),
+        alternatives=EVERY,
+        decision_timeout_s=20,
+        given={"question": "a"},
+        config={"configurable": {"user_id": "ada"}, "recursion_limit": 7},
+    )
+    assert {user for user, _ in seen} == {"ada"}
+    assert len(seen) == 7
+
+
+# ---- store
+
+
+SEEN: list[int] = []
+
+
+def remember(state: State, *, store: BaseStore) -> State:
+    before = len(store.search(("seen",)))
+    SEEN.append(before)
+    store.put(("seen",), str(before), {"text": state["question"]})
+    return {"seen": [before]}
+
+
+def test_a_graph_without_a_store_has_an_empty_one_in_each_run() -> None:
+    SEEN.clear()
+    runs = simulated(graph_of(remember), alternatives=EVERY, decision_timeout_s=20, given={"question": "a"})
+    assert [run.run.outcome for run in runs] == ["answered"] * 7
+    assert SEEN == [0] * 7
+
+
+def test_a_store_of_the_users_is_made_for_each_run() -> None:
+    made: list[InMemoryStore] = []
+
+    def fresh() -> InMemoryStore:
+        store = InMemoryStore()
+        store.put(("seen",), "old", {"text": "before"})
+        made.append(store)
+        return store
+
+    simulated(
+        graph_of(remember), alternatives="unguarded,A,C", decision_timeout_s=20, given={"question": "a"}, store=fresh
+    )
+    assert [len(store.search(("seen",))) for store in made] == [2, 2, 2]
+
+
+def test_a_store_that_is_no_function_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="each run needs a store of its own"):
+        workload_kind(own_graph(ASKS, [{"question": "a"}], store=InMemoryStore()).workload)  # type: ignore[arg-type]
+
+
+# ---- interrupts
+
+
+def test_an_interrupt_is_an_outcome_of_its_own_and_names_its_node() -> None:
+    runs = simulated(ASKS, alternatives=EVERY, decision_timeout_s=20, given={"question": "a"})
+    assert {(run.run.outcome, run.run.stop_reason, run.run.error_node) for run in runs} == {
+        ("interrupted", "interrupted", "ask_twice")
+    }
+
+
+def test_interrupts_are_answered_in_their_order_under_every_alternative() -> None:
+    runs = simulated(ASKS, alternatives=EVERY, decision_timeout_s=20, given={"question": "a"}, resume=["ada", "asks"])
+    assert {run.run.outcome for run in runs} == {"answered"}
+    for run in runs:
+        events = [event.event for event in run.events]
+        assert events.count("interrupt_answered") == 2
+        assert [e.role for e in run.events if e.event == "node_ended"][-1] == "finish"
+
+
+def test_an_interrupt_past_the_last_answer_is_the_end_of_the_run() -> None:
+    runs = simulated(ASKS, alternatives="unguarded,A,C", decision_timeout_s=20, given={"question": "a"}, resume=["ada"])
+    assert {run.run.outcome for run in runs} == {"interrupted"}
+
+
+def test_a_breakpoint_is_no_answer() -> None:
+    graph = graph_of(remember, finish, checkpointer=InMemorySaver(), interrupt_before=["finish"])
+    runs = simulated(graph, alternatives=EVERY, decision_timeout_s=20, given={"question": "a", "answer": "b"})
+    assert {run.run.outcome for run in runs} == {"interrupted"}
+
+
+def test_a_breakpoint_is_passed_by_an_answer() -> None:
+    graph = graph_of(remember, finish, checkpointer=InMemorySaver(), interrupt_before=["finish"])
+    runs = simulated(
+        graph, alternatives=EVERY, decision_timeout_s=20, given={"question": "a", "answer": "b"}, resume=["go on"]
+    )
+    assert {run.run.outcome for run in runs} == {"answered"}
+
+
+def test_enforce_tells_a_breakpoint_from_an_answer() -> None:
+    graph = graph_of(remember, finish, checkpointer=InMemorySaver(), store=InMemoryStore(), interrupt_before=["finish"])
+    agent = dl.enforce(graph, 5, "A")
+    config = {"configurable": {"thread_id": "1"}}
+    assert agent.invoke({"question": "a", "answer": "b"}, config).outcome == "interrupted"
+    assert agent.invoke(None, config).state["answer"] == "b."
+
+
+def test_parallel_interrupts_are_all_answered_by_one_answer() -> None:
+    def one(state: State) -> State:
+        return {"seen": [interrupt("one")]}
+
+    def other(state: State) -> State:
+        return {"answer": interrupt("other")}
+
+    builder = StateGraph(State)
+    builder.add_node(one)
+    builder.add_node(other)
+    builder.add_edge(START, "one")
+    builder.add_edge(START, "other")
+    runs = simulated(
+        builder.compile(), alternatives="unguarded,A,C", decision_timeout_s=20, given={"question": "a"}, resume=["yes"]
+    )
+    assert {run.run.outcome for run in runs} == {"answered"}
+
+
+def test_doctor_says_that_the_graph_waits_for_a_person() -> None:
+    with pytest.raises(GraphError, match=r"an interrupt.*resume"):
+        lint_graph(ASKS, [{"question": "a"}])
+
+
+# ---- async only
+
+
+async def think(state: State) -> State:
+    return {"answer": "thought"}
+
+
+def test_an_async_only_graph_is_measured_under_every_alternative() -> None:
+    graph = graph_of(think)
+    runs = simulated(graph, alternatives=EVERY, decision_timeout_s=20, given={"question": "a"})
+    assert {(run.run.outcome, run.run.node_mode) for run in runs} == {("answered", "async")}
+
+
+# ---- references
+
+
+PROGRAM = """
+from langgraph.graph import START, StateGraph
+from typing_extensions import TypedDict
+from .tools import KIND
+
+class State(TypedDict, total=False):
+    question: str
+
+def make(config):
+    name = config["configurable"].get("node", KIND)
+    builder = StateGraph(State)
+    builder.add_node(name, lambda state: {})
+    builder.add_edge(START, name)
+    return builder.compile()
+"""
+
+
+@pytest.fixture
+def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    package = tmp_path / "an_app_of_somebody"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "tools.py").write_text("KIND = 'usual'\n")
+    (package / "main.py").write_text(PROGRAM)
+    (tmp_path / ".env").write_text("AN_APP_KEY=any\n")
+    entry = {"dependencies": ["."], "env": ".env", "graphs": {"agent": "./an_app_of_somebody/main.py:make"}}
+    (tmp_path / "langgraph.json").write_text(json.dumps(entry))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("reference", ["an_app_of_somebody/main.py:make", "langgraph.json", "langgraph.json:agent"])
+def test_a_file_or_an_entry_of_langgraph_json_names_a_graph(reference: str, app: Path) -> None:
+    assert "usual" in load_graph(reference).nodes
+
+
+def test_a_function_that_makes_a_graph_gets_the_configuration(app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AN_APP_KEY", raising=False)
+    own = own_graph("langgraph.json:agent", [{"question": "a"}], config={"node": "other"})
+    assert workload_kind(own.workload).roles == ("other",)
+
+
+@pytest.mark.parametrize(
+    ("reference", "said"),
+    [
+        ("nowhere.py:graph", "there is no file nowhere.py"),
+        ("langgraph.json:nothing", "name one of agent, such as langgraph.json:agent"),
+        ("absent.json:agent", "absent.json cannot be read"),
+    ],
+)
+def test_a_file_that_leads_nowhere_is_told(reference: str, said: str, app: Path) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        load_graph(reference)
+
+
+def test_a_key_that_a_client_insists_on_is_named_with_a_remedy(app: Path) -> None:
+    (app / "keyless.py").write_text("raise ValueError('The OPENAI_API_KEY environment variable must be set')\n")
+    with pytest.raises(ConfigurationError, match="any text will do, such as OPENAI_API_KEY=none"):
+        load_graph("keyless.py:graph")
+
+
+def test_a_context_manager_that_makes_a_graph_stays_open() -> None:
+    open_now: list[str] = []
+
+    @contextlib.contextmanager
+    def made() -> Iterator[Any]:
+        open_now.append("sync")
+        yield graph_of(finish)
+        open_now.clear()
+
+    @contextlib.asynccontextmanager
+    async def made_async() -> AsyncIterator[Any]:
+        open_now.append("async")
+        yield graph_of(finish)
+        open_now.clear()
+
+    for factory in (made, made_async):
+        own_graph(factory, [{"question": "a", "answer": "b"}])
+    assert open_now == ["sync", "async"]
+
+
+def test_the_functional_api_takes_a_value_of_any_kind() -> None:
+    @entrypoint()
+    def shout(text: str) -> str:
+        return text.upper()
+
+    for given in ("quiet", 3):
+        outcomes = [
+            run.run.outcome
+            for run in simulated(shout, alternatives="unguarded,A,C", decision_timeout_s=20, given=given)
+        ]
+        assert outcomes == (["answered"] * 3 if given == "quiet" else ["failed"] * 3)
+
+
+# ---- nodes and tools that no run reached
+
+
+def test_nodes_and_tools_that_no_run_reached_are_named_in_one_line() -> None:
+    def choose(state: State) -> Command[Any]:
+        return Command(goto="finish")
+
+    def never(state: State) -> State:
+        return {}
+
+    builder = StateGraph(State)
+    builder.add_node(choose, destinations=("finish", "never"))
+    builder.add_node(finish)
+    builder.add_node(never)
+    builder.add_edge(START, "choose")
+    study = dl.compare(
+        graph=builder.compile(), inputs=[{"question": "a", "answer": "b"}], runs=2, alternatives="unguarded,A"
+    )
+    assert study.manifest["never_reached"] == {"nodes": ["never"], "tools": []}
+    assert "No run reached node never: nothing here says what a deadline does to them." in str(study.report())
+
+
+# ---- sweeps
+
+
+def test_a_sweep_of_a_graph_varies_its_timeout(tmp_path: Path) -> None:
+    design = {"repeats": 2, "factors": {"alternative": "unguarded,A", "decision_timeout_s": [1, 2]}}
+    study = dl.sweep(design, graph=GREETS, inputs=[{"input": {"question": "a"}, "context": {"user": "ada"}}])
+    assert len(study.runs) == 8
+    assert set(study.runs["outcome"].astype("str")) == {"answered"}
+    assert sorted(study.runs["decision_timeout_s"].unique()) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"factors": {"workload": "peers"}}, "factors.workload: it is of the lab's own systems"),
+        ({"factors": {"retries": 2}}, "factors.retries: it is of the lab's own systems"),
+        ({"factors": {"fault": "hang:nobody"}}, "factors.fault: .*the graph has no node 'nobody'"),
+        ({"factors": {"alternative": "A:equal"}}, "factors.alternative: .*divided over the lab's own roles"),
+        ({"documents": "handbook"}, "documents: it is of the lab's own systems"),
+    ],
+)
+def test_a_sweep_of_a_graph_refuses_what_it_cannot_have(more: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        dl.sweep(more, graph=ASKS, inputs=[{"question": "a"}])
+
+
+def test_a_study_file_names_a_graph_and_its_inputs(app: Path) -> None:
+    (app / "inputs.jsonl").write_text('{"question": "a"}\n')
+    (app / "study.toml").write_text(
+        'repeats = 2\ngraph = "langgraph.json:agent"\ninputs = "inputs.jsonl"\n[factors]\nalternative = "unguarded,C"\n'
+    )
+    study = dl.sweep(app / "study.toml", out=app / "out")
+    assert len(study.runs) == 4
+    again = dl.sweep(app / "study.toml", out=app / "out")
+    assert again.manifest["study_id"] == study.manifest["study_id"]
