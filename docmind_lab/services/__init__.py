@@ -7,6 +7,7 @@ faults.py           Fault: what can go wrong, which requests it strikes, its not
 fault_plans.py      apply a fault to a plan
 scripted_model/     the model's replies
 openai_service.py   the simulated model server
+dialects/           in which it is asked: OpenAI, Anthropic, Gemini, Ollama
 vector_service.py   the simulated vector store
 peers/              peer agents: the A2A SDK's own server behind either door
 hops/               services that call services, a share of which holds to the caller's deadline

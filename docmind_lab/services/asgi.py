@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 from docmind_lab.network.attempts import HEADER_PREFIX
-from docmind_lab.services.openai_service import ANY_MODEL
 from docmind_lab.services.plan import Chunk, Headers, ServiceRequest, Step, json_steps
 
 # How the openai and anthropic clients count the tries of one call.
@@ -83,7 +82,6 @@ def request_of_run(request: ServiceRequest) -> ServiceRequest:
         "seed": seed,
         "role": role,
         "attempt": str(int(retries) + 1) if retries.isdecimal() else "1",
-        ANY_MODEL: "1",
     }
     tagged = {HEADER_PREFIX + name: value for name, value in tags.items()}
     return replace(request, path=f"/{rest}", headers={**request.headers, **tagged})

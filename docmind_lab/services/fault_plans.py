@@ -19,17 +19,26 @@ TRICKLE_PIECES = 12
 KEEP_ALIVE_GAP_S = 0.3  # as a trickle's gap: below any per-read timeout in use
 
 # A comment is not an event, and white space before a JSON value is no part of it: clients skip both.
-_SIGN_OF_LIFE_SSE, _SIGN_OF_LIFE_JSON = Chunk(b": keep-alive\n\n"), Chunk(b"\n")
+_SIGN_OF_LIFE_SSE, _SIGN_OF_LIFE_JSON = b": keep-alive\n\n", Chunk(b"\n")
+_STREAMS = ("text/event-stream", "application/x-ndjson")
 
 Steps = tuple[Step, ...]
 
 
-def under_fault(plan: Plan, fault: Fault) -> Plan:
+def under_fault(plan: Plan, fault: Fault, sign_of_life: bytes = _SIGN_OF_LIFE_SSE) -> Plan:
     """Return the plan of a good reply changed by a fault; its `fault` and its tokens are changed too.
+
+    Args:
+        plan: Of the good reply.
+        fault: What strikes it.
+        sign_of_life: What its client skips between two parts of a stream.
 
     Raises: KeyError for a fault that is another answer, not a change of the plan.
     """
-    steps = _CHANGES[fault.kind](plan.steps, fault.seconds or 0.0)
+    if fault.kind == "keep_alive":
+        steps = _keep_alive(plan.steps, fault.seconds or 0.0, Chunk(sign_of_life))
+    else:
+        steps = _CHANGES[fault.kind](plan.steps, fault.seconds or 0.0)
     return replace(plan, steps=steps, output_tokens=_tokens(steps), fault=fault.kind)
 
 
@@ -44,9 +53,13 @@ def _tokens(steps: Steps) -> int:
     return tokens
 
 
-def _is_event_stream(steps: Steps) -> bool:
+def _content_type(steps: Steps) -> str:
     headers = next((step for step in steps if isinstance(step, Headers)), Headers(200))
-    return dict(headers.headers).get("content-type") == "text/event-stream"
+    return dict(headers.headers).get("content-type", "")
+
+
+def _is_stream(steps: Steps) -> bool:
+    return _content_type(steps) in _STREAMS
 
 
 def _hang(steps: Steps, seconds: float) -> Steps:
@@ -58,7 +71,7 @@ def _delay(steps: Steps, seconds: float) -> Steps:
 
 
 def _slow_first_token(steps: Steps, seconds: float) -> Steps:
-    return _delay(steps, seconds) if not _is_event_stream(steps) else _headers_first(_delay(steps, seconds))
+    return _delay(steps, seconds) if not _is_stream(steps) else _headers_first(_delay(steps, seconds))
 
 
 def _headers_first(steps: Steps) -> Steps:
@@ -77,12 +90,12 @@ def _trickle(steps: Steps, gap_s: float) -> Steps:
     return tuple(trickled)
 
 
-def _keep_alive(steps: Steps, seconds: float) -> Steps:
+def _keep_alive(steps: Steps, seconds: float, sign_in_stream: Chunk) -> Steps:
     """Send the headers at once, and a sign of life after each `KEEP_ALIVE_GAP_S` of silence.
 
     A JSON reply then has no content-length, as from a server that does not know its body when it sends its headers.
     """
-    sign = _SIGN_OF_LIFE_SSE if _is_event_stream(steps) else _SIGN_OF_LIFE_JSON
+    sign = sign_in_stream if _is_stream(steps) else _SIGN_OF_LIFE_JSON
     kept: list[Step] = []
     silent_s = 0.0
     for step in _headers_first(_delay(steps, seconds)):
@@ -112,7 +125,7 @@ def _part_of_wait(wait: Wait, begun_s: float, ended_s: float) -> Wait:
 
 def _disconnect(steps: Steps, seconds: float) -> Steps:
     """Send half of a JSON body, or an event stream up to half of its tokens; then close the connection."""
-    if not _is_event_stream(steps):
+    if not _is_stream(steps):
         return (*(_halve(step) if isinstance(step, Chunk) else step for step in steps), Disconnect())
     left, kept = _tokens(steps) // 2, list[Step]()
     for step in steps:
@@ -134,7 +147,7 @@ def _malformed(steps: Steps, seconds: float) -> Steps:
 
     The model does not know: it goes on to generate what the client will not read.
     """
-    if _is_event_stream(steps):
+    if _is_stream(steps):
         return _malformed_stream(steps)
     halves = [_halve(step) if isinstance(step, Chunk) else step for step in steps]
     length = str(sum(len(step.data) for step in halves if isinstance(step, Chunk)))
@@ -148,11 +161,12 @@ def _with_length(headers: Headers, length: str) -> Headers:
 
 def _malformed_stream(steps: Steps) -> Steps:
     half, generated, done = _tokens(steps) // 2, 0, False
+    end = b"\n\n" if _content_type(steps) == "text/event-stream" else b"\n"
     kept: list[Step] = []
     for step in steps:
         generated += step.tokens if isinstance(step, Wait) else 0
         if isinstance(step, Chunk) and not done and generated >= half:
-            kept.append(Chunk(_halve(step).data + b"\n\n"))
+            kept.append(Chunk(_halve(step).data + end))
             done = True
         else:
             kept.append(step)
@@ -164,7 +178,6 @@ _CHANGES: Mapping[str, Callable[[Steps, float], Steps]] = {
     "trickle": _trickle,
     "stall": _delay,
     "slow_first_token": _slow_first_token,
-    "keep_alive": _keep_alive,
     "disconnect": _disconnect,
     "malformed": _malformed,
     "retrieval_slow": _delay,

@@ -26,6 +26,7 @@ from docmind_lab.core.errors import SimulationError
 from docmind_lab.network.virtual_network import Address, virtual_network
 from docmind_lab.network.virtual_wire import Wire
 from docmind_lab.services.behaviour import ServerBehaviour, behaviour_of
+from docmind_lab.services.dialects import asks_a_model
 from docmind_lab.services.hops import HOPS_PATH, HopBehaviour
 from docmind_lab.services.hops.host import HopHost
 from docmind_lab.services.log import RequestRow, ServiceLog
@@ -121,7 +122,7 @@ class VirtualDoor:
             if request.path.startswith(path) and (host := self._host_at(path, clock)) is not None:
                 host.serve(request, connection)
                 return
-        service = self.llm if request.path.startswith("/v1/") else self.vectors
+        service = self.llm if asks_a_model(request.path) else self.vectors
         try:
             # In no context of the client's: what is in force around its call is no business of a server's.
             plan = contextvars.Context().run(service.plan, request)

@@ -43,6 +43,7 @@ from docmind_lab.services.asgi import (
 )
 from docmind_lab.services.behaviour import ServerBehaviour, behaviour_of
 from docmind_lab.services.connections import CLIENT_PATIENCE_S
+from docmind_lab.services.dialects import asks_a_model
 from docmind_lab.services.hops import HOPS_PATH, HopBehaviour
 from docmind_lab.services.hops.host import HopHost
 from docmind_lab.services.log import RequestRow, ServiceLog, rows_as_json
@@ -168,7 +169,7 @@ class WallDoor:
         if request.path.startswith(HOPS_PATH) and self._hops is not None:
             await self._serve_hosted(self._hops, request, received_at, receive, send)
             return
-        service = self.llm if request.path.startswith("/v1/") else self.vectors
+        service = self.llm if asks_a_model(request.path) else self.vectors
         plan = await asyncio.get_running_loop().run_in_executor(self._planner, service.plan, request)
         if request.tag("run-id") in self._over:  # it ended while the plan was made
             await send_steps(send, RUN_IS_OVER)

@@ -132,6 +132,7 @@ def test_a_node_in_a_subgraph_belongs_to_the_outermost_one_and_keeps_its_branch(
     assert tree.place_of(object()) is NOWHERE
 
 
+GEMINI = "/v1/models/m:streamGenerateContent?alt=sse"
 SIMULATED = SimulatedDestinations("http://127.0.0.1:1/v1", "http://127.0.0.1:1")
 
 
@@ -142,9 +143,10 @@ SIMULATED = SimulatedDestinations("http://127.0.0.1:1/v1", "http://127.0.0.1:1")
         (
             "POST",
             "https://x.openai.azure.com/openai/deployments/d/chat/completions?api-version=1",
-            "/v1/chat/completions",
+            "/openai/deployments/d/chat/completions",
             "llm",
         ),
+        ("POST", "https://g.googleapis.com/v1/models/m:streamGenerateContent?key=k&alt=sse", GEMINI, "llm"),
         ("GET", "http://localhost:11434/v1/models", "/v1/models", "tool"),
         (
             "POST",

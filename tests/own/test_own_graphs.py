@@ -102,7 +102,8 @@ def test_tokens_are_those_that_the_server_counted() -> None:
 
 
 def test_a_tools_call_is_one_attempt_from_its_start_to_its_end_whether_or_not_it_uses_a_network() -> None:
-    (search,) = client_calls(ample("graphs_agent:make")[1], "tool")
+    search, note = client_calls(ample("graphs_agent:make")[1], "tool")
+    assert note.ended_at_s == note.started_at_s
     assert (search.role, search.outcome) == ("tools", "ok")
     assert search.ended_at_s - search.started_at_s == pytest.approx(0.4)
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.randomness import DrawKey
-from docmind_lab.services.openai_service import OpenAIService, count_tokens
+from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Chunk, Headers, Plan, ServiceRequest, Wait
+from docmind_lab.services.scripted_model.tokens import count_tokens
 
 PROFILE = LatencyProfile.named("typical")
 SERVICE = OpenAIService(PROFILE)
@@ -287,17 +288,15 @@ def test_tool_calls_of_the_wrong_kind_are_a_bad_request(tool_calls):
     assert (status, error["param"]) == (400, "messages")
 
 
-def test_an_unknown_model_is_not_found():
-    status, error = refusal(plan_of(model="gpt-9"))
-    assert (status, error["code"], error["param"]) == (404, "model_not_found", "model")
-    assert "gpt-9" in error["message"]
-    assert "docmind-scripted" in error["message"]
+@pytest.mark.parametrize(("named", "answered"), [("gpt-9", "gpt-9"), (None, "docmind-scripted")])
+def test_any_name_of_a_model_is_answered_and_none_by_the_services_own(named, answered):
+    assert json_of(plan_of(model=named))["model"] == answered
 
 
 def test_an_unknown_url_is_not_found():
-    status, error = refusal(SERVICE.plan(ServiceRequest("POST", "/v1/embeddings")))
+    status, error = refusal(SERVICE.plan(ServiceRequest("POST", "/v1/audio/speech")))
     assert (status, error["code"]) == (404, "unknown_url")
-    assert "/v1/embeddings" in error["message"]
+    assert "/v1/audio/speech" in error["message"]
 
 
 def test_the_wrong_method_is_not_allowed():

@@ -4,7 +4,13 @@ conversation.py   a parsed chat request: question, documents, reports, tools on 
 extraction.py     answers built from sentences of documents, with citations, and their check
 roles.py          what each role does: the supervisor's next hand-over, a route, a plan, a search, an answer, a verdict
 variation.py      worse replies than the best, in a share of the calls
-any_agent.py      an agent of any framework: call a tool once, then answer from its result
+any_agent.py      an agent of any framework, or of a user's own: call tools, then answer from what they returned
+schema_values.py  values that are valid under a JSON schema
+schema_rules.py   what a schema asks of a value: bounds, lengths, schemas put together
+patterns.py       texts that match a regular expression
+decisions.py      choices between options, made so that every loop ends
+text_protocols.py replies in the protocols that prompts describe in words
+tokens.py         the model's own tokenizer
 research.py, staged.py   the roles of the other systems under a deadline
 """
 

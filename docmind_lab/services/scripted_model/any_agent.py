@@ -1,47 +1,122 @@
-"""The replies of an agent of any framework: call a tool once, then answer from its result.
+"""The replies of an agent of any framework, or of a user's own: call tools, then answer from what they returned.
 
-The tools on offer decide, not the prompt. Of them, one that takes a `query` is called first. Any other is taken for
-the framework's way to hand the question to a sub-agent, and called if no tool on offer has been called yet. A tool
-that only takes the final answer is called with it.
+The tools on offer decide, not the prompt. `reply_of_assistant` calls each of them once, with arguments that are valid
+under its schema. `reply_of_agent` is for the probe of frameworks, whose agents have one tool and one way to hand over:
+it calls a tool that takes a `query` first, and takes any other for the way to a sub-agent, to be called if none was
+yet. For both, a tool that only takes the final answer is called with it.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from docmind_lab.services.scripted_model.conversation import Conversation, Reply, ToolCall, message_text
+from docmind_lab.services.scripted_model.conversation import HANDOFF_PREFIX, Conversation, Reply, ToolCall, message_text
+from docmind_lab.services.scripted_model.extraction import NOT_FOUND, extract_answer, sentences
+from docmind_lab.services.scripted_model.schema_values import SUB_AGENT, Schema, value_for
+from docmind_lab.services.scripted_model.text_protocols import OBSERVATION, object_in_words, reply_in_words
+from docmind_lab.services.scripted_model.tokens import first_tokens
 
-SUB_AGENT: Final = "researcher"
-"""What a sub-agent must be called: a hand-over tool that asks for an agent's name is given this one."""
+__all__ = ["ANSWER_TOKENS", "SUB_AGENT", "calls_of_own_tools", "is_answering", "reply_of_agent", "reply_of_assistant"]
 
 ANSWER_TOKENS: Final = 50
 """Words and punctuation marks of an answer at the most; a result of so many words makes an answer of just so many."""
 
 # Where a framework has the model give its answer by a tool.
 _ANSWER_TOOLS = ("final_answer", "final_result")
-# Some frameworks put a tool's result into the words of the user.
-_OBSERVATION = "Observation:"
-_AGENT_NAME = re.compile(r"agent|coworker|member|recipient|assignee|(^|_)name$", re.IGNORECASE)
-_TOKEN = re.compile(r"\w+|[^\w\s]")
+# A schema that the answer is to have is offered as a tool under the name of its class.
+_SCHEMA_TOOL = re.compile(r"[A-Z][a-z0-9]+([A-Z]|$)|final_(answer|result)")
+_LAST_TOOL = re.compile(r"final|finish|done|complete|submit|^respon|answer|result$", re.IGNORECASE)
+_HAND_OVER = re.compile(r"^(transfer|hand_?off|handover|delegate|assign|escalate|route|switch)_", re.IGNORECASE)
+_OF_SUPERVISOR = "forward_message"
+
+
+def reply_of_assistant(conversation: Conversation) -> Reply:
+    """Return the reply of a user's own agent; the same request with the same key gets the same reply."""
+    if conversation.named_tool:
+        return Reply(tool_calls=(_call(conversation, conversation.named_tool),))
+    called = {call.name for call in conversation.called_tools()}
+    offered = list(conversation.tools) if not _observations(conversation) else []
+    by_schema = [name for name in offered if _SCHEMA_TOOL.match(name)]
+    ordinary = [name for name in offered if name not in by_schema and name not in called]
+    hand_overs = [name for name in ordinary if _HAND_OVER.match(name)]
+    pending = [name for name in ordinary if name not in hand_overs] or hand_overs[:1]
+    if pending:
+        allowed = pending if conversation.calls_in_parallel else pending[:1]
+        return Reply(tool_calls=tuple(_call(conversation, name) for name in allowed))
+    in_turn = _schemas_in_turn(conversation, by_schema)
+    upcoming = next((name for name in in_turn if name not in called), None)
+    if upcoming is None and conversation.tool_choice == "required" and conversation.tools:
+        upcoming = in_turn[-1] if in_turn else list(conversation.tools)[-1]
+    if upcoming is not None:
+        return Reply(tool_calls=(_call(conversation, upcoming, _answer_in_words(conversation)),))
+    if conversation.output_schema is not None:
+        return Reply(json.dumps(_valid_answer(conversation, conversation.output_schema)))
+    return reply_in_words(conversation) or Reply(_answer_in_words(conversation) or NOT_FOUND)
+
+
+def calls_of_own_tools(conversation: Conversation) -> tuple[ToolCall, ...]:
+    """Return the calls with which an agent that can hand over does its own work before: each tool of its own once."""
+    called = {call.name for call in conversation.called_tools()}
+    own = [
+        name
+        for name in conversation.tools
+        if not name.startswith(HANDOFF_PREFIX) and name not in called and name != _OF_SUPERVISOR
+    ]
+    return tuple(_call(conversation, name) for name in (own if conversation.calls_in_parallel else own[:1]))
+
+
+def _schemas_in_turn(conversation: Conversation, names: list[str]) -> list[str]:
+    """Return the tools that stand for schemas, in the order in which they are called, one in each reply.
+
+    Where a tool must be called, and none of them is an end by its name, one of them is the whole answer.
+    """
+    last = [name for name in names if _LAST_TOOL.search(name)]
+    others = [name for name in names if name not in last]
+    if conversation.tool_choice == "required" and not last and others:
+        return [others[int(conversation.key.uniform("schema") * len(others))]]
+    return [*others, *last[:1]]
+
+
+def _valid_answer(conversation: Conversation, schema: Schema) -> object:
+    answer = _answer_in_words(conversation)
+    return value_for(schema, conversation, answer=answer) if schema else object_in_words(conversation)
+
+
+def _answer_in_words(conversation: Conversation) -> str:
+    """Return an answer from the results of tools; empty if they say nothing."""
+    answer = extract_answer(conversation.question, conversation.documents())
+    if answer != NOT_FOUND:
+        return answer
+    # Too short to be a sentence, such as a number, or no text at all: they are passed on as they are.
+    results = [message_text(m) for m in conversation.current_turn() if m.get("role") == "tool"]
+    plain = [text for text in results if text and not sentences(text) and '"documents"' not in text]
+    return first_tokens("; ".join(plain), ANSWER_TOKENS)
+
+
+def _call(conversation: Conversation, name: str, answer: str = "") -> ToolCall:
+    schema = conversation.tools[name]
+    # What a tool says need not be given keeps its default; where it says nothing, everything is given.
+    required = schema.get("required") or list(schema.get("properties") or ())
+    known = {each: schema["properties"][each] for each in required if each in (schema.get("properties") or {})}
+    values = value_for({**schema, "type": "object", "properties": known}, conversation, answer=answer)
+    return ToolCall(name, values)
+
+
+# ---- the probe of frameworks
 
 
 def reply_of_agent(conversation: Conversation) -> Reply:
     """Return the reply of an agent that knows nothing but its tools; the same request gets the same reply."""
     tool = _next_tool(conversation)
     if tool is not None:
-        return Reply(tool_calls=(ToolCall(tool, _arguments(conversation.tools[tool], _task(conversation))),))
-    answer = _answer(conversation)
+        return Reply(tool_calls=(_call(conversation, tool),))
+    answer = _last_result(conversation)
     taking = next((name for name in _ANSWER_TOOLS if name in conversation.tools), None)
     if taking is None:
         return Reply(answer)
-    return Reply(tool_calls=(ToolCall(taking, _arguments(conversation.tools[taking], answer)),))
-
-
-def answers_by_tool(conversation: Conversation) -> bool:
-    """Whether the model is to give its answer by a tool, as some frameworks have it."""
-    return any(name in conversation.tools for name in _ANSWER_TOOLS)
+    return Reply(tool_calls=(_call(conversation, taking, answer),))
 
 
 def is_answering(conversation: Conversation) -> bool:
@@ -65,35 +140,10 @@ def _next_tool(conversation: Conversation) -> str | None:
 
 def _observations(conversation: Conversation) -> list[str]:
     texts = (message_text(m) for m in conversation.messages if m.get("role") == "user")
-    return [text for text in texts if text.startswith(_OBSERVATION)]
+    return [text for text in texts if text.startswith(OBSERVATION)]
 
 
-def _task(conversation: Conversation) -> str:
-    texts = (message_text(m) for m in reversed(conversation.messages) if m.get("role") == "user")
-    return next((text for text in texts if text), "What is to be done?")
-
-
-def _answer(conversation: Conversation) -> str:
+def _last_result(conversation: Conversation) -> str:
     results = [message_text(m) for m in conversation.messages if m.get("role") == "tool"]
     text = next(reversed([*results, *_observations(conversation)]), "") or "There is nothing to answer from."
-    ends = [match.end() for match in _TOKEN.finditer(text)]
-    return text if len(ends) <= ANSWER_TOKENS else text[: ends[ANSWER_TOKENS - 1]]
-
-
-def _arguments(schema: Mapping[str, Any], text: str) -> dict[str, Any]:
-    properties: Mapping[str, Any] = schema.get("properties", {})
-    required = schema.get("required") or list(properties)
-    return {name: _value(name, properties.get(name, {}), text) for name in required}
-
-
-def _value(name: str, schema: Mapping[str, Any], text: str) -> Any:
-    if schema.get("enum"):
-        return schema["enum"][0]
-    kind = schema.get("type")
-    if kind == "array":
-        return [_value(name, schema.get("items", {}), text) for _ in range(schema.get("minItems", 0))]
-    if kind == "object":
-        return _arguments(schema, text)
-    if kind in ("boolean", "integer", "number"):
-        return {"boolean": False, "integer": 1, "number": 1.0}[kind]
-    return SUB_AGENT if _AGENT_NAME.search(name) else text
+    return first_tokens(text, ANSWER_TOKENS)

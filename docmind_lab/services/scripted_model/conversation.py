@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
+
+from docmind_lab.core.randomness import DrawKey
 
 TASK_PREFIX = "Task: "
 HANDOFF_PREFIX = "transfer_to_"
@@ -52,15 +54,35 @@ def _parse_json(text: str) -> Any:
         return None
 
 
+def _output_schema(response_format: Any) -> Mapping[str, Any] | None:
+    kind = response_format.get("type") if isinstance(response_format, Mapping) else None
+    if kind == "json_object":
+        return {}
+    schema = (response_format.get("json_schema") or {}).get("schema") if kind == "json_schema" else None
+    return schema if isinstance(schema, Mapping) else None
+
+
 @dataclass(frozen=True)
 class Conversation:
     """A parsed chat completion request.
 
-    tools: name → JSON schema of the parameters, in the order given.
+    Args:
+        messages: In their order, in the shape of a chat completion's.
+        tools: Name → JSON schema of the parameters, in the order given.
+        tool_choice: Whether a tool may, must or must not be called.
+        named_tool: The tool that must be called; empty if none is named.
+        output_schema: JSON schema of the answer; an empty one for any JSON object, None for free text.
+        calls_in_parallel: Whether one reply may call several tools.
+        key: Of the call: what is drawn for its reply depends on it.
     """
 
     messages: tuple[Mapping[str, Any], ...]
     tools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    tool_choice: Literal["auto", "required", "none"] = "auto"
+    named_tool: str = ""
+    output_schema: Mapping[str, Any] | None = None
+    calls_in_parallel: bool = True
+    key: DrawKey = DrawKey(0, "assistant", "0")  # noqa: RUF009 - frozen, so that all may share it
 
     @classmethod
     def from_request(cls, payload: Mapping[str, Any]) -> Conversation:
@@ -69,7 +91,16 @@ class Conversation:
         for tool in payload.get("tools") or ():
             function = tool.get("function", {})
             tools[str(function.get("name", ""))] = function.get("parameters") or {}
-        return cls(messages=tuple(payload["messages"]), tools=tools)
+        choice = payload.get("tool_choice")
+        named = str((choice.get("function") or {}).get("name", "")) if isinstance(choice, Mapping) else ""
+        return cls(
+            messages=tuple(payload["messages"]),
+            tools={} if choice == "none" else tools,
+            tool_choice=choice if choice in ("required", "none") else "auto",
+            named_tool=named if named in tools else "",
+            output_schema=_output_schema(payload.get("response_format")),
+            calls_in_parallel=payload.get("parallel_tool_calls") is not False,
+        )
 
     @property
     def system_prompt(self) -> str:

@@ -1,7 +1,7 @@
 """The scripted model's replies in each role, computed from the request alone.
 
 Which role a request is for is read off the tools on offer and the system prompt; a request for none of the five
-(a user's own agent) is played by searching once, if a search tool is on offer, and answering from what was found.
+(a user's own agent) is played as any agent is: it calls each tool once and answers from what they returned.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from docmind_lab.services.scripted_model import research, staged
-from docmind_lab.services.scripted_model.any_agent import answers_by_tool, reply_of_agent
+from docmind_lab.services.scripted_model.any_agent import calls_of_own_tools, reply_of_assistant
 from docmind_lab.services.scripted_model.conversation import HANDOFF_PREFIX, Conversation, Reply, ToolCall
 from docmind_lab.services.scripted_model.extraction import NOT_FOUND, extract_answer, unsupported_statements
 
@@ -67,14 +67,14 @@ def role_of(conversation: Conversation) -> str:
     for role, tool in _TOOL_OF_ROLE.items():
         if tool in conversation.tools:
             return role
+    if conversation.tools or conversation.output_schema is not None:
+        return "assistant"
     mentioned = [(prompt.lower().find(role), role) for role in ROLES]
     return min(((at, role) for at, role in mentioned if at >= 0), default=(0, "assistant"))[1]
 
 
 def reply_to(conversation: Conversation) -> Reply:
     """Return the model's reply; the same request gets the same reply."""
-    if answers_by_tool(conversation):
-        return reply_of_agent(conversation)
     return _PLAYED[role_of(conversation)](conversation)
 
 
@@ -170,6 +170,9 @@ def _last_answer(conversation: Conversation) -> str:
 
 
 def _supervisor(conversation: Conversation) -> Reply:
+    own = calls_of_own_tools(conversation)
+    if own:
+        return Reply(tool_calls=own)
     agents = [name.removeprefix(HANDOFF_PREFIX) for name in conversation.tools if name.startswith(HANDOFF_PREFIX)]
     rounds = conversation.handoff_rounds()
     upcoming = _next_agent(conversation, agents, rounds)
@@ -228,16 +231,6 @@ def _finish(conversation: Conversation) -> Reply:
     return Reply(answer or NOT_FOUND)
 
 
-def _assistant(conversation: Conversation) -> Reply:
-    documents = conversation.documents()
-    if not documents:
-        for name, schema in conversation.tools.items():
-            parameter = next((p for p in ("query", "q", "question", "text") if p in schema.get("properties", {})), None)
-            if parameter is not None and not any(call.name == name for call in conversation.called_tools()):
-                return Reply(tool_calls=(ToolCall(name, {parameter: conversation.task}),))
-    return Reply(extract_answer(conversation.question, documents))
-
-
 def _delegate(conversation: Conversation) -> Reply:
     """Ask every peer on offer, each once; then answer from the passages that the peers returned."""
     asked = {call.name for call in conversation.called_tools()}
@@ -261,7 +254,7 @@ _PLAYED: dict[str, Callable[[Conversation], Reply]] = {
     "retrieval": _retrieval,
     "synthesis": _synthesis,
     "validation": _validation,
-    "assistant": _assistant,
+    "assistant": reply_of_assistant,
     **research.PLAYED,
     **staged.PLAYED,
     "delegate": _delegate,

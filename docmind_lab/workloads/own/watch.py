@@ -27,7 +27,7 @@ from docmind_lab.core.errors import NotSimulated, RunCut
 from docmind_lab.network.attempts import Attempt, CallKind
 from docmind_lab.network.guests import GuestCall, GuestHooks
 from docmind_lab.network.recorder import Recorder, current_recorder
-from docmind_lab.services.openai_service import ANY_MODEL_HEADER
+from docmind_lab.services.dialects import is_answered
 from docmind_lab.virtual_time import VirtualClock, current_clock
 from docmind_lab.workloads.own.calls import NOWHERE, OpenCall, Place, RunCalls, innermost_call
 
@@ -43,6 +43,9 @@ REMEDY = 'use the wall clock with the graph\'s own services: clock="wall", servi
 def kind_of(url: str) -> CallKind:
     """Return the kind of call that a request makes, judged by its URL's path."""
     path = urlsplit(url).path.rstrip("/")
+    route = is_answered("POST", url)
+    if route is not None:
+        return {"generate": "llm", "embed": "retrieval"}.get(route.operation, "tool")  # type: ignore[return-value]
     if path.endswith(_MODEL_PATHS):
         return "llm"
     return "retrieval" if any(part in path for part in _STORE_PATHS) else "tool"
@@ -50,7 +53,10 @@ def kind_of(url: str) -> CallKind:
 
 @dataclass(frozen=True)
 class SimulatedDestinations:
-    """Sends requests to simulated services, whatever host they name: a model server and a vector store."""
+    """Sends requests to simulated services, whatever host they name: a model server and a vector store.
+
+    A request to a model keeps its path, by which the model server knows in which dialect it is.
+    """
 
     openai_base_url: str
     qdrant_url: str
@@ -59,12 +65,12 @@ class SimulatedDestinations:
         """Return the simulated URL for a request. Raises: NotSimulated if neither service has the path."""
         parts = urlsplit(url)
         path = parts.path.rstrip("/")
-        if path.endswith("/chat/completions"):
-            return f"{self.openai_base_url.rstrip('/')}/chat/completions"
-        if path.endswith("/models"):
-            return f"{self.openai_base_url.rstrip('/')}/models"
-        before, found, rest = path.partition("/collections")
         query = f"?{parts.query}" if parts.query else ""
+        if is_answered(method, url) is not None:
+            # Of a query, which may hold a key, only what the shape of the answer depends on.
+            shape = "?alt=sse" if "alt=sse" in parts.query.split("&") else ""
+            return f"{self.openai_base_url.rstrip('/').removesuffix('/v1')}{path}{shape}"
+        before, found, rest = path.partition("/collections")
         if found and not before:
             return f"{self.qdrant_url.rstrip('/')}/collections{rest}{query}"
         if not path and parts.port == _QDRANT_PORT:
@@ -124,7 +130,6 @@ class RunWatch:
             to=to,
             deadline=deadline if total else None,
             read_timeout_s=None if total or deadline is None else deadline.cap(None),
-            headers={} if to is None else {ANY_MODEL_HEADER: "1"},
         )
 
     def _separate_call(self, kind: CallKind, place: Place, is_retry: bool) -> OpenCall:

@@ -1,0 +1,201 @@
+"""Ollama's own interface, whose streams are lines of JSON.
+
+POST /api/chat    /api/generate    /api/embed    /api/embeddings    /api/show
+GET  /api/tags    /api/ps          /api/version
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from docmind_lab.services.dialects.exchange import (
+    JSON_LINES,
+    Answer,
+    Dialect,
+    EmbeddingRequest,
+    Refusal,
+    Route,
+    compact,
+    objects_in,
+    size_in,
+    texts_in,
+)
+from docmind_lab.services.plan import ServiceRequest
+
+PATHS: Final[Mapping[str, Route]] = {
+    "/api/chat": Route("generate", variant="chat"),
+    "/api/generate": Route("generate", variant="generate"),
+    "/api/embed": Route("embed", variant="embed"),
+    "/api/embeddings": Route("embed", variant="embeddings"),
+    "/api/show": Route("describe"),
+    "/api/tags": Route("models", "GET", variant="tags"),
+    "/api/ps": Route("models", "GET", variant="ps"),
+    "/api/version": Route("version", "GET"),
+}
+VERSION: Final = "0.12.0"
+"""The version that is said, which clients compare with what they need."""
+_MADE_AT = "1970-01-01T00:00:00Z"
+_DETAILS = {
+    "parent_model": "",
+    "format": "",
+    "family": "docmind",
+    "families": ["docmind"],
+    "parameter_size": "",
+    "quantization_level": "",
+}
+
+
+class Ollama(Dialect):
+    """The dialect; see `Dialect`."""
+
+    # White space before a line's JSON; an empty line would be read as a part of the answer.
+    sign_of_life = b" "
+
+    def route(self, request: ServiceRequest) -> Route | None:
+        """See `Dialect`."""
+        return PATHS.get(request.path.rstrip("/"))
+
+    def chat(self, route: Route, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Dialect`. An answer is streamed unless the request says that it is not to be."""
+        shape = payload.get("format")
+        response_format: dict[str, Any] | None = None
+        if shape:
+            is_schema = isinstance(shape, dict)
+            response_format = {"type": "json_schema" if is_schema else "json_object", "json_schema": {"schema": shape}}
+        limit = (payload.get("options") or {}).get("num_predict")
+        return {
+            "model": payload.get("model"),
+            "messages": _messages(route, payload),
+            "tools": payload.get("tools"),
+            "response_format": response_format,
+            "stream": payload.get("stream") is not False,
+            # 0 and below: no limit.
+            "max_tokens": limit if isinstance(limit, int) and limit > 0 else None,
+        }
+
+    def rendering(self, answer: Answer) -> OllamaRendering:
+        """See `Dialect`."""
+        return OllamaRendering(answer)
+
+    def embedding_request(self, route: Route, payload: Mapping[str, Any]) -> EmbeddingRequest:
+        """See `Dialect`."""
+        name = "input" if route.variant == "embed" else "prompt"
+        size = size_in(payload.get("dimensions"), "dimensions")
+        return EmbeddingRequest(texts_in(payload.get(name), name), str(payload.get("model") or ""), size)
+
+    def embeddings(
+        self, route: Route, payload: Mapping[str, Any], vectors: Sequence[Sequence[float]], tokens: int
+    ) -> Any:
+        """See `Dialect`."""
+        if route.variant == "embeddings":
+            return {"embedding": list(vectors[0])}
+        model, found = payload.get("model"), [list(vector) for vector in vectors]
+        return {
+            "model": model,
+            "embeddings": found,
+            "total_duration": 0,
+            "load_duration": 0,
+            "prompt_eval_count": tokens,
+        }
+
+    def information(self, route: Route, model: str, tokens: int) -> Any:
+        """See `Dialect`."""
+        if route.operation == "version":
+            return {"version": VERSION}
+        capabilities = ["completion", "tools", "embedding"]
+        if route.operation == "describe":
+            about = {"modelfile": "", "parameters": "", "template": "", "details": _DETAILS}
+            return about | {"model_info": {"docmind.context_length": 131_072}, "capabilities": capabilities}
+        entry = {"name": model, "model": model, "size": 0, "digest": "", "details": _DETAILS}
+        at = {"expires_at": _MADE_AT, "size_vram": 0} if route.variant == "ps" else {"modified_at": _MADE_AT}
+        return {"models": [entry | at]}
+
+    def error(self, refusal: Refusal) -> Any:
+        """See `Dialect`."""
+        return {"error": str(refusal)}
+
+
+def _messages(route: Route, payload: Mapping[str, Any]) -> list[dict[str, Any]]:
+    if route.variant == "generate":
+        system = payload.get("system")
+        before = [{"role": "system", "content": system}] if system else []
+        return [*before, {"role": "user", "content": payload.get("prompt") or ""}]
+    messages = []
+    for message in objects_in(payload.get("messages"), "messages", needed=True):
+        calls = [
+            {"id": function.get("name"), "function": {"name": function.get("name"), "arguments": _arguments(function)}}
+            for call in objects_in(message.get("tool_calls"), "messages")
+            if isinstance(function := call.get("function"), dict)
+        ]
+        made = {key: value for key, value in message.items() if key in ("role", "content", "name")}
+        if calls:
+            made["tool_calls"] = calls
+        if message.get("role") == "tool":
+            made["tool_call_id"] = message.get("tool_name") or message.get("tool_call_id")
+        messages.append(made)
+    return messages
+
+
+def _arguments(function: Mapping[str, Any]) -> str:
+    arguments = function.get("arguments") or {}
+    return arguments if isinstance(arguments, str) else json.dumps(arguments)
+
+
+@dataclass(frozen=True)
+class OllamaRendering:
+    """An answer as one JSON object, or as lines of them; the last one says how long everything took."""
+
+    answer: Answer
+    content_type = JSON_LINES
+
+    def _part(self, text: str, calls: Sequence[Any] = (), *, is_last: bool = False) -> dict[str, Any]:
+        answer = self.answer
+        made: dict[str, Any] = {"model": answer.model, "created_at": _MADE_AT}
+        if answer.route.variant == "generate":
+            made["response"] = text
+        else:
+            made["message"] = {"role": "assistant", "content": text} | ({"tool_calls": list(calls)} if calls else {})
+        made["done"] = is_last
+        if is_last:
+            first_ns = round(answer.latency.first_token_s * 1e9)
+            rest_ns = round(answer.latency.inter_token_s * answer.output_tokens * 1e9)
+            made |= {
+                "done_reason": "length" if answer.finish == "length" else "stop",
+                "total_duration": first_ns + rest_ns,
+                "load_duration": 0,
+                "prompt_eval_count": answer.input_tokens,
+                "prompt_eval_duration": first_ns,
+                "eval_count": answer.output_tokens,
+                "eval_duration": rest_ns,
+            }
+        return made
+
+    def _calls(self) -> list[dict[str, Any]]:
+        return [{"function": {"name": name, "arguments": values}} for _, name, values in self.answer.calls()]
+
+    def whole(self) -> Any:
+        """See `Rendering`."""
+        return self._part(self.answer.reply.text, self._calls(), is_last=True)
+
+    def opening(self) -> Sequence[bytes]:
+        """See `Rendering`."""
+        return ()
+
+    def text(self, piece: str) -> bytes:
+        """See `Rendering`."""
+        return _line(self._part(piece))
+
+    def calls(self) -> Sequence[bytes]:
+        """See `Rendering`."""
+        return (_line(self._part("", self._calls())),)
+
+    def closing(self) -> Sequence[bytes]:
+        """See `Rendering`."""
+        return (_line(self._part("", is_last=True)),)
+
+
+def _line(payload: Any) -> bytes:
+    return compact(payload).encode() + b"\n"
