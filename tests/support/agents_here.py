@@ -50,10 +50,10 @@ def lookup(query: str) -> str:
 
 def of_openai_agents() -> Any:
     import agents
-    from agents.models.openai_chatcompletions import OpenAIChatCompletionsModel
 
+    # The Responses API, as by default.
     client = openai.AsyncOpenAI(base_url=HOST, api_key="none")
-    model = OpenAIChatCompletionsModel(model=MODEL, openai_client=client)
+    model = agents.OpenAIResponsesModel(model=MODEL, openai_client=client)
     return agents.Agent(name="researcher", model=model, tools=[agents.function_tool(lookup)])
 
 
@@ -66,6 +66,15 @@ def of_pydantic_ai() -> Any:
     agent = Agent(model, name="researcher")
     agent.tool_plain(lookup)
     return agent
+
+
+def of_llamaindex_agent() -> Any:
+    from llama_index.core.agent.workflow import FunctionAgent
+    from llama_index.core.tools import FunctionTool
+    from llama_index.llms.ollama import Ollama
+
+    tool = FunctionTool.from_defaults(lookup, name="lookup")
+    return FunctionAgent(name="researcher", llm=Ollama(MODEL, base_url="http://ollama.test:11434"), tools=[tool])
 
 
 def of_llamaindex() -> Any:
@@ -94,11 +103,44 @@ def of_smolagents() -> Any:
     return ToolCallingAgent([tool(lookup)], model=model, name="researcher")
 
 
+def of_crewai() -> Any:
+    from crewai import LLM, Agent, Crew, Task
+    from crewai.tools import tool
+
+    llm = LLM(model=f"openai/{MODEL}", base_url=HOST, api_key="none")
+    about = {"goal": "Answer the question.", "backstory": "You use your tool.", "llm": llm}
+    researcher = Agent(role="Researcher", tools=[tool("lookup")(lookup)], **about)
+    task = Task(description="{question}", expected_output="An answer", agent=researcher)
+    return Crew(agents=[researcher], tasks=[task])
+
+
+def of_google_adk() -> Any:
+    import litellm
+    from google.adk.agents import LlmAgent
+    from google.adk.models.lite_llm import LiteLlm
+
+    # By httpx, as the lab sees it.
+    litellm.disable_aiohttp_transport = True
+    model = LiteLlm(f"openai/{MODEL}", api_base=HOST, api_key="none")
+    return LlmAgent(name="researcher", model=model, tools=[lookup])
+
+
+def of_autogen() -> Any:
+    from autogen import ConversableAgent, LLMConfig
+
+    config = LLMConfig({"model": MODEL, "api_type": "openai", "base_url": HOST, "api_key": "none"})
+    return ConversableAgent("researcher", llm_config=config, human_input_mode="NEVER")
+
+
 FRAMEWORKS: dict[str, tuple[str, Callable[[], Any]]] = {
     "openai-agents": ("agents", of_openai_agents),
     "pydantic-ai": ("pydantic_ai", of_pydantic_ai),
     "llamaindex": ("llama_index.core", of_llamaindex),
+    "llamaindex-agent": ("llama_index.llms.ollama", of_llamaindex_agent),
     "ag2": ("ag2", of_ag2),
     "smolagents": ("smolagents", of_smolagents),
+    "crewai": ("crewai", of_crewai),
+    "google-adk": ("google.adk", of_google_adk),
+    "autogen": ("autogen", of_autogen),
 }
 """Framework → its module, and what makes its agent."""
