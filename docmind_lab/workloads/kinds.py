@@ -253,6 +253,10 @@ class WorkloadKind:
     carried_out_by: Callable[[Alternative], Any] = itself
     notes: tuple[str, ...] = ()
 
+    def possible(self, alternatives: Iterable[Alternative]) -> tuple[Alternative, ...]:
+        """Return those of the alternatives that the system can have."""
+        return tuple(alternative for alternative in alternatives if not self.refusal(alternative))
+
 
 def workload_kind(name: str) -> WorkloadKind:
     """Return the kind with that name: one of `WORKLOADS`, or "module:ATTRIBUTE" for one of another package.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import agents_here
@@ -11,6 +13,8 @@ from agents_here import QUESTION
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.experiments.lint import lint_graph
+from docmind_lab.interfaces.cli.app import main
 
 
 def runs_of(agent: Any, *, decision_timeout_s: float = 30.0, **options: Any) -> pd.DataFrame:
@@ -168,3 +172,20 @@ def test_a_reference_is_an_agent_that_worker_processes_find() -> None:
     runs = runs_of("agents_here:ask", runs=30, alternatives="A,B", workers=2)
     assert set(runs["workload"]) == {"agent:agents_here:ask"}
     assert set(runs["outcome"]) == {"answered"}
+
+
+def test_the_lint_judges_an_agent_by_the_alternatives_that_it_can_have() -> None:
+    report = lint_graph("agent:agents_here:ask", [QUESTION], decision_timeout_s=3.0)
+    assert [verdict.alternative for verdict in report.verdicts] == ["A", "A:per_read", "B", "C", "E"]
+    with pytest.raises(ConfigurationError, match="alternative F native: a function has no timeout of its own"):
+        lint_graph("agent:agents_here:ask", [QUESTION], decision_timeout_s=3.0, alternatives="F")
+
+
+def test_doctor_takes_an_agent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    inputs = tmp_path / "inputs.jsonl"
+    inputs.write_text(json.dumps(QUESTION), encoding="utf-8")
+    options = ["--agent", "agents_here:ask_async", "--inputs", str(inputs), "--alternatives", "C"]
+    with pytest.raises(SystemExit) as ended:
+        main(["doctor", *options, "--decision-timeout", "3", "--json"])
+    assert ended.value.code == 0
+    assert json.loads(capsys.readouterr().out)["verdicts"]

@@ -159,6 +159,11 @@ class Comparison(CommonOptions):
         if check_charge(self.cpu_charge) and self.clock == "wall":
             raise ConfigurationError("cpu_charge is for virtual time; on the wall clock CPU takes the time it takes")
         require_one_time_budget(self.budget, self.decision_timeout_s)
+        for alternative in self.alternatives:
+            reason = self.kind.refusal(alternative, by_name=True)
+            if reason:
+                label = " ".join(label_of(alternative.name, options_json(alternative)).split())
+                raise ConfigurationError(f"alternative {label}: {reason}; leave it out")
 
     def __repr__(self) -> str:
         named = ", ".join(

@@ -11,7 +11,6 @@ import pandas as pd
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.base import options_json
-from docmind_lab.core.catalogue import label_of
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
@@ -88,28 +87,6 @@ def _program_of(request: CompareRequest, clock: ClockName) -> OwnGraph:
     if request.inputs is None:
         raise ConfigurationError("command without inputs: name both, --command and --inputs (command=..., inputs=...)")
     return own_program(request.command or "", request.inputs)
-
-
-def alternatives_for(
-    kind: WorkloadKind, alternatives: tuple[Alternative, ...], *, by_name: bool
-) -> tuple[Alternative, ...]:
-    """Return the alternatives that a system can have.
-
-    Args:
-        kind: Of the system.
-        alternatives: Those in question.
-        by_name: Whether they were asked for by name, and not as all that there are.
-
-    Raises:
-        ConfigurationError: One was asked for by name and cannot be had. The message says why.
-    """
-    refusals = {alternative: kind.refusal(alternative, by_name=by_name) for alternative in alternatives}
-    if by_name:
-        for alternative, reason in refusals.items():
-            if reason:
-                shown = " ".join(label_of(alternative.name, options_json(alternative)).split())
-                raise ConfigurationError(f"alternative {shown}: {reason}; leave it out")
-    return tuple(alternative for alternative, reason in refusals.items() if not reason)
 
 
 def _graph_of_names(request: CompareRequest, graph: Any) -> OwnGraph:
