@@ -214,7 +214,7 @@ def _caveats(manifest: Mapping[str, Any]) -> Iterator[str]:
         names = [
             f"{kind[:-1] if len(each) == 1 else kind} {join_names(each)}" for kind, each in missing.items() if each
         ]
-        yield f"No run reached {join_names(names)}: nothing here says what a deadline does to them."
+        yield f"No run reached {join_names(names)}, of which these numbers say nothing."
     calls = manifest.get("replayed_calls", {})
     if any(calls.get(name) for name in ("not_recorded", "of_another_alternative", "cut_in_the_recording")):
         yield (

@@ -265,10 +265,10 @@ def test_rows_are_forgotten_with_their_run(client, service_log):
 
 def test_an_error_is_a_row_too(client, service_log):
     run_id = new_run()
-    with pytest.raises(openai.NotFoundError):
-        client.chat.completions.create(model="gpt-9", messages=QUESTION, extra_headers=tags(run_id))
+    with pytest.raises(openai.BadRequestError):
+        client.chat.completions.create(model=MODEL, messages=[], extra_headers=tags(run_id))
     (row,) = service_log.rows(run_id, wait_quiet_s=5)
-    assert (row.outcome, row.status, row.output_tokens) == ("error", 404, 0)
+    assert (row.outcome, row.status, row.output_tokens) == ("error", 400, 0)
 
 
 @pytest.mark.parametrize("limit", ["soon", "nan", "-1", "inf"])

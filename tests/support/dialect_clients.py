@@ -206,25 +206,25 @@ def _said_by_ollama(reply: Any, stream: bool) -> Said:
 
 @dataclass(frozen=True)
 class Client:
-    """An official client. ask, ask_async: of one at an address, with headers. errors: its own, by status."""
+    """An official client. ask, ask_async: one at an address, the former with a timeout. errors: its own, by status."""
 
     payload: Callable[[Asked], dict[str, Any]]
     said: Callable[[Any, bool], Said]
-    ask: Callable[[str, Mapping[str, str], dict[str, Any]], Any]
+    ask: Callable[[str, float, dict[str, Any]], Any]
     ask_async: Callable[[str, dict[str, Any]], Any]
     errors: Mapping[int, type[Exception]]
 
-    def sync(self, root: str, asked: Asked, headers: Mapping[str, str] | None = None) -> Said:
-        """What is said to a sync client. root: the address of the services."""
-        return self.said(self.ask(root, headers or {}, self.payload(asked)), asked.stream)
+    def sync(self, root: str, asked: Asked, timeout_s: float = 30.0) -> Said:
+        """What is said to a sync client. root: the address of the services. timeout_s: of the client."""
+        return self.said(self.ask(root, timeout_s, self.payload(asked)), asked.stream)
 
     def on_a_loop(self, root: str, asked: Asked) -> Said:
         """What is said to an async client."""
         return self.said(asyncio.run(self.ask_async(root, self.payload(asked))), asked.stream)
 
 
-def _openai(root: str, headers: Mapping[str, str]) -> dict[str, Any]:
-    return {"base_url": f"{root}/v1", "api_key": "unused", "max_retries": 0, "default_headers": dict(headers)}
+def _openai(root: str, timeout_s: float = 30.0) -> dict[str, Any]:
+    return {"base_url": f"{root}/v1", "api_key": "unused", "max_retries": 0, "timeout": timeout_s}
 
 
 async def _whole(reply: Any) -> Any:
@@ -235,57 +235,57 @@ def _all(reply: Any) -> Any:
     return reply if hasattr(reply, "model_dump") else list(reply)
 
 
-def _chat_once(root: str, headers: Mapping[str, str], payload: dict[str, Any]) -> Any:
-    with openai.OpenAI(**_openai(root, headers)) as client:
+def _chat_once(root: str, timeout_s: float, payload: dict[str, Any]) -> Any:
+    with openai.OpenAI(**_openai(root, timeout_s)) as client:
         return _all(client.chat.completions.create(**payload))
 
 
-def _response_once(root: str, headers: Mapping[str, str], payload: dict[str, Any]) -> Any:
-    with openai.OpenAI(**_openai(root, headers)) as client:
+def _response_once(root: str, timeout_s: float, payload: dict[str, Any]) -> Any:
+    with openai.OpenAI(**_openai(root, timeout_s)) as client:
         return _all(client.responses.create(**payload))
 
 
-def _message_once(root: str, headers: Mapping[str, str], payload: dict[str, Any]) -> Any:
-    with anthropic.Anthropic(**_anthropic(root, headers)) as client:
+def _message_once(root: str, timeout_s: float, payload: dict[str, Any]) -> Any:
+    with anthropic.Anthropic(**_anthropic(root, timeout_s)) as client:
         return _all(client.messages.create(**payload))
 
 
-def _ollama_once(root: str, headers: Mapping[str, str], payload: dict[str, Any]) -> Any:
-    with ollama.Client(root, headers=dict(headers)) as client:
+def _ollama_once(root: str, timeout_s: float, payload: dict[str, Any]) -> Any:
+    with ollama.Client(root, timeout=timeout_s) as client:
         return _all(client.chat(**payload))
 
 
 async def _ask_chat(root: str, payload: dict[str, Any]) -> Any:
-    async with openai.AsyncOpenAI(**_openai(root, {})) as client:
+    async with openai.AsyncOpenAI(**_openai(root)) as client:
         return await _whole(await client.chat.completions.create(**payload))
 
 
 async def _ask_responses(root: str, payload: dict[str, Any]) -> Any:
-    async with openai.AsyncOpenAI(**_openai(root, {})) as client:
+    async with openai.AsyncOpenAI(**_openai(root)) as client:
         return await _whole(await client.responses.create(**payload))
 
 
-def _anthropic(root: str, headers: Mapping[str, str]) -> dict[str, Any]:
-    return {"base_url": root, "api_key": "unused", "max_retries": 0, "default_headers": dict(headers)}
+def _anthropic(root: str, timeout_s: float = 30.0) -> dict[str, Any]:
+    return {"base_url": root, "api_key": "unused", "max_retries": 0, "timeout": timeout_s}
 
 
 async def _ask_messages(root: str, payload: dict[str, Any]) -> Any:
-    async with anthropic.AsyncAnthropic(**_anthropic(root, {})) as client:
+    async with anthropic.AsyncAnthropic(**_anthropic(root)) as client:
         return await _whole(await client.messages.create(**payload))
 
 
-def gemini(root: str, headers: Mapping[str, str] | None = None) -> genai.Client:
+def gemini(root: str, timeout_s: float = 30.0) -> genai.Client:
     """Google's client at an address."""
-    return genai.Client(api_key="unused", http_options={"base_url": root, "headers": dict(headers or {})})
+    return genai.Client(api_key="unused", http_options={"base_url": root, "timeout": round(1000 * timeout_s)})
 
 
-def _ask_contents(root: str, headers: Mapping[str, str], payload: dict[str, Any]) -> Any:
-    with gemini(root, headers) as client:
+def _ask_contents(root: str, timeout_s: float, payload: dict[str, Any]) -> Any:
+    with gemini(root, timeout_s) as client:
         return client.models.generate_content(**payload)
 
 
-def _stream_contents(root: str, headers: Mapping[str, str], payload: dict[str, Any]) -> Any:
-    with gemini(root, headers) as client:
+def _stream_contents(root: str, timeout_s: float, payload: dict[str, Any]) -> Any:
+    with gemini(root, timeout_s) as client:
         return list(client.models.generate_content_stream(**payload))
 
 
@@ -307,9 +307,9 @@ async def _ask_ollama(root: str, payload: dict[str, Any]) -> Any:
 class _GeminiClient(Client):
     """The one client that streams by another method."""
 
-    def sync(self, root: str, asked: Asked, headers: Mapping[str, str] | None = None) -> Said:
+    def sync(self, root: str, asked: Asked, timeout_s: float = 30.0) -> Said:
         ask = _stream_contents if asked.stream else _ask_contents
-        return self.said(ask(root, headers or {}, self.payload(asked)), asked.stream)
+        return self.said(ask(root, timeout_s, self.payload(asked)), asked.stream)
 
     def on_a_loop(self, root: str, asked: Asked) -> Said:
         ask = _stream_contents_async if asked.stream else _ask_contents_async

@@ -79,12 +79,12 @@ CRITERIA: Final = (
     Criterion("overran", "the share of callers that waited too long", -1, 0.0, "", 2, lambda r: overran(r) * 1.0),
     Criterion(
         "failed",
-        "the share of runs that failed or stopped at an interrupt",
+        "the share of runs that failed",
         -1,
         0.0,
         "",
         2,
-        lambda r: r["outcome"].astype("str").isin(ENDED_UNANSWERED) * 1.0,
+        lambda r: (r["outcome"].astype("str") == "failed") * 1.0,
     ),
     # 50 ms of a server, and as much of a wait as a caller is allowed: less is noise of a machine.
     Criterion(

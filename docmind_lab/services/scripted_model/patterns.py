@@ -6,6 +6,7 @@ a text that does not match for it is drawn anew.
 
 from __future__ import annotations
 
+import bisect
 import re
 import string
 from collections.abc import Callable
@@ -15,6 +16,8 @@ _ESCAPES: Final = {"d": string.digits, "w": string.ascii_lowercase, "s": " ", "D
 _CONTROLS: Final = {"n": "\n", "t": "\t", "r": "\r"}
 # What is left out of a pattern may forbid a text that was drawn.
 _ATTEMPTS = 20
+LONGEST_TEXT: Final = 100_000
+"""Characters of a text at the most; a schema that asks for a longer one is refused."""
 _REPEAT = re.compile(r"\{(\d*)(,?)(\d*)\}")
 
 
@@ -34,11 +37,13 @@ def text_matching(pattern: str, draw: Callable[[str], float], shortest: int = 0)
 
 
 def _long_enough(pattern: str, draw: Callable[[str], float], shortest: int) -> str:
-    for more in range(shortest + 1):
-        text = _Writer(pattern, draw, more).text()
-        if len(text) >= shortest:
-            break
-    return text
+    text = _Writer(pattern, draw, 0).text()
+    if len(text) >= shortest:
+        return text
+    # As few repetitions as it takes, since there may be a longest text too.
+    lengths = range(shortest + 1)
+    enough = bisect.bisect_left(lengths, shortest, key=lambda more: len(_Writer(pattern, draw, more).text()))
+    return _Writer(pattern, draw, enough).text()
 
 
 def _matches(pattern: str, text: str) -> bool:
@@ -92,6 +97,8 @@ class _Writer:
                     one = self._atom()
                     self._draw, self._at = draw, after
                 written += one
+                if len(written) > LONGEST_TEXT:
+                    raise ValueError("the pattern asks for a text that is too long")
             self._at = max(self._at, ended)
         return written
 

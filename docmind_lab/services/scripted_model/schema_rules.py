@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from docmind_lab.services.scripted_model.patterns import LONGEST_TEXT
+
 Schema = Mapping[str, Any]
 
 _SCALE = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)\s*(?:-|–|to|and)\s*(\d+(?:\.\d+)?)(?![\d.])")
@@ -94,6 +96,8 @@ def _whole_factor(step: float) -> int:
 def fitted(text: str, schema: Schema) -> str:
     """Return a text that is as long as a schema asks for: cut, or repeated."""
     shortest, longest = schema.get("minLength") or 0, schema.get("maxLength")
+    if shortest > LONGEST_TEXT:
+        raise ValueError("the schema asks for a text that is too long")
     if len(text) < shortest:
         text = (f"{text} " if text else "text ") * (int(shortest) // (len(text) + 1) + 1)
     return text if longest is None or len(text) <= longest else text[: int(longest)]

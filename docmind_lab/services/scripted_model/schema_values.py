@@ -40,6 +40,8 @@ _ARITHMETIC = re.compile(r"[-+*/().\d\s^]*\d\s*[-+*/^]\s*[-+*/().\d\s^]*\d\)?")
 _LONGEST_TASK = 300
 _DEEPEST = 8
 _WIDEST = 3
+# A schema that asks for more is refused.
+_MOST_VALUES = 10_000
 
 
 def value_for(schema: Schema, conversation: Conversation, *, name: str = "", answer: str = "") -> Any:
@@ -60,12 +62,16 @@ class _Values:
     conversation: Conversation
     answer: str
     numbers_used: int = 0
+    values_made: int = 0
 
     def draw(self, path: str) -> float:
         return self.conversation.key.uniform(f"value/{path}")
 
     def value(self, schema: Any, name: str, path: str, depth: int) -> Any:
         """Return a value for a field. path: of the field, which its draws are named after."""
+        self.values_made += 1
+        if self.values_made > _MOST_VALUES:
+            raise ValueError("the schema asks for too many values")
         schema = self.resolve(schema)
         if "const" in schema:
             return schema["const"]

@@ -1,7 +1,7 @@
 """The workload `own`: a user's graph, run unchanged under every alternative.
 
 inputs.py        the graph's inputs, checked against its schema
-references.py    "my_app:graph", "my_app.py:graph" or "langgraph.json:agent" as a compiled graph
+references.py    a module, a file or an entry of langgraph.json as a compiled graph
 settings.py      what a run is given besides its input: context, configuration, store, answers to interrupts
 kind.py          a reference, or a live object, as a graph with a name that worker processes find
 workload.py      OwnWorkload: the graph under any alternative

@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.services.faults import Fault
@@ -28,6 +30,51 @@ REQUESTS: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 DIALECTS = pytest.mark.parametrize("dialect", REQUESTS)
 STREAMS = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+WORDS = [
+    "messages",
+    "input",
+    "contents",
+    "role",
+    "user",
+    "content",
+    "parts",
+    "text",
+    "type",
+    "tools",
+    "function",
+    "name",
+    "parameters",
+    "tool_choice",
+    "schema",
+    "response_format",
+    "json_schema",
+    "format",
+    "system",
+    "prompt",
+    "items",
+    "functionDeclarations",
+    "generationConfig",
+    "responseSchema",
+    "properties",
+    "anyOf",
+    "enum",
+    "minItems",
+    "stream",
+    "requests",
+    "dimensions",
+    "options",
+    "num_predict",
+    "output_config",
+    "toolConfig",
+    "pattern",
+    "previous_response_id",
+    "tool_calls",
+    "functionCall",
+    "functionResponse",
+    "tool_result",
+    "function_call",
+    "instructions",
+]
 ALL_KINDS = ("hang", "trickle", "stall", "slow_first_token", "keep_alive", "disconnect", "malformed", "empty")
 
 
@@ -128,6 +175,45 @@ def test_faults_of_searches_strike_embeddings(kind: str, status: int) -> None:
 def test_a_limit_of_load_refuses_in_the_dialect_of_the_request() -> None:
     plan = replace(plan_of("anthropic", False, "rate_limit_above=0"))
     assert json.loads(body_of(plan.admitted(0)))["error"]["type"] == "rate_limit_error"
+
+
+# ---- odd requests
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=4),
+    max_leaves=12,
+)
+PATHS = [path for whole, stream, _ in REQUESTS.values() for path in (whole, stream)]
+PATHS += ["/v1/embeddings", "/api/embed", "/api/generate", "/v1beta/models/m:batchEmbedContents", "/api/show"]
+PATHS += ["/v1/messages/count_tokens", "/v1beta/models/m:countTokens"]
+
+
+ODD = st.dictionaries(st.sampled_from(WORDS), JSON, max_size=6)
+
+
+@given(st.sampled_from(PATHS), ODD, st.sampled_from(list(REQUESTS)))
+@settings(max_examples=400)
+def test_no_request_however_odd_has_the_service_fail(path: str, odd: dict[str, Any], dialect: str) -> None:
+    body = json.dumps(REQUESTS[dialect][2] | {"model": "m"} | odd).encode()
+    plan = OpenAIService(PROFILE).plan(ServiceRequest("POST", path, {}, body))
+    assert next(step.status for step in plan.steps if isinstance(step, Headers)) < 500
+
+
+HUGE = [
+    {"type": "string", "minLength": 10**9},
+    {"type": "array", "minItems": 10**9, "items": {"type": "string"}},
+    {"type": "string", "pattern": "^(a{99999}){99999}$"},
+    {"type": "string", "pattern": "^[a-z]+$", "minLength": 10**9},
+]
+
+
+@pytest.mark.parametrize("schema", HUGE)
+def test_a_schema_that_asks_for_too_much_is_refused(schema: dict[str, Any]) -> None:
+    shape = {"type": "json_schema", "json_schema": {"name": "s", "schema": schema}}
+    body = json.dumps({"model": "m", "messages": ASKED, "response_format": shape}).encode()
+    plan = OpenAIService(PROFILE).plan(ServiceRequest("POST", "/v1/chat/completions", {}, body))
+    assert next(step.status for step in plan.steps if isinstance(step, Headers)) == 400
 
 
 # ---- where a graph's requests go

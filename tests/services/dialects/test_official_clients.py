@@ -15,6 +15,7 @@ from dialect_clients import CLIENTS, MODEL, QUESTION, RESULT, SHAPE, TOOL, Asked
 from pydantic import BaseModel, Field
 from service_doors import Here
 
+from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceProcess
 
@@ -76,6 +77,29 @@ def test_an_error_is_the_clients_own(serve_here: Callable[..., Here], dialect: s
     response = getattr(caught.value, "response", None)
     if status == 429 and response is not None:
         assert response.headers["retry-after"] == "7"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("fault", ["stall=0.1", "trickle=0.01", "keep_alive=0.7", "empty"])
+@STREAMS
+@DIALECTS
+def test_a_client_reads_through_a_fault_that_only_delays(
+    serve_here: Callable[..., Here], dialect: str, stream: bool, fault: str
+) -> None:
+    profile = LatencyProfile.named("typical/100")
+    here = serve_here(faults=(Fault.parse(f"{fault}:*"),), profile=profile)
+    said = CLIENTS[dialect].sync(here.addresses.openai_base_url.removesuffix("/v1"), Asked(stream=stream))
+    nothing = "The documents found do not answer this question."
+    assert (said.text, said.calls) == ("" if fault == "empty" else nothing, [])
+    assert said.tokens == (12, 1 if fault == "empty" else 9)
+
+
+@DIALECTS
+def test_a_client_gives_up_a_hang_by_its_own_timeout(serve_here: Callable[..., Here], dialect: str) -> None:
+    here = serve_here(faults=(Fault.parse("hang:*"),))
+    root = here.addresses.openai_base_url.removesuffix("/v1")
+    with pytest.raises(Exception, match=r"(?i)timed? ?out"):
+        CLIENTS[dialect].sync(root, Asked(), timeout_s=0.3)
 
 
 # ---- OpenAI

@@ -1,0 +1,88 @@
+"""The graphs of examples/graphs: each runs as it is, under every alternative, on both clocks (agents.md 7)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import docmind_lab as dl
+from docmind_lab.core.deadlines import HELD_WITHIN_S
+from docmind_lab.experiments.lint import lint_graph
+
+FOLDER = Path(__file__).parents[2] / "examples" / "graphs"
+NAMES = sorted(json.loads((FOLDER / "langgraph.json").read_text())["graphs"])
+ENFORCING = ("A", "B", "C", "E", "F")
+# What an input cannot lead to: the grader finds a document at once, so nothing is put better; deepagents brings tools
+# for files and a shell that a report does not need.
+UNREACHED = {
+    "retrieval": {"nodes": ["rewrite"], "tools": []},
+}
+
+
+@pytest.fixture(autouse=True)
+def _here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(FOLDER)
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(name, "none")
+
+
+def compared(name: str, **options: object) -> dl.Study:
+    inputs = f"{name}.jsonl"
+    asked = sum(bool(line.strip()) for line in Path(inputs).read_text().splitlines())
+    return dl.compare(graph=f"langgraph.json:{name}", inputs=inputs, runs=asked, **options)  # type: ignore[arg-type]
+
+
+def check(study: dl.Study, name: str) -> None:
+    """Every run was answered, with its tools called; what no run reached is what no input of it leads to."""
+    failures = study.runs[["alternative", "outcome", "error_type", "error_node"]].drop_duplicates().to_string()
+    assert set(study.runs["outcome"].astype("str")) == {"answered"}, failures
+    assert study.manifest.get("never_reached", {"nodes": [], "tools": []}) == UNREACHED.get(
+        name, {"nodes": [], "tools": []}
+    )
+    assert (study.runs["llm_calls"] > 0).all()
+
+
+def test_there_are_twenty_graphs_and_each_has_inputs() -> None:
+    assert len(NAMES) >= 20
+    assert all((FOLDER / f"{name}.jsonl").is_file() and (FOLDER / f"{name}.py").is_file() for name in NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_graph_of_the_examples_answers_in_virtual_time(name: str) -> None:
+    check(compared(name, decision_timeout_s=120, alternatives="unguarded,C", profile="fast", workers=None), name)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", NAMES)
+def test_a_graph_of_the_examples_answers_under_every_alternative(name: str) -> None:
+    check(compared(name, decision_timeout_s=120, profile="fast"), name)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", NAMES)
+def test_a_graph_of_the_examples_is_held_to_its_deadline_when_the_model_hangs(name: str) -> None:
+    study = compared(name, decision_timeout_s=5, fault="hang", alternatives=",".join(("unguarded", *ENFORCING)))
+    assert "answered" not in set(study.runs["outcome"].astype("str"))
+    held = study.runs[study.runs["alternative"].astype("str") != "unguarded"]
+    late = held[held["caller_overrun_s"].fillna(1e9) > HELD_WITHIN_S]
+    # Sync code cannot be cut between two tries of a client: A alone may come late by such a wait.
+    assert set(late["alternative"].astype("str")) <= {"cooperative"}
+
+
+@pytest.mark.full
+@pytest.mark.wall
+@pytest.mark.parametrize("name", NAMES)
+def test_a_graph_of_the_examples_answers_over_sockets(name: str) -> None:
+    check(compared(name, decision_timeout_s=60, profile="fast", clock="wall"), name)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", NAMES)
+def test_doctor_judges_each_graph_of_the_examples(name: str) -> None:
+    report = lint_graph(f"langgraph.json:{name}", f"{name}.jsonl")
+    assert report.keeps
+    assert report.requests
+    wanted = UNREACHED.get(name, {"nodes": [], "tools": []})
+    assert report.unreached == (*(f"node {n}" for n in wanted["nodes"]), *(f"tool {n}" for n in wanted["tools"]))
