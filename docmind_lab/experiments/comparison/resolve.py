@@ -10,7 +10,11 @@ from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.design import SIDE_BY_SIDE, Comparison
 from docmind_lab.experiments.comparison.documents import Documents, documents_of
-from docmind_lab.experiments.comparison.own_graph import faults_in, of_own_graph, require_whole_budget
+from docmind_lab.experiments.comparison.own_graph import (
+    faults_in,
+    of_own_graph,
+    require_whole_budget,
+)
 from docmind_lab.experiments.comparison.replays import replayed_comparison, without_live_endpoints
 from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.experiments.recordings.recording import RUNS, Recording
@@ -48,6 +52,7 @@ def _clock_of(request: CompareRequest, settings: Settings) -> ClockName:
     if request.clock is not None:
         return request.clock
     is_live = _is_live(settings) or request.services == "own" or request.recording.is_live
+    is_live = is_live or request.command is not None
     return "wall" if is_live else "virtual"
 
 
@@ -79,13 +84,14 @@ def _new_comparison(request: CompareRequest, clock: ClockName, settings: Setting
         raise ConfigurationError(f"router_injection: workload {request.workload} has no router engine; leave it out")
     injection, budget = request.router_injection, request.budget or Budget()
     given_s = budget.time_s if request.decision_timeout_s is None else request.decision_timeout_s
+    alternatives = parse_alternatives(
+        request.alternatives, request.retries, budgeted_retries=settings.agents.max_retries
+    )
     comparison = Comparison(
         decision_timeout_s=defaults.decision_timeout_s if given_s is None else given_s,
         runs=defaults.runs if request.runs is None else request.runs,
         seed=request.seed,
-        alternatives=parse_alternatives(
-            request.alternatives, request.retries, budgeted_retries=settings.agents.max_retries
-        ),
+        alternatives=alternatives if request.alternatives is not None else kind.possible(alternatives),
         profile=LatencyProfile.named(profile) if isinstance(profile, str) else profile,
         faults=faults_in(kind, faults) if is_own else faults,
         client_retries=request.retries,
