@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from langchain_core.runnables import RunnableConfig
+from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.func import entrypoint
 from langgraph.graph import START, StateGraph
@@ -413,3 +414,30 @@ def test_a_study_file_names_a_graph_and_its_inputs(app: Path) -> None:
     assert len(study.runs) == 4
     again = dl.sweep(app / "study.toml", out=app / "out")
     assert again.manifest["study_id"] == study.manifest["study_id"]
+
+
+# ---- faults
+
+
+def ask_model(state: State) -> State:
+    return {"answer": str(ChatOpenAI(model="any", api_key="none", max_retries=0).invoke(state["question"]).content)}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("fault", ["hang", "hang:*", "hang:ask_model"])
+def test_a_fault_without_a_role_strikes_every_node(fault: str) -> None:
+    graph = graph_of(ask_model)
+    study = dl.compare(
+        graph=graph, inputs=[{"question": "a"}], runs=1, alternatives="unguarded,A", fault=fault, decision_timeout_s=3
+    )
+    assert set(study.runs["faulted_calls"]) == {1.0}
+    swept = dl.sweep(
+        {"repeats": 1, "factors": {"alternative": "A", "fault": ["none", fault], "decision_timeout_s": 3}},
+        graph=graph,
+        inputs=[{"question": "a"}],
+    )
+    assert sorted(swept.runs["faulted_calls"]) == [0.0, 1.0]
+
+
+def test_a_fault_of_a_role_that_is_no_node_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="the graph has no node 'synthesis'; it has ask_model"):
+        dl.compare(graph=graph_of(ask_model), inputs=[{"question": "a"}], runs=1, fault="hang:synthesis")

@@ -128,12 +128,13 @@ def _require_own_only(settings: Settings, clock: ClockName, services: Services, 
             )
 
 
-def faults_in(kind: WorkloadKind, faults: Iterable[Fault]) -> tuple[Fault, ...]:
-    """Return the faults for a user's graph, whose roles are its nodes; one without a role strikes every call.
+def faults_in(kind: WorkloadKind, faults: Iterable[str | Fault]) -> tuple[Fault, ...]:
+    """Return the faults for a user's graph, whose roles are its nodes; a text without a role strikes every call.
 
     Raises: ConfigurationError for a role that is no node of the graph.
     """
-    made = tuple(dataclasses.replace(fault, role=fault.role or _EVERY_ROLE) for fault in faults)
+    parsed = (Fault.parse(fault, _EVERY_ROLE) if isinstance(fault, str) else fault for fault in faults)
+    made = tuple(fault for fault in parsed if fault.kind != "none")
     for fault in made:
         if fault.role not in (_EVERY_ROLE, *kind.roles):
             known = ", ".join(kind.roles)

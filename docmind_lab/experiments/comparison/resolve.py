@@ -78,7 +78,6 @@ def _new_comparison(request: CompareRequest, clock: ClockName, settings: Setting
     documents = Documents(str(request.documents)) if is_own else documents_of(request.documents, request.questions)
     defaults = kind.defaults.get(clock, kind.defaults["virtual"])
     written = [request.fault] if isinstance(request.fault, str) else request.fault
-    faults = tuple(Fault.parse(item) if isinstance(item, str) else item for item in written)
     profile = defaults.profile if request.profile is None else request.profile
     if request.router_injection and not kind.has_router:
         raise ConfigurationError(f"router_injection: workload {request.workload} has no router engine; leave it out")
@@ -93,7 +92,9 @@ def _new_comparison(request: CompareRequest, clock: ClockName, settings: Setting
         seed=request.seed,
         alternatives=alternatives if request.alternatives is not None else kind.possible(alternatives),
         profile=LatencyProfile.named(profile) if isinstance(profile, str) else profile,
-        faults=faults_in(kind, faults) if is_own else faults,
+        faults=faults_in(kind, written)
+        if is_own
+        else tuple(Fault.parse(item) if isinstance(item, str) else item for item in written),
         client_retries=request.retries,
         side_by_side=default_side_by_side(settings, is_own=is_own)
         if request.side_by_side is None

@@ -128,7 +128,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
     faults = faults_of(factors)
     if design.graph is not None:
         with naming_factor("fault"):
-            faults = [faults_in(kinds[0], [one for one in each if one.kind != "none"]) for each in faults]
+            faults = [faults_in(kinds[0], level.split("+")) for level in factors.fault]
         with naming_factor("alternative"):
             require_whole_budget(alternatives_of(factors))
     # The budgets vary fastest but for the arms, and what costs a worker a new system varies slowest.
