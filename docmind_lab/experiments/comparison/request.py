@@ -78,6 +78,11 @@ class CompareRequest(CommonOptions):
         )
 
     @property
+    def names_own_graph(self) -> bool:
+        """Whether the request names a graph or an agent of the user's own."""
+        return self.graph is not None or self.agent is not None
+
+    @property
     def names_system(self) -> dict[str, bool]:
         """For each keyword that names a system of the lab, its documents or questions: whether it was given."""
         return {"workload": self.workload != DEFAULT_WORKLOAD} | self.names_documents
