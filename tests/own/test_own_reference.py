@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import graphs_agent
@@ -45,7 +46,11 @@ def module(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return put
 
 
-@pytest.mark.parametrize("found", [BUILDER.compile(), BUILDER.compile, made_in_time], ids=["graph", "factory", "async"])
+@pytest.mark.parametrize(
+    "found",
+    [BUILDER.compile(), BUILDER.compile, made_in_time, BUILDER, lambda: BUILDER],
+    ids=["graph", "factory", "async", "not compiled", "factory of one not compiled"],
+)
 def test_a_graph_or_a_function_that_makes_one_is_found(found: Any, module: Callable[..., None]) -> None:
     module(graph=found)
     assert isinstance(load_graph("somebodys_app:graph"), Pregel)
@@ -54,12 +59,11 @@ def test_a_graph_or_a_function_that_makes_one_is_found(found: Any, module: Calla
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (BUILDER, "is a StateGraph that is not compiled; call .compile()"),
-        (lambda: BUILDER, "makes a StateGraph that is not compiled; call .compile()"),
-        ({"a": 1}, "is a dict, not a compiled LangGraph graph or a function that makes one"),
-        (dict, r"is a class \(dict\), not a compiled LangGraph graph"),
-        (lambda: 3, "makes a int, not a compiled LangGraph graph"),
-        (failing, "could not be made: KeyError: 'OPENAI_API_KEY'"),
+        (StateGraph(MessagesState), "does not compile: ValueError: Graph must have an entrypoint"),
+        ({"a": 1}, "is a dict, not a LangGraph graph or a function that makes one"),
+        (dict, r"is a class \(dict\), not a LangGraph graph"),
+        (lambda: 3, "makes a int, not a LangGraph graph"),
+        (failing, r"could not be made: KeyError: 'OPENAI_API_KEY' \(at test_own_reference.py:\d+\)"),
         (of_two, "is a function of model, tools; one without arguments, or of the configuration alone, is needed"),
     ],
 )
@@ -81,6 +85,12 @@ def test_what_is_no_graph_is_told_in_one_line(found: Any, said: str, module: Cal
 def test_a_reference_that_leads_nowhere_is_told(reference: str, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         load_graph(reference)
+
+
+def test_a_module_that_does_not_import_is_told_with_the_line_of_the_users_file(tmp_path: Path) -> None:
+    (tmp_path / "uses_an_old_name.py").write_text("import json\nfrom json import gone\n", encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=r"cannot import name 'gone' .*\(at uses_an_old_name.py:2\)"):
+        load_graph(f"{tmp_path / 'uses_an_old_name.py'}:graph")
 
 
 def test_a_graph_is_a_workload_by_its_name_and_options_travel_in_it() -> None:

@@ -377,6 +377,7 @@ def test_nodes_and_tools_that_no_run_reached_are_named_in_one_line() -> None:
     )
     assert study.manifest["never_reached"] == {"nodes": ["never"], "tools": []}
     assert "No run reached node never, of which these numbers say nothing." in str(study.report())
+    assert "No run called a model, so these are times of the graph's own code." in str(study.report())
 
 
 # ---- sweeps
