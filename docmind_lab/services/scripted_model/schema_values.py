@@ -204,9 +204,27 @@ class _Values:
             part = fixed[place] if place < len(fixed) else items
             one = self.value(part, name.removesuffix("s"), f"{path}/{place}", depth + 1)
             one = self.another(one, part, made, place) if schema.get("uniqueItems") and one in made else one
+            one = self.told_apart(one, part, made, place)
             if not schema.get("uniqueItems") or one not in made:
                 made.append(one)
         return made
+
+    def told_apart(self, value: Any, schema: Any, made: Sequence[Any], place: int) -> Any:
+        """Return an item of a list, with another text where an earlier item has the same one in its place."""
+        resolved = self.resolve(schema)
+        if isinstance(value, str):
+            is_free = not resolved.keys() & {"enum", "const", "anyOf", "oneOf"}
+            return self.another(value, resolved, made, place) if is_free and value in made else value
+        if not isinstance(value, dict):
+            return value
+        properties = resolved.get("properties") or {}
+        earlier = [each for each in made if isinstance(each, dict)]
+        return {
+            name: self.told_apart(each, properties.get(name, {}), [one.get(name) for one in earlier], place)
+            if isinstance(each, str)
+            else each
+            for name, each in value.items()
+        }
 
     def another(self, value: Any, schema: Any, made: Sequence[Any], place: int) -> Any:
         """Return another value where one like it is there already."""

@@ -8,6 +8,7 @@ Inputs are kept under a name derived from them, which stands where other workloa
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ from docmind_lab.workloads.agents.enforcing import carried_out_by, notes_on, ref
 from docmind_lab.workloads.agents.inputs import as_question
 from docmind_lab.workloads.kinds import OWN_PREFIX, Defaults, Surroundings, WorkloadKind, own_retries
 from docmind_lab.workloads.own.inputs import GraphInput, Inputs, fingerprint, read_inputs
+from docmind_lab.workloads.own.making import simulated_while_made
 from docmind_lab.workloads.own.references import AnyGraph, compile_graph, load_graph, load_object, takes_config
 from docmind_lab.workloads.own.settings import RunSettings, StoreMaker
 from docmind_lab.workloads.own.watch import Own, Services, SimulatedDestinations
@@ -93,9 +95,11 @@ def own_graph(
     elif store is not None:
         options["store"] = _register(store, getattr(store, "__name__", "store"), _live_stores)
     if isinstance(graph, str):
-        if general.config and takes_config(load_object(graph)):
-            options["config"] = _as_json(general.config)
-        name, found = graph, _load_once(graph, options.get("config", ""))
+        if general.config:
+            with _making(services):
+                if takes_config(load_object(graph)):
+                    options["config"] = _as_json(general.config)
+        name, found = graph, _load_once(graph, options.get("config", ""), services)
     else:
         found = compile_graph(graph, getattr(graph, "__name__", "") or "graph", general.config)
         name = _register(found, str(found.get_name()).replace("?", "_").replace(":", "_"), _live)
@@ -111,9 +115,9 @@ def own_kind(workload: str) -> WorkloadKind:
     """Return the kind for a name that `own_graph` gave, in this process or another. Raises: ConfigurationError."""
     reference, _, query = workload.removeprefix(OWN_PREFIX).partition("?")
     options = {name: values[-1] for name, values in parse_qs(query).items()}
-    graph = _live[reference] if reference in _live else _load_once(reference, options.get("config", ""))
-    store = _store_maker(options.get("store", ""))
     services, key = options.get("services", "simulated"), options.get("deadline_key", DEADLINE_KEY)
+    graph = _live[reference] if reference in _live else _load_once(reference, options.get("config", ""), services)
+    store = _store_maker(options.get("store", ""))
 
     def build(around: Surroundings) -> OwnWorkload:
         addresses = around.addresses
@@ -148,9 +152,14 @@ def _of_agent(agent: Agent) -> dict[str, Any]:
 
 
 @functools.cache
-def _load_once(reference: str, config: str) -> AnyGraph:
+def _load_once(reference: str, config: str, services: str) -> AnyGraph:
     """Load a graph; a module is imported once in a process, and a function that makes a graph called once."""
-    return load_graph(reference, json.loads(config) if config else None)
+    with _making(services):
+        return load_graph(reference, json.loads(config) if config else None)
+
+
+def _making(services: str) -> contextlib.AbstractContextManager[None]:
+    return contextlib.nullcontext() if services == "own" else simulated_while_made()
 
 
 def _as_json(config: Mapping[str, Any]) -> str:

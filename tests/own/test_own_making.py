@@ -1,0 +1,48 @@
+"""A module that asks a model, or embeds its documents, while it is imported."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import docmind_lab as dl
+import pytest
+
+MODULE = """
+from typing import TypedDict
+
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_openai import ChatOpenAI, OpenAIEmbeddings
+from langgraph.graph import START, StateGraph
+
+store = InMemoryVectorStore.from_texts(["wombats dig", "quolls hunt"], OpenAIEmbeddings())
+motto = ChatOpenAI(model="gpt-4o").invoke("A motto?").text
+
+
+class State(TypedDict, total=False):
+    question: str
+    found: list[str]
+
+
+def look(state: State) -> State:
+    return {"found": [each.page_content for each in store.similarity_search(state["question"], k=1)]}
+
+
+graph = StateGraph(State).add_node(look).add_edge(START, "look").compile()
+"""
+
+
+def test_what_a_module_asks_as_it_is_imported_is_answered_by_simulated_services(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "embeds_at_import.py").write_text(MODULE, encoding="utf-8")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
+    study = dl.compare(
+        graph="embeds_at_import:graph", inputs=[{"question": "Which hunt?"}], runs=2, alternatives="unguarded,A"
+    )
+    assert set(study.runs["outcome"].astype("str")) == {"answered"}
+    module = sys.modules["embeds_at_import"]
+    assert module.motto
+    assert len(module.store.store) == 2
