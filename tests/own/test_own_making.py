@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import docmind_lab as dl
 import pytest
+
+import docmind_lab as dl
 
 MODULE = """
 from typing import TypedDict
