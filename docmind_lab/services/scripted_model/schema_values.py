@@ -36,6 +36,9 @@ _SCORE = re.compile(r"score|rating|confidence|quality|grade|relevance|certainty"
 _COUNT = re.compile(r"limit|count|top_?k|max_|num|size|^[knm]$|page|offset", re.IGNORECASE)
 _FINAL = re.compile(r"respon|final|finish|answer|result|done|end|complete", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\w)")
+_URL = re.compile(r"https?://[^\s\"'<>]*[^\s\"'<>.,;:!?)]")
+# A slash or a dot before an ending makes a word a path; the address of a page is none.
+_PATH = re.compile(r"(?<![\w/:])(?:[\w.~-]*/)*[\w.~-]+\.[A-Za-z]\w{0,9}\b(?![/:])")
 _ARITHMETIC = re.compile(r"[-+*/().\d\s^]*\d\s*[-+*/^]\s*[-+*/().\d\s^]*\d\)?")
 _LONGEST_TASK = 300
 _DEEPEST = 8
@@ -290,9 +293,11 @@ class _Values:
         """Return a text of the conversation for a field of this name."""
         task = self.task
         if re.search(r"url|uri|link", name, re.IGNORECASE):
-            return "https://example.com/"
+            address = _URL.search(task)
+            return address[0] if address else "https://example.com/"
         if re.search(r"path|file", name, re.IGNORECASE):
-            return "/notes.txt"
+            file = _PATH.search(task)
+            return file[0] if file else "/notes.txt"
         if re.search(r"expression|equation|formula", name, re.IGNORECASE):
             written = _ARITHMETIC.search(task)
             return written[0].strip() if written else "2 + 2"
