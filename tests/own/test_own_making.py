@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import docmind_lab as dl
+from docmind_lab.experiments.lint import lint_graph
 
 MODULE = """
 from typing import TypedDict
@@ -33,17 +34,28 @@ graph = StateGraph(State).add_node(look).add_edge(START, "look").compile()
 """
 
 
-def test_what_a_module_asks_as_it_is_imported_is_answered_by_simulated_services(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "embeds_at_import.py").write_text(MODULE, encoding="utf-8")
+@pytest.fixture
+def module(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    name = f"embeds_as_it_is_{request.param}"
+    (tmp_path / f"{name}.py").write_text(MODULE, encoding="utf-8")
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
     monkeypatch.syspath_prepend(tmp_path)
+    return name
+
+
+@pytest.mark.parametrize("module", ["linted"], indirect=True)
+def test_the_lint_too_answers_what_a_module_asks_as_it_is_imported(module: str) -> None:
+    report = lint_graph(f"{module}:graph", [{"question": "Which hunt?"}], alternatives="A")
+    assert [verdict.alternative for verdict in report.verdicts] == ["A"]
+
+
+@pytest.mark.parametrize("module", ["compared"], indirect=True)
+def test_what_a_module_asks_as_it_is_imported_is_answered_by_simulated_services(module: str) -> None:
     study = dl.compare(
-        graph="embeds_at_import:graph", inputs=[{"question": "Which hunt?"}], runs=2, alternatives="unguarded,A"
+        graph=f"{module}:graph", inputs=[{"question": "Which hunt?"}], runs=2, alternatives="unguarded,A"
     )
     assert set(study.runs["outcome"].astype("str")) == {"answered"}
-    module = sys.modules["embeds_at_import"]
-    assert module.motto
-    assert len(module.store.store) == 2
+    imported = sys.modules[module]
+    assert imported.motto
+    assert len(imported.store.store) == 2

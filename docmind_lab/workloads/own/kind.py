@@ -101,7 +101,8 @@ def own_graph(
                     options["config"] = _as_json(general.config)
         name, found = graph, _load_once(graph, options.get("config", ""), services)
     else:
-        found = compile_graph(graph, getattr(graph, "__name__", "") or "graph", general.config)
+        with _making(services):
+            found = compile_graph(graph, getattr(graph, "__name__", "") or "graph", general.config)
         name = _register(found, str(found.get_name()).replace("?", "_").replace(":", "_"), _live)
     query = f"?{urlencode(options)}" if options else ""
     convert = functools.partial(as_question, found.agent) if isinstance(found, AgentGraph) else None
