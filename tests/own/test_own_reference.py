@@ -10,7 +10,10 @@ from typing import Any
 
 import graphs_agent
 import pytest
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import StructuredTool
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel
 
 from docmind_lab.core.errors import ConfigurationError
@@ -22,6 +25,11 @@ from docmind_lab.workloads.own import load_graph, own_graph
 BUILDER = StateGraph(MessagesState)
 BUILDER.add_node("only", lambda state: {})
 BUILDER.add_edge(START, "only")
+
+
+def measure(text: str) -> int:
+    """Measure a text."""
+    return len(text)
 
 
 async def made_in_time() -> Any:
@@ -137,3 +145,13 @@ def test_an_endpoint_of_the_labs_own_systems_is_not_taken_for_the_graphs() -> No
     settings = Settings(llm={"base_url": "http://127.0.0.1:9/v1"})
     with pytest.raises(ConfigurationError, match=r"llm.base_url names an endpoint of the lab's own systems"):
         compare(runs=1, graph="graphs_agent:make", inputs=["a"], clock="wall", settings=settings)
+
+
+def test_a_tool_node_with_fallbacks_is_looked_into() -> None:
+    builder = StateGraph(MessagesState)
+    tools = ToolNode([StructuredTool.from_function(measure)])
+    builder.add_node("tools", tools.with_fallbacks([RunnableLambda(lambda state: state)], exception_key="error"))
+    builder.add_edge(START, "tools")
+    kind = workload_kind(own_graph(builder.compile(), ["a"]).workload)
+    assert kind.parts["tools"] == ("measure",)
+    assert not kind.async_only

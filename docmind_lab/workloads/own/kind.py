@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, urlencode
 from langgraph.graph import START
 from langgraph.pregel import Pregel
 
+from docmind_lab.alternatives.bound import without_wrappers
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
@@ -200,7 +201,7 @@ def _cases(corpus: str) -> tuple[GraphInput, ...]:
 def is_async_only(graph: AnyGraph) -> bool:
     """Whether a node or a tool of a graph, or of a graph within it, is async and has no sync form."""
     for node in graph.nodes.values():
-        found = node.bound
+        found = without_wrappers(node.bound)
         if isinstance(found, Pregel):
             if is_async_only(found):
                 return True
@@ -219,7 +220,7 @@ def tools_of(graph: AnyGraph) -> dict[str, Any]:
     """Return the tools of a graph's nodes, and of the graphs within it, by name."""
     tools: dict[str, Any] = {}
     for node in graph.nodes.values():
-        found = node.bound
+        found = without_wrappers(node.bound)
         tools |= tools_of(found) if isinstance(found, Pregel) else getattr(found, "tools_by_name", {})
     return tools
 
