@@ -59,7 +59,7 @@ def test_worker_processes_find_a_graph_by_its_reference(tmp_path: Path) -> None:
             '{"query": "a"}',
             "inputs.jsonl line 1: the graph's input has no key 'query'; it has question,",
         ),
-        ("graphs_mixed:State", '{"question": "a"}', "graph 'graphs_mixed:State' is a class (State), not a compiled"),
+        ("graphs_mixed:State", '{"question": "a"}', "graph 'graphs_mixed:State' is a class (State), not a LangGraph"),
         (
             "graphs_nowhere:make",
             '{"question": "a"}',
