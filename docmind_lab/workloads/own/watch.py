@@ -25,6 +25,7 @@ from docmind_lab.core.addresses import redact_url
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import NotSimulated, RunCut
 from docmind_lab.network.attempts import Attempt, CallKind
+from docmind_lab.network.guest_libraries import watch_libraries
 from docmind_lab.network.guests import GuestCall, GuestHooks
 from docmind_lab.network.recorder import Recorder, current_recorder
 from docmind_lab.services.dialects import is_answered
@@ -109,6 +110,11 @@ class RunWatch:
         self.answered: Counter[tuple[str, str]] = Counter()
 
     # ---- requests: `network.guests.Watch`
+
+    @property
+    def carries(self) -> bool:
+        """Whether httpx carries the requests of other libraries, since what answers them is simulated."""
+        return not isinstance(self.destinations, Own)
 
     def passage(self, method: str, url: str, is_retry: bool = False) -> GuestCall:
         """Let a request through, with its call and URL. Raises: RunCut if no budget is left or nothing simulates it."""
@@ -249,6 +255,7 @@ def hold(world: VirtualClock | None) -> None:
             return
         hooks = _hooks[world] = GuestHooks(lambda: watch_of_calling_code(world))
         hooks.install()
+        watch_libraries(hooks, lambda: watch_of_calling_code(world))
         if world is not None:
             _refuse_unsimulated(hooks, world)
 
@@ -287,7 +294,8 @@ def _refuse_unsimulated(hooks: GuestHooks, world: VirtualClock) -> None:
         return make
 
     no_http = (
-        "a connection that is not made by httpx or httpx2 (requests, aiohttp, a database driver) has no virtual time"
+        "a connection that is not made by httpx, httpx2, http.client, requests, urllib3 or aiohttp (a database driver, "
+        "gRPC, a web socket) has no virtual time"
     )
     hooks.replace(socket, "getaddrinfo", refusing(lambda host, *_, **__: f"{_text(host)}: {no_http}"))
     hooks.replace(socket.socket, "connect", refusing(lambda _, address, *__: f"{_address(address)}: {no_http}"))
