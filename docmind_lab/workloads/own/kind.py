@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, get_args
 from urllib.parse import parse_qs, urlencode
 
@@ -22,6 +24,7 @@ from docmind_lab.core.clock import ClockName
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.docmind.graphs.observer import role_of
+from docmind_lab.services.endpoints import EndpointTable, read_endpoints
 from docmind_lab.workloads.kinds import OWN_PREFIX, Defaults, Surroundings, WorkloadKind, own_retries
 from docmind_lab.workloads.own.inputs import GraphInput, Inputs, fingerprint, read_inputs
 from docmind_lab.workloads.own.references import AnyGraph, compile_graph, load_graph, load_object, takes_config
@@ -62,6 +65,7 @@ def own_graph(
     config: Mapping[str, Any] | None = None,
     store: str | StoreMaker | None = None,
     resume: Sequence[Any] = (),
+    endpoints: str | os.PathLike[str] | None = None,
 ) -> OwnGraph:
     """Check a graph and its inputs, and register them under names by which comparisons find them.
 
@@ -74,6 +78,7 @@ def own_graph(
         config: Configuration of every run.
         store: A function that makes the store of one run, or a reference to it; None for an empty one in memory.
         resume: Answers to the interrupts of every run, in their order.
+        endpoints: A file with simulated endpoints of other services that the graph calls.
 
     Raises:
         ConfigurationError: Any of it that cannot be used, in one line.
@@ -84,6 +89,9 @@ def own_graph(
     options = {"deadline_key": deadline_key} if deadline_key != DEADLINE_KEY else {}
     if services != "simulated":
         options["services"] = services
+    if endpoints is not None:
+        read_endpoints(Path(endpoints))
+        options["endpoints"] = str(Path(endpoints).resolve())
     if isinstance(store, str):
         load_object(store, "store")
         options["store"] = store
@@ -113,7 +121,9 @@ def own_kind(workload: str) -> WorkloadKind:
 
     def build(around: Surroundings) -> OwnWorkload:
         addresses = around.addresses
-        simulated = SimulatedDestinations(addresses.openai_base_url, addresses.qdrant_url)
+        simulated = SimulatedDestinations(
+            addresses.openai_base_url, addresses.qdrant_url, EndpointTable(options.get("endpoints", ""))
+        )
         made = OwnWorkload(reference, graph, Own() if services == "own" else simulated, key, store)
         return made.in_node_mode(around.node_mode)
 
@@ -130,6 +140,7 @@ def own_kind(workload: str) -> WorkloadKind:
         has_server_log=services != "own",
         retries=own_retries,
         async_only=is_async_only(graph),
+        endpoints=options.get("endpoints", ""),
     )
 
 

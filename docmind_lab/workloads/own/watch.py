@@ -14,7 +14,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -29,6 +29,7 @@ from docmind_lab.network.guest_libraries import watch_libraries
 from docmind_lab.network.guests import GuestCall, GuestHooks
 from docmind_lab.network.recorder import Recorder, current_recorder
 from docmind_lab.services.dialects import is_answered
+from docmind_lab.services.endpoints import ENDPOINTS_PATH, EndpointTable
 from docmind_lab.virtual_time import VirtualClock, current_clock
 from docmind_lab.workloads.own.calls import NOWHERE, OpenCall, Place, RunCalls, innermost_call
 
@@ -54,29 +55,40 @@ def kind_of(url: str) -> CallKind:
 
 @dataclass(frozen=True)
 class SimulatedDestinations:
-    """Sends requests to simulated services, whatever host they name: a model server and a vector store.
+    """Sends requests to simulated services, whatever host they name: a model server, a vector store, endpoints.
 
     A request to a model keeps its path, by which the model server knows in which dialect it is.
     """
 
     openai_base_url: str
     qdrant_url: str
+    endpoints: EndpointTable = field(default_factory=EndpointTable)
 
     def of(self, method: str, url: str) -> str:
         """Return the simulated URL for a request. Raises: NotSimulated if neither service has the path."""
         parts = urlsplit(url)
         path = parts.path.rstrip("/")
         query = f"?{parts.query}" if parts.query else ""
+        host = (parts.hostname or "").lower()
+        endpoint = f"{self._root}{ENDPOINTS_PATH}{host}{parts.path or '/'}{query}"
+        if self.endpoints.of_user(method, host, parts.path or "/"):
+            return endpoint
         if is_answered(method, url) is not None:
             # Of a query, which may hold a key, only what the shape of the answer depends on.
             shape = "?alt=sse" if "alt=sse" in parts.query.split("&") else ""
-            return f"{self.openai_base_url.rstrip('/').removesuffix('/v1')}{path}{shape}"
+            return f"{self._root}{path}{shape}"
         before, found, rest = path.partition("/collections")
         if found and not before:
             return f"{self.qdrant_url.rstrip('/')}/collections{rest}{query}"
         if not path and parts.port == _QDRANT_PORT:
             return f"{self.qdrant_url.rstrip('/')}/"
+        if self.endpoints.ready(method, host, parts.path or "/"):
+            return endpoint
         raise NotSimulated(f"{method} {redact_url(url)}: no simulated service answers this")
+
+    @property
+    def _root(self) -> str:
+        return self.openai_base_url.rstrip("/").removesuffix("/v1")
 
 
 @dataclass(frozen=True)
@@ -125,6 +137,8 @@ class RunWatch:
             to = self.destinations.of(method, url)
         except NotSimulated as error:
             raise self.not_simulated(str(error), place) from error
+        if to is not None and ENDPOINTS_PATH in to:
+            kind = "tool"
         self.answered[f"{method} {redact_url(url)}", place.role] += 1
         self.calls.refuse_if_spent(kind if call is None else call.call.kind, place)
         if call is None or call.call.kind == "tool":
