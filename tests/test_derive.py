@@ -77,7 +77,9 @@ def event_rows(draw: st.DrawFn) -> EventRecord:
 
 def recomputed(calls: pd.DataFrame, events: pd.DataFrame, returned: float, censored: bool) -> dict[str, float]:
     """The derived columns from frames, by counting instead of by formulas."""
-    client = calls[(calls.seen_from == "client") & (calls.outcome != "refused")]
+    # The requests of another process have no row of a client.
+    side = "client" if (calls.seen_from == "client").any() else "server"
+    client = calls[(calls.seen_from == side) & (calls.outcome != "refused")]
     server = calls[calls.seen_from == "server"]
     details = events["detail"].map(json.loads)
     busy = np.clip(server.ended_at_s.fillna(HORIZON_S) - np.maximum(server.started_at_s, DEADLINE_S), 0, None).sum()

@@ -7,6 +7,7 @@ async_cancellation.py   C   a task that is cancelled
 stop_flag.py            D   a flag checked between steps
 hybrid.py               E   A in async, with a limit on steps, a drain and a fence behind it
 native.py               F   LangGraph's own controls
+async_form.py           each in its async form, for a graph that has no sync one
 base.py                 their shape and outcome; event_loop.py the loop that C, E and F run on
 propagation.py          whether the deadline travels with the run: an option of each but the control
 allocation.py           how a deadline is divided over roles

@@ -224,6 +224,8 @@ def _caveats(manifest: Mapping[str, Any]) -> Iterator[str]:
         )
     if calls.get("longer_than_observed"):
         yield f"{count_of(calls['longer_than_observed'], 'call')} of the replay {LOWER_BOUND}."
+    for system in manifest.get("systems", {}).values():
+        yield from system.get("notes", ())
     if "ended_by" in manifest:
         yield f"Ended by {manifest['ended_by']}: the runs that are here are whole, the others were not made."
 

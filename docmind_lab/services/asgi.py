@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import replace
 from typing import Any
 
+from docmind_lab.network.attempts import HEADER_PREFIX
 from docmind_lab.services.plan import Chunk, Headers, ServiceRequest, Step, json_steps
+
+# How the openai and anthropic clients count the tries of one call.
+_RETRY_COUNT = "x-stainless-retry-count"
+# Names of calls in a log: no two requests are the same call.
+_numbers = itertools.count(1)
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -52,6 +60,31 @@ async def read_request(scope: MutableMapping[str, Any], receive: Receive) -> Ser
         body=body,
         query=scope.get("query_string", b"").decode("latin-1"),
     )
+
+
+RUN_PATH = "/run"
+
+
+def request_of_run(request: ServiceRequest) -> ServiceRequest:
+    """Return a request whose path names its run, `/run/RUN/SEED/ROLE/v1/…`, as one that its headers tag so.
+
+    Whoever cannot set headers, as a program in another language, is told apart by its base address. Any other request
+    is returned as it is.
+    """
+    parts = request.path.split("/", 5)
+    if not request.path.startswith(f"{RUN_PATH}/") or len(parts) < 6:
+        return request
+    _, _, run_id, seed, role, rest = parts
+    retries = request.headers.get(_RETRY_COUNT, "0")
+    tags = {
+        "run-id": run_id,
+        "call-id": f"{role}/{next(_numbers)}",
+        "seed": seed,
+        "role": role,
+        "attempt": str(int(retries) + 1) if retries.isdecimal() else "1",
+    }
+    tagged = {HEADER_PREFIX + name: value for name, value in tags.items()}
+    return replace(request, path=f"/{rest}", headers={**request.headers, **tagged})
 
 
 def start_of(step: Headers) -> Message:

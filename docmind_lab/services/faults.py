@@ -147,8 +147,11 @@ class Fault:
         return "retrieval" if self.kind.startswith("retrieval_") else "llm"
 
     @classmethod
-    def parse(cls, text: str) -> Fault:
-        """Parse the notation in the module's docstring. Raises: ConfigurationError naming the part that is wrong."""
+    def parse(cls, text: str, default_role: str = "") -> Fault:
+        """Parse the notation in the module's docstring. Raises: ConfigurationError naming the part that is wrong.
+
+        default_role: who is struck where the text names nobody; empty for the kind's default.
+        """
         parts = text.strip().split(":")
         if len(parts) > 3:
             raise ConfigurationError(
@@ -165,7 +168,7 @@ class Fault:
             raise ConfigurationError(f"fault {text!r}: attempts {attempts!r} is not a whole number from 1 up")
         return cls(
             kind=cast("FaultKind", kind),
-            role=role,
+            role=role or default_role,
             probability=_parse_number(text, "probability", probability) if probability else 1.0,
             seconds=_parse_number(text, "seconds", number) if equals and not counts_calls else None,
             calls=int(number) if equals and counts_calls else None,

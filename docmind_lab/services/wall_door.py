@@ -5,6 +5,7 @@
     /a2a/<peer>                    a peer agent: the A2A SDK's own server (services/peers)
     /hops/<role>                   a service that calls further ones (services/hops)
     /endpoints/<host>/…            another service that a graph calls (services/endpoints.py)
+    /run/<run>/<seed>/<role>/…     any of these, for a client that cannot set the headers that tag a request
     GET    /log?run_id=R           rows of the service's own log; wait_quiet_s=S waits until the run has no open request
     DELETE /log?run_id=R           the run is over: cut what is open, forget its rows, refuse its orphans
 
@@ -36,6 +37,7 @@ from docmind_lab.services.asgi import (
     Send,
     bounded,
     read_request,
+    request_of_run,
     send_json,
     send_steps,
     start_of,
@@ -157,6 +159,7 @@ class WallDoor:
             return
         if request is None:
             return
+        request = request_of_run(request)
         if request.path == "/log":
             await self._serve_log(request, send)
             return

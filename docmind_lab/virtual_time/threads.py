@@ -8,10 +8,11 @@ import queue
 import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 from docmind_lab.virtual_time.actors import (
     Actor,
+    RealSimpleQueue,
     SimulationOver,
     calling_actor,
     current_actor,
@@ -21,6 +22,7 @@ from docmind_lab.virtual_time.actors import (
     real_start,
     this_thread,
 )
+from docmind_lab.virtual_time.locks import SimulatedSimpleQueue
 from docmind_lab.virtual_time.reports import place_of_code
 
 _ACTOR = "_docmind_lab_actor"
@@ -47,6 +49,7 @@ def start(actor: Actor, thread: threading.Thread) -> None:
     if caller.f_globals.get("__name__") == concurrent.futures.thread.__name__:
         started.ends_count = False
         kernel.pools[caller.f_locals["self"]] = None
+        _wait_virtually(caller.f_locals["self"], thread)
     else:
         started.started_at = place_of_code(caller)
 
@@ -73,6 +76,19 @@ def start(actor: Actor, thread: threading.Thread) -> None:
     with outside_simulation():
         real_start(thread)
     kernel.admit(started)
+
+
+def _wait_virtually(pool: ThreadPoolExecutor, worker: threading.Thread) -> None:
+    """Give a pool that was made outside every run a queue with virtual waiting, before its worker reads it."""
+    known, starting = cast(Any, pool), cast(Any, worker)
+    old = known._work_queue
+    if type(old) is not RealSimpleQueue:
+        return
+    made = known._work_queue = SimulatedSimpleQueue()
+    with contextlib.suppress(queue.Empty):
+        while True:
+            made.put(old.get_nowait())
+    starting._args = tuple(made if argument is old else argument for argument in starting._args)
 
 
 def join(actor: Actor, thread: threading.Thread, timeout: float | None = None) -> None:

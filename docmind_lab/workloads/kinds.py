@@ -47,6 +47,9 @@ WORKLOADS: tuple[str, ...] = tuple(_MODULES)
 OWN_PREFIX = "own:"
 """Before the reference of a graph that was not made for the lab; see `workloads/own`."""
 
+PROGRAM_PREFIX = "program:"
+"""Before the command of a program; see `workloads/programs`."""
+
 # Those that need an extra of their own name.
 _EXTRAS = frozenset({"peers"})
 
@@ -93,6 +96,24 @@ def retries_of_own_loop(own_retries: int) -> RetriesOf:
 def own_retries(alternative: Alternative, client_retries: int | None = None) -> str:
     """Return "own": the retries of a user's graph are not known."""
     return "own"
+
+
+class RefusalOf(Protocol):
+    """Says why a system cannot have an alternative."""
+
+    def __call__(self, alternative: Alternative, *, by_name: bool = False) -> str:
+        """Return the reason, with the remedy; empty if it can. by_name: whether it was asked for by its name."""
+        ...
+
+
+def any_alternative(alternative: Alternative, *, by_name: bool = False) -> str:
+    """Return "": nothing speaks against an alternative."""
+    return ""
+
+
+def itself(alternative: Alternative) -> Any:
+    """Return the alternative, which needs nothing else to carry it out."""
+    return alternative
 
 
 def no_retries(alternative: Alternative, client_retries: int | None = None) -> str:
@@ -205,6 +226,9 @@ class WorkloadKind:
         endpoints: File with endpoints of other services that it calls.
         has_hops: It calls services that may hold to a deadline on the wire: it takes an `adoption`.
         serve: Starts its services over sockets, as a context manager.
+        refusal: An alternative → why it cannot be had, with the remedy; empty if it can.
+        carried_out_by: An alternative → what carries it out on this system.
+        notes: Sentences on its alternatives for the summary of a study.
     """
 
     name: str
@@ -227,6 +251,13 @@ class WorkloadKind:
     endpoints: str = ""
     has_hops: bool = False
     serve: Callable[[ServiceOptions], ServedProcesses] = ServiceProcess
+    refusal: RefusalOf = any_alternative
+    carried_out_by: Callable[[Alternative], Any] = itself
+    notes: tuple[str, ...] = ()
+
+    def possible(self, alternatives: Iterable[Alternative]) -> tuple[Alternative, ...]:
+        """Return those of the alternatives that the system can have."""
+        return tuple(alternative for alternative in alternatives if not self.refusal(alternative))
 
 
 def workload_kind(name: str) -> WorkloadKind:
@@ -242,6 +273,11 @@ def workload_kind(name: str) -> WorkloadKind:
         from docmind_lab.workloads.own import own_kind  # noqa: PLC0415
 
         return own_kind(name)
+    if name.startswith(PROGRAM_PREFIX):
+        # Function-level, as above.
+        from docmind_lab.workloads.programs import program_kind  # noqa: PLC0415
+
+        return program_kind(name)
     if not ELSEWHERE.fullmatch(name):
         known = ", ".join(WORKLOADS)
         raise ConfigurationError(
@@ -264,7 +300,7 @@ def extra_table(names: Iterable[str], table: str, trusted: Collection[str] | Non
             that were not imported.
     """
     # A graph of the user's own has no tables, so its module is not needed.
-    names = [name for name in names if not name.startswith(OWN_PREFIX)]
+    names = [name for name in names if not name.startswith((OWN_PREFIX, PROGRAM_PREFIX))]
     unknown = not_imported(names, trusted)
     there = {found.name: found for name in names if name not in unknown for found in workload_kind(name).tables}
     if table not in there:
@@ -288,6 +324,7 @@ def systems_said(names: Iterable[str]) -> dict[str, dict[str, Any]]:
             "asked": kind.asked,
             "roles": list(kind.roles),
             "reads_settings": kind.reads_settings,
+            **({"notes": list(kind.notes)} if kind.notes else {}),
         }
         for name, kind in kinds
     }

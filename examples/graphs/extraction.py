@@ -40,7 +40,7 @@ def judge(state: State):
 
 
 def name_it(state: State):
-    prompt = f"Give this report a title, as JSON with the key title: {state['report']}"
+    prompt = f'Answer with JSON alone, as {{"title": "…"}}. Give this report a title: {state["report"]}'
     return {
         "title": model.with_structured_output(
             {"title": "Title", "type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]},

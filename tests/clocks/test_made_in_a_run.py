@@ -43,6 +43,20 @@ def test_a_pool_made_in_one_run_works_in_the_next_and_outside() -> None:
     lazy.get().shutdown()
 
 
+def test_a_pool_made_outside_waits_virtually_in_a_run_and_works_outside_again() -> None:
+    """A module makes it as it is imported; its worker then waits for the next job in the queue made there."""
+    pool = cf.ThreadPoolExecutor(2)
+
+    def jobs() -> list[float]:
+        # The worker waits for its second job while time passes.
+        return [(pool.submit(napped, 3).result(), napped(500))[0] for _ in range(3)]
+
+    for _ in range(2):
+        assert VirtualClock().run(jobs) == [3, 506, 1009]
+    assert list(pool.map(int, "789")) == [7, 8, 9]
+    pool.shutdown()
+
+
 def test_what_a_run_left_in_a_pool_is_not_begun_by_the_next() -> None:
     pools, begun = [], []
 

@@ -82,7 +82,7 @@ def test_a_sync_tool_is_found_as_code_that_nothing_cuts_and_as_a_thread_that_a_c
     assert found("graphs_agent:make")["tools", "thread"] == ("C", "E", "F")
     assert not linted("graphs_agent:make").keeps
     (tools,) = [facts for facts in linted("graphs_agent:make").nodes if facts.node == "tools"]
-    assert (tools.mode, tools.calls, tools.code_s) == ("sync", {"tool": 1}, pytest.approx(0.4))
+    assert (tools.mode, tools.calls, tools.code_s) == ("sync", {"tool": 2}, pytest.approx(0.4))
 
 
 def test_retries_of_client_and_middleware_multiply() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
-from collections.abc import Callable
 from typing import Any
 
 import graphs_to_mutate
 import httpx
 import pytest
 from langchain.agents import create_agent
+from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI
 from langgraph.graph import END, START, StateGraph
 
@@ -94,7 +94,7 @@ def test_a_sync_wait_is_found_and_an_agent_that_drops_the_key_inside_is_named() 
     assert eaten == "tool/tools/2.0.1"
 
 
-def one_node(node: Callable[[Any], Any]) -> Any:
+def one_node(node: Any) -> Any:
     builder = StateGraph(graphs_to_mutate.State)
     builder.add_node("answer", node)
     builder.add_edge(START, "answer")
@@ -112,8 +112,20 @@ def only(mode: str) -> Any:
     return one_node(async_node if mode == "async" else sync_node)
 
 
-def test_a_node_that_is_async_only_defeats_what_is_sync() -> None:
+def test_a_node_that_is_async_only_runs_on_an_event_loop_under_every_alternative() -> None:
     report = linted(only("async"))
+    assert keeping(report) == {"A": "keeps", "C": "keeps", "E": "keeps"}
+    assert not report.findings
+
+
+def test_a_node_whose_sync_form_fails_defeats_what_is_sync() -> None:
+    def refuse(state: Any) -> dict[str, Any]:
+        raise NotImplementedError("use ainvoke")
+
+    async def answer(state: Any) -> dict[str, Any]:
+        return {"answer": "a"}
+
+    report = linted(one_node(RunnableLambda(refuse, answer)))
     assert keeping(report) == {"A": "does not run", "C": "keeps", "E": "keeps"}
     (finding,) = [finding for finding in report.findings if finding.kind == "cannot_run"]
     assert (finding.node, finding.defeats) == ("answer", ("A",))

@@ -11,6 +11,8 @@ import docmind_lab as dl
 from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.experiments.lint import lint_graph
 
+# Libraries warn of what they will remove, which is none of ours.
+pytestmark = pytest.mark.filterwarnings("default")
 FOLDER = Path(__file__).parents[2] / "examples" / "graphs"
 NAMES = sorted(json.loads((FOLDER / "langgraph.json").read_text())["graphs"])
 ENFORCING = ("A", "B", "C", "E", "F")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from langchain_core.runnables import RunnableConfig
+from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.func import entrypoint
 from langgraph.graph import START, StateGraph
@@ -413,3 +414,78 @@ def test_a_study_file_names_a_graph_and_its_inputs(app: Path) -> None:
     assert len(study.runs) == 4
     again = dl.sweep(app / "study.toml", out=app / "out")
     assert again.manifest["study_id"] == study.manifest["study_id"]
+
+
+# ---- faults
+
+
+def ask_model(state: State) -> State:
+    return {"answer": str(ChatOpenAI(model="any", api_key="none", max_retries=0).invoke(state["question"]).content)}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("fault", ["hang", "hang:*", "hang:ask_model"])
+def test_a_fault_without_a_role_strikes_every_node(fault: str) -> None:
+    graph = graph_of(ask_model)
+    study = dl.compare(
+        graph=graph, inputs=[{"question": "a"}], runs=1, alternatives="unguarded,A", fault=fault, decision_timeout_s=3
+    )
+    assert set(study.runs["faulted_calls"]) == {1.0}
+    swept = dl.sweep(
+        {"repeats": 1, "factors": {"alternative": "A", "fault": ["none", fault], "decision_timeout_s": 3}},
+        graph=graph,
+        inputs=[{"question": "a"}],
+    )
+    assert sorted(swept.runs["faulted_calls"]) == [0.0, 1.0]
+
+
+def test_a_fault_of_a_role_that_is_no_node_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="the graph has no node 'synthesis'; it has ask_model"):
+        dl.compare(graph=graph_of(ask_model), inputs=[{"question": "a"}], runs=1, fault="hang:synthesis")
+
+
+def echo(question: str) -> str:
+    model = ChatOpenAI(model="any", api_key="none", max_retries=0)  # type: ignore[arg-type]
+    return str(model.invoke(question).content)
+
+
+def test_a_sweep_of_an_agent_varies_its_timeout(tmp_path: Path) -> None:
+    design = {
+        "agent": echo,
+        "inputs": ["a"],
+        "repeats": 2,
+        "factors": {"alternative": "A,C", "decision_timeout_s": [1, 9]},
+    }
+    study = dl.sweep(design)
+    assert len(study.runs) == 8
+    assert sorted(study.runs["decision_timeout_s"].unique()) == [1, 9]
+    with pytest.raises(ConfigurationError, match="graph is for a LangGraph graph"):
+        dl.sweep({**design, "graph": GREETS})
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize(
+    "names", [{"graph": graph_of(ask_model), "inputs": [{"question": "a"}]}, {"agent": echo, "inputs": ["a"]}]
+)
+def test_a_sweep_goes_over_a_recording_of_a_graph_of_ones_own(names: dict[str, Any], tmp_path: Path) -> None:
+    """How long should the timeout be, for calls as they were."""
+    recorded = dl.compare(
+        **names,
+        runs=3,
+        alternatives="unguarded",
+        clock="wall",
+        profile="fast",
+        record=tmp_path / "r",
+        decision_timeout_s=5,
+    )
+    longest_s = float(recorded.runs["returned_at_s"].max())
+    design = {
+        "replay": str(tmp_path / "r"),
+        "factors": {"alternative": "unguarded,A", "decision_timeout_s": [longest_s / 20, 60]},
+    }
+    study = dl.sweep({**design, **names})
+    in_time = study.runs.groupby("decision_timeout_s", observed=True)["answered_in_time"].sum()
+    assert list(in_time) == [0, 6]
+    with pytest.raises(ConfigurationError, match="name it and its inputs again"):
+        dl.sweep(design)
+    with pytest.raises(ConfigurationError, match="not those of the recording"):
+        dl.sweep({**design, **names, "inputs": [{"question": "b"}] if "graph" in names else ["b"]})

@@ -159,6 +159,11 @@ class Comparison(CommonOptions):
         if check_charge(self.cpu_charge) and self.clock == "wall":
             raise ConfigurationError("cpu_charge is for virtual time; on the wall clock CPU takes the time it takes")
         require_one_time_budget(self.budget, self.decision_timeout_s)
+        for alternative in self.alternatives:
+            reason = self.kind.refusal(alternative, by_name=True)
+            if reason:
+                label = " ".join(label_of(alternative.name, options_json(alternative)).split())
+                raise ConfigurationError(f"alternative {label}: {reason}; leave it out")
 
     def __repr__(self) -> str:
         named = ", ".join(
@@ -285,15 +290,17 @@ class Comparison(CommonOptions):
             stops_on_disconnect=self.stops_on_disconnect and self.behaviour in (None, STOPS),
             server_behaviour=behaviour_of(self.behaviour, stops_on_disconnect=self.stops_on_disconnect).name,
             adoption=self.adoption,
-            node_mode=node_mode_of(self._runs_by(alternative), self.node_mode),
+            node_mode=node_mode_of(self.runs_by(alternative), self.node_mode),
             clock=self.clock,
             gold_topics=question.gold_topics,
             has_server_log=has_server_log,
             alone=self.side_by_side == 1 and self.clock == "wall",
             budget=self.budget,
         )
-        runs_by = self._runs_by(alternative)
+        runs_by = self.runs_by(alternative)
         return RunOrder(facts, cast(Alternative, Enforced(runs_by)) if self.enforced else runs_by, question)
 
-    def _runs_by(self, alternative: Alternative) -> Alternative:
-        return on_event_loop(alternative) if self.kind.async_only else alternative
+    def runs_by(self, alternative: Alternative) -> Alternative:
+        """What carries an alternative out on the system."""
+        in_form = on_event_loop(alternative) if self.kind.async_only else alternative
+        return cast(Alternative, self.kind.carried_out_by(in_form))

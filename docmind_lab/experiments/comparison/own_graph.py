@@ -12,12 +12,16 @@ import pandas as pd
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.core.clock import ClockName
+from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.services.faults import Fault
+from docmind_lab.workloads.agents import agent_graph, load_agent
 from docmind_lab.workloads.kinds import WorkloadKind
 from docmind_lab.workloads.own import OwnGraph, Services, own_graph
+from docmind_lab.workloads.own.references import AGENT_PREFIX
+from docmind_lab.workloads.programs import own_program
 
 _EVERY_ROLE = "*"
 
@@ -30,12 +34,63 @@ def of_own_graph(request: CompareRequest, settings: Settings, clock: ClockName) 
     others = request.names_system | {"retries": request.retries is not None}
     others |= {"router_injection": bool(request.router_injection)}
     _require_own_only(settings, clock, request.services, [name for name, is_given in others.items() if is_given])
-    own = _graph_of_names(request)
+    if request.command is not None:
+        own = _program_of(request, clock)
+    else:
+        own = _graph_of_names(request, request.graph if request.agent is None else _graph_of_agent(request))
     return dataclasses.replace(request, workload=own.workload, documents=own.corpus)
 
 
-def _graph_of_names(request: CompareRequest) -> OwnGraph:
-    graph, inputs = request.graph, request.inputs
+def _graph_of_agent(request: CompareRequest) -> Any:
+    """Return the graph that runs the agent, or its reference. Raises: ConfigurationError for what an agent has not."""
+    others = {"graph": request.graph is not None, **_of_a_graph(request)}
+    for name, is_given in others.items():
+        if is_given:
+            raise ConfigurationError(f"{name} is for a LangGraph graph, and agent names an agent; leave {name} out")
+    if request.inputs is None:
+        raise ConfigurationError("agent without inputs: name both, --agent and --inputs (agent=..., inputs=...)")
+    if isinstance(request.agent, str):
+        return f"{AGENT_PREFIX}{request.agent}"
+    return agent_graph(load_agent(request.agent))
+
+
+def _of_a_graph(request: CompareRequest) -> dict[str, bool]:
+    """Return for each option that only a LangGraph graph has: whether it was given."""
+    return {
+        "enforced": request.enforced,
+        "deadline_key": request.deadline_key != DEADLINE_KEY,
+        "context": request.context is not None,
+        "config": request.config is not None,
+        "store": request.store is not None,
+        "resume": bool(request.resume),
+    }
+
+
+def _program_of(request: CompareRequest, clock: ClockName) -> OwnGraph:
+    """Return the names of a program and its questions. Raises: ConfigurationError for what a program has not."""
+    others = {
+        "graph": request.graph is not None,
+        "agent": request.agent is not None,
+        **_of_a_graph(request),
+        "record": request.recording.is_live or request.recording.replay is not None,
+    }
+    for name, is_given in others.items():
+        if is_given:
+            raise ConfigurationError(f"{name} is not for a program, which command names; leave {name} out")
+    if clock == "virtual":
+        raise ConfigurationError("command: another process runs in real time; use the wall clock (--clock wall)")
+    if request.services == "own":
+        raise ConfigurationError(
+            "services='own': what a program sends to its own endpoints can be neither seen nor limited; leave services "
+            "out, and simulated services answer it"
+        )
+    if request.inputs is None:
+        raise ConfigurationError("command without inputs: name both, --command and --inputs (command=..., inputs=...)")
+    return own_program(request.command or "", request.inputs)
+
+
+def _graph_of_names(request: CompareRequest, graph: Any) -> OwnGraph:
+    inputs = request.inputs
     if graph is None and inputs is None:
         raise ConfigurationError(
             "context, config, store, resume, services and enforced are for a graph of your own: name it, and its "
@@ -73,12 +128,13 @@ def _require_own_only(settings: Settings, clock: ClockName, services: Services, 
             )
 
 
-def faults_in(kind: WorkloadKind, faults: Iterable[Fault]) -> tuple[Fault, ...]:
-    """Return the faults for a user's graph, whose roles are its nodes; one without a role strikes every call.
+def faults_in(kind: WorkloadKind, faults: Iterable[str | Fault]) -> tuple[Fault, ...]:
+    """Return the faults for a user's graph, whose roles are its nodes; a text without a role strikes every call.
 
     Raises: ConfigurationError for a role that is no node of the graph.
     """
-    made = tuple(dataclasses.replace(fault, role=fault.role or _EVERY_ROLE) for fault in faults)
+    parsed = (Fault.parse(fault, _EVERY_ROLE) if isinstance(fault, str) else fault for fault in faults)
+    made = tuple(fault for fault in parsed if fault.kind != "none")
     for fault in made:
         if fault.role not in (_EVERY_ROLE, *kind.roles):
             known = ", ".join(kind.roles)

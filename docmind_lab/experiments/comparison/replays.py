@@ -69,7 +69,7 @@ def replayed_comparison(
         clock="virtual",
         documents=documents,
         node_mode=design["node_mode"],
-        workload=recorded_workload(design, request.workload) if request.graph is None else request.workload,
+        workload=recorded_workload(design, request.workload) if not request.names_own_graph else request.workload,
         replay=recording.id,
         budget=budget,
         enforced=request.enforced,
@@ -97,7 +97,7 @@ def _require_not_settled(design: Mapping[str, Any], request: CompareRequest, clo
     settled |= {"cpu_charge": bool(request.cpu_charge), "model_variation": bool(request.model_variation)}
     settled |= {"adoption": bool(request.adoption)}
     settled |= {"router_injection": request.router_injection is not None}
-    if request.graph is None:
+    if not request.names_own_graph:
         is_named_again = request.workload == design["workload"] not in WORKLOADS
         settled |= {"workload": request.workload != DEFAULT_WORKLOAD and not is_named_again}
         # A recording holds neither documents nor questions: the user's are named again.
@@ -107,7 +107,7 @@ def _require_not_settled(design: Mapping[str, Any], request: CompareRequest, clo
             raise ConfigurationError(f"{name}: the recording has settled it; leave it out of a replay")
     if request.seed not in (DEFAULT_SEED, design["seed"]):
         raise ConfigurationError(f"seed: the recording has seed {design['seed']}; leave it out of a replay")
-    if request.graph is not None and request.documents != design["corpus"]:
+    if request.names_own_graph and request.documents != design["corpus"]:
         raise ConfigurationError("inputs: they are not those of the recording; pass the same file or list")
 
 
@@ -118,7 +118,7 @@ def has_own_documents(design: Mapping[str, Any]) -> bool:
 
 def _documents(design: Mapping[str, Any], request: CompareRequest) -> Documents:
     """Return the recorded documents and questions. Raises: ConfigurationError if the user now names different ones."""
-    if request.graph is not None or not has_own_documents(design):
+    if request.names_own_graph or not has_own_documents(design):
         return Documents(str(design["corpus"]))
     documents = documents_of(request.documents, request.questions)
     found = documents.design()

@@ -43,6 +43,8 @@ class CompareRequest(CommonOptions):
     documents: str | os.PathLike[str] = DEFAULT_DOCUMENTS
     questions: str | os.PathLike[str] | None = None
     graph: Any = None
+    agent: Any = None
+    command: str | Sequence[str] | None = None
     inputs: Inputs | None = None
     deadline_key: str = DEADLINE_KEY
     context: Any = None
@@ -66,14 +68,19 @@ class CompareRequest(CommonOptions):
 
     @property
     def is_of_own_graph(self) -> bool:
-        """Whether the request is about a user's own graph."""
-        named = (self.graph, self.inputs, self.context, self.config, self.store)
+        """Whether the request is about a user's own graph, agent or program."""
+        named = (self.graph, self.agent, self.command, self.inputs, self.context, self.config, self.store)
         return (
             any(each is not None for each in named)
             or self.services != "simulated"
             or self.enforced
             or bool(self.resume)
         )
+
+    @property
+    def names_own_graph(self) -> bool:
+        """Whether the request names a graph or an agent of the user's own."""
+        return self.graph is not None or self.agent is not None
 
     @property
     def names_system(self) -> dict[str, bool]:

@@ -10,7 +10,11 @@ from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.design import SIDE_BY_SIDE, Comparison
 from docmind_lab.experiments.comparison.documents import Documents, documents_of
-from docmind_lab.experiments.comparison.own_graph import faults_in, of_own_graph, require_whole_budget
+from docmind_lab.experiments.comparison.own_graph import (
+    faults_in,
+    of_own_graph,
+    require_whole_budget,
+)
 from docmind_lab.experiments.comparison.replays import replayed_comparison, without_live_endpoints
 from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.experiments.recordings.recording import RUNS, Recording
@@ -48,6 +52,7 @@ def _clock_of(request: CompareRequest, settings: Settings) -> ClockName:
     if request.clock is not None:
         return request.clock
     is_live = _is_live(settings) or request.services == "own" or request.recording.is_live
+    is_live = is_live or request.command is not None
     return "wall" if is_live else "virtual"
 
 
@@ -73,21 +78,23 @@ def _new_comparison(request: CompareRequest, clock: ClockName, settings: Setting
     documents = Documents(str(request.documents)) if is_own else documents_of(request.documents, request.questions)
     defaults = kind.defaults.get(clock, kind.defaults["virtual"])
     written = [request.fault] if isinstance(request.fault, str) else request.fault
-    faults = tuple(Fault.parse(item) if isinstance(item, str) else item for item in written)
     profile = defaults.profile if request.profile is None else request.profile
     if request.router_injection and not kind.has_router:
         raise ConfigurationError(f"router_injection: workload {request.workload} has no router engine; leave it out")
     injection, budget = request.router_injection, request.budget or Budget()
     given_s = budget.time_s if request.decision_timeout_s is None else request.decision_timeout_s
+    alternatives = parse_alternatives(
+        request.alternatives, request.retries, budgeted_retries=settings.agents.max_retries
+    )
     comparison = Comparison(
         decision_timeout_s=defaults.decision_timeout_s if given_s is None else given_s,
         runs=defaults.runs if request.runs is None else request.runs,
         seed=request.seed,
-        alternatives=parse_alternatives(
-            request.alternatives, request.retries, budgeted_retries=settings.agents.max_retries
-        ),
+        alternatives=alternatives if request.alternatives is not None else kind.possible(alternatives),
         profile=LatencyProfile.named(profile) if isinstance(profile, str) else profile,
-        faults=faults_in(kind, faults) if is_own else faults,
+        faults=faults_in(kind, written)
+        if is_own
+        else tuple(Fault.parse(item) if isinstance(item, str) else item for item in written),
         client_retries=request.retries,
         side_by_side=default_side_by_side(settings, is_own=is_own)
         if request.side_by_side is None

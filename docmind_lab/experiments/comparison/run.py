@@ -79,6 +79,8 @@ def compare(
     documents: str | os.PathLike[str] = DEFAULT_DOCUMENTS,
     questions: str | os.PathLike[str] | None = None,
     graph: Any = None,
+    agent: Any = None,
+    command: str | Sequence[str] | None = None,
     inputs: Inputs | None = None,
     deadline_key: str = DEADLINE_KEY,
     context: Any = None,
@@ -112,6 +114,8 @@ def compare(
         dl.compare(fault="hang", alternatives="A,B,C")
         dl.compare(clock="wall")                # over sockets, in real time
         dl.compare(graph=my_graph, inputs=["…"])    # your own graph; docs/own-graph.md
+        dl.compare(agent=my_function, inputs=["…"])    # any other agent; docs/other-agents.md
+        dl.compare(command=["node", "agent.mjs"], inputs=["…"])    # a program in any language
         dl.compare(documents="papers", questions="questions.jsonl")    # your own documents; docs/own-documents.md
         dl.compare(clock="wall", record="monday")   # then dl.compare(replay="monday"); docs/own-endpoint.md
 
@@ -137,7 +141,11 @@ def compare(
             a folder's do not come with any.
         graph: A compiled LangGraph graph, a function that makes one, or a reference, which worker processes can find
             too: "module:attribute", "file.py:attribute" or "langgraph.json:name". It takes the place of a workload.
-        inputs: The graph's inputs as a list, or a file with one in each line.
+        agent: A function of a question, `async` or not, an agent of another framework, or a reference to one. It takes
+            the place of a workload.
+        command: A program and its arguments, which reads a question from standard input and writes its answer to
+            standard output, on the wall clock. It takes the place of a workload.
+        inputs: The graph's inputs, or the agent's questions, as a list, or a file with one in each line.
         deadline_key: The key of the graph's input that takes the deadline, if it has one.
         context: Context of the graph's runs, as its `context_schema` has it.
         config: Configuration of its runs, or what stands under "configurable" there.

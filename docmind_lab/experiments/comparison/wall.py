@@ -6,11 +6,12 @@ import contextlib
 import dataclasses
 import gc
 import queue
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
-from docmind_lab.alternatives import AsyncCancellation, Cooperative
+from docmind_lab.alternatives import Alternative, AsyncCancellation, Cooperative
 from docmind_lab.analysis.manifest import MachineUse
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.design import Comparison
@@ -20,7 +21,7 @@ from docmind_lab.network.endpoints import require_endpoints
 from docmind_lab.network.taps import Tap, attach_taps
 from docmind_lab.services.server import LogClient, ServiceOptions
 from docmind_lab.workloads import Surroundings
-from docmind_lab.workloads.kinds import Workload
+from docmind_lab.workloads.kinds import Workload, itself
 
 # Long enough for the first use of every code path, short enough not to be noticed.
 _WARM_UP_S = 3.0
@@ -53,11 +54,12 @@ class WallLaboratory:
     log: LogClient
     pool: ThreadPoolExecutor
     is_warm: bool = False
+    carried_out_by: Callable[[Alternative], Any] = itself
 
     def measure_all(self, orders: Sequence[RunOrder], use: MachineUse | None = None) -> Generator[MeasuredRun]:
         """The runs as they end, side by side; `use` counts from their begin. Raises: what a run raises."""
         if not self.is_warm:
-            warm_up(orders[0], self.workload, self.log)
+            warm_up(orders[0], self.workload, self.log, self.carried_out_by)
             self.is_warm = True
         # A full collection goes through the whole imported stack and stops every run for a third of a second.
         gc.collect()
@@ -113,12 +115,14 @@ def wall_laboratory(comparison: Comparison, settings: Settings) -> Iterator[Wall
         pool = ThreadPoolExecutor(threads, thread_name_prefix="docmind-run")
         after_the_services.callback(pool.shutdown, wait=True, cancel_futures=True)
         try:
-            yield WallLaboratory(workload, log, pool)
+            yield WallLaboratory(workload, log, pool, carried_out_by=comparison.runs_by)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def warm_up(order: RunOrder, workload: Workload, log: LogClient) -> None:
+def warm_up(
+    order: RunOrder, workload: Workload, log: LogClient, carried_out_by: Callable[[Alternative], Any] = itself
+) -> None:
     """Run once sync and once async, unrecorded: the first use of a code path costs what no later one does."""
     with ThreadPoolExecutor(2) as pool:
         for alternative in (Cooperative(), AsyncCancellation()):
@@ -128,7 +132,7 @@ def warm_up(order: RunOrder, workload: Workload, log: LogClient) -> None:
                 decision_timeout_s=_WARM_UP_S,
                 horizon_s=_WARM_UP_S + 1.0,
             )
-            pool.submit(measure, RunOrder(facts, alternative, order.question), workload, log)
+            pool.submit(measure, RunOrder(facts, carried_out_by(alternative), order.question), workload, log)
 
 
 def _measure_all(

@@ -60,8 +60,8 @@ def lint_graph(
         else compile_graph(graph, getattr(graph, "__name__", "") or "graph", config)
     )
     shown = graph if isinstance(graph, str) else made.get_name()
-    alternatives = _all_that_enforce() if alternatives is None else alternatives
-    names = [name.strip() for name in alternatives.split(",") if name.strip()]
+    given = _all_that_enforce() if alternatives is None else alternatives
+    names = [name.strip() for name in given.split(",") if name.strip()]
     if not names:
         raise ConfigurationError(f"alternatives: name at least one of {_all_that_enforce()}")
     bench = TrialBench(
@@ -76,7 +76,8 @@ def lint_graph(
         resume=resume,
     )
     try:
-        modes = {name: one.node_mode for name, one in zip(names, bench.parse(alternatives), strict=True)}
+        names = bench.possible(names) if alternatives is None else names
+        modes = {name: one.node_mode for name, one in zip(names, bench.parse(",".join(names)), strict=True)}
         wanted_key = deadline_key if deadline_key != DEADLINE_KEY or deadline_key in input_keys(made) else ""
         probed = probe(bench, decision_timeout_s, slack_s, wanted_key)
         findings = Findings()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,6 +67,11 @@ class TrialBench:
         found = parse_alternatives(alternatives, budgeted_retries=self._settings.agents.max_retries)
         require_whole_budget(found)
         return tuple(map(on_event_loop, found)) if workload_kind(self._own.workload).async_only else found
+
+    def possible(self, names: Sequence[str]) -> list[str]:
+        """Return those of the named alternatives that the system can have; an agent cannot have them all."""
+        kind = workload_kind(self._own.workload)
+        return [name for name in names if kind.possible(parse_alternatives(name))]
 
     def questions(self) -> tuple[Question, ...]:
         """Return the questions that the graph is asked."""

@@ -259,7 +259,8 @@ def derive_run(
     deadline_s = facts.decision_timeout_s
     client = [call for call in calls if call.seen_from == "client"]
     server = [call for call in calls if call.seen_from == "server"]
-    started = [call for call in client if call.outcome != "refused"]
+    # The requests of another process are seen by the server alone.
+    started = [call for call in client or server if call.outcome != "refused"]
     returned_at_s = next((event.at_s for event in events if event.event == "returned"), NAN)
     quiescent_at_s = facts.horizon_s if work_censored else _last_work(calls, events)
     answered_in_time = answer.outcome == "answered" and returned_at_s <= deadline_s

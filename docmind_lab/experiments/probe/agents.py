@@ -26,12 +26,12 @@ from typing import Any, Final, Self, cast
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.experiments.probe.agent_table import AgentRow, Outcome, mark_of
-from docmind_lab.experiments.probe.case_process import LOOK_S, SILENT, TEXT_LIMIT, CaseProcess
+from docmind_lab.experiments.probe.case_process import LOOK_S, TEXT_LIMIT, CaseProcess
 from docmind_lab.experiments.probe.cases import Case, NotMeasured, command_of, made_environment
 from docmind_lab.services.agent_services import AGENT_FAULTS, COMMAND, LASTS_S, TOOL_PATH, AgentFault, AgentServices
 from docmind_lab.services.log import RequestRow
-from docmind_lab.services.openai_service import MODEL_NAME
 from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceProcess
+from docmind_lab.workloads.programs.environment import SILENT, service_variables
 
 TIMEOUT_S: Final = 2.0
 QUESTION: Final = "What does a timeout do to the work that goes on?"
@@ -296,9 +296,7 @@ def _variables(cell: Cell, addresses: ServiceAddresses, environment: Path, scrat
         "TMPDIR": scratch,
         "LANG": "C.UTF-8",
         "PYTHONUNBUFFERED": "1",
-        "OPENAI_BASE_URL": addresses.openai_base_url,
-        "OPENAI_API_KEY": "none-is-needed",
-        "OPENAI_MODEL": MODEL_NAME,
+        **service_variables(addresses.openai_base_url.removesuffix("/v1")),
         "CASE_QUESTION": QUESTION,
         "CASE_WAY": cell.way,
         "CASE_TIMEOUT_S": f"{TIMEOUT_S:g}",

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import queue
-import signal
 import subprocess
 import threading
 import time
@@ -14,28 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
+from docmind_lab.workloads.programs import ProcessGroup
+
 LOOK_S: Final = 0.1
 TEXT_LIMIT: Final = 300
 _EXIT_LIMIT_S = 10.0
-
-# A port that nothing listens on: what tries to leave the machine fails at once.
-_NOWHERE = "http://127.0.0.1:9"
-SILENT: Final = {
-    "AGNO_TELEMETRY": "false",
-    "ANONYMIZED_TELEMETRY": "False",
-    "CREWAI_DISABLE_TELEMETRY": "true",
-    "CREWAI_TRACING_ENABLED": "false",
-    "DO_NOT_TRACK": "1",
-    "HAYSTACK_TELEMETRY_ENABLED": "False",
-    "LANGSMITH_TRACING": "false",
-    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-    "MASTRA_TELEMETRY_DISABLED": "1",
-    "OPENAI_AGENTS_DISABLE_TRACING": "1",
-    "OTEL_SDK_DISABLED": "true",
-    **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), _NOWHERE),
-    **dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost"),
-}
-"""Variables with which frameworks send nothing of what they do."""
 
 
 @dataclass(frozen=True)
@@ -55,15 +36,10 @@ class CaseProcess:
         self._lines: queue.Queue[Event | None] = queue.Queue()
         with self._errors.open("wb") as errors:
             # A group of its own, so that all that it starts can be ended with it.
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                env=variables,
-                cwd=scratch,
-                start_new_session=True,
+            self._group = ProcessGroup(
+                command, variables, folder=scratch, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
             )
+        self._process = self._group.process
         self._reader = threading.Thread(target=self._read, name="probe-case", daemon=True)
         self._reader.start()
 
@@ -117,9 +93,7 @@ class CaseProcess:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        self._group.kill()
         self._reader.join()
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None

@@ -42,7 +42,7 @@ from docmind_lab.experiments.comparison.documents import Documents, documents_of
 from docmind_lab.experiments.comparison.resolve import default_side_by_side
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.experiments.sweeps.factors import FIELDS, Factors, alternatives_of, profile_of
-from docmind_lab.experiments.sweeps.own_graph import OWN_FIELDS, with_own_graph
+from docmind_lab.experiments.sweeps.own_graph import OWN_FIELDS, names_own_graph, with_own_graph
 from docmind_lab.experiments.sweeps.planning import SweepPlan, plan_of
 from docmind_lab.experiments.sweeps.replays import SETTLED_FACTORS, complete_values, recording_in
 from docmind_lab.experiments.sweeps.study_files import explain, read_study_file
@@ -59,9 +59,9 @@ class StudyDesign(BaseModel):
     timeout. side_by_side: runs under way at once on the wall clock; when left out one at a live endpoint, which all of
     them share. cpu_charge: CPU seconds of each request in virtual time, or "measured". model_variation: share of the
     simulated model's decisions that vary. price: "INPUT/OUTPUT", of a million tokens of each, such as "0.15/0.60"; the
-    cost of every run is measured with it, and `budget_cost` needs it. graph, inputs, deadline_key, context, config,
-    store, resume: a graph of one's own, as `compare` takes them. replay: the folder of a
-    recording that the study is swept over; it settles much, see `sweeps/replays.py`.
+    cost of every run is measured with it, and `budget_cost` needs it. graph, agent, inputs, deadline_key, context,
+    config, store, resume: a graph of one's own, as `compare` takes them. replay: the folder of a recording that the
+    study is swept over; it settles much, see `sweeps/replays.py`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -77,6 +77,7 @@ class StudyDesign(BaseModel):
     model_variation: Annotated[float, Field(ge=0, le=1)] = 0.0
     price: str | None = None
     graph: Any = None
+    agent: Any = None
     inputs: Any = None
     deadline_key: str = DEADLINE_KEY
     context: Any = None
@@ -94,7 +95,7 @@ class StudyDesign(BaseModel):
         """
         try:
             complete = complete_values(values, Settings()) if values.get("replay") is not None else dict(values)
-            design = cls.model_validate(complete if complete.get("graph") is None else with_own_graph(complete))
+            design = cls.model_validate(with_own_graph(complete) if names_own_graph(complete) else complete)
         except ValidationError as error:
             raise ConfigurationError(explain(error, cls)) from error
         at_most = design.factors.combinations * design.repeats
@@ -118,7 +119,14 @@ class StudyDesign(BaseModel):
     @functools.cached_property
     def library(self) -> Documents:
         """The documents that are searched, and the user's questions about them. Raises: as `documents_of`."""
-        return documents_of(self.documents, self.questions or None) if self.graph is None else Documents(self.documents)
+        if self.is_of_own_graph:
+            return Documents(self.documents)
+        return documents_of(self.documents, self.questions or None)
+
+    @property
+    def is_of_own_graph(self) -> bool:
+        """Whether the study is of a graph or an agent of one's own."""
+        return self.graph is not None or self.agent is not None
 
     @functools.cached_property
     def plan(self) -> SweepPlan:

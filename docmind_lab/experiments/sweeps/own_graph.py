@@ -1,22 +1,28 @@
-"""A study of a graph of one's own: the fields that name it, and what it cannot have."""
+"""A study of a graph or an agent of one's own: the fields that name it, and what it cannot have."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.workloads.own import OwnGraph, own_graph
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.comparison.own_graph import of_own_graph
+from docmind_lab.experiments.comparison.request import CompareRequest
 
-OWN_FIELDS: Final = ("graph", "inputs", "deadline_key", "context", "config", "store", "resume")
+OWN_FIELDS: Final = ("graph", "agent", "inputs", "deadline_key", "context", "config", "store", "resume")
 """Fields of a study that are of a graph of one's own, as `compare` takes them."""
 
 _NOT_OF_A_GRAPH: Final = ("workload", "router_injection", "node_mode", "retries", "adoption")
 
 
-def own_graph_of(values: Mapping[str, Any]) -> OwnGraph:
-    """Return the names of the graph and the inputs of a study.
+def names_own_graph(values: Mapping[str, Any]) -> bool:
+    """Whether the values of a study name a graph or an agent of one's own."""
+    return values.get("graph") is not None or values.get("agent") is not None
+
+
+def own_graph_of(values: Mapping[str, Any]) -> CompareRequest:
+    """Return the graph and the inputs of a study as a request, by the names that they are registered under.
 
     Args:
         values: Of the study's design.
@@ -36,15 +42,8 @@ def own_graph_of(values: Mapping[str, Any]) -> OwnGraph:
     for name in ("documents", "questions", "model_variation"):
         if values.get(name):
             raise ConfigurationError(f"{name}: it is of the lab's own systems; a graph of your own has inputs")
-    return own_graph(
-        values["graph"],
-        values["inputs"],
-        deadline_key=values.get("deadline_key", DEADLINE_KEY),
-        context=values.get("context"),
-        config=values.get("config"),
-        store=values.get("store"),
-        resume=values.get("resume", ()),
-    )
+    given = {name: values[name] for name in OWN_FIELDS if values.get(name) is not None}
+    return of_own_graph(CompareRequest(**given), Settings(), "virtual")
 
 
 def with_own_graph(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,5 +56,5 @@ def with_own_graph(values: Mapping[str, Any]) -> dict[str, Any]:
     if values.get("replay") is not None:
         return dict(values)  # both stand there already, since the recording names them too
     own = own_graph_of(values)
-    made = {"side_by_side": 1} | dict(values) | {"documents": own.corpus}
+    made = {"side_by_side": 1} | dict(values) | {"documents": own.documents}
     return made | ({"factors": {**factors, "workload": own.workload}} if isinstance(factors, Mapping) else {})

@@ -126,9 +126,9 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
             require_seconds("decision timeout", level_s)
     kinds = [workload_kind(name) for name in factors.workload]
     faults = faults_of(factors)
-    if design.graph is not None:
+    if design.is_of_own_graph:
         with naming_factor("fault"):
-            faults = [faults_in(kinds[0], [one for one in each if one.kind != "none"]) for each in faults]
+            faults = [faults_in(kinds[0], level.split("+")) for level in factors.fault]
         with naming_factor("alternative"):
             require_whole_budget(alternatives_of(factors))
     # The budgets vary fastest but for the arms, and what costs a worker a new system varies slowest.
@@ -214,9 +214,10 @@ def _replayed(
         budget=budget,
         workload=DEFAULT_WORKLOAD if workload in WORKLOADS else workload,
         graph=design.graph,
+        agent=design.agent,
         cpu_charge=design.cpu_charge,
         model_variation=design.model_variation,
     )
-    if design.graph is not None:
+    if design.is_of_own_graph:
         request = dataclasses.replace(request, documents=design.documents)
     return Combination(replay_comparison(design.replay, request, design.documents, design.questions))

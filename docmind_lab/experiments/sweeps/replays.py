@@ -25,7 +25,7 @@ from docmind_lab.experiments.comparison.request import DEFAULT_WORKLOAD, Compare
 from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.experiments.recordings.replay import open_recording
 from docmind_lab.experiments.sweeps.factors import FIELDS
-from docmind_lab.experiments.sweeps.own_graph import own_graph_of
+from docmind_lab.experiments.sweeps.own_graph import names_own_graph, own_graph_of
 from docmind_lab.workloads.kinds import OWN_PREFIX, WORKLOADS
 
 SETTLED_FACTORS: Final = (
@@ -63,7 +63,7 @@ def complete_values(values: Mapping[str, Any], settings: Settings) -> dict[str, 
         raise ConfigurationError(f"replay: must be the folder of a recording, not {folder!r}")
     recording = recording_in(folder)
     design = recording.design
-    is_own = values.get("graph") is not None
+    is_own = names_own_graph(values)
     if str(design["workload"]).startswith(OWN_PREFIX) and not is_own:
         raise ConfigurationError(
             f"replay: {folder} was recorded of a graph of your own: name it and its inputs again (graph = ..., "
@@ -87,8 +87,8 @@ def complete_values(values: Mapping[str, Any], settings: Settings) -> dict[str, 
         )
     named = {name: values[name] for name in _DOCUMENTS if name in values}
     if own is not None:
-        workload, named = own.workload, {"documents": own.corpus}
-    asked = CompareRequest(workload=workload, graph=values.get("graph"), **named)
+        named = {"documents": own.documents}
+    asked = own or CompareRequest(workload=workload, **named)
     recorded = replayed_comparison(recording, asked, "virtual", settings)
     known: dict[str, Any] = {
         "alternative": list(recorded.alternatives),

@@ -144,7 +144,7 @@ def _manifest_notes(design: StudyDesign) -> Callable[[Study], dict[str, Any]]:
     """Return a function that gives entries of the manifest: parts never reached, where a replay's times are from."""
 
     def notes(study: Study) -> dict[str, Any]:
-        parts = workload_kind(design.factors.workload[0]).parts if design.graph is not None else {}
+        parts = workload_kind(design.factors.workload[0]).parts if design.is_of_own_graph else {}
         missing = never_reached(parts, study.events)
         if design.replay is None:
             return missing

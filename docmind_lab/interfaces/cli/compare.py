@@ -46,6 +46,8 @@ def compare(
     documents: options.Documents = "",
     questions: options.Questions = "",
     graph: options.Graph = "",
+    agent: options.Agent = "",
+    command: options.Command = "",
     inputs: options.Inputs = "",
     deadline_key: options.DeadlineKey = "deadline_ts",
     context: options.Context = "",

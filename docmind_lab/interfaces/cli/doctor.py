@@ -20,6 +20,9 @@ def doctor(
     graph: Annotated[
         str, typer.Option(help="Lint the deadline of your own LangGraph graph, as module:attribute, and nothing else.")
     ] = "",
+    agent: Annotated[
+        str, typer.Option(help="The same of your own agent of any framework, or function, as module:attribute.")
+    ] = "",
     inputs: Annotated[
         str, typer.Option(help=f"{_OF_A_GRAPH}file of its inputs: one JSON object, or text, in each line.")
     ] = "",
@@ -65,6 +68,10 @@ def doctor(
         "--store": store,
         "--resume": resume,
     }
+    if agent:
+        if graph:
+            raise ConfigurationError("--agent and --graph name two systems; leave one out")
+        graph = f"agent:{agent}"
     if not graph:
         for name, is_given in of_a_graph.items():
             if is_given:

@@ -52,7 +52,19 @@ Graph = Annotated[
         "langgraph.json:name."
     ),
 ]
-Inputs = Annotated[str, _system(help="File of the graph's inputs: one JSON object, or text, in each line.")]
+Agent = Annotated[
+    str,
+    _system(
+        help="Your own agent of any framework: a function of a question, or the framework's object, as "
+        "module:attribute."
+    ),
+]
+Command = Annotated[
+    str, _system(help='A program that reads a question from standard input and writes its answer: "node agent.mjs".')
+]
+Inputs = Annotated[
+    str, _system(help="File of the graph's inputs, or the agent's questions: one JSON object, or text, in each line.")
+]
 _EXAMPLE_ANSWER = '{"approved": true}'
 Context = Annotated[str, _system(help="Context of your graph's runs, as a JSON object.")]
 Config = Annotated[

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -184,6 +185,7 @@ class ChoiceTraits(traitlets.HasTraits):
 
     @traitlets.validate("latency_profile", "workload", "fault")
     def _check_name(self, proposal: Any) -> str:
+        checks: Mapping[str, Callable[[str], object]]
         checks = {"latency_profile": LatencyProfile.named, "workload": workload_kind, "fault": Fault.parse}
         checks[proposal["trait"].name](proposal["value"])
         return str(proposal["value"])

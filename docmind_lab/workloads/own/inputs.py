@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -54,18 +54,31 @@ class GraphInput(Question):
 
 
 def read_inputs(
-    graph: Pregel[Any, Any, Any, Any], inputs: Inputs, general: RunSettings | None = None
+    graph: Pregel[Any, Any, Any, Any],
+    inputs: Inputs,
+    general: RunSettings | None = None,
+    convert: Callable[[Any, str], Any] | None = None,
 ) -> tuple[GraphInput, ...]:
     """Read the inputs, and check each against the graph's schema.
 
-    general: what every run is given besides its input. Raises: ConfigurationError naming the line (or item) and the key
-    that does not fit.
+    Args:
+        graph: The graph.
+        inputs: A file, or the items themselves.
+        general: What every run is given besides its input.
+        convert: (item, where it stands) → the item in one of the forms above; None where it is in one already.
+
+    Raises:
+        ConfigurationError: It names the line (or item) and the key that does not fit.
     """
     schema = _Schema(graph, general or RunSettings())
     is_file = isinstance(inputs, str | os.PathLike)
     items = _lines(Path(inputs)) if is_file else enumerate(_checked_list(inputs), 1)  # type: ignore[arg-type]
     named = f"{Path(inputs).name} line" if is_file else "inputs item"  # type: ignore[arg-type]
-    made = tuple(_parse_item(schema, item, f"{named} {number}", number) for number, item in items)
+    placed = ((f"{named} {number}", item, number) for number, item in items)
+    made = tuple(
+        _parse_item(schema, item if convert is None else convert(item, where), where, number)
+        for where, item, number in placed
+    )
     if not made:
         raise ConfigurationError(f"{named.rpartition(' ')[0]}: there are no inputs; give one at least")
     ids = [one.id for one in made]

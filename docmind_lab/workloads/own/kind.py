@@ -25,6 +25,9 @@ from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.docmind.graphs.observer import role_of
 from docmind_lab.services.endpoints import EndpointTable, read_endpoints
+from docmind_lab.workloads.agents import Agent, AgentGraph
+from docmind_lab.workloads.agents.enforcing import carried_out_by, notes_on, refusal_of
+from docmind_lab.workloads.agents.inputs import as_question
 from docmind_lab.workloads.kinds import OWN_PREFIX, Defaults, Surroundings, WorkloadKind, own_retries
 from docmind_lab.workloads.own.inputs import GraphInput, Inputs, fingerprint, read_inputs
 from docmind_lab.workloads.own.references import AnyGraph, compile_graph, load_graph, load_object, takes_config
@@ -105,7 +108,8 @@ def own_graph(
         found = compile_graph(graph, getattr(graph, "__name__", "") or "graph", general.config)
         name = _register(found, str(found.get_name()).replace("?", "_").replace(":", "_"), _live)
     query = f"?{urlencode(options)}" if options else ""
-    asked = read_inputs(found, inputs, general)
+    convert = functools.partial(as_question, found.agent) if isinstance(found, AgentGraph) else None
+    asked = read_inputs(found, inputs, general, convert)
     corpus = f"inputs-{fingerprint(asked)}"
     _inputs[corpus] = asked
     return OwnGraph(f"{OWN_PREFIX}{name}{query}", corpus, len(asked))
@@ -141,7 +145,17 @@ def own_kind(workload: str) -> WorkloadKind:
         retries=own_retries,
         async_only=is_async_only(graph),
         endpoints=options.get("endpoints", ""),
+        **(_of_agent(graph.agent) if isinstance(graph, AgentGraph) else {}),
     )
+
+
+def _of_agent(agent: Agent) -> dict[str, Any]:
+    """Return what the kind of an agent has and that of a graph has not."""
+    return {
+        "refusal": functools.partial(refusal_of, agent),
+        "carried_out_by": functools.partial(carried_out_by, agent),
+        "notes": notes_on(agent),
+    }
 
 
 @functools.cache

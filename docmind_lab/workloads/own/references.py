@@ -27,8 +27,12 @@ from langgraph.pregel import Pregel
 
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
+from docmind_lab.workloads.agents import agent_graph, load_agent
 
 AnyGraph = Pregel[Any, Any, Any, Any]
+
+AGENT_PREFIX = "agent:"
+"""Before a reference that names an agent, and no graph."""
 
 _HOW_TO_WRITE = "write it as module:attribute, such as my_app:graph, or as file.py:attribute"
 # Context managers that made a graph, which is used as long as the process lives.
@@ -47,6 +51,9 @@ def load_graph(reference: str, config: Mapping[str, Any] | None = None) -> AnyGr
         ConfigurationError: In one line: a malformed reference, a module or file that does not import, an attribute that
             is not there or is no graph, a function that fails.
     """
+    if reference.startswith(AGENT_PREFIX):
+        named = reference.removeprefix(AGENT_PREFIX)
+        return agent_graph(load_agent(load_object(named, "agent"), named))
     return compile_graph(load_object(reference), reference, config)
 
 

@@ -1,0 +1,191 @@
+"""`compare` with a function of a question, in virtual time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import agents_here
+import pandas as pd
+import pytest
+from agents_here import QUESTION
+
+import docmind_lab as dl
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.experiments.lint import lint_graph
+from docmind_lab.interfaces.cli.app import main
+
+
+def runs_of(agent: Any, *, decision_timeout_s: float = 30.0, **options: Any) -> pd.DataFrame:
+    options = {"runs": 1, "inputs": [QUESTION], "profile": "typical/6", **options}
+    return dl.compare(decision_timeout_s, agent=agent, **options).runs.set_index("alternative")
+
+
+@pytest.mark.parametrize("agent", [agents_here.ask, agents_here.ask_async], ids=["sync", "async"])
+def test_a_function_answers_under_every_alternative_that_needs_no_graph(agent: Any) -> None:
+    runs = runs_of(agent)
+    assert list(runs.index) == ["unguarded", "cooperative", "hard_timeout", "async_cancellation", "hybrid"]
+    assert set(runs["outcome"]) == {"answered"}
+    assert set(runs["llm_calls"]) == {1}
+
+
+@pytest.mark.parametrize(("agent", "work_under_c_s"), [(agents_here.ask, 12.0), (agents_here.ask_async, 0.0)])
+def test_a_hang_is_left_at_the_budget_and_goes_on_where_nothing_cuts_it(agent: Any, work_under_c_s: float) -> None:
+    runs = runs_of(agent, decision_timeout_s=3.0, fault="hang:agent")
+    assert runs["outcome"].to_dict() == {
+        "unguarded": "unfinished",
+        "cooperative": "timed_out",
+        "hard_timeout": "timed_out",
+        "async_cancellation": "timed_out",
+        "hybrid": "timed_out",
+    }
+    enforced = runs.drop("unguarded")
+    assert set(enforced["caller_overrun_s"]) == {0.0}
+    # The horizon is 15 s. A cancellation cuts an async function, and does not reach one in a thread.
+    assert runs["work_overrun_s"].to_dict() == {
+        "unguarded": 12.0,
+        "cooperative": 0.0,
+        "hard_timeout": 12.0,
+        "async_cancellation": work_under_c_s,
+        "hybrid": 0.0,
+    }
+
+
+def test_a_function_with_should_stop_is_told_to_stop_and_its_text_is_a_partial_answer() -> None:
+    runs = runs_of(agents_here.ask_in_steps, decision_timeout_s=1.0, alternatives="unguarded,B,B:drain,D")
+    flagged = runs.loc["stop_flag"]
+    assert (flagged["outcome"], flagged["stop_reason"]) == ("partial", "stop_flag")
+    # It looks at its flag between two requests, each of some tenths of a second.
+    assert 0.0 < flagged["caller_overrun_s"] < 1.0
+    by_options = runs.loc["hard_timeout"].set_index("alternative_options")["work_overrun_s"]
+    assert by_options['{"drain_on_timeout": true}'] == flagged["work_overrun_s"] < by_options["{}"]
+
+
+def test_an_async_function_with_should_stop_is_told_in_the_same_way() -> None:
+    async def in_steps(question: str, should_stop: Any) -> str:
+        count = 0
+        while not should_stop():
+            await agents_here.ask_async(question)
+            count += 1
+        return f"{count} requests"
+
+    flagged = runs_of(in_steps, decision_timeout_s=1.0, alternatives="D").loc["stop_flag"]
+    assert (flagged["outcome"], flagged["stop_reason"]) == ("partial", "stop_flag")
+
+
+def test_an_answer_before_the_deadline_is_no_partial_one() -> None:
+    runs = runs_of(agents_here.ask_in_steps, decision_timeout_s=200.0, alternatives="D")
+    assert runs.loc["stop_flag", "outcome"] == "answered"
+
+
+def test_an_agent_that_returns_no_text_has_failed() -> None:
+    runs = runs_of(lambda question: "", alternatives="unguarded,A")
+    assert set(runs["outcome"]) == {"failed"}
+    assert set(runs["error_type"]) == {"NoAnswer"}
+
+
+def test_gold_is_looked_for_in_the_text() -> None:
+    inputs = [{"question": QUESTION, "gold": ["with"], "id": "one"}]
+    runs = runs_of(lambda question: "A WITH statement.", inputs=inputs, alternatives="A")
+    assert list(runs["answer_score"]) == [1.0]
+    assert list(runs["question_id"]) == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("alternatives", "message"),
+    [
+        ("D", "alternative D stop flag: the agent takes no argument should_stop, a function that returns True when"),
+        ("B:drain", "alternative B hard timeout (drain_on_timeout): the agent takes no argument should_stop"),
+        ("D:interrupt", "alternative D stop flag (interrupt): an agent has no steps to interrupt; use stop_flag (D)"),
+        ("F", "alternative F native: a function has no timeout of its own for a whole run"),
+        ("F:per_step", "alternative F native (per_step): an agent has no steps to limit; use native (F)"),
+    ],
+)
+def test_an_alternative_that_a_function_cannot_have_is_refused_by_name_with_the_reason(
+    alternatives: str, message: str
+) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        runs_of(agents_here.ask, alternatives=alternatives)
+    assert str(refused.value).startswith(message)
+
+
+def test_alternatives_that_are_left_out_by_default_are_named_in_the_summary() -> None:
+    study = dl.compare(30.0, 1, agent=agents_here.ask, inputs=[QUESTION])
+    (system,) = study.manifest["systems"].values()
+    assert [note.partition(":")[0] for note in system["notes"]] == ["D is left out", "F is left out"]
+    assert "F is left out: a function has no timeout of its own for a whole run." in study._repr_html_()
+
+
+class Conversation:
+    """An agent with a method for its calls, as an object that users keep has."""
+
+    def __call__(self, question: str) -> str:
+        return question
+
+
+@pytest.mark.parametrize(
+    ("agent", "message"),
+    [
+        ("no_such_module:agent", "agent 'no_such_module:agent': module no_such_module does not import"),
+        ("agents_here", "agent 'agents_here': write it as module:attribute, such as my_app:"),
+        ("agents_here:nobody", "agent 'agents_here:nobody': module agents_here has no attribute nobody"),
+        ("agents_here:HOST", "agent 'agents_here:HOST' is a str, not a function of a question, nor an agent of"),
+        (42, "agent is a int, not a function of a question, nor an agent of OpenAI Agents SDK"),
+        (Conversation, "agent is a class (Conversation), not a function of a question"),
+        (lambda: 1 / 0, "agent could not be made: ZeroDivisionError: division by zero"),
+    ],
+)
+def test_what_is_no_agent_is_refused_in_one_line(agent: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        runs_of(agent)
+    assert str(refused.value).startswith(message)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"graph": "a:b"}, "graph is for a LangGraph graph, and agent names an agent; leave graph out"),
+        ({"enforced": True}, "enforced is for a LangGraph graph"),
+        ({"inputs": None}, "agent without inputs: name both"),
+        ({"workload": "research"}, "workload is for the lab's own systems"),
+    ],
+)
+def test_options_that_an_agent_cannot_have_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        runs_of(agents_here.ask, **options)
+
+
+def test_a_function_that_returns_a_coroutine_is_told_to_be_async() -> None:
+    with pytest.raises(ConfigurationError, match="returns a coroutine; write it as async def"):
+        runs_of(lambda question: agents_here.ask_async(question), alternatives="A")
+
+
+@pytest.mark.parametrize("agent", [Conversation(), Conversation().__call__, lambda: agents_here.ask])
+def test_an_object_with_call_a_method_and_a_factory_are_agents(agent: Any) -> None:
+    assert set(runs_of(agent, alternatives="A")["outcome"]) == {"answered"}
+
+
+@pytest.mark.full
+def test_a_reference_is_an_agent_that_worker_processes_find() -> None:
+    runs = runs_of("agents_here:ask", runs=30, alternatives="A,B", workers=2)
+    assert set(runs["workload"]) == {"agent:agents_here:ask"}
+    assert set(runs["outcome"]) == {"answered"}
+
+
+def test_the_lint_judges_an_agent_by_the_alternatives_that_it_can_have() -> None:
+    report = lint_graph("agent:agents_here:ask", [QUESTION], decision_timeout_s=3.0)
+    assert [verdict.alternative for verdict in report.verdicts] == ["A", "A:per_read", "B", "C", "E"]
+    with pytest.raises(ConfigurationError, match="alternative F native: a function has no timeout of its own"):
+        lint_graph("agent:agents_here:ask", [QUESTION], decision_timeout_s=3.0, alternatives="F")
+
+
+def test_doctor_takes_an_agent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    inputs = tmp_path / "inputs.jsonl"
+    inputs.write_text(json.dumps(QUESTION), encoding="utf-8")
+    options = ["--agent", "agents_here:ask_async", "--inputs", str(inputs), "--alternatives", "C"]
+    with pytest.raises(SystemExit) as ended:
+        main(["doctor", *options, "--decision-timeout", "3", "--json"])
+    assert ended.value.code == 0
+    assert json.loads(capsys.readouterr().out)["verdicts"]

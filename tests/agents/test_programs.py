@@ -1,0 +1,250 @@
+"""Programs in any language on the wall clock, ended by signals or by their own timeout."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from own_runs import QUESTION, services
+
+import docmind_lab as dl
+from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.comparison.documents import Documents
+from docmind_lab.experiments.measurement.run import MeasuredRun, measure
+from docmind_lab.services.asgi import request_of_run
+from docmind_lab.services.plan import ServiceRequest
+from docmind_lab.workloads import Surroundings, workload_kind
+from docmind_lab.workloads.programs import ProcessGroup, own_program
+
+SUPPORT = Path(__file__).parents[1] / "support"
+BUDGET_S = 1.5
+# A process starts and ends, and a server notices its end, on two busy shared cores.
+SLACK_S = 0.7
+
+
+def python_program(habit: str, *more: str) -> list[str]:
+    return [sys.executable, str(SUPPORT / "agent_program.py"), habit, *more]
+
+
+def measured(command: list[str], alternative: str, *faults: str, question: Any = QUESTION) -> MeasuredRun:
+    """One run of a program, watched for twice its budget."""
+    own = own_program(command, [question])
+    comparison = Comparison(
+        decision_timeout_s=BUDGET_S,
+        runs=1,
+        horizon_factor=2.0,
+        alternatives=parse_alternatives(alternative),
+        workload=own.workload,
+        documents=Documents(own.corpus),
+        clock="wall",
+    )
+    kind = workload_kind(own.workload)
+    with services(*faults) as here:
+        workload = kind.build(Surroundings(here.addresses, Settings()))
+        try:
+            (order,) = comparison.orders()
+            return measure(order, workload, here.log)
+        finally:
+            workload.close()
+
+
+@pytest.mark.wall
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+def test_a_program_of_node_answers_by_plain_fetch_and_the_servers_log_has_its_request() -> None:
+    run = measured(["node", str(SUPPORT / "agent_program.mjs")], "unguarded").run
+    assert (run.outcome, run.llm_calls, run.workload) == ("answered", 1, "node agent_program.mjs")
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize(("alternative", "reason"), [("B", "hard_timeout"), ("C", "cancelled")])
+def test_a_program_that_hangs_is_ended_by_its_signal_at_the_budget(alternative: str, reason: str) -> None:
+    run = measured(python_program("plain"), alternative, "hang:program").run
+    assert (run.outcome, run.stop_reason) == ("timed_out", reason)
+    assert run.caller_overrun_s < SLACK_S
+    assert run.work_overrun_s < SLACK_S, "the server stops when its client is gone"
+    assert not run.work_censored
+
+
+@pytest.mark.wall
+def test_a_program_without_a_limit_hangs_to_the_horizon_and_is_killed_there() -> None:
+    before = set(_children())
+    run = measured(python_program("plain"), "unguarded", "hang:program").run
+    assert (run.outcome, run.work_overrun_s) == ("unfinished", BUDGET_S)
+    assert set(_children()) <= before
+
+
+@pytest.mark.wall
+def test_a_program_that_ignores_sigterm_goes_on_and_sigkill_ends_it() -> None:
+    deaf = measured(python_program("deaf"), "C", "hang:program").run
+    assert (deaf.outcome, deaf.work_overrun_s) == ("unfinished", BUDGET_S)
+    killed = measured(python_program("deaf"), "B", "hang:program").run
+    assert killed.caller_overrun_s < SLACK_S
+
+
+@pytest.mark.wall
+def test_what_a_program_writes_when_it_is_told_to_stop_is_a_partial_answer() -> None:
+    made = measured(python_program("handling"), "C", "hang:program")
+    assert (made.run.outcome, made.outcome.answer) == ("partial", "a draft")
+
+
+@pytest.mark.wall
+def test_a_child_that_a_program_leaves_behind_is_work_that_goes_on_until_the_run_is_over() -> None:
+    made = measured(python_program("forking"), "C")
+    assert made.run.outcome == "answered"
+    assert (made.run.work_censored, made.run.work_overrun_s) == (True, BUDGET_S)
+    assert not [child for child in _children() if "time.sleep(600)" in child]
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize(
+    "arguments", [("plain", "{timeout}"), ("plain",)], ids=["in the command", "in the environment"]
+)
+def test_f_is_the_programs_own_timeout(arguments: tuple[str, ...]) -> None:
+    run = measured(python_program(*arguments), "F", "hang:program").run
+    assert (run.outcome, run.stop_reason) == ("timed_out", "node_timeout")
+    assert run.caller_overrun_s < SLACK_S
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize(
+    ("habit", "message"),
+    [
+        ("failing", "it ended before it asked a model: exit code 1: no such thing as a model"),
+        ("silent", "it answered, and no request of it reached the simulated services; have its client read OPENAI_"),
+    ],
+)
+def test_a_program_that_never_asks_a_model_is_refused_and_not_measured(habit: str, message: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        measured(python_program(habit), "B")
+    assert message in str(refused.value)
+
+
+@pytest.mark.wall
+def test_further_keys_of_a_question_come_as_json() -> None:
+    made = measured([sys.executable, "-c", _ECHO], "unguarded", question={"question": "why?", "depth": 2})
+    assert json.loads(made.outcome.answer) == {"question": "why?", "depth": 2}
+
+
+_ECHO = """
+import os, sys, urllib.request
+urllib.request.urlopen(os.environ["OPENAI_BASE_URL"] + "/models").read()
+print(sys.stdin.read())
+"""
+
+
+@pytest.mark.full
+@pytest.mark.wall
+def test_a_comparison_of_a_program_leaves_out_what_it_cannot_have(tmp_path: Path) -> None:
+    study = dl.compare(3.0, 2, command=python_program("plain", "{timeout}"), inputs=[QUESTION], out=tmp_path / "out")
+    assert set(study.runs["alternative"]) == {"unguarded", "hard_timeout", "async_cancellation", "native"}
+    assert set(study.runs["outcome"]) == {"answered"}
+    assert "B is SIGKILL and C is SIGTERM" in study._repr_html_()
+    # A command line may hold folders of this machine, and keys.
+    assert str(SUPPORT) not in (tmp_path / "out" / "manifest.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.full
+@pytest.mark.wall
+def test_ctrl_c_leaves_no_process_behind(tmp_path: Path) -> None:
+    inputs = tmp_path / "inputs.jsonl"
+    inputs.write_text(json.dumps(QUESTION), encoding="utf-8")
+    marked = tmp_path / "agent_program.py"
+    shutil.copy(SUPPORT / "agent_program.py", marked)
+    program = [sys.executable, "-W", "ignore", "-m", "docmind_lab", "compare", "--inputs", str(inputs)]
+    program += ["--command", f"{sys.executable} {marked} plain", "--fault", "hang:program", "--decision-timeout", "30"]
+    lab = subprocess.Popen([*program, "--out", str(tmp_path / "out"), "--json"], stderr=subprocess.DEVNULL)
+    try:
+        limit_at = time.monotonic() + 120
+        while not _at_work(marked) and time.monotonic() < limit_at:
+            time.sleep(0.1)
+        assert _at_work(marked)
+        lab.send_signal(signal.SIGINT)
+        lab.wait(60)
+    finally:
+        lab.kill()
+        lab.wait()
+    assert not _at_work(marked)
+
+
+@pytest.mark.parametrize(
+    ("alternatives", "message"),
+    [
+        ("A", "alternative A cooperative: a deadline does not travel into another process; use a signal (B, C) or"),
+        ("E", "alternative E hybrid: a deadline does not travel into another process"),
+        ("B:propagate", "alternative B hard timeout (propagate): a deadline does not travel"),
+        ("D", "alternative D stop flag: a program has no steps between which a flag could be looked at"),
+        (
+            "B:drain",
+            "alternative B hard timeout (drain_on_timeout): a program is ended by a signal or by its own timeout",
+        ),
+        ("F:per_step", "alternative F native (per_step): a program is ended by a signal or by its own timeout"),
+    ],
+)
+def test_an_alternative_that_a_program_cannot_have_is_refused_by_name(alternatives: str, message: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        dl.compare(command=python_program("plain"), inputs=[QUESTION], alternatives=alternatives)
+    assert str(refused.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"command": []}, "command must be a list of texts"),
+        ({"command": ["no-such-program"]}, "command: no program 'no-such-program' is found"),
+        ({"command": 'node "agent'}, "cannot be read: No closing quotation"),
+        ({"clock": "virtual"}, "command: another process runs in real time; use the wall clock"),
+        ({"services": "own"}, "what a program sends to its own endpoints can be neither seen nor limited"),
+        ({"agent": "a:b"}, "agent is not for a program, which command names; leave agent out"),
+        ({"max_requests": 3}, "record is not for a program"),
+        ({"inputs": None}, "command without inputs"),
+        ({"inputs": [{"prompt": "x"}]}, "inputs item 1: a question has the key question or input; this has prompt"),
+    ],
+)
+def test_options_that_a_program_cannot_have_are_refused(options: dict[str, Any], message: str) -> None:
+    asked: dict[str, Any] = {"command": python_program("plain"), "inputs": [QUESTION], **options}
+    with pytest.raises(ConfigurationError) as refused:
+        dl.compare(**asked)
+    assert message in str(refused.value)
+
+
+def test_a_run_that_its_path_names_is_tagged_like_one_that_its_headers_name() -> None:
+    request = ServiceRequest("POST", "/run/r-1/42/program/v1/chat/completions", {"x-stainless-retry-count": "2"})
+    tagged = request_of_run(request)
+    assert tagged.path == "/v1/chat/completions"
+    names = ("run-id", "seed", "role", "attempt")
+    assert [tagged.tag(name) for name in names] == ["r-1", "42", "program", "3"]
+    assert request_of_run(ServiceRequest("GET", "/v1/models")).path == "/v1/models"
+
+
+def test_a_process_that_has_ended_and_left_nothing_is_over() -> None:
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    group = ProcessGroup([sys.executable, "-c", "pass"], os.environ, **quiet)
+    group.wait_until_over()
+    assert not group.is_alive()
+    group.kill()
+
+
+def _children() -> list[str]:
+    """Command lines of programs that these tests have started and that are still there."""
+    return [line for line in _command_lines() if "agent_program.py" in line or "time.sleep(600)" in line]
+
+
+def _at_work(program: Path) -> bool:
+    return any(str(program) in line and "compare" not in line for line in _command_lines())
+
+
+def _command_lines() -> list[str]:
+    found = psutil.process_iter(["cmdline", "status"])
+    return [" ".join(one.info["cmdline"] or ()) for one in found if one.info["status"] != psutil.STATUS_ZOMBIE]

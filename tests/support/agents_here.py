@@ -1,0 +1,146 @@
+"""Agents of several frameworks, each with one tool, that ask a model at a host that does not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import openai
+
+HOST = "http://model.test/v1"
+MODEL = "any-model"
+QUESTION = "What does a with statement do?"
+
+
+def _messages(question: str) -> Any:
+    return [{"role": "user", "content": question}]
+
+
+def ask(question: str) -> Any:
+    """A sync function: one request; it returns an object with the text under `content`."""
+    with openai.OpenAI(base_url=HOST, api_key="none") as client:
+        return client.chat.completions.create(model=MODEL, messages=_messages(question)).choices[0].message
+
+
+async def ask_async(question: str, tone: str = "plain") -> str:
+    """An async function with a keyword."""
+    async with openai.AsyncOpenAI(base_url=HOST, api_key="none") as client:
+        made = await client.chat.completions.create(model=MODEL, messages=_messages(question))
+        return f"{tone}: {made.choices[0].message.content}"
+
+
+def ask_in_steps(question: str, should_stop: Callable[[], bool]) -> str:
+    """A sync function of forty requests that looks at its flag between two of them."""
+    answer = "nothing yet"
+    for _ in range(40):
+        if should_stop():
+            return f"draft: {answer}"
+        answer = str(ask(question).content)
+    return answer
+
+
+def lookup(query: str) -> str:
+    """Looks up facts about a query.
+
+    Args:
+        query: What to look up.
+    """
+    return f"A with statement calls __enter__ and __exit__. Asked: {query}"
+
+
+def of_openai_agents() -> Any:
+    import agents
+
+    # The Responses API, as by default.
+    client = openai.AsyncOpenAI(base_url=HOST, api_key="none")
+    model = agents.OpenAIResponsesModel(model=MODEL, openai_client=client)
+    return agents.Agent(name="researcher", model=model, tools=[agents.function_tool(lookup)])
+
+
+def of_pydantic_ai() -> Any:
+    from pydantic_ai import Agent
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    model = OpenAIChatModel(MODEL, provider=OpenAIProvider(base_url=HOST, api_key="none"))
+    agent = Agent(model, name="researcher")
+    agent.tool_plain(lookup)
+    return agent
+
+
+def of_llamaindex_agent() -> Any:
+    from llama_index.core.agent.workflow import FunctionAgent
+    from llama_index.core.tools import FunctionTool
+    from llama_index.llms.ollama import Ollama
+
+    tool = FunctionTool.from_defaults(lookup, name="lookup")
+    return FunctionAgent(name="researcher", llm=Ollama(MODEL, base_url="http://ollama.test:11434"), tools=[tool])
+
+
+def of_llamaindex() -> Any:
+    from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
+
+    class Flow(Workflow):
+        @step
+        async def answer(self, event: StartEvent) -> StopEvent:
+            return StopEvent(result=await ask_async(event.question))
+
+    return Flow(timeout=None)
+
+
+def of_ag2() -> Any:
+    from ag2 import Agent, tool
+    from ag2.config import OpenAIConfig
+
+    config = OpenAIConfig(MODEL, base_url=HOST, api_key="none", streaming=False)
+    return Agent("researcher", prompt="Use your tool, then answer.", config=config, tools=[tool(lookup)])
+
+
+def of_smolagents() -> Any:
+    from smolagents import OpenAIModel, ToolCallingAgent, tool
+
+    model = OpenAIModel(MODEL, api_base=HOST, api_key="none")
+    return ToolCallingAgent([tool(lookup)], model=model, name="researcher")
+
+
+def of_crewai() -> Any:
+    from crewai import LLM, Agent, Crew, Task
+    from crewai.tools import tool
+
+    llm = LLM(model=f"openai/{MODEL}", base_url=HOST, api_key="none")
+    about = {"goal": "Answer the question.", "backstory": "You use your tool.", "llm": llm}
+    researcher = Agent(role="Researcher", tools=[tool("lookup")(lookup)], **about)
+    task = Task(description="{question}", expected_output="An answer", agent=researcher)
+    return Crew(agents=[researcher], tasks=[task])
+
+
+def of_google_adk() -> Any:
+    import litellm
+    from google.adk.agents import LlmAgent
+    from google.adk.models.lite_llm import LiteLlm
+
+    # By httpx, as the lab sees it.
+    litellm.disable_aiohttp_transport = True
+    model = LiteLlm(f"openai/{MODEL}", api_base=HOST, api_key="none")
+    return LlmAgent(name="researcher", model=model, tools=[lookup])
+
+
+def of_autogen() -> Any:
+    from autogen import ConversableAgent, LLMConfig
+
+    config = LLMConfig({"model": MODEL, "api_type": "openai", "base_url": HOST, "api_key": "none"})
+    return ConversableAgent("researcher", llm_config=config, human_input_mode="NEVER")
+
+
+FRAMEWORKS: dict[str, tuple[str, Callable[[], Any]]] = {
+    "openai-agents": ("agents", of_openai_agents),
+    "pydantic-ai": ("pydantic_ai", of_pydantic_ai),
+    "llamaindex": ("llama_index.core", of_llamaindex),
+    "llamaindex-agent": ("llama_index.llms.ollama", of_llamaindex_agent),
+    "ag2": ("ag2", of_ag2),
+    "smolagents": ("smolagents", of_smolagents),
+    "crewai": ("crewai", of_crewai),
+    "google-adk": ("google.adk", of_google_adk),
+    "autogen": ("autogen", of_autogen),
+}
+"""Framework → its module, and what makes its agent."""
