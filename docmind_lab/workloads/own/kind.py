@@ -92,6 +92,8 @@ def own_graph(
     options = {"deadline_key": deadline_key} if deadline_key != DEADLINE_KEY else {}
     if services != "simulated":
         options["services"] = services
+    if endpoints is not None and services == "own":
+        raise ConfigurationError("endpoints are simulated services; with services='own' leave them out")
     if endpoints is not None:
         read_endpoints(Path(endpoints))
         options["endpoints"] = str(Path(endpoints).resolve())
