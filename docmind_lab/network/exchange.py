@@ -152,6 +152,8 @@ class Exchange:
 
     def note_sent(self, part: bytes) -> None:
         """Record bytes that another library sends itself: a head first, which is no body."""
+        if self.attempt is not None:
+            self.attempt.note_sent()
         if self._tapping is not None:
             if self._is_head_sent:
                 self._tapping.traffic.sent += part

@@ -147,7 +147,7 @@ class _HttpClientHooks:
                 _bound(sock, exchange)
                 response = previous(connection)
             raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.getheaders()]
-            exchange.note_response(response.status, raw)
+            _note_response(exchange, response.status, raw)
             # http.client gives the file up with the last byte, or when the response is closed before.
             if response.fp is None:
                 exchange.complete()
@@ -306,6 +306,7 @@ class _AiohttpHooks:
                 return await previous(request, connection)
             body = getattr(request.body, "_value", request.body)
             exchange = _exchange(watch, request.method, str(request.url), body if isinstance(body, bytes) else b"")
+            exchange.note_sent(b"")
             protocol = connection.protocol
             noted = self._under_way[protocol] = _NotedResponse(exchange, request.method)
             if exchange.deadline is not None:
@@ -375,7 +376,7 @@ class _NotedResponse:
     def _note_events(self) -> bool:
         while (event := self._h11.next_event()) not in (h11.NEED_DATA, h11.PAUSED):
             if isinstance(event, h11.Response):
-                self.exchange.note_response(event.status_code, _raw(event.headers))
+                _note_response(self.exchange, event.status_code, event.headers)
             elif isinstance(event, h11.Data):
                 self.exchange.note_body(bytes(event.data))
             elif isinstance(event, h11.EndOfMessage):
@@ -396,5 +397,7 @@ class _NotedResponse:
         note()
 
 
-def _raw(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    return [(bytes(name), bytes(value)) for name, value in headers]
+def _note_response(exchange: Exchange, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    if exchange.attempt is not None:
+        exchange.attempt.note_first_byte()
+    exchange.note_response(status, [(bytes(name), bytes(value)) for name, value in headers])
