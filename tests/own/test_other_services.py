@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 import docmind_lab as dl
 from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.errors import ConfigurationError, NotSimulated
 from docmind_lab.services.endpoints import (
     EndpointRequest,
     EndpointService,
@@ -196,3 +196,41 @@ def test_a_table_is_for_simulated_services() -> None:
 def test_the_options_of_the_services_carry_the_file_to_their_process() -> None:
     options = ServiceOptions(endpoints="/a/endpoints.toml", faults=(Fault.parse("hang:*"),))
     assert ServiceOptions.from_json(options.as_json()).endpoints == "/a/endpoints.toml"
+
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "graphs"
+
+
+def mcp_study(monkeypatch: pytest.MonkeyPatch, place: str) -> dl.Study:
+    monkeypatch.chdir(EXAMPLES)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setenv("MCP_SERVER", place)
+    return dl.compare(
+        graph="langgraph.json:mcp_tools",
+        inputs="mcp_tools.jsonl",
+        runs=1,
+        alternatives="C",
+        decision_timeout_s=30,
+        profile="fast",
+        workers=None,
+    )
+
+
+def test_an_mcp_server_in_this_process_is_reached_in_virtual_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = mcp_study(monkeypatch, "")
+    assert list(study.runs["outcome"].astype("str")) == ["answered"]
+    assert list(study.calls.loc[study.calls["kind"] == "tool", "outcome"].astype("str")) == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("stdio", r"an MCP server over stdio is reached on the wall clock \(--clock wall\).* \(in node tools\)"),
+        ("http://127.0.0.1:8765/mcp", r"POST http://127\.0\.0\.1:8765/mcp: no simulated service .* \(in node tools\)"),
+    ],
+)
+def test_an_mcp_server_elsewhere_is_refused_by_name_in_virtual_time(
+    place: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(NotSimulated, match=said):
+        mcp_study(monkeypatch, place)

@@ -5,6 +5,7 @@ The hooks below HTTP clients are in place while there are runs to watch; they as
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
 import platform
@@ -313,9 +314,13 @@ def _refuse_unsimulated(hooks: GuestHooks, world: VirtualClock) -> None:
     )
     hooks.replace(socket, "getaddrinfo", refusing(lambda host, *_, **__: f"{_text(host)}: {no_http}"))
     hooks.replace(socket.socket, "connect", refusing(lambda _, address, *__: f"{_address(address)}: {no_http}"))
-    hooks.replace(
-        subprocess.Popen, "__init__", refusing(lambda *_, **__: "a subprocess runs in real time, not in virtual time")
+    no_process = (
+        "a subprocess runs in real time, not in virtual time: an MCP server over stdio is reached on the wall clock "
+        "(--clock wall), or in this process over its SDK's memory transport"
     )
+    hooks.replace(subprocess.Popen, "__init__", refusing(lambda *_, **__: no_process))
+    for name in ("subprocess_exec", "subprocess_shell"):
+        hooks.replace(asyncio.BaseEventLoop, name, refusing(lambda *_, **__: no_process))
 
 
 def _text(host: Any) -> str:
