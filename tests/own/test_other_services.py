@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import requests
 from langgraph.graph import START, StateGraph
 from own_runs import simulated
+from stub_server import StubConnection, StubRequest, StubServer
 from tavily import TavilyClient
 from typing_extensions import TypedDict
 
@@ -234,3 +236,31 @@ def test_an_mcp_server_elsewhere_is_refused_by_name_in_virtual_time(
 ) -> None:
     with pytest.raises(NotSimulated, match=said):
         mcp_study(monkeypatch, place)
+
+
+@pytest.mark.wall
+def test_a_replay_answers_a_service_with_the_recorded_text_after_the_recorded_time(
+    stub: Callable[..., StubServer], tmp_path: Path
+) -> None:
+    def recorded(request: StubRequest, connection: StubConnection) -> None:
+        connection.pause(0.4)
+        body = b'{"results": [{"content": "recorded"}]}'
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+        connection.send(head.encode() + body)
+
+    hosts, answers = [f"http://127.0.0.1:{stub(recorded).port}"], list[str]()
+
+    def search(state: State) -> State:
+        found = requests.post(f"{hosts[-1]}/search", json={"query": state["question"]}, timeout=9).json()
+        answers.append(found["results"][0]["content"])
+        return {}
+
+    options: dict[str, Any] = {"graph": graph_of(search), "inputs": [{"question": "a"}]}
+    recording = {"record": tmp_path / "recording", "record_text": True}
+    dl.compare(**options, **recording, runs=1, alternatives="A", decision_timeout_s=5, services="own", clock="wall")
+    hosts.append("https://api.tavily.com")
+    answers.clear()
+    study = dl.compare(**options, replay=tmp_path / "recording", alternatives="unguarded")
+    assert answers == ["recorded"]
+    # What the stub waits, and what a request over loopback takes on a busy machine.
+    assert 0.4 <= study.runs["returned_at_s"].iloc[0] < 0.7
