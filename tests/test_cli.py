@@ -24,7 +24,7 @@ import pytest
 
 from docmind_lab.analysis.study import Study
 from docmind_lab.interfaces.cli import main
-from docmind_lab.interfaces.cli.console import ProgressBar
+from docmind_lab.interfaces.cli.console import ProgressBar, prints_on_stderr
 
 # Figures are drawn of what is done: some seconds, and many on a machine that does much else.
 CTRL_C_PATIENCE_S = 120
@@ -424,3 +424,14 @@ def test_progress_is_drawn_while_nothing_is_done(
     bar.close()
     assert bar.done == 1
     assert not bar._ticking.is_alive()
+
+
+def test_what_a_users_code_prints_is_on_standard_error_and_the_report_on_standard_output(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with prints_on_stderr():
+        print("from the graph")
+        subprocess.run([sys.executable, "-c", "print('from a worker')"], check=True)
+    print("the report")
+    out, err = capfd.readouterr()
+    assert (out, err.split("\n")[:2]) == ("the report\n", ["from the graph", "from a worker"])

@@ -10,6 +10,7 @@ import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Any, Protocol
 
+from langchain_core.runnables import RunnableBinding, RunnableWithFallbacks
 from langgraph.graph.state import CompiledStateGraph
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
@@ -135,3 +136,10 @@ def _bound_kind(kind: type[Any]) -> type[Any]:
 
     Bound.__name__ = Bound.__qualname__ = f"Bound{kind.__name__}"
     return Bound
+
+
+def without_wrappers(node: Any) -> Any:
+    """Return what a node runs, without the bindings and fallbacks around it, whose attributes are not its own."""
+    while isinstance(node, RunnableWithFallbacks | RunnableBinding):
+        node = node.runnable if isinstance(node, RunnableWithFallbacks) else node.bound
+    return node

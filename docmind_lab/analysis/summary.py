@@ -202,7 +202,12 @@ def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
 
 
 def _caveats(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Yield caveats on the runs: parts that none reached, unrecorded calls of a replay, a cap that ended them."""
+    """Yield caveats: no model called, parts that none reached, unrecorded calls of a replay, a cap that ended runs."""
+    if manifest.get("no_model_calls"):
+        yield (
+            "No run called a model, so these are times of the graph's own code. If one should have, look for a caught "
+            "exception, a missing setting, or an input that does not lead there."
+        )
     missing = manifest.get("never_reached", {})
     if missing:
         names = [

@@ -16,6 +16,7 @@ from typing import Any
 from langgraph.graph import START
 
 from docmind_lab.alternatives.base import Alternative
+from docmind_lab.alternatives.bound import without_wrappers
 
 # Top-level package of a client → why its requests are not held.
 _NOT_HELD = {
@@ -82,7 +83,8 @@ def unheld(graph: Any, alternative: Alternative) -> tuple[Unheld, ...]:
 
 def _is_blocking(bound: Any) -> bool:
     """Whether a node is a blocking function that an event loop must hand to a thread."""
-    function, coroutine = getattr(bound, "func", None), getattr(bound, "afunc", None)
+    plain = without_wrappers(bound)
+    function, coroutine = getattr(plain, "func", None), getattr(plain, "afunc", None)
     if isinstance(coroutine, functools.partial):
         # LangGraph makes one of a blocking function, which hands it to a thread.
         coroutine = None

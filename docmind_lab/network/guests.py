@@ -98,6 +98,11 @@ class Replacements:
 
     def __init__(self) -> None:
         self._put_back: list[tuple[Any, str, Any, Any]] = []
+        self._at_removal: list[Callable[[], object]] = []
+
+    def at_removal(self, call: Callable[[], object]) -> None:
+        """Have `call` called when the originals are back."""
+        self._at_removal.append(call)
 
     def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Replace `owner.name` by `make(owner.name)` until `remove`. owner: a module or class."""
@@ -116,6 +121,8 @@ class Replacements:
                 delattr(owner, name)
             else:
                 setattr(owner, name, previous)
+        while self._at_removal:
+            self._at_removal.pop()()
 
 
 class GuestHooks(Replacements):

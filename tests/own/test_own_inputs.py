@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AnyMessage, HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph.message import add_messages
 from own_runs import QUESTION
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
 from typing_extensions import TypedDict
 
 from docmind_lab.core.errors import ConfigurationError
@@ -29,6 +30,18 @@ class Checked(BaseModel):
     limit: int = 3
 
 
+class Conversation(BaseModel):
+    messages: Annotated[list[AnyMessage], add_messages]
+    mood: str = ""
+
+    @field_validator("mood")
+    @classmethod
+    def known(cls, mood: str) -> str:
+        if mood == "odd":
+            raise LookupError("no such mood")
+        return mood
+
+
 def graph_of(schema: Any) -> Any:
     builder = StateGraph(schema)
     builder.add_node("only", lambda state: {})
@@ -44,6 +57,19 @@ def test_a_text_is_the_users_message_where_there_are_messages() -> None:
     (message,) = asked.given["messages"]
     assert isinstance(message, HumanMessage)
     assert message.text == QUESTION
+
+
+def test_an_input_is_checked_as_the_first_node_sees_it_after_the_reducers() -> None:
+    graph = graph_of(Conversation)
+    (asked,) = read_inputs(graph, [{"messages": [QUESTION]}])
+    assert asked.given == {"messages": [QUESTION]}
+    with pytest.raises(ConfigurationError, match=r"inputs item 1: messages: "):
+        read_inputs(graph, [{"messages": [{"content": "of nobody"}]}])
+
+
+def test_an_exception_of_the_schemas_own_validator_is_one_line() -> None:
+    with pytest.raises(ConfigurationError, match="inputs item 1: the graph's input schema: LookupError: no such mood"):
+        read_inputs(graph_of(Conversation), [{"messages": [QUESTION], "mood": "odd"}])
 
 
 def test_each_line_of_a_file_is_one_input_and_empty_lines_are_none(tmp_path: Path) -> None:

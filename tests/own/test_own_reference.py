@@ -5,11 +5,15 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import graphs_agent
 import pytest
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import StructuredTool
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel
 
 from docmind_lab.core.errors import ConfigurationError
@@ -21,6 +25,11 @@ from docmind_lab.workloads.own import load_graph, own_graph
 BUILDER = StateGraph(MessagesState)
 BUILDER.add_node("only", lambda state: {})
 BUILDER.add_edge(START, "only")
+
+
+def measure(text: str) -> int:
+    """Measure a text."""
+    return len(text)
 
 
 async def made_in_time() -> Any:
@@ -45,7 +54,11 @@ def module(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return put
 
 
-@pytest.mark.parametrize("found", [BUILDER.compile(), BUILDER.compile, made_in_time], ids=["graph", "factory", "async"])
+@pytest.mark.parametrize(
+    "found",
+    [BUILDER.compile(), BUILDER.compile, made_in_time, BUILDER, lambda: BUILDER],
+    ids=["graph", "factory", "async", "not compiled", "factory of one not compiled"],
+)
 def test_a_graph_or_a_function_that_makes_one_is_found(found: Any, module: Callable[..., None]) -> None:
     module(graph=found)
     assert isinstance(load_graph("somebodys_app:graph"), Pregel)
@@ -54,12 +67,11 @@ def test_a_graph_or_a_function_that_makes_one_is_found(found: Any, module: Calla
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (BUILDER, "is a StateGraph that is not compiled; call .compile()"),
-        (lambda: BUILDER, "makes a StateGraph that is not compiled; call .compile()"),
-        ({"a": 1}, "is a dict, not a compiled LangGraph graph or a function that makes one"),
-        (dict, r"is a class \(dict\), not a compiled LangGraph graph"),
-        (lambda: 3, "makes a int, not a compiled LangGraph graph"),
-        (failing, "could not be made: KeyError: 'OPENAI_API_KEY'"),
+        (StateGraph(MessagesState), "does not compile: ValueError: Graph must have an entrypoint"),
+        ({"a": 1}, "is a dict, not a LangGraph graph or a function that makes one"),
+        (dict, r"is a class \(dict\), not a LangGraph graph"),
+        (lambda: 3, "makes a int, not a LangGraph graph"),
+        (failing, r"could not be made: KeyError: 'OPENAI_API_KEY' \(at test_own_reference.py:\d+\)"),
         (of_two, "is a function of model, tools; one without arguments, or of the configuration alone, is needed"),
     ],
 )
@@ -81,6 +93,12 @@ def test_what_is_no_graph_is_told_in_one_line(found: Any, said: str, module: Cal
 def test_a_reference_that_leads_nowhere_is_told(reference: str, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         load_graph(reference)
+
+
+def test_a_module_that_does_not_import_is_told_with_the_line_of_the_users_file(tmp_path: Path) -> None:
+    (tmp_path / "uses_an_old_name.py").write_text("import json\nfrom json import gone\n", encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=r"cannot import name 'gone' .*\(at uses_an_old_name.py:2\)"):
+        load_graph(f"{tmp_path / 'uses_an_old_name.py'}:graph")
 
 
 def test_a_graph_is_a_workload_by_its_name_and_options_travel_in_it() -> None:
@@ -127,3 +145,13 @@ def test_an_endpoint_of_the_labs_own_systems_is_not_taken_for_the_graphs() -> No
     settings = Settings(llm={"base_url": "http://127.0.0.1:9/v1"})
     with pytest.raises(ConfigurationError, match=r"llm.base_url names an endpoint of the lab's own systems"):
         compare(runs=1, graph="graphs_agent:make", inputs=["a"], clock="wall", settings=settings)
+
+
+def test_a_tool_node_with_fallbacks_is_looked_into() -> None:
+    builder = StateGraph(MessagesState)
+    tools = ToolNode([StructuredTool.from_function(measure)])
+    builder.add_node("tools", tools.with_fallbacks([RunnableLambda(lambda state: state)], exception_key="error"))
+    builder.add_edge(START, "tools")
+    kind = workload_kind(own_graph(builder.compile(), ["a"]).workload)
+    assert kind.parts["tools"] == ("measure",)
+    assert not kind.async_only

@@ -208,6 +208,12 @@ def test_a_breakpoint_is_no_answer() -> None:
     assert {run.run.outcome for run in runs} == {"interrupted"}
 
 
+def test_runs_that_stop_at_a_breakpoint_are_said_to() -> None:
+    graph = graph_of(remember, finish, checkpointer=InMemorySaver(), interrupt_before=["finish"])
+    study = dl.compare(graph=graph, inputs=[{"question": "a", "answer": "b"}], runs=1, alternatives="unguarded,A")
+    assert "2 of 2 runs stopped to wait for a person at a breakpoint." in " ".join(str(study.report()).split())
+
+
 def test_a_breakpoint_is_passed_by_an_answer() -> None:
     graph = graph_of(remember, finish, checkpointer=InMemorySaver(), interrupt_before=["finish"])
     runs = simulated(
@@ -377,6 +383,7 @@ def test_nodes_and_tools_that_no_run_reached_are_named_in_one_line() -> None:
     )
     assert study.manifest["never_reached"] == {"nodes": ["never"], "tools": []}
     assert "No run reached node never, of which these numbers say nothing." in str(study.report())
+    assert "No run called a model, so these are times of the graph's own code." in str(study.report())
 
 
 # ---- sweeps

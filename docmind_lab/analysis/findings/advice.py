@@ -203,10 +203,11 @@ def _failures(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
     failed = runs[(runs["outcome"].astype("str") == "failed") & ~by_budget]
     waiting = runs[runs["outcome"].astype("str") == "interrupted"]
     if len(waiting):
-        nodes = join_names([str(node) for node in waiting["error_node"].unique() if node])
+        nodes = [str(node) for node in waiting["error_node"].unique() if node]
         yield (
-            f"Interrupted: {len(waiting)} of {count_of(len(runs), 'run')} stopped to wait for a person"
-            f'{f" in node {nodes}" if nodes else ""}. Answer with --resume (resume=[…]), or with "resume" in the input.'
+            f"Interrupted: {len(waiting)} of {count_of(len(runs), 'run')} stopped to wait for a person "
+            f"{f'in node {join_names(nodes)}' if nodes else 'at a breakpoint'}. "
+            'Answer with --resume (resume=[…]), or with "resume" in the input.'
         )
     if failed.empty:
         return

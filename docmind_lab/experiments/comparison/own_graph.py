@@ -158,15 +158,19 @@ def require_whole_budget(alternatives: Iterable[Alternative]) -> None:
             )
 
 
-def never_reached(parts: Mapping[str, Sequence[str]], events: pd.DataFrame) -> dict[str, Any]:
-    """Return which nodes and tools of a user's graph no run came to, as an entry of the manifest; none if all did.
+def not_exercised(parts: Mapping[str, Sequence[str]], events: pd.DataFrame, calls: pd.DataFrame) -> dict[str, Any]:
+    """Return what of a user's graph no run came to, as entries of the manifest; none if nothing is missing.
+
+    never_reached: the nodes and tools. no_model_calls: True if no run called a model.
 
     Args:
-        parts: The names of its nodes and tools, as a `WorkloadKind` has them.
+        parts: The names of its nodes and tools, as a `WorkloadKind` has them; empty for what is no user's graph.
         events: The study's table.
+        calls: The study's table.
     """
-    if events.empty:
+    if events.empty or not parts:
         return {}
+    without = {} if (calls["kind"].astype("str") == "llm").any() else {"no_model_calls": True}
     names = events["event"].astype("str")
     details = events.loc[names == "tool_started", "detail"].map(json.loads)
     reached = {
@@ -174,4 +178,4 @@ def never_reached(parts: Mapping[str, Sequence[str]], events: pd.DataFrame) -> d
         "tools": {str(detail["tool"]) for detail in details},
     }
     missing = {kind: [name for name in all_names if name not in reached[kind]] for kind, all_names in parts.items()}
-    return {"never_reached": missing} if any(missing.values()) else {}
+    return without | ({"never_reached": missing} if any(missing.values()) else {})

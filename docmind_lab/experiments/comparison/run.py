@@ -26,7 +26,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.live_estimate import asks_live_endpoints, expected_to_send
-from docmind_lab.experiments.comparison.own_graph import never_reached
+from docmind_lab.experiments.comparison.own_graph import not_exercised
 from docmind_lab.experiments.comparison.request import DEFAULT_DOCUMENTS, DEFAULT_SEED, DEFAULT_WORKLOAD, CompareRequest
 from docmind_lab.experiments.comparison.resolve import resolve
 from docmind_lab.experiments.comparison.virtual import runs_in_virtual_time
@@ -281,7 +281,7 @@ def run_comparison(
     complete = interrupted is None and "ended_by" not in said
     said["machine_use"] = use.to_dict(len(measured))
     study = Study.of(measured, comparison_manifest(comparison, settings, complete=complete) | said)
-    if missing := never_reached(comparison.kind.parts, study.events):
+    if missing := not_exercised(comparison.kind.parts, study.events, study.calls):
         study = dataclasses.replace(study, manifest={**study.manifest, **missing})
     if recording.replay is not None:
         # What a replay drew is a matter of its tables and of what was recorded; nobody counts while it goes on.

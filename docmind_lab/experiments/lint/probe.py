@@ -6,11 +6,8 @@ scene.longest_code("plan")          # (from, to): the longest stretch of the nod
 
 from __future__ import annotations
 
-import sysconfig
-import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 from docmind_lab.analysis.tables.records import CallRecord
 from docmind_lab.experiments.lint.observation import (
@@ -26,7 +23,7 @@ from docmind_lab.experiments.lint.observation import (
 from docmind_lab.experiments.lint.overruns import requests_of, span_of, threads_of
 from docmind_lab.experiments.lint.trials import Trial, TrialBench
 from docmind_lab.experiments.measurement.run import MeasuredRun
-from docmind_lab.workloads.own.references import one_line
+from docmind_lab.workloads.own.references import line_of_users_code, one_line
 
 # So long that no limit is met, and no alternative has anything to do.
 AMPLE_S = 3600.0
@@ -41,16 +38,6 @@ _TICK_OF_RETRIES_S = 0.05
 UNTIMED = "unguarded"
 UNTIMED_ASYNC = "C"
 INTERRUPTED = "an interrupt"
-
-
-_NOT_THE_USERS = tuple({*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), str(Path(__file__).parents[2])})
-
-
-def line_of_users_code(error: BaseException) -> str:
-    """Return "file.py:17" for the innermost line of the user's own code in a traceback; empty if there is none."""
-    frames = traceback.extract_tb(error.__traceback__)
-    users = [frame for frame in frames if not frame.filename.startswith((*_NOT_THE_USERS, "<"))]
-    return f"{Path(users[-1].filename).name}:{users[-1].lineno}" if users else ""
 
 
 @dataclass(frozen=True)

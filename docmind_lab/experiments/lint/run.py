@@ -22,6 +22,7 @@ from docmind_lab.experiments.lint.trials import Trial, TrialBench
 from docmind_lab.workloads.own import Inputs, StoreMaker
 from docmind_lab.workloads.own.inputs import input_keys
 from docmind_lab.workloads.own.kind import parts_of
+from docmind_lab.workloads.own.making import simulated_while_made
 from docmind_lab.workloads.own.references import AnyGraph, compile_graph, load_graph
 
 
@@ -57,11 +58,12 @@ def lint_graph(
     require_seconds("decision timeout", decision_timeout_s)
     if not (math.isfinite(slack_s) and slack_s >= 0):
         raise ConfigurationError(f"slack_s must be 0 or more finite seconds, not {slack_s!r}")
-    made = (
-        load_graph(graph, config)
-        if isinstance(graph, str)
-        else compile_graph(graph, getattr(graph, "__name__", "") or "graph", config)
-    )
+    with simulated_while_made():
+        made = (
+            load_graph(graph, config)
+            if isinstance(graph, str)
+            else compile_graph(graph, getattr(graph, "__name__", "") or "graph", config)
+        )
     shown = graph if isinstance(graph, str) else made.get_name()
     given = _all_that_enforce() if alternatives is None else alternatives
     names = [name.strip() for name in given.split(",") if name.strip()]

@@ -22,7 +22,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Cell, CellResult, Workers, in_this_process, run_cells, workers_for
 from docmind_lab.experiments.batch.runner import Progress
-from docmind_lab.experiments.comparison.own_graph import never_reached
+from docmind_lab.experiments.comparison.own_graph import not_exercised
 from docmind_lab.experiments.comparison.wall import wall_laboratory
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.recordings.account import account_of
@@ -141,11 +141,11 @@ def sweep(
 
 
 def _manifest_notes(design: StudyDesign) -> Callable[[Study], dict[str, Any]]:
-    """Return a function that gives entries of the manifest: parts never reached, where a replay's times are from."""
+    """Return a function that gives entries of the manifest: what no run exercised, where a replay's times are from."""
 
     def notes(study: Study) -> dict[str, Any]:
         parts = workload_kind(design.factors.workload[0]).parts if design.is_of_own_graph else {}
-        missing = never_reached(parts, study.events)
+        missing = not_exercised(parts, study.events, study.calls)
         if design.replay is None:
             return missing
         return missing | {"replayed_calls": account_of(study, recording_in(design.replay)).to_dict()}

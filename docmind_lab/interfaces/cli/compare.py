@@ -18,7 +18,7 @@ from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import ENDED_UNANSWERED
 from docmind_lab.interfaces.cli import options
-from docmind_lab.interfaces.cli.console import INTERRUPTED, ProgressBar, load_settings
+from docmind_lab.interfaces.cli.console import INTERRUPTED, ProgressBar, load_settings, prints_on_stderr
 from docmind_lab.interfaces.cli.printing import GrowingTable, print_study, study_as_json
 
 if TYPE_CHECKING:
@@ -142,16 +142,17 @@ def _measured(
         wanted = request()
         if wanted.decision_timeout_s is None and options.TIMEOUT_VARIABLE in os.environ:
             wanted = dataclasses.replace(wanted, decision_timeout_s=settings.agents.decision_timeout)
-        return run_request(
-            wanted,
-            settings,
-            telemetry=Telemetry(**listener),
-            workers=workers,
-            out=folder,
-            progress=shown.show,
-            watch=None if table is None else table.watch,
-            before_sending=confirm_sending(yes=yes, table=table),
-        )
+        with prints_on_stderr(on_terminal=as_json):
+            return run_request(
+                wanted,
+                settings,
+                telemetry=Telemetry(**listener),
+                workers=workers,
+                out=folder,
+                progress=shown.show,
+                watch=None if table is None else table.watch,
+                before_sending=confirm_sending(yes=yes, table=table),
+            )
     except KeyboardInterrupt:
         shown.close()
         saved = (folder / "runs.parquet").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -104,6 +105,30 @@ def starting(*, shown: bool) -> Iterator[None]:
         yield
     finally:
         bar.close()
+
+
+@contextlib.contextmanager
+def prints_on_stderr(*, on_terminal: bool = False) -> Iterator[None]:
+    """Have what a user's code prints appear on standard error, in worker processes that are started inside too.
+
+    Standard output holds the report then, and nothing else. On a terminal both are one screen.
+
+    Args:
+        on_terminal: Whether it is so on a terminal too.
+    """
+    if sys.stdout.isatty() and not on_terminal:
+        yield
+        return
+    sys.stdout.flush()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        # Not under a test that has put something else in the place of the streams.
+        with contextlib.suppress(OSError):
+            kept = os.dup(1)
+            os.dup2(2, 1)
+            stack.callback(os.close, kept)
+            stack.callback(os.dup2, kept, 1)
+        yield
 
 
 def json_safe(value: Any) -> Any:

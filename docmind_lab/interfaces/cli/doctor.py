@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.interfaces.cli.console import ProgressBar, console, json_safe, load_settings
+from docmind_lab.interfaces.cli.console import ProgressBar, console, json_safe, load_settings, prints_on_stderr
 from docmind_lab.interfaces.cli.options import of_graph
 
 _MARKS = {"ok": "ok", "failed": "FAILED", "note": "note"}
@@ -118,7 +118,8 @@ def _lint(graph: str, inputs: str, as_json: bool, options: dict[str, Any]) -> No
 
     bar = ProgressBar("runs", "measuring", shown=not as_json)
     try:
-        report = lint_graph(graph, inputs, progress=bar.show, **options)
+        with prints_on_stderr(on_terminal=as_json):
+            report = lint_graph(graph, inputs, progress=bar.show, **options)
     finally:
         bar.close()
     if as_json:

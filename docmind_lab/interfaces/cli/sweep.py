@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.interfaces.cli.console import INTERRUPTED, ProgressBar, console, load_settings, starting
+from docmind_lab.interfaces.cli.console import (
+    INTERRUPTED,
+    ProgressBar,
+    console,
+    load_settings,
+    prints_on_stderr,
+    starting,
+)
 from docmind_lab.interfaces.cli.printing import print_study, study_as_json
 
 if TYPE_CHECKING:
@@ -98,7 +105,8 @@ def sweep(
             return
     shown = ProgressBar("runs", "measuring", shown=not as_json)
     try:
-        done = run_sweep(design, out=folder, workers=workers, settings=settings, progress=shown.show)
+        with prints_on_stderr(on_terminal=as_json):
+            done = run_sweep(design, out=folder, workers=workers, settings=settings, progress=shown.show)
     except KeyboardInterrupt:
         shown.close()
         there = f"{shown.done} of {design.total_runs} runs are in {folder}: run the same command again, and it goes on"

@@ -36,6 +36,9 @@ _SCORE = re.compile(r"score|rating|confidence|quality|grade|relevance|certainty"
 _COUNT = re.compile(r"limit|count|top_?k|max_|num|size|^[knm]$|page|offset", re.IGNORECASE)
 _FINAL = re.compile(r"respon|final|finish|answer|result|done|end|complete", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\w)")
+_URL = re.compile(r"https?://[^\s\"'<>]*[^\s\"'<>.,;:!?)]")
+# A slash or a dot before an ending makes a word a path; the address of a page is none.
+_PATH = re.compile(r"(?<![\w/:])(?:[\w.~-]*/)*[\w.~-]+\.[A-Za-z]\w{0,9}\b(?![/:])")
 _ARITHMETIC = re.compile(r"[-+*/().\d\s^]*\d\s*[-+*/^]\s*[-+*/().\d\s^]*\d\)?")
 _LONGEST_TASK = 300
 _DEEPEST = 8
@@ -204,9 +207,27 @@ class _Values:
             part = fixed[place] if place < len(fixed) else items
             one = self.value(part, name.removesuffix("s"), f"{path}/{place}", depth + 1)
             one = self.another(one, part, made, place) if schema.get("uniqueItems") and one in made else one
+            one = self.told_apart(one, part, made, place)
             if not schema.get("uniqueItems") or one not in made:
                 made.append(one)
         return made
+
+    def told_apart(self, value: Any, schema: Any, made: Sequence[Any], place: int) -> Any:
+        """Return an item of a list, with another text where an earlier item has the same one in its place."""
+        resolved = self.resolve(schema)
+        if isinstance(value, str):
+            is_free = not resolved.keys() & {"enum", "const", "anyOf", "oneOf"}
+            return self.another(value, resolved, made, place) if is_free and value in made else value
+        if not isinstance(value, dict):
+            return value
+        properties = resolved.get("properties") or {}
+        earlier = [each for each in made if isinstance(each, dict)]
+        return {
+            name: self.told_apart(each, properties.get(name, {}), [one.get(name) for one in earlier], place)
+            if isinstance(each, str)
+            else each
+            for name, each in value.items()
+        }
 
     def another(self, value: Any, schema: Any, made: Sequence[Any], place: int) -> Any:
         """Return another value where one like it is there already."""
@@ -272,9 +293,11 @@ class _Values:
         """Return a text of the conversation for a field of this name."""
         task = self.task
         if re.search(r"url|uri|link", name, re.IGNORECASE):
-            return "https://example.com/"
+            address = _URL.search(task)
+            return address[0] if address else "https://example.com/"
         if re.search(r"path|file", name, re.IGNORECASE):
-            return "/notes.txt"
+            file = _PATH.search(task)
+            return file[0] if file else "/notes.txt"
         if re.search(r"expression|equation|formula", name, re.IGNORECASE):
             written = _ARITHMETIC.search(task)
             return written[0].strip() if written else "2 + 2"

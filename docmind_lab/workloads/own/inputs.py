@@ -19,11 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from langchain_core.messages import HumanMessage
+from langgraph.channels import BinaryOperatorAggregate
 from langgraph.pregel import Pregel
 from pydantic import BaseModel, ValidationError
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.docmind.retrieval import Question
+from docmind_lab.workloads.own.references import one_line
 from docmind_lab.workloads.own.settings import RunSettings
 
 Inputs = str | os.PathLike[str] | Iterable[Any]
@@ -158,10 +160,28 @@ class _Schema:
         if self.model is None:
             return
         try:
-            self.model.model_validate(dict(item))
+            self.model.model_validate(self._reduced(item, where))
         except ValidationError as error:
             first = error.errors()[0]
             raise ConfigurationError(f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        except ConfigurationError:
+            raise
+        except Exception as error:
+            # The graph's own validators raise what they like.
+            raise ConfigurationError(f"{where}: the graph's input schema: {one_line(error)}") from error
+
+    def _reduced(self, item: Mapping[str, Any], where: str) -> dict[str, Any]:
+        """Return an item as the first node sees it, with what each key's reducer makes of its value."""
+        made = dict(item)
+        for key, channel in self.graph.channels.items():
+            if key in made and isinstance(channel, BinaryOperatorAggregate):
+                empty = channel.copy()
+                try:
+                    empty.update([made[key]])
+                    made[key] = empty.get()
+                except Exception as error:
+                    raise ConfigurationError(f"{where}: {key}: {one_line(error)}") from error
+        return made
 
     def _known(self) -> str:
         return ", ".join(self.keys) or "none that can be told"

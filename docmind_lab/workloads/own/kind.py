@@ -8,6 +8,7 @@ Inputs are kept under a name derived from them, which stands where other workloa
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -20,6 +21,7 @@ from urllib.parse import parse_qs, urlencode
 from langgraph.graph import START
 from langgraph.pregel import Pregel
 
+from docmind_lab.alternatives.bound import without_wrappers
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
@@ -30,6 +32,7 @@ from docmind_lab.workloads.agents.enforcing import carried_out_by, notes_on, ref
 from docmind_lab.workloads.agents.inputs import as_question
 from docmind_lab.workloads.kinds import OWN_PREFIX, Defaults, Surroundings, WorkloadKind, own_retries
 from docmind_lab.workloads.own.inputs import GraphInput, Inputs, fingerprint, read_inputs
+from docmind_lab.workloads.own.making import simulated_while_made
 from docmind_lab.workloads.own.references import AnyGraph, compile_graph, load_graph, load_object, takes_config
 from docmind_lab.workloads.own.settings import RunSettings, StoreMaker
 from docmind_lab.workloads.own.watch import Own, Services, SimulatedDestinations
@@ -103,11 +106,14 @@ def own_graph(
     elif store is not None:
         options["store"] = _register(store, getattr(store, "__name__", "store"), _live_stores)
     if isinstance(graph, str):
-        if general.config and takes_config(load_object(graph)):
-            options["config"] = _as_json(general.config)
-        name, found = graph, _load_once(graph, options.get("config", ""))
+        if general.config:
+            with _making(services):
+                if takes_config(load_object(graph)):
+                    options["config"] = _as_json(general.config)
+        name, found = graph, _load_once(graph, options.get("config", ""), services)
     else:
-        found = compile_graph(graph, getattr(graph, "__name__", "") or "graph", general.config)
+        with _making(services):
+            found = compile_graph(graph, getattr(graph, "__name__", "") or "graph", general.config)
         name = _register(found, str(found.get_name()).replace("?", "_").replace(":", "_"), _live)
     query = f"?{urlencode(options)}" if options else ""
     convert = functools.partial(as_question, found.agent) if isinstance(found, AgentGraph) else None
@@ -121,9 +127,9 @@ def own_kind(workload: str) -> WorkloadKind:
     """Return the kind for a name that `own_graph` gave, in this process or another. Raises: ConfigurationError."""
     reference, _, query = workload.removeprefix(OWN_PREFIX).partition("?")
     options = {name: values[-1] for name, values in parse_qs(query).items()}
-    graph = _live[reference] if reference in _live else _load_once(reference, options.get("config", ""))
-    store = _store_maker(options.get("store", ""))
     services, key = options.get("services", "simulated"), options.get("deadline_key", DEADLINE_KEY)
+    graph = _live[reference] if reference in _live else _load_once(reference, options.get("config", ""), services)
+    store = _store_maker(options.get("store", ""))
 
     def build(around: Surroundings) -> OwnWorkload:
         addresses = around.addresses
@@ -161,9 +167,14 @@ def _of_agent(agent: Agent) -> dict[str, Any]:
 
 
 @functools.cache
-def _load_once(reference: str, config: str) -> AnyGraph:
+def _load_once(reference: str, config: str, services: str) -> AnyGraph:
     """Load a graph; a module is imported once in a process, and a function that makes a graph called once."""
-    return load_graph(reference, json.loads(config) if config else None)
+    with _making(services):
+        return load_graph(reference, json.loads(config) if config else None)
+
+
+def _making(services: str) -> contextlib.AbstractContextManager[None]:
+    return contextlib.nullcontext() if services == "own" else simulated_while_made()
 
 
 def _as_json(config: Mapping[str, Any]) -> str:
@@ -203,7 +214,7 @@ def _cases(corpus: str) -> tuple[GraphInput, ...]:
 def is_async_only(graph: AnyGraph) -> bool:
     """Whether a node or a tool of a graph, or of a graph within it, is async and has no sync form."""
     for node in graph.nodes.values():
-        found = node.bound
+        found = without_wrappers(node.bound)
         if isinstance(found, Pregel):
             if is_async_only(found):
                 return True
@@ -222,7 +233,7 @@ def tools_of(graph: AnyGraph) -> dict[str, Any]:
     """Return the tools of a graph's nodes, and of the graphs within it, by name."""
     tools: dict[str, Any] = {}
     for node in graph.nodes.values():
-        found = node.bound
+        found = without_wrappers(node.bound)
         tools |= tools_of(found) if isinstance(found, Pregel) else getattr(found, "tools_by_name", {})
     return tools
 

@@ -4,8 +4,8 @@
     load_graph("agents/my_app.py:graph")      # a file
     load_graph("langgraph.json:agent")        # an entry of that file; without a name, its only one
 
-Each names a compiled graph or a function that makes one: without arguments, or with the run's configuration as its
-only one. A function may be async, and may be a context manager, which stays open as long as the process does.
+Each names a graph, compiled or not, or a function that makes one: without arguments, or with the run's configuration as
+its only one. A function may be async, and may be a context manager, which stays open as long as the process does.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import inspect
 import json
 import os
 import sys
+import sysconfig
+import traceback
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
@@ -35,6 +37,7 @@ AGENT_PREFIX = "agent:"
 """Before a reference that names an agent, and no graph."""
 
 _HOW_TO_WRITE = "write it as module:attribute, such as my_app:graph, or as file.py:attribute"
+_NOT_THE_USERS = tuple({*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), str(Path(__file__).parents[2])})
 # Context managers that made a graph, which is used as long as the process lives.
 _open: list[Any] = []
 
@@ -104,24 +107,26 @@ def compile_graph(found: Any, reference: str, config: Mapping[str, Any] | None =
     Raises:
         ConfigurationError: As `load_graph`.
     """
-    if isinstance(found, StateGraph):
-        raise ConfigurationError(
-            f"graph {reference!r} is a {type(found).__name__} that is not compiled; call .compile()"
-        )
-    if isinstance(found, Pregel):
-        return found
+    if isinstance(found, StateGraph | Pregel):
+        return _compiled(found, reference)
     if not callable(found) or inspect.isclass(found):
         raise ConfigurationError(
-            f"graph {reference!r} is a {_kind(found)}, not a compiled LangGraph graph or a function that makes one"
+            f"graph {reference!r} is a {_kind(found)}, not a LangGraph graph or a function that makes one"
         )
     made = _call_factory(found, reference, config)
-    if isinstance(made, StateGraph):
-        raise ConfigurationError(
-            f"graph {reference!r} makes a {type(made).__name__} that is not compiled; call .compile()"
-        )
-    if not isinstance(made, Pregel):
-        raise ConfigurationError(f"graph {reference!r} makes a {_kind(made)}, not a compiled LangGraph graph")
-    return made
+    if not isinstance(made, StateGraph | Pregel):
+        raise ConfigurationError(f"graph {reference!r} makes a {_kind(made)}, not a LangGraph graph")
+    return _compiled(made, reference)
+
+
+def _compiled(graph: StateGraph[Any, Any, Any, Any] | AnyGraph, reference: str) -> AnyGraph:
+    """Return a graph that can run. A builder is compiled without options, as LangGraph's server does."""
+    if isinstance(graph, Pregel):
+        return graph
+    try:
+        return graph.compile()
+    except Exception as error:
+        raise ConfigurationError(f"graph {reference!r} does not compile: {one_line(error)}") from error
 
 
 def _of_json(reference: str) -> str:
@@ -214,8 +219,13 @@ def _import_error(reference: str, module: str, what: str, error: BaseException) 
     if isinstance(error, DocmindLabError) or not isinstance(error, Exception):
         return error
     return ConfigurationError(
-        f"{what} {reference!r}: module {module} does not import: {one_line(error)}{_remedy_of_key(error)}"
+        f"{what} {reference!r}: module {module} does not import: {one_line(error)}{_at(error)}{_remedy_of_key(error)}"
     )
+
+
+def _at(error: Exception) -> str:
+    line = line_of_users_code(error)
+    return f" (at {line})" if line else ""
 
 
 def _remedy_of_key(error: Exception) -> str:
@@ -258,7 +268,7 @@ def _call_factory(factory: Any, reference: str, config: Mapping[str, Any] | None
         raise
     except Exception as error:
         raise ConfigurationError(
-            f"graph {reference!r} could not be made: {one_line(error)}{_remedy_of_key(error)}"
+            f"graph {reference!r} could not be made: {one_line(error)}{_at(error)}{_remedy_of_key(error)}"
         ) from error
 
 
@@ -287,3 +297,10 @@ def one_line(error: BaseException) -> str:
     """Return the type of an error and the first line of its message."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def line_of_users_code(error: BaseException) -> str:
+    """Return "file.py:17" for the innermost line of the user's own code in a traceback; empty if there is none."""
+    frames = traceback.extract_tb(error.__traceback__)
+    users = [frame for frame in frames if not frame.filename.startswith((*_NOT_THE_USERS, "<"))]
+    return f"{Path(users[-1].filename).name}:{users[-1].lineno}" if users else ""

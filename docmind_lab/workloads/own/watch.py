@@ -33,6 +33,7 @@ from docmind_lab.services.dialects import is_answered
 from docmind_lab.services.endpoints import ENDPOINTS_PATH, EndpointTable
 from docmind_lab.virtual_time import VirtualClock, current_clock
 from docmind_lab.workloads.own.calls import NOWHERE, OpenCall, Place, RunCalls, innermost_call
+from docmind_lab.workloads.own.tokenizer import provide_vocabularies
 
 Services = Literal["simulated", "own"]
 
@@ -271,8 +272,15 @@ def hold(world: VirtualClock | None) -> None:
         hooks = _hooks[world] = GuestHooks(lambda: watch_of_calling_code(world))
         hooks.install()
         watch_libraries(hooks, lambda: watch_of_calling_code(world))
+        provide_vocabularies(hooks, functools.partial(_is_simulated, world))
         if world is not None:
             _refuse_unsimulated(hooks, world)
+
+
+def _is_simulated(world: VirtualClock | None) -> bool:
+    """Whether the calling code is of a run that simulated services answer."""
+    watch = watch_of_calling_code(world)
+    return watch is not None and isinstance(watch.destinations, SimulatedDestinations)
 
 
 def release(world: VirtualClock | None) -> None:

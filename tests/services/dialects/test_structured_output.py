@@ -117,6 +117,33 @@ DEFINITIONS = {
 }
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("file_path", "Read /data/a-1/in.json, please.", "/data/a-1/in.json"),
+        ("filename", "What does notes.md say?", "notes.md"),
+        ("path", "See https://example.org/a/page for more", "/notes.txt"),
+        ("url", "Summarise https://example.org/a/page.", "https://example.org/a/page"),
+        ("url", "Summarise the page", "https://example.com/"),
+    ],
+)
+def test_a_path_or_an_address_is_that_of_the_question_if_it_names_one(name: str, text: str, value: str) -> None:
+    schema = {"type": "object", "properties": {name: {"type": "string"}}, "required": [name]}
+    assert value_for(schema, asked(text=text)) == {name: value}
+
+
+def test_no_two_items_of_a_list_have_the_same_text_in_the_same_place() -> None:
+    person = {"type": "object", "properties": {"name": {"type": "string"}, "role": {"enum": ["a", "b"]}}}
+    for schema in ({"type": "array", "minItems": 4, "items": {"type": "string"}}, person):
+        listed = (
+            schema if schema["type"] == "array" else {"type": "array", "minItems": 4, "items": {"$ref": "#/$defs/P"}}
+        )
+        root = {"type": "object", "properties": {"who": listed}, "required": ["who"], "$defs": {"P": person}}
+        made = value_for(root, asked())["who"]
+        names = [each if isinstance(each, str) else each["name"] for each in made]
+        assert len(set(names)) == len(names) >= 4
+
+
 @given(SCHEMAS, st.integers(0, 1000))
 @settings(max_examples=300)
 def test_a_value_is_valid_under_its_schema(schema: dict[str, Any], seed: int) -> None:

@@ -1,0 +1,72 @@
+"""What answers a user's code while it makes its graph, before any run.
+
+Many modules embed their documents or ask a model as they are imported. Without a word about services nothing real is
+asked, so simulated services answer then too, from a process that the first such request starts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.errors import NotSimulated
+from docmind_lab.network.attempts import Attempt
+from docmind_lab.network.guests import GuestCall, GuestHooks
+from docmind_lab.services.server import ServiceOptions, ServiceProcess
+from docmind_lab.workloads.own.tokenizer import provide_vocabularies
+from docmind_lab.workloads.own.watch import SimulatedDestinations
+
+_ANYWHERE = SimulatedDestinations("http://simulated/v1", "http://simulated")
+
+
+@contextlib.contextmanager
+def simulated_while_made() -> Iterator[None]:
+    """Answer requests to models and vector stores inside the block; others go where they go."""
+    with contextlib.ExitStack() as stack:
+        watch = _Watch(stack)
+        hooks = GuestHooks(lambda: watch)
+        hooks.install()
+        provide_vocabularies(hooks, lambda: True)
+        try:
+            yield
+        finally:
+            hooks.remove()
+            hooks.close_idle()
+
+
+class _Watch:
+    """Sends each request that simulated services answer to them. stack: ends them."""
+
+    records = True
+
+    def __init__(self, stack: contextlib.ExitStack) -> None:
+        self._stack, self._lock = stack, threading.Lock()
+        self._to: SimulatedDestinations | None = None
+
+    def passage(self, method: str, url: str, is_retry: bool = False) -> GuestCall:
+        """Return where a request goes; a request that nothing simulates keeps its address."""
+        try:
+            _ANYWHERE.of(method, url)
+        except NotSimulated:
+            return GuestCall(None)
+        return GuestCall(None, to=self._services().of(method, url))
+
+    def _services(self) -> SimulatedDestinations:
+        with self._lock:
+            if self._to is None:
+                options = ServiceOptions(LatencyProfile.named("fast"))
+                addresses = self._stack.enter_context(ServiceProcess(options)).addresses
+                self._to = SimulatedDestinations(addresses.openai_base_url, addresses.qdrant_url)
+            return self._to
+
+    def cut(self, attempt: Attempt | None, deadline: Deadline | None) -> BaseException:
+        """Return the error for a cut request; nothing cuts one before a run."""
+        return TimeoutError("a request was cut before any run")
+
+    def as_work(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function: work in threads belongs to no run."""
+        return function

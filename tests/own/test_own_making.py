@@ -1,0 +1,61 @@
+"""A module that asks a model, or embeds its documents, while it is imported."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import docmind_lab as dl
+from docmind_lab.experiments.lint import lint_graph
+
+MODULE = """
+from typing import TypedDict
+
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_openai import ChatOpenAI, OpenAIEmbeddings
+from langgraph.graph import START, StateGraph
+
+store = InMemoryVectorStore.from_texts(["wombats dig", "quolls hunt"], OpenAIEmbeddings())
+motto = ChatOpenAI(model="gpt-4o").invoke("A motto?").text
+
+
+class State(TypedDict, total=False):
+    question: str
+    found: list[str]
+
+
+def look(state: State) -> State:
+    return {"found": [each.page_content for each in store.similarity_search(state["question"], k=1)]}
+
+
+graph = StateGraph(State).add_node(look).add_edge(START, "look").compile()
+"""
+
+
+@pytest.fixture
+def module(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    name = f"embeds_as_it_is_{request.param}"
+    (tmp_path / f"{name}.py").write_text(MODULE, encoding="utf-8")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
+    return name
+
+
+@pytest.mark.parametrize("module", ["linted"], indirect=True)
+def test_the_lint_too_answers_what_a_module_asks_as_it_is_imported(module: str) -> None:
+    report = lint_graph(f"{module}:graph", [{"question": "Which hunt?"}], alternatives="A")
+    assert [verdict.alternative for verdict in report.verdicts] == ["A"]
+
+
+@pytest.mark.parametrize("module", ["compared"], indirect=True)
+def test_what_a_module_asks_as_it_is_imported_is_answered_by_simulated_services(module: str) -> None:
+    study = dl.compare(
+        graph=f"{module}:graph", inputs=[{"question": "Which hunt?"}], runs=2, alternatives="unguarded,A"
+    )
+    assert set(study.runs["outcome"].astype("str")) == {"answered"}
+    imported = sys.modules[module]
+    assert imported.motto
+    assert len(imported.store.store) == 2
