@@ -10,6 +10,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+import pandas as pd
+
+from docmind_lab.core.catalogue import Chooses
 from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.settings import Settings
 
@@ -73,6 +76,22 @@ def _load_per_core() -> float | None:
         return round(os.getloadavg()[0] / (os.cpu_count() or 1), 2)
     except (AttributeError, OSError):  # there is none on Windows, nor in some containers
         return None
+
+
+def chosen_by(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Chooses:
+    """Return by what the system of a study is given an alternative and its timeout in production.
+
+    Args:
+        runs: The study's table.
+        manifest: The study's manifest.
+    """
+    workload = str(runs["workload"].iloc[0])
+    system = manifest.get("systems", {}).get(workload, {})
+    kind = str(system.get("kind", workload))
+    # A manifest of an older version does not say it. The workloads of the lab have plain names, others a colon.
+    if system.get("reads_settings", ":" not in kind):
+        return "settings"
+    return "enforce" if kind.startswith("own:") and not kind.startswith("own:agent:") else "nothing"
 
 
 def manifest_of(

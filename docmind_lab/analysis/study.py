@@ -18,6 +18,7 @@ import pandas as pd
 from docmind_lab.analysis.findings.contrasts import contrasts
 from docmind_lab.analysis.findings.recommendation import Recommendation, recommend
 from docmind_lab.analysis.findings.scorecard import Scorecard, scorecard
+from docmind_lab.analysis.manifest import chosen_by
 from docmind_lab.analysis.summary import Summary, summarise
 from docmind_lab.analysis.tables.frames import (
     UNREADABLE,
@@ -108,7 +109,8 @@ class Study:
         """
         # Only of a live endpoint: a large table of calls takes seconds to read.
         is_live = bool((self.runs["latency_profile"].astype("str") == "").any())
-        return recommend(self.runs, target, confidence, self.calls if is_live else None)
+        calls = self.calls if is_live else None
+        return recommend(self.runs, target, confidence, calls, chosen_by(self.runs, self.manifest))
 
     def scorecard(self, table: str = "ADR-056", **options: Any) -> Scorecard:
         """Return a decision table of the records with Perf measured instead of judged: `findings.scorecard`.

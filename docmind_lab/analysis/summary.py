@@ -17,10 +17,11 @@ from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.findings.recommendation import recommend
 from docmind_lab.analysis.findings.recommendation_words import LOWER_BOUND
 from docmind_lab.analysis.findings.second_budgets import budget_sufficiency, is_budgeted, levels_in_words, spending_of
+from docmind_lab.analysis.manifest import chosen_by
 from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.analysis.text import count_of, duration, join_names, level, markdown_of_frame, number, one_line
 from docmind_lab.core.budgets import NO_BUDGETS
-from docmind_lab.core.catalogue import CATALOGUE
+from docmind_lab.core.catalogue import CATALOGUE, Chooses, with_label
 from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.levels import RUN_OUTCOMES
 
@@ -61,24 +62,17 @@ class Summary:
             advice = self._condition_advice[1]
         else:
             measured = (self._rows, self.runs, self._cpu_s_per_run)
-            advice = tuple(advice_of(*measured, reads_settings=self._reads_settings))
+            advice = tuple(advice_of(*measured, chosen_by=chosen_by(self.runs, self.manifest)))
         return (*advice, *_caveats(self.manifest))
 
     @functools.cached_property
     def _condition_advice(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        return _condition_advice(self.runs)
+        return _condition_advice(self.runs, chosen_by(self.runs, self.manifest))
 
     @property
     def _cpu_s_per_run(self) -> float | None:
         measured = self.manifest.get("machine_use", {}).get("cpu_s_per_run")
         return None if measured is None else float(measured)
-
-    @property
-    def _reads_settings(self) -> bool:
-        workload = str(self.runs["workload"].iloc[0])
-        system = self.manifest.get("systems", {}).get(workload, {})
-        # A manifest of an older version does not say it. The workloads of the lab have plain names, others a colon.
-        return bool(system.get("reads_settings", ":" not in system.get("kind", workload)))
 
     @property
     def _rows(self) -> list[Mapping[str, Any]]:
@@ -235,13 +229,13 @@ def _caveats(manifest: Mapping[str, Any]) -> Iterator[str]:
         yield f"Ended by {manifest['ended_by']}: the runs that are here are whole, the others were not made."
 
 
-def _condition_advice(runs: pd.DataFrame) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _condition_advice(runs: pd.DataFrame, by: Chooses) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Yield advice on several conditions, which have no sentence for each arm."""
     enough = tuple(budget_sufficiency(runs))
     if runs["decision_timeout_s"].nunique() < 2 or set(runs["alternative"].astype("str")) == {"unguarded"}:
         return enough, ('study.compare_to("A") says what each arm changed, with intervals.',)
-    result = recommend(runs)
-    settings = (f"Settings: {result.settings}",) if result.settings else ()
+    result = recommend(runs, chosen_by=by)
+    settings = (with_label(result.settings),) if result.settings else ()
     return (*result.sentences, *enough), (*result.words.choice, *settings)
 
 

@@ -16,7 +16,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from docmind_lab.core.errors import ConfigurationError
 
@@ -176,6 +176,25 @@ def settings_to_paste(alternative: str, decision_timeout_s: float) -> str:
     timeout = f"DOCMIND_AGENTS__DECISION_TIMEOUT={decision_timeout_s:g}"
     entry = CATALOGUE.get(alternative)
     return f"{timeout} {entry.setting}" if entry is not None and entry.setting else timeout
+
+
+Chooses = Literal["settings", "enforce", "nothing"]
+"""By what a system in production is given an alternative and its timeout: settings, or a call of `enforce`."""
+
+
+def choice_to_paste(by: Chooses, alternative: str, decision_timeout_s: float) -> str:
+    """Return the line that gives a system its alternative and timeout; empty where nothing does."""
+    if by == "settings":
+        return settings_to_paste(alternative, decision_timeout_s)
+    entry = CATALOGUE.get(alternative)
+    if by == "enforce" and entry is not None and entry.letter:
+        return f'docmind_lab.enforce(graph, {decision_timeout_s:g}, "{entry.letter}")'
+    return ""
+
+
+def with_label(line: str) -> str:
+    """Return a line of `choice_to_paste` with the words before it."""
+    return f"{'In production' if '(' in line else 'Settings'}: {line}"
 
 
 def label_of(alternative: str, options: str = "{}") -> str:

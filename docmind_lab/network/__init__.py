@@ -9,6 +9,8 @@ snapshots.py        what a recorder had at an earlier instant
 transports.py       httpx and httpx2 transports over pools with that backend
 clients.py          HTTP clients for the openai and qdrant libraries
 guests.py           HTTP clients of a user's graph, timed and bounded in the same way
+guest_libraries.py  http.client (requests, urllib3) and aiohttp in the same way
+carried.py          connections without a socket, whose requests httpx sends
 other_clients.py    urllib3 and aiohttp, bounded
 deadline_headers.py  the header that carries the time left, and the hosts that get it
 endpoints.py        whether live endpoints answer, and with which models

@@ -139,7 +139,9 @@ def call_scope(call: LogicalCall | None) -> Iterator[LogicalCall | None]:
     try:
         yield call
     finally:
-        _call.reset(token)
+        # A call that nobody ends goes with its run, in whatever context that is.
+        with contextlib.suppress(ValueError):
+            _call.reset(token)
 
 
 class attempt_scope:  # noqa: N801 - used as the functions beside it are

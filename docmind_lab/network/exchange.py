@@ -103,6 +103,7 @@ class Exchange:
         self._tags: tuple[tuple[bytes, bytes], ...] = ()
         self.attempt: Attempt | None = None
         self.tail = b""
+        self._is_head_sent = False
         self._tapping: Tapping | None = None
         if call is not None:
             self._tapping = Tapping.of(call, request)
@@ -148,6 +149,17 @@ class Exchange:
             content=content,
             extensions=extensions,
         )
+
+    def note_sent(self, part: bytes) -> None:
+        """Record bytes that another library sends itself: a head first, which is no body."""
+        if self.attempt is not None:
+            self.attempt.note_sent()
+        if self._tapping is not None:
+            if self._is_head_sent:
+                self._tapping.traffic.sent += part
+            else:
+                self._tapping.traffic.sent += part.partition(b"\r\n\r\n")[2]
+        self._is_head_sent = True
 
     def note_response(self, status: int, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
         """Record the status line of the response, and its headers if there are taps."""

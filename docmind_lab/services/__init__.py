@@ -9,6 +9,8 @@ scripted_model/     the model's replies
 openai_service.py   the simulated model server
 dialects/           in which it is asked: OpenAI, Anthropic, Gemini, Ollama
 vector_service.py   the simulated vector store
+endpoints.py        other services that a graph calls: a table that users extend
+search_apis.py      what the search services in it answer
 peers/              peer agents: the A2A SDK's own server behind either door
 hops/               services that call services, a share of which holds to the caller's deadline
 behaviour.py        what a server does with a call whose client has left

@@ -29,6 +29,7 @@ from docmind_lab.core.clock import CpuCharge
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.services.behaviour import ServerBehaviour
 from docmind_lab.services.connections import BoundedConnection
+from docmind_lab.services.endpoints import EndpointService, EndpointTable
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.hops import HOPS_PATH, HopBehaviour
 from docmind_lab.services.log import RequestRow, rows_from_json
@@ -63,6 +64,7 @@ _JSON_KINDS: Mapping[str, type] = {
     "model_variation": float,
     "behaviour": dict,
     "adoption": float,
+    "endpoints": str,
 }
 
 
@@ -74,7 +76,8 @@ class ServiceOptions:
     the profile's slots to itself; off, all clients of a wall door share them. cpu_charge: CPU seconds that each request
     costs its client in virtual time, or "measured"; over sockets CPU takes the time it takes. model_variation: share of
     the model's decisions that go another way. behaviour: what is done with a call whose client has left; None for what
-    `stops_on_disconnect` says. adoption: share of hops that hold to a deadline that comes with a request.
+    `stops_on_disconnect` says. adoption: share of hops that hold to a deadline that comes with a request. endpoints:
+    file with endpoints of other services; empty for the ready ones alone.
     """
 
     profile: LatencyProfile = field(default_factory=lambda: LatencyProfile.named("typical"))
@@ -87,6 +90,7 @@ class ServiceOptions:
     model_variation: float = 0.0
     behaviour: ServerBehaviour | None = None
     adoption: float = 0.0
+    endpoints: str = ""
 
     def door(self) -> WallDoor:
         """The services behind sockets."""
@@ -101,7 +105,12 @@ class ServiceOptions:
             slots_of_run=self.slots_of_run,
             peers=self.peer_behaviour(),
             behaviour=self.behaviour,
+            endpoints=self.endpoint_service(),
         )
+
+    def endpoint_service(self) -> EndpointService:
+        """The endpoints of other services, for a door."""
+        return EndpointService(self.profile, self.faults, self.seed, EndpointTable(self.endpoints))
 
     def peer_behaviour(self) -> PeerBehaviour:
         """How the peer agents behave, for a door."""
@@ -124,6 +133,7 @@ class ServiceOptions:
                 "model_variation": self.model_variation,
                 "behaviour": {} if self.behaviour is None else self.behaviour.model_dump(mode="json"),
                 "adoption": self.adoption,
+                "endpoints": self.endpoints,
             }
         )
 
@@ -136,7 +146,7 @@ class ServiceOptions:
             raise ConfigurationError(f"service options must be one JSON object: {error}") from error
         # The defaults of what may be left out: assumed peers, and slots that all runs share.
         optional: dict[str, Any] = {"peers": DEFAULT_HABITS.to_dict(), "slots_of_run": False, "model_variation": 0.0}
-        optional |= {"behaviour": {}, "adoption": 0.0}
+        optional |= {"behaviour": {}, "adoption": 0.0, "endpoints": ""}
         expected = _JSON_KINDS.keys() - optional.keys()
         if not isinstance(data, dict) or data.keys() - optional.keys() != expected:
             raise ConfigurationError(f"service options must be a JSON object of {', '.join(sorted(expected))}")

@@ -27,6 +27,7 @@ from docmind_lab.network.virtual_network import Address, virtual_network
 from docmind_lab.network.virtual_wire import Wire
 from docmind_lab.services.behaviour import ServerBehaviour, behaviour_of
 from docmind_lab.services.dialects import asks_a_model
+from docmind_lab.services.endpoints import service_at
 from docmind_lab.services.hops import HOPS_PATH, HopBehaviour
 from docmind_lab.services.hops.host import HopHost
 from docmind_lab.services.log import RequestRow, ServiceLog
@@ -50,7 +51,7 @@ class VirtualDoor:
     slots: model calls worked on at once; None for no limit. addresses: host and port pairs at which the services are.
     connect_s: virtual seconds until a connection is made; inf for a server that never takes one in. peers: how the peer
     agents behave; left out, by the habits that are assumed and as fast as the model is. hops: how the hops behave; left
-    out, there are none. cpu_charge: see
+    out, there are none. endpoints: of other services; left out, there are none. cpu_charge: see
     `ServiceOptions`. behaviour: what is done with a call whose client has left; left out, what `stops_on_disconnect`
     says.
     """
@@ -63,6 +64,7 @@ class VirtualDoor:
     connect_s: float = 0.0
     peers: PeerBehaviour | None = None
     hops: HopBehaviour | None = None
+    endpoints: Service | None = None
     cpu_charge: CpuCharge = 0.0
     behaviour: ServerBehaviour | None = None
     log: ServiceLog = field(default_factory=ServiceLog)
@@ -122,7 +124,8 @@ class VirtualDoor:
             if request.path.startswith(path) and (host := self._host_at(path, clock)) is not None:
                 host.serve(request, connection)
                 return
-        service = self.llm if asks_a_model(request.path) else self.vectors
+        service = service_at(request.path, self.endpoints)
+        service = service or (self.llm if asks_a_model(request.path) else self.vectors)
         try:
             # In no context of the client's: what is in force around its call is no business of a server's.
             plan = contextvars.Context().run(service.plan, request)

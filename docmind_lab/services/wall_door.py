@@ -4,6 +4,7 @@
     /collections…                  the vector store
     /a2a/<peer>                    a peer agent: the A2A SDK's own server (services/peers)
     /hops/<role>                   a service that calls further ones (services/hops)
+    /endpoints/<host>/…            another service that a graph calls (services/endpoints.py)
     /run/<run>/<seed>/<role>/…     any of these, for a client that cannot set the headers that tag a request
     GET    /log?run_id=R           rows of the service's own log; wait_quiet_s=S waits until the run has no open request
     DELETE /log?run_id=R           the run is over: cut what is open, forget its rows, refuse its orphans
@@ -44,6 +45,7 @@ from docmind_lab.services.asgi import (
 from docmind_lab.services.behaviour import ServerBehaviour, behaviour_of
 from docmind_lab.services.connections import CLIENT_PATIENCE_S
 from docmind_lab.services.dialects import asks_a_model
+from docmind_lab.services.endpoints import service_at
 from docmind_lab.services.hops import HOPS_PATH, HopBehaviour
 from docmind_lab.services.hops.host import HopHost
 from docmind_lab.services.log import RequestRow, ServiceLog, rows_as_json
@@ -99,9 +101,9 @@ class WallDoor:
     slots: model calls worked on at once; None for no limit. slots_of_run: the limit is of each run. peers: how the peer
     agents behave; left out, by the habits that are assumed and as fast as the model is. client_patience_s: how long the
     body of a request, and a client that does not read, are waited for. behaviour: what is done with a call whose client
-    has left; left out, what `stops_on_disconnect` says. hops: how the hops behave; left out, there are none. below_url:
-    where the hops of the next level are. clock_ahead_s: how far the clock of this process is ahead of the machine's,
-    which is taken off the instants of the log.
+    has left; left out, what `stops_on_disconnect` says. hops: how the hops behave; left out, there are none. endpoints:
+    of other services; left out, there are none. below_url: where the hops of the next level are. clock_ahead_s: how far
+    the clock of this process is ahead of the machine's, which is taken off the instants of the log.
     """
 
     llm: Service
@@ -115,6 +117,7 @@ class WallDoor:
     client_patience_s: float = CLIENT_PATIENCE_S
     behaviour: ServerBehaviour | None = None
     hops: HopBehaviour | None = None
+    endpoints: Service | None = None
     below_url: str = ""
     clock_ahead_s: float = 0.0
     _queues: dict[str, SlotQueue[_Playing]] = field(default_factory=dict)
@@ -169,7 +172,8 @@ class WallDoor:
         if request.path.startswith(HOPS_PATH) and self._hops is not None:
             await self._serve_hosted(self._hops, request, received_at, receive, send)
             return
-        service = self.llm if asks_a_model(request.path) else self.vectors
+        service = service_at(request.path, self.endpoints)
+        service = service or (self.llm if asks_a_model(request.path) else self.vectors)
         plan = await asyncio.get_running_loop().run_in_executor(self._planner, service.plan, request)
         if request.tag("run-id") in self._over:  # it ended while the plan was made
             await send_steps(send, RUN_IS_OVER)

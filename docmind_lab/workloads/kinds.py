@@ -223,6 +223,7 @@ class WorkloadKind:
         has_router: Its retrieval can ask a router engine first.
         reads_settings: It takes its deadline from the lab's environment variables, so advice names those to set.
         async_only: It has a node or tool without a sync form, so every alternative runs it on an event loop.
+        endpoints: File with endpoints of other services that it calls.
         has_hops: It calls services that may hold to a deadline on the wire: it takes an `adoption`.
         serve: Starts its services over sockets, as a context manager.
         refusal: An alternative → why it cannot be had, with the remedy; empty if it can.
@@ -247,6 +248,7 @@ class WorkloadKind:
     has_router: bool = False
     reads_settings: bool = False
     async_only: bool = False
+    endpoints: str = ""
     has_hops: bool = False
     serve: Callable[[ServiceOptions], ServedProcesses] = ServiceProcess
     refusal: RefusalOf = any_alternative

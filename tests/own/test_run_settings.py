@@ -496,3 +496,22 @@ def test_a_sweep_goes_over_a_recording_of_a_graph_of_ones_own(names: dict[str, A
         dl.sweep(design)
     with pytest.raises(ConfigurationError, match="not those of the recording"):
         dl.sweep({**design, **names, "inputs": [{"question": "b"}] if "graph" in names else ["b"]})
+
+
+# ---- what to do with the answer
+
+
+def test_a_choice_for_a_graph_of_ones_own_is_a_call_of_enforce_and_no_setting() -> None:
+    """The lab's environment variables say nothing to a user's graph."""
+    study = dl.sweep(
+        {"repeats": 80, "factors": {"alternative": "A", "decision_timeout_s": [5, 60]}},
+        graph=GREETS,
+        inputs=[{"input": {"question": "a"}, "context": {"user": "ada"}}],
+    )
+    assert 'In production: docmind_lab.enforce(graph, 5, "A")' in study.recommend().text()
+    assert "DOCMIND_" not in study.recommend().text() + str(study.report())
+    compared = dl.compare(
+        graph=ASKS, inputs=[{"question": "a"}], resume=["ada", "asks"], runs=24, alternatives="unguarded,A"
+    )
+    assert "DOCMIND_" not in str(compared.report())
+    assert 'docmind_lab.enforce(graph, 20, "A")' in str(compared.report())

@@ -8,13 +8,17 @@ from typing import Any
 
 import pytest
 import typer
+from langchain.agents import create_agent
+from langchain_openai import ChatOpenAI
 from recorded_runs import written
 from stub_server import StubServer
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison.live_estimate import RequestEstimate
+from docmind_lab.experiments.comparison.live_estimate import RequestEstimate, expected_to_send
+from docmind_lab.experiments.comparison.request import CompareRequest
+from docmind_lab.experiments.comparison.resolve import resolve
 from docmind_lab.interfaces.cli.compare import confirm_sending, notes_on_sending
 
 
@@ -41,6 +45,9 @@ def test_the_estimate_comes_before_anything_is_sent(stub: Callable[..., StubServ
 
 
 def test_an_estimate_says_what_its_numbers_are() -> None:
+    tried = str(RequestEstimate(590, 410_000, 720, 500_000, 56, 21, tries=3))
+    assert "calls that fail are tried up to 3 times, which makes it 2,160" in tried
+    assert tried.endswith("None of this is a limit: --max-requests 2160 is")
     text = str(RequestEstimate(590, 410_000, 720, 500_000, 56, 21))
     assert "56 runs: about 590 requests and 410,000 tokens, 720 and 500,000 if every run were as the worst" in text
 
@@ -143,3 +150,11 @@ def test_what_a_recording_has_settled_is_refused_by_name(options: dict[str, Any]
 def test_a_replay_of_nothing_names_the_folder(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match=f"{tmp_path} holds no recording"):
         dl.compare(replay=tmp_path)
+
+
+def test_the_estimate_counts_the_tries_of_calls_that_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    agent = create_agent(ChatOpenAI(model="any"), [])
+    request = CompareRequest(graph=agent, inputs=["a"], services="own", clock="wall", alternatives="unguarded", runs=2)
+    # ChatOpenAI tries a call three times.
+    assert "tried up to 3 times" in expected_to_send(*resolve(request, Settings()))

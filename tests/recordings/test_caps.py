@@ -108,3 +108,41 @@ def test_tokens_that_nobody_told_are_an_estimate_from_the_bytes_and_say_so() -> 
     meter = CapMeter(Caps(max_tokens=10))
     answered(meter, b"nothing of tokens here")
     assert meter.estimated_requests == 1
+
+
+def _events(*payloads: object) -> bytes:
+    return b"".join(f"event: any\ndata: {json.dumps(payload)}\n\n".encode() for payload in payloads)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(
+            _events({"type": "response.completed", "response": {"usage": {"total_tokens": 30}}}), id="responses"
+        ),
+        pytest.param(json.dumps({"usage": {"input_tokens": 20, "output_tokens": 10}}).encode(), id="anthropic"),
+        pytest.param(
+            _events(
+                {"type": "message_start", "message": {"usage": {"input_tokens": 20, "output_tokens": 1}}},
+                {"type": "message_delta", "usage": {"output_tokens": 10}},
+                {"type": "message_stop"},
+            ),
+            id="anthropic-events",
+        ),
+        pytest.param(
+            _events({"usageMetadata": {"totalTokenCount": 12}}, {"usageMetadata": {"totalTokenCount": 30}}), id="gemini"
+        ),
+        pytest.param(
+            b'{"message": {"content": "a"}, "done": false}\n'
+            b'{"message": {"content": ""}, "done": true, "prompt_eval_count": 20, "eval_count": 10}\n',
+            id="ollama",
+        ),
+    ],
+)
+def test_tokens_are_read_in_the_words_of_every_dialect(data: bytes) -> None:
+    assert usage_of(Traffic(received=[data])) == Usage(30, is_estimate=False)
+
+
+def test_a_stream_of_anthropic_that_was_cut_is_an_estimate() -> None:
+    begun = _events({"type": "message_start", "message": {"usage": {"input_tokens": 20}}})
+    assert usage_of(Traffic(received=[begun])).is_estimate

@@ -60,7 +60,12 @@ def simulated(
         documents=Documents(own.corpus),
     )
     system = SimulatedSystem(Settings(), kind=own.workload, corpus=own.corpus)
-    services = ServiceOptions(profile=comparison.profile, faults=(Fault.parse(faults),), seed=seed)
+    services = ServiceOptions(
+        profile=comparison.profile,
+        faults=(Fault.parse(faults),),
+        seed=seed,
+        endpoints=comparison.kind.endpoints,
+    )
     try:
         orders = {order.facts.run_id: order for order in comparison.orders()}
         return [system.measure(orders[run_id], services) for run_id in sorted(orders)]

@@ -15,7 +15,7 @@ from docmind_lab.analysis.findings.choice import FEWEST_PAIRS, Beaten, Choice, U
 from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.findings.second_budgets import is_budgeted, needs_of
 from docmind_lab.analysis.text import count_of, join_names, one_line, percent
-from docmind_lab.core.catalogue import settings_to_paste
+from docmind_lab.core.catalogue import Chooses, choice_to_paste, with_label
 from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.levels import SPENDING_REASONS
 
@@ -27,7 +27,7 @@ _MOST_MORE: Final = 100_000
 
 
 def advice_of(
-    rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None = None, *, reads_settings: bool = True
+    rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None = None, *, chosen_by: Chooses = "settings"
 ) -> Iterator[str]:
     """Yield sentences of advice: what to choose, why, what stays open, and the settings; the choice comes first.
 
@@ -35,7 +35,7 @@ def advice_of(
         rows: Rows of `summary.Summary.table`, one for each arm, with their `label`.
         runs: The runs that the rows are of, of one condition.
         cpu_s_per_run: CPU seconds that a run took, as the manifest has them; None if it has none.
-        reads_settings: Whether the system reads the settings of the lab, so that those of the choice can be pasted.
+        chosen_by: By what the system is given the choice in production.
     """
     result = choose(runs)
     by_label = {str(row["label"]): row for row in rows}
@@ -45,7 +45,7 @@ def advice_of(
     elif not result.chosen:
         yield _no_choice(result, by_label, runs)
     else:
-        yield from _choice(result, by_label, runs, reads_settings)
+        yield from _choice(result, by_label, runs, chosen_by)
     yield from _failures(rows, runs)
     if (
         not any(str(fault) == "none" for fault in runs["fault"].unique())
@@ -59,7 +59,7 @@ def advice_of(
     yield _limits(rows, runs, cpu_s_per_run)
 
 
-def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame, reads_settings: bool) -> Iterator[str]:
+def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame, chosen_by: Chooses) -> Iterator[str]:
     names = _names(found.chosen, "or")
     if len(rows) - ("unguarded" in {row["alternative"] for row in rows.values()}) == 1:
         yield f"Only {names} was run: {_facts(found.chosen, rows, runs)}"
@@ -81,9 +81,9 @@ def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame, reads_se
     if not any(rows[arm]["answered_in_time"] for arm in found.chosen):
         timeout = f"{runs['decision_timeout_s'].iloc[0]:g} s"
         yield f"Nobody was answered in time: this says who stops best, not that {timeout} are enough."
-    if reads_settings and not found.too_few:
-        timeout_s = float(runs["decision_timeout_s"].iloc[0])
-        yield f"Settings: {settings_to_paste(str(first['alternative']), timeout_s)}"
+    timeout_s = float(runs["decision_timeout_s"].iloc[0])
+    if not found.too_few and (line := choice_to_paste(chosen_by, str(first["alternative"]), timeout_s)):
+        yield with_label(line)
 
 
 def _facts(chosen: Sequence[str], rows: Mapping[str, Row], runs: pd.DataFrame) -> str:

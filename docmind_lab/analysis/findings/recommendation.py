@@ -27,7 +27,7 @@ from docmind_lab.analysis.findings.recommendation_words import Sentences, is_rep
 from docmind_lab.analysis.findings.second_budgets import ordered_levels, spending_of
 from docmind_lab.analysis.statistics.sample_size import TooFewRuns, gated_quantile, quantile_name
 from docmind_lab.analysis.statistics.shares import runs_needed_for_share, share_interval
-from docmind_lab.core.catalogue import is_mistake
+from docmind_lab.core.catalogue import Chooses, is_mistake
 from docmind_lab.core.errors import ConfigurationError
 
 _QUANTILES: Final = (0.99, 0.95, 0.9)
@@ -64,7 +64,7 @@ class Recommendation:
 
     @property
     def settings(self) -> str:
-        """The environment variables of the choice; "" when nothing was chosen, or in several conditions."""
+        """The line that gives the system the choice; "" when nothing was chosen, or in several conditions."""
         return self.words.settings
 
     def text(self) -> str:
@@ -83,7 +83,11 @@ class Recommendation:
 
 
 def recommend(
-    runs: pd.DataFrame, target: float = 0.95, confidence: float = 0.95, calls: pd.DataFrame | None = None
+    runs: pd.DataFrame,
+    target: float = 0.95,
+    confidence: float = 0.95,
+    calls: pd.DataFrame | None = None,
+    chosen_by: Chooses = "settings",
 ) -> Recommendation:
     """Return, for each arm and condition, the smallest decision timeout that surely reaches the target share.
 
@@ -96,6 +100,7 @@ def recommend(
         target: Share of runs answered in time.
         confidence: Confidence of the interval.
         calls: The `calls` table, to say whether the calls of a run at a live endpoint are slow together.
+        chosen_by: By what the system is given the choice in production.
 
     Raises:
         ConfigurationError: The target or confidence is not between 0 and 1, or no arm enforces a deadline.
@@ -115,7 +120,16 @@ def recommend(
         steps += [where | step for step in tested]
         rows.append(where | _decision(group, tested, target, confidence, fewest))
     decided = pd.DataFrame(rows)
-    words = words_of(decided, runs, apart, target=target, confidence=confidence, fewest=fewest, calls=calls)
+    words = words_of(
+        decided,
+        runs,
+        apart,
+        target=target,
+        confidence=confidence,
+        fewest=fewest,
+        calls=calls,
+        chosen_by=chosen_by,
+    )
     return Recommendation(target, confidence, decided, pd.DataFrame(steps), words)
 
 

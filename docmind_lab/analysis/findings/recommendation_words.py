@@ -15,7 +15,7 @@ from docmind_lab.analysis.findings.choice import Choice, choose
 from docmind_lab.analysis.latency.dependence import base_name, correlation_in, without_correlation
 from docmind_lab.analysis.latency.sessions import fit_correlation
 from docmind_lab.analysis.text import count_of, duration, join_names, one_line, percent
-from docmind_lab.core.catalogue import CATALOGUE, settings_to_paste
+from docmind_lab.core.catalogue import CATALOGUE, Chooses, choice_to_paste, with_label
 from docmind_lab.core.levels import RECORDED
 
 LOWER_BOUND: Final = (
@@ -95,7 +95,7 @@ def _ranges(decided: pd.DataFrame, others: Sequence[str]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Sentences:
-    """A recommendation in words: a sentence for each arm and condition, the choices, and their settings."""
+    """A recommendation in words: a sentence for each arm and condition, the choices, and the line to paste for them."""
 
     title: str
     sentences: tuple[str, ...]
@@ -105,7 +105,7 @@ class Sentences:
     def text(self) -> str:
         """Return the recommendation as plain text."""
         lines = [self.title, *(f"- {line}" for line in self.sentences), *self.choice]
-        return "\n".join([*lines, *([f"Settings: {self.settings}"] if self.settings else [])])
+        return "\n".join([*lines, *([with_label(self.settings)] if self.settings else [])])
 
     def markdown(self) -> str:
         """Return the recommendation as Markdown."""
@@ -130,6 +130,7 @@ def words_of(
     confidence: float,
     fewest: int,
     calls: pd.DataFrame | None = None,
+    chosen_by: Chooses = "settings",
 ) -> Sentences:
     """Return a `Recommendation.frame` in words. apart: the columns that tell its conditions apart."""
     budgets = join_names([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())], "or")
@@ -144,7 +145,7 @@ def words_of(
         "from the largest decision timeout down to the first failure; all runs count, whatever became of them."
     )
     sentences += assumptions_of(runs, frame, apart, calls)
-    chosen = list(_choices(frame, runs, apart))
+    chosen = list(_choices(frame, runs, apart, chosen_by))
     settings = chosen[0][1] if len(chosen) == 1 else ""
     return Sentences(title, tuple(sentences), tuple(line for line, _ in chosen), settings)
 
@@ -203,8 +204,10 @@ def _overrun(row: Any) -> str:
     return f"the caller waited {duration(row['caller_overrun_s'])} too long {which}"
 
 
-def _choices(frame: pd.DataFrame, runs: pd.DataFrame, apart: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Return what to choose in each condition, and its settings."""
+def _choices(
+    frame: pd.DataFrame, runs: pd.DataFrame, apart: Sequence[str], chosen_by: Chooses
+) -> Iterator[tuple[str, str]]:
+    """Return what to choose in each condition, and the line to paste."""
     groups = frame.groupby(list(apart), observed=True, sort=False) if apart else [((), frame)]
     named = with_arms(runs)
     for values, group in groups:
@@ -235,7 +238,7 @@ def _choices(frame: pd.DataFrame, runs: pd.DataFrame, apart: Sequence[str]) -> I
             f"Choose {join_names([one_line(arm) for arm in result.chosen], 'or')}{where}, with {timeout_s:g} s: the "
             f"smallest decision timeout that was shown to reach the target.{_reasons(result)}{beyond}"
         )
-        yield line, settings_to_paste(members[result.chosen[0]], timeout_s)
+        yield line, choice_to_paste(chosen_by, members[result.chosen[0]], timeout_s)
 
 
 def _reasons(found: Choice) -> str:

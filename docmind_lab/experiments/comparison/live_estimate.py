@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from docmind_lab.experiments.comparison.virtual import simulated
 from docmind_lab.experiments.comparison.wall import has_server_log
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
+from docmind_lab.services.faults import Fault
 
 PILOT_QUESTIONS = 3
 """Runs of each alternative in the pilot: the system takes seconds to build, each run a tenth of one."""
@@ -32,7 +34,7 @@ class RequestEstimate:
 
     requests, tokens: each alternative's median run, as often as it is run, and the warm-up. most_requests, most_tokens:
     the same with the worst run of the pilot; no bound, since another model may take other ways. pilot_runs: how many
-    that was.
+    that was. tries: requests that one call makes when each fails, as its client and the graph try again.
     """
 
     requests: int
@@ -41,13 +43,25 @@ class RequestEstimate:
     most_tokens: int
     runs: int
     pilot_runs: int
+    tries: int = 1
+
+    @property
+    def safe_cap(self) -> int:
+        """Requests of a study whose runs are all as the worst of the pilot, and whose calls take all their tries."""
+        return self.most_requests * self.tries
 
     def __str__(self) -> str:
+        again = (
+            f"; calls that fail are tried up to {self.tries} times, which makes it {self.safe_cap:,}"
+            if self.tries > 1
+            else ""
+        )
         return (
             f"{count_of(self.runs, 'run')}: about {self.requests:,} requests and {self.tokens:,} tokens, "
             f"{self.most_requests:,} and {self.most_tokens:,} if every run were as the worst "
             f"(from {count_of(self.pilot_runs, 'run')} of the simulated model in virtual time, by its own count of "
-            "tokens; your model may say more, and take other ways)"
+            f"tokens; your model may say more, and take other ways){again}. None of this is a limit: "
+            f"--max-requests {self.safe_cap} is"
         )
 
 
@@ -59,12 +73,24 @@ def request_estimate(orders: Sequence[RunOrder], system: Simulated, runs: int) -
         system.settings, client_retries=system.client_retries, corpus=system.corpus, kind=system.workload
     )
     arms: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    failing = dataclasses.replace(system.options, faults=(Fault("http_500", role="*"),))
+    tries = 1
     with contextlib.closing(built):
         for order in orders:
             measured = built.measure(order, system.options, node_mode=system.node_mode)
             arm = (order.facts.alternative, order.facts.alternative_options)
+            if arm not in arms:
+                tries = max(tries, _tries_of(built.measure(order, failing, node_mode=system.node_mode)))
             arms.setdefault(arm, []).append(_traffic_of(measured))
-    return _estimate(list(arms.values()), runs)
+    return dataclasses.replace(_estimate(list(arms.values()), runs), tries=tries)
+
+
+def _tries_of(measured: MeasuredRun) -> int:
+    """Return the most requests that one step of a run made whose model always fails."""
+    model = [call for call in measured.calls if call.kind == "llm" and call.seen_from == "client"]
+    # Whoever tries again above the client makes a call of its own, in the same step and with the next ordinal.
+    steps = Counter((call.role, call.step.rpartition(".")[0]) for call in model if call.outcome != "refused")
+    return max(steps.values(), default=1)
 
 
 def _traffic_of(measured: MeasuredRun) -> tuple[int, int]:

@@ -72,6 +72,7 @@ def _program_of(request: CompareRequest, clock: ClockName) -> OwnGraph:
         "graph": request.graph is not None,
         "agent": request.agent is not None,
         **_of_a_graph(request),
+        "endpoints": request.endpoints is not None,
         "record": request.recording.is_live or request.recording.replay is not None,
     }
     for name, is_given in others.items():
@@ -93,8 +94,8 @@ def _graph_of_names(request: CompareRequest, graph: Any) -> OwnGraph:
     inputs = request.inputs
     if graph is None and inputs is None:
         raise ConfigurationError(
-            "context, config, store, resume, services and enforced are for a graph of your own: name it, and its "
-            "inputs (--graph and --inputs)"
+            "context, config, store, resume, endpoints, services and enforced are for a graph of your own: name it, "
+            "and its inputs (--graph and --inputs)"
         )
     if graph is None or inputs is None:
         absent, there = ("graph", "inputs") if graph is None else ("inputs", "graph")
@@ -108,6 +109,7 @@ def _graph_of_names(request: CompareRequest, graph: Any) -> OwnGraph:
         config=request.config,
         store=request.store,
         resume=request.resume,
+        endpoints=request.endpoints,
     )
 
 

@@ -51,6 +51,7 @@ class CompareRequest(CommonOptions):
     config: Mapping[str, Any] | None = None
     store: str | StoreMaker | None = None
     resume: Sequence[Any] = ()
+    endpoints: str | os.PathLike[str] | None = None
     services: Services = "simulated"
     enforced: bool = False
     clock: ClockName | None = None
@@ -69,7 +70,16 @@ class CompareRequest(CommonOptions):
     @property
     def is_of_own_graph(self) -> bool:
         """Whether the request is about a user's own graph, agent or program."""
-        named = (self.graph, self.agent, self.command, self.inputs, self.context, self.config, self.store)
+        named = (
+            self.graph,
+            self.agent,
+            self.command,
+            self.inputs,
+            self.context,
+            self.config,
+            self.store,
+            self.endpoints,
+        )
         return (
             any(each is not None for each in named)
             or self.services != "simulated"

@@ -87,6 +87,7 @@ def compare(
     config: Mapping[str, Any] | None = None,
     store: str | StoreMaker | None = None,
     resume: Sequence[Any] = (),
+    endpoints: str | os.PathLike[str] | None = None,
     services: Services = "simulated",
     enforced: bool = False,
     clock: ClockName | None = None,
@@ -152,6 +153,7 @@ def compare(
         store: A function that makes the store of one run, or a reference to it. None means the graph's own, or else an
             empty one in memory, such as LangGraph's server gives to every graph.
         resume: What the graph's interrupts are answered with, in their order, at once and within the budget.
+        endpoints: A file with simulated endpoints of other services that the graph calls, beside the ready ones.
         services: "simulated": simulated services answer whatever host the graph names, no key is used and nothing is
             spent. "own": requests go where the graph's code sends them, on the wall clock only.
         enforced: Whether your graph runs through `enforce`, as it would in production, under each alternative.

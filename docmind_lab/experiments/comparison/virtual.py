@@ -72,6 +72,7 @@ def simulated(comparison: Comparison, settings: Settings) -> Simulated:
         cpu_charge=comparison.cpu_charge,
         model_variation=comparison.model_variation,
         adoption=comparison.adoption,
+        endpoints=comparison.kind.endpoints,
     )
     return Simulated(
         settings,

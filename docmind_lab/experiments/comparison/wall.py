@@ -90,6 +90,7 @@ def wall_laboratory(comparison: Comparison, settings: Settings) -> Iterator[Wall
         slots_of_run=True,
         model_variation=comparison.model_variation,
         adoption=comparison.adoption,
+        endpoints=comparison.kind.endpoints,
     )
     with contextlib.ExitStack() as after_the_services, comparison.kind.serve(options) as services:
         addresses = dataclasses.replace(

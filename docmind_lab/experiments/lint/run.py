@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -37,15 +38,17 @@ def lint_graph(
     config: Mapping[str, Any] | None = None,
     store: str | StoreMaker | None = None,
     resume: Sequence[Any] = (),
+    endpoints: str | os.PathLike[str] | None = None,
     profile: str = "typical",
     seed: int = 7,
     progress: Progress | None = None,
 ) -> LintReport:
     """Report which alternatives keep a deadline on a graph, and which nodes prevent it, from measured runs.
 
-    graph, inputs, deadline_key, context, config, store, resume: as `compare` takes them. decision_timeout_s: the
-    budget. slack_s: how much later the caller may be back, and the last work be over. alternatives: those in
-    question; None for every way to enforce a deadline, and the cap for each read that most clients have.
+    graph, inputs, deadline_key, context, config, store, resume, endpoints: as `compare` takes them.
+    decision_timeout_s: the budget. slack_s: how much later the caller may be back, and the last work be over.
+    alternatives: those in question; None for every way to enforce a deadline, and the cap for each read that most
+    clients have.
     profile, seed: of the simulated
     services. progress: called with (done, all) runs under a deadline.
 
@@ -76,6 +79,7 @@ def lint_graph(
         config=config,
         store=store,
         resume=resume,
+        endpoints=endpoints,
     )
     try:
         names = bench.possible(names) if alternatives is None else names

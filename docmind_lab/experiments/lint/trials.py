@@ -88,7 +88,12 @@ class TrialBench:
         (order,) = [one for one in comparison.orders() if one.question.id == trial.question_id]
         if seen_by is not None:
             order = dataclasses.replace(order, alternative=seen_by(order.alternative))
-        services = ServiceOptions(profile=comparison.profile, faults=comparison.faults, seed=comparison.seed)
+        services = ServiceOptions(
+            profile=comparison.profile,
+            faults=comparison.faults,
+            seed=comparison.seed,
+            endpoints=comparison.kind.endpoints,
+        )
         try:
             measured = self._system.measure(order, services)
         except NotSimulated as error:

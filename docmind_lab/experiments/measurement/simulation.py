@@ -146,6 +146,7 @@ class SimulatedSystem:
             hops=options.hop_behaviour(),
             cpu_charge=options.cpu_charge,
             behaviour=options.behaviour,
+            endpoints=options.endpoint_service(),
         )
 
     def measure(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,10 +41,9 @@ def usage_of(traffic: Traffic) -> Usage:
 
     A call that was cut is never told of its tokens, and has cost some.
     """
-    for payload in _payloads(text_of(traffic) or ""):
-        counts = payload.get("usage")
-        if isinstance(counts, dict) and isinstance(counts.get("total_tokens"), int):
-            return Usage(counts["total_tokens"], is_estimate=False)
+    counted = _tokens_said(list(_payloads(text_of(traffic) or "")))
+    if counted is not None:
+        return Usage(counted, is_estimate=False)
     size = len(traffic.sent) + sum(map(len, traffic.received))
     return Usage(-(-size // _BYTES_PER_TOKEN), is_estimate=True)
 
@@ -63,10 +62,53 @@ def text_of(traffic: Traffic) -> str | None:
         return None
 
 
+_ADDED = (
+    ("prompt_tokens", "completion_tokens"),
+    ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
+    ("prompt_eval_count", "eval_count"),
+)
+"""Counts that make up a total where a dialect has none: OpenAI's, Anthropic's (over several events), Ollama's."""
+
+
+def _tokens_said(payloads: Sequence[dict[str, Any]]) -> int | None:
+    """Return the tokens that a reply states, in the words of any dialect; None if it states none.
+
+    payloads: of the reply, the last first.
+    """
+    latest: dict[str, int] = {}
+    for payload in payloads:
+        for counts in _places_of_counts(payload):
+            for name, value in counts.items():
+                if isinstance(value, int) and not isinstance(value, bool):
+                    latest.setdefault(name, value)
+    for total in ("total_tokens", "totalTokenCount"):
+        if total in latest:
+            return latest[total]
+    for names in _ADDED:
+        # Without its last part a stream was cut, and what it had cost by then was not said.
+        if names[1] in latest:
+            return sum(latest.get(name, 0) for name in names)
+    return None
+
+
+def _places_of_counts(payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a payload in which dialects put their counts."""
+    inner = (payload.get("response"), payload.get("message"))
+    for outer in (payload, *(each for each in inner if isinstance(each, dict))):
+        for name in ("usage", "usageMetadata"):
+            if isinstance(outer.get(name), dict):
+                yield outer[name]
+    if payload.get("done") is True:
+        yield {name: payload.get(name) for name in ("prompt_eval_count", "eval_count")}
+
+
 def _payloads(text: str) -> Iterator[dict[str, Any]]:
     """Yield the JSON objects of a reply: the only one, or those of an event stream, the last first."""
     lines = [line.removeprefix(_DATA).strip() for line in text.splitlines() if line.startswith(_DATA)]
-    for part in reversed([line for line in lines if line != _END] or [text]):
+    parts = [line for line in lines if line != _END] or [text]
+    if parts == [text] and "}\n{" in text:
+        parts = text.splitlines()  # one object a line, as Ollama streams
+    for part in reversed(parts):
         try:
             payload = json.loads(part)
         except ValueError:

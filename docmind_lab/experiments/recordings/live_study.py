@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -84,6 +85,18 @@ class RecordingOptions:
 NO_RECORDING = RecordingOptions()
 
 
+def _require_seen(measured: MeasuredRun) -> None:
+    """Return if every model call of a run was seen as a request. Raises: ConfigurationError naming the node."""
+    for call in measured.calls:
+        is_of_client = call.kind == "llm" and call.seen_from == "client"
+        if is_of_client and call.outcome == "ok" and math.isnan(call.first_byte_at_s):
+            raise ConfigurationError(
+                f"max_requests and max_tokens: the model of node {call.role or 'outside every node'} answered, and no "
+                "HTTP request of it was seen (gRPC, a web socket, curl, a model in this process), so a cap cannot hold "
+                "it; leave the caps out, or use a client of the model's HTTP interface"
+            )
+
+
 @dataclass
 class LiveStudy:
     """A live study under way: its cap meter, its recording and its stored runs."""
@@ -115,8 +128,13 @@ class LiveStudy:
         return tuple(taps) if self.writer is None else (*taps, self.writer.tape)
 
     def record(self, runs: Iterable[MeasuredRun]) -> Generator[MeasuredRun]:
-        """Record and store each run, then yield it; a run that a cap cut short is left out."""
+        """Record and store each run, then yield it; a run that a cap cut short is left out.
+
+        Raises: ConfigurationError for a run that asked a model whose requests a cap cannot see.
+        """
         for measured in runs:
+            if self.meter is not None:
+                _require_seen(measured)
             if self.meter is not None and measured.run.run_id in self.meter.cut:
                 continue
             if self.writer is not None:

@@ -56,7 +56,8 @@ class ReplayOptions(ServiceOptions):
         replayed = [
             ReplayedService(service, kind, recording, facts) for service, kind in self._kinds(llm, door.vectors)
         ]
-        return replace(door, llm=replayed[0], vectors=replayed[1], slots=None)
+        endpoints = None if door.endpoints is None else ReplayedService(door.endpoints, "tool", recording, facts)
+        return replace(door, llm=replayed[0], vectors=replayed[1], endpoints=endpoints, slots=None)
 
     @staticmethod
     def _kinds(llm: Service, vectors: Service) -> tuple[tuple[Service, ServiceKind], ...]:

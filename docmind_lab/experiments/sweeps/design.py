@@ -60,8 +60,8 @@ class StudyDesign(BaseModel):
     them share. cpu_charge: CPU seconds of each request in virtual time, or "measured". model_variation: share of the
     simulated model's decisions that vary. price: "INPUT/OUTPUT", of a million tokens of each, such as "0.15/0.60"; the
     cost of every run is measured with it, and `budget_cost` needs it. graph, agent, inputs, deadline_key, context,
-    config, store, resume: a graph of one's own, as `compare` takes them. replay: the folder of a recording that the
-    study is swept over; it settles much, see `sweeps/replays.py`.
+    config, store, resume, endpoints: a graph of one's own, as `compare` takes them. replay: the folder of a
+    recording that the study is swept over; it settles much, see `sweeps/replays.py`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -84,6 +84,7 @@ class StudyDesign(BaseModel):
     config: dict[str, Any] | None = None
     store: Any = None
     resume: tuple[Any, ...] = ()
+    endpoints: str | None = None
     replay: str | None = None
     factors: Factors = Factors()
 

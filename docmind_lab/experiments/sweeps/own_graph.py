@@ -10,7 +10,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.own_graph import of_own_graph
 from docmind_lab.experiments.comparison.request import CompareRequest
 
-OWN_FIELDS: Final = ("graph", "agent", "inputs", "deadline_key", "context", "config", "store", "resume")
+OWN_FIELDS: Final = ("graph", "agent", "inputs", "deadline_key", "context", "config", "store", "resume", "endpoints")
 """Fields of a study that are of a graph of one's own, as `compare` takes them."""
 
 _NOT_OF_A_GRAPH: Final = ("workload", "router_injection", "node_mode", "retries", "adoption")

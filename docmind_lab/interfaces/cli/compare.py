@@ -54,6 +54,7 @@ def compare(
     config: options.Config = "",
     store: options.Store = "",
     resume: options.Resume = None,
+    endpoints: options.Endpoints = "",
     services: options.Services = "simulated",
     enforced: options.Enforced = False,
     clock: options.Clock = "",

@@ -51,6 +51,9 @@ def doctor(
         list[str] | None,
         typer.Option(help=f"{_OF_A_GRAPH}what an interrupt is answered with, as JSON or text; may be repeated."),
     ] = None,
+    endpoints: Annotated[
+        str, typer.Option(help=f"{_OF_A_GRAPH}file with simulated endpoints of other services that it calls (TOML).")
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON and nothing else.")] = False,
 ) -> None:
     """Check versions, settings and endpoints, and how late this machine's timers are. Exit code 1: something failed.
@@ -67,6 +70,7 @@ def doctor(
         "--config": config,
         "--store": store,
         "--resume": resume,
+        "--endpoints": endpoints,
     }
     if agent:
         if graph:
@@ -80,6 +84,7 @@ def doctor(
         return
     options: dict[str, Any] = {"decision_timeout_s": decision_timeout, "slack_s": slack}
     options |= {"alternatives": alternatives or None, "deadline_key": deadline_key or None, "store": store or None}
+    options["endpoints"] = endpoints or None
     options |= of_graph(context, config, resume)
     _lint(graph, inputs, as_json, {name: value for name, value in options.items() if value is not None})
 

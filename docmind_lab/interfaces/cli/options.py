@@ -83,6 +83,12 @@ Resume = Annotated[
         help=f"What an interrupt of your graph is answered with, as JSON ({_EXAMPLE_ANSWER}) or text; may be repeated."
     ),
 ]
+Endpoints = Annotated[
+    str,
+    _system(
+        help="File with simulated endpoints of other services that your graph calls, beside the ready ones (TOML)."
+    ),
+]
 DeadlineKey = Annotated[str, _system(help="Key of the graph's input that takes the deadline, if it has one.")]
 Services = Annotated[
     str,

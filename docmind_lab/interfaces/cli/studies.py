@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from docmind_lab.core.catalogue import with_label
 from docmind_lab.core.errors import ConfigurationError, NoSuchRecord
 from docmind_lab.interfaces.cli.console import console, json_safe
 
@@ -86,7 +87,7 @@ def recommend(
         for line in result.words.choice:
             out.print(line, style="bold")
         if result.settings:
-            out.print(f"Settings: {result.settings}", soft_wrap=True)
+            out.print(with_label(result.settings), soft_wrap=True, markup=False)
         out.print()
         out.print(result.words.title)
         for line in result.sentences:

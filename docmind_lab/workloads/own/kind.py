@@ -11,8 +11,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, get_args
 from urllib.parse import parse_qs, urlencode
 
@@ -24,6 +26,7 @@ from docmind_lab.core.clock import ClockName
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.docmind.graphs.observer import role_of
+from docmind_lab.services.endpoints import EndpointTable, read_endpoints
 from docmind_lab.workloads.agents import Agent, AgentGraph
 from docmind_lab.workloads.agents.enforcing import carried_out_by, notes_on, refusal_of
 from docmind_lab.workloads.agents.inputs import as_question
@@ -68,6 +71,7 @@ def own_graph(
     config: Mapping[str, Any] | None = None,
     store: str | StoreMaker | None = None,
     resume: Sequence[Any] = (),
+    endpoints: str | os.PathLike[str] | None = None,
 ) -> OwnGraph:
     """Check a graph and its inputs, and register them under names by which comparisons find them.
 
@@ -80,6 +84,7 @@ def own_graph(
         config: Configuration of every run.
         store: A function that makes the store of one run, or a reference to it; None for an empty one in memory.
         resume: Answers to the interrupts of every run, in their order.
+        endpoints: A file with simulated endpoints of other services that the graph calls.
 
     Raises:
         ConfigurationError: Any of it that cannot be used, in one line.
@@ -90,6 +95,11 @@ def own_graph(
     options = {"deadline_key": deadline_key} if deadline_key != DEADLINE_KEY else {}
     if services != "simulated":
         options["services"] = services
+    if endpoints is not None and services == "own":
+        raise ConfigurationError("endpoints are simulated services; with services='own' leave them out")
+    if endpoints is not None:
+        read_endpoints(Path(endpoints))
+        options["endpoints"] = str(Path(endpoints).resolve())
     if isinstance(store, str):
         load_object(store, "store")
         options["store"] = store
@@ -123,7 +133,9 @@ def own_kind(workload: str) -> WorkloadKind:
 
     def build(around: Surroundings) -> OwnWorkload:
         addresses = around.addresses
-        simulated = SimulatedDestinations(addresses.openai_base_url, addresses.qdrant_url)
+        simulated = SimulatedDestinations(
+            addresses.openai_base_url, addresses.qdrant_url, EndpointTable(options.get("endpoints", ""))
+        )
         made = OwnWorkload(reference, graph, Own() if services == "own" else simulated, key, store)
         return made.in_node_mode(around.node_mode)
 
@@ -140,6 +152,7 @@ def own_kind(workload: str) -> WorkloadKind:
         has_server_log=services != "own",
         retries=own_retries,
         async_only=is_async_only(graph),
+        endpoints=options.get("endpoints", ""),
         **(_of_agent(graph.agent) if isinstance(graph, AgentGraph) else {}),
     )
 

@@ -5,6 +5,7 @@ The hooks below HTTP clients are in place while there are runs to watch; they as
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
 import platform
@@ -14,7 +15,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -25,9 +26,11 @@ from docmind_lab.core.addresses import redact_url
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import NotSimulated, RunCut
 from docmind_lab.network.attempts import Attempt, CallKind
+from docmind_lab.network.guest_libraries import watch_libraries
 from docmind_lab.network.guests import GuestCall, GuestHooks
 from docmind_lab.network.recorder import Recorder, current_recorder
 from docmind_lab.services.dialects import is_answered
+from docmind_lab.services.endpoints import ENDPOINTS_PATH, EndpointTable
 from docmind_lab.virtual_time import VirtualClock, current_clock
 from docmind_lab.workloads.own.calls import NOWHERE, OpenCall, Place, RunCalls, innermost_call
 from docmind_lab.workloads.own.tokenizer import provide_vocabularies
@@ -54,29 +57,40 @@ def kind_of(url: str) -> CallKind:
 
 @dataclass(frozen=True)
 class SimulatedDestinations:
-    """Sends requests to simulated services, whatever host they name: a model server and a vector store.
+    """Sends requests to simulated services, whatever host they name: a model server, a vector store, endpoints.
 
     A request to a model keeps its path, by which the model server knows in which dialect it is.
     """
 
     openai_base_url: str
     qdrant_url: str
+    endpoints: EndpointTable = field(default_factory=EndpointTable)
 
     def of(self, method: str, url: str) -> str:
         """Return the simulated URL for a request. Raises: NotSimulated if neither service has the path."""
         parts = urlsplit(url)
         path = parts.path.rstrip("/")
         query = f"?{parts.query}" if parts.query else ""
+        host = (parts.hostname or "").lower()
+        endpoint = f"{self._root}{ENDPOINTS_PATH}{host}{parts.path or '/'}{query}"
+        if self.endpoints.of_user(method, host, parts.path or "/"):
+            return endpoint
         if is_answered(method, url) is not None:
             # Of a query, which may hold a key, only what the shape of the answer depends on.
             shape = "?alt=sse" if "alt=sse" in parts.query.split("&") else ""
-            return f"{self.openai_base_url.rstrip('/').removesuffix('/v1')}{path}{shape}"
+            return f"{self._root}{path}{shape}"
         before, found, rest = path.partition("/collections")
         if found and not before:
             return f"{self.qdrant_url.rstrip('/')}/collections{rest}{query}"
         if not path and parts.port == _QDRANT_PORT:
             return f"{self.qdrant_url.rstrip('/')}/"
+        if self.endpoints.ready(method, host, parts.path or "/"):
+            return endpoint
         raise NotSimulated(f"{method} {redact_url(url)}: no simulated service answers this")
+
+    @property
+    def _root(self) -> str:
+        return self.openai_base_url.rstrip("/").removesuffix("/v1")
 
 
 @dataclass(frozen=True)
@@ -111,6 +125,11 @@ class RunWatch:
 
     # ---- requests: `network.guests.Watch`
 
+    @property
+    def carries(self) -> bool:
+        """Whether httpx carries the requests of other libraries, since what answers them is simulated."""
+        return not isinstance(self.destinations, Own)
+
     def passage(self, method: str, url: str, is_retry: bool = False) -> GuestCall:
         """Let a request through, with its call and URL. Raises: RunCut if no budget is left or nothing simulates it."""
         call = innermost_call()
@@ -120,6 +139,8 @@ class RunWatch:
             to = self.destinations.of(method, url)
         except NotSimulated as error:
             raise self.not_simulated(str(error), place) from error
+        if to is not None and ENDPOINTS_PATH in to:
+            kind = "tool"
         self.answered[f"{method} {redact_url(url)}", place.role] += 1
         self.calls.refuse_if_spent(kind if call is None else call.call.kind, place)
         if call is None or call.call.kind == "tool":
@@ -250,6 +271,7 @@ def hold(world: VirtualClock | None) -> None:
             return
         hooks = _hooks[world] = GuestHooks(lambda: watch_of_calling_code(world))
         hooks.install()
+        watch_libraries(hooks, lambda: watch_of_calling_code(world))
         provide_vocabularies(hooks, functools.partial(_is_simulated, world))
         if world is not None:
             _refuse_unsimulated(hooks, world)
@@ -295,13 +317,18 @@ def _refuse_unsimulated(hooks: GuestHooks, world: VirtualClock) -> None:
         return make
 
     no_http = (
-        "a connection that is not made by httpx or httpx2 (requests, aiohttp, a database driver) has no virtual time"
+        "a connection that is not made by httpx, httpx2, http.client, requests, urllib3 or aiohttp (a database driver, "
+        "gRPC, a web socket) has no virtual time"
     )
     hooks.replace(socket, "getaddrinfo", refusing(lambda host, *_, **__: f"{_text(host)}: {no_http}"))
     hooks.replace(socket.socket, "connect", refusing(lambda _, address, *__: f"{_address(address)}: {no_http}"))
-    hooks.replace(
-        subprocess.Popen, "__init__", refusing(lambda *_, **__: "a subprocess runs in real time, not in virtual time")
+    no_process = (
+        "a subprocess runs in real time, not in virtual time: an MCP server over stdio is reached on the wall clock "
+        "(--clock wall), or in this process over its SDK's memory transport"
     )
+    hooks.replace(subprocess.Popen, "__init__", refusing(lambda *_, **__: no_process))
+    for name in ("subprocess_exec", "subprocess_shell"):
+        hooks.replace(asyncio.BaseEventLoop, name, refusing(lambda *_, **__: no_process))
 
 
 def _text(host: Any) -> str:

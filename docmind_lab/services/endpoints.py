@@ -1,0 +1,319 @@
+"""Simulated endpoints of other services that a graph calls: a table that users extend in one file.
+
+    [[endpoint]]
+    host = "api.example.com"            # a pattern: "*.example.com", "*"
+    path = "/v1/weather/*"              # a pattern
+    method = "GET"                      # left out, any
+    json = { city = "{query.q}", degrees = 21 }
+    latency = "retrieval_s"             # of the profile, or seconds
+
+A request is answered by the first row that fits it: those of the user's file, then the ready ones for search APIs.
+The answer is a plan, so both doors play it and faults strike it as they do a model call, by the node that sent it.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import importlib
+import json as json_text
+import math
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.randomness import DrawKey
+from docmind_lab.services import search_apis
+from docmind_lab.services.fault_plans import under_fault
+from docmind_lab.services.faults import Fault, first_that_strikes
+from docmind_lab.services.plan import ODD_REQUEST, Chunk, Headers, Plan, Service, ServiceRequest, Wait, json_steps
+
+ENDPOINTS_PATH: Final = "/endpoints/"
+"""Where the doors have them: the host and the path of the real service follow."""
+
+LATENCIES: Final = ("retrieval_s", "first_token_s")
+"""The distributions of a latency profile that an endpoint may take its time from."""
+
+_LONGEST_S = 3600.0
+_VALUE = re.compile(r"\{(query|json|form|header)\.([A-Za-z0-9_.\-]+)\}|\{(host|path|method)\}")
+_REFUSALS: Mapping[str, int] = {"http_500": 500, "rate_limit": 429}
+
+
+@dataclass(frozen=True)
+class EndpointRequest:
+    """A request as the real service would get it. headers: lower-case names. query: the last value of each name."""
+
+    method: str
+    host: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+    @functools.cached_property
+    def json(self) -> Any:
+        """The body as JSON; None if it is none."""
+        try:
+            return json_text.loads(self.body)
+        except (ValueError, RecursionError):
+            return None
+
+    @functools.cached_property
+    def form(self) -> dict[str, str]:
+        """The body as a form."""
+        return dict(parse_qsl(self.body.decode("utf-8", "replace"), keep_blank_values=True))
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The values of the query and of a body that is a JSON object."""
+        return {**self.query, **(self.json if isinstance(self.json, dict) else {})}
+
+    def value(self, source: str, name: str) -> Any:
+        """Return a value of the request; "" if there is none. name: of JSON with dots, such as "user.id"."""
+        if source == "json":
+            found = self.json
+            for part in name.split("."):
+                if isinstance(found, list) and part.isdecimal() and int(part) < len(found):
+                    found = found[int(part)]
+                else:
+                    found = found.get(part, "") if isinstance(found, Mapping) else ""
+            return found
+        return {"query": self.query, "form": self.form, "header": self.headers}[source].get(name, "")
+
+
+@dataclass(frozen=True)
+class EndpointResponse:
+    """A response that a function makes. body: text, bytes, or what becomes JSON."""
+
+    body: Any = ""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One row of the table.
+
+    Args:
+        host: Pattern of the host, without its port.
+        path: Pattern of the path.
+        method: Of the request; "*" for any.
+        status: Of the answer.
+        json: Template of a JSON answer.
+        text: Template of a text answer.
+        function: "module:attribute" of a function from `EndpointRequest` to an answer, or the function.
+        latency: Seconds, or the distribution of the profile from which they are drawn.
+        headers: Of the answer.
+        folder: Where modules are looked for first.
+
+    Raises:
+        ConfigurationError: A value that cannot be used, by name.
+    """
+
+    host: str
+    path: str = "*"
+    method: str = "*"
+    status: int = 200
+    json: Any = None
+    text: str | None = None
+    function: str | Callable[[EndpointRequest], Any] = ""
+    latency: float | str = "retrieval_s"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    folder: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.host, str) or not self.host:
+            raise ConfigurationError('host must be a pattern of a host name, such as "api.example.com"')
+        if not isinstance(self.path, str) or not isinstance(self.method, str):
+            raise ConfigurationError('path and method must be texts, such as "/v1/*" and "GET"')
+        if isinstance(self.status, bool) or not isinstance(self.status, int) or not 200 <= self.status <= 599:
+            raise ConfigurationError(f"status must be a whole number from 200 to 599, not {self.status!r}")
+        if (self.json is not None) + (self.text is not None) + bool(self.function) != 1:
+            raise ConfigurationError("give one of json, text and function, for the answer")
+        if self.text is not None and not isinstance(self.text, str):
+            raise ConfigurationError(f"text must be a text, not {self.text!r}")
+        if isinstance(self.latency, str):
+            if self.latency not in LATENCIES:
+                raise ConfigurationError(
+                    f"latency must be seconds, or one of {', '.join(LATENCIES)}; not {self.latency!r}"
+                )
+        elif isinstance(self.latency, bool) or not 0 <= self.latency <= _LONGEST_S:
+            raise ConfigurationError(f"latency must be between 0 and {_LONGEST_S:g} seconds, not {self.latency!r}")
+        if not isinstance(self.headers, Mapping) or not all(isinstance(each, str) for each in self.headers.values()):
+            raise ConfigurationError("headers must be a table of texts")
+        if self.function:
+            self._call  # noqa: B018 - a function that cannot be imported is refused here
+
+    def answers(self, method: str, host: str, path: str) -> bool:
+        """Whether a request is answered by this row."""
+        return (
+            self.method in ("*", method)
+            and fnmatch.fnmatchcase(host.lower(), self.host.lower())
+            and fnmatch.fnmatchcase(path, self.path)
+        )
+
+    @functools.cached_property
+    def _call(self) -> Callable[[EndpointRequest], Any]:
+        if callable(self.function):
+            return self.function
+        place, _, attribute = str(self.function).rpartition(":")
+        if not place:
+            raise ConfigurationError(f'function {self.function!r}: write it as "module:attribute"')
+        if self.folder and self.folder not in sys.path:
+            sys.path.insert(0, self.folder)
+        try:
+            found = getattr(importlib.import_module(place.removesuffix(".py")), attribute)
+        except Exception as error:  # whatever a user's module raises
+            raise ConfigurationError(f"function {self.function!r} cannot be imported: {error}") from error
+        if not callable(found):
+            raise ConfigurationError(f"function {self.function!r} is a {type(found).__name__}, not a function")
+        return found  # type: ignore[no-any-return]
+
+    def response(self, request: EndpointRequest) -> EndpointResponse:
+        """Return the answer to a request. Raises: what a user's function raises."""
+        if self.function:
+            made = self._call(request)
+            if isinstance(made, EndpointResponse):
+                return replace(made, headers={**self.headers, **made.headers})
+            return EndpointResponse(made, self.status, self.headers)
+        template = self.text if self.json is None else self.json
+        return EndpointResponse(filled(template, request), self.status, self.headers)
+
+
+def filled(template: Any, request: EndpointRequest) -> Any:
+    """Return a template with the values of a request. A text that is one value alone keeps the value's type."""
+    if isinstance(template, Mapping):
+        return {name: filled(value, request) for name, value in template.items()}
+    if isinstance(template, list):
+        return [filled(value, request) for value in template]
+    if not isinstance(template, str):
+        return template
+
+    def value_of(match: re.Match[str]) -> Any:
+        return request.value(match[1], match[2]) if match[1] else getattr(request, match[3])
+
+    whole = _VALUE.fullmatch(template)
+    if whole is not None:
+        return value_of(whole)
+    return _VALUE.sub(lambda match: str(value_of(match)), template)
+
+
+READY: Final[tuple[Endpoint, ...]] = (
+    Endpoint("api.tavily.com", "/search", "POST", function=search_apis.tavily_search),
+    Endpoint("api.tavily.com", "/extract", "POST", function=search_apis.tavily_extract),
+    Endpoint("google.serper.dev", "/search", function=search_apis.serper),
+    Endpoint("api.search.brave.com", "/res/v1/web/search", "GET", function=search_apis.brave),
+    Endpoint("*.wikipedia.org", "/w/api.php", function=search_apis.wikipedia),
+)
+"""The rows that are always there, after those of a user's file."""
+
+
+def read_endpoints(file: str | Path) -> tuple[Endpoint, ...]:
+    """Return the rows of a file. Raises: ConfigurationError naming the row and what is wrong with it."""
+    place = Path(file)
+    try:
+        data = tomllib.loads(place.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"endpoints: {place} cannot be read ({error.strerror})") from error
+    except ValueError as error:
+        raise ConfigurationError(f"endpoints: {place} is not TOML: {error}") from error
+    rows = data.get("endpoint")
+    if set(data) != {"endpoint"} or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ConfigurationError(f"endpoints: {place} must have rows [[endpoint]], and nothing else")
+    known = {each.name for each in fields(Endpoint)} - {"folder"}
+    made = []
+    for number, row in enumerate(rows, 1):
+        where = f"endpoints: {place}, row {number}"
+        if unknown := sorted(row.keys() - known):
+            raise ConfigurationError(f"{where}: unknown {unknown[0]!r}; a row has {', '.join(sorted(known))}")
+        try:
+            made.append(Endpoint(**{"host": "", **row}, folder=str(place.resolve().parent)))
+        except (ConfigurationError, TypeError) as error:
+            raise ConfigurationError(f"{where}: {error}") from error
+    return tuple(made)
+
+
+@functools.lru_cache(maxsize=16)
+def _known_rows(file: str) -> tuple[Endpoint, ...]:
+    return read_endpoints(file) if file else ()
+
+
+@dataclass(frozen=True)
+class EndpointTable:
+    """The endpoints of a study. file: the user's rows, if there are any."""
+
+    file: str = ""
+
+    def of_user(self, method: str, host: str, path: str) -> Endpoint | None:
+        """Return the row of the user's file that answers a request, if one does."""
+        return next((row for row in _known_rows(self.file) if row.answers(method, host, path)), None)
+
+    def ready(self, method: str, host: str, path: str) -> Endpoint | None:
+        """Return the ready row that answers a request, if one does."""
+        return next((row for row in READY if row.answers(method, host, path)), None)
+
+
+@dataclass(frozen=True)
+class EndpointService:
+    """The simulated endpoints as a service of the doors."""
+
+    profile: LatencyProfile
+    faults: tuple[Fault, ...] = ()
+    default_seed: int = 0
+    table: EndpointTable = field(default_factory=EndpointTable)
+
+    def plan(self, request: ServiceRequest) -> Plan:
+        """See `Service`."""
+        host, _, rest = request.path.removeprefix(ENDPOINTS_PATH).partition("/")
+        path = f"/{rest}"
+        row = self.table.of_user(request.method, host, path) or self.table.ready(request.method, host, path)
+        if row is None:
+            return Plan(json_steps(404, {"error": f"no endpoint answers {request.method} {host}{path}"}), "tool")
+        key = request.draw_key(host, "0", self.default_seed)
+        fault = first_that_strikes(self.faults, "llm", key, is_named=bool(request.tag("role")))
+        if fault is not None and fault.kind in _REFUSALS:
+            wait = (("retry-after", f"{fault.seconds:.0f}"),) if fault.kind == "rate_limit" else ()
+            return Plan(json_steps(_REFUSALS[fault.kind], {"error": fault.kind}, wait), "tool", fault=fault.kind)
+        query = dict(parse_qsl(request.query, keep_blank_values=True))
+        asked = EndpointRequest(request.method, host, path, query, request.headers, request.body)
+        try:
+            response = row.response(asked)
+        except ODD_REQUEST as error:
+            answer = {"error": f"the request cannot be answered: {type(error).__name__}: {error}"}
+            return Plan(json_steps(500, answer), "tool")
+        plan = Plan((Wait(self._latency_s(row, key)), *_steps(response)), "tool")
+        return plan if fault is None or fault.kind in _OF_MODELS else under_fault(plan, fault)
+
+    def _latency_s(self, row: Endpoint, key: DrawKey) -> float:
+        if not isinstance(row.latency, str):
+            return float(row.latency)
+        if row.latency == "first_token_s":
+            return self.profile.draw_llm(key).first_token_s
+        seconds = self.profile.draw_retrieval(key)
+        return seconds if math.isfinite(seconds) else 0.0
+
+
+# Faults of what a model says, and of how many ask it.
+_OF_MODELS: Final = ("empty", "rate_limit_above")
+
+
+def _steps(response: EndpointResponse) -> tuple[Headers, Chunk]:
+    body, kind = response.body, "text/plain; charset=utf-8"
+    if not isinstance(body, str | bytes):
+        body, kind = json_text.dumps(body), "application/json"
+    data = body.encode() if isinstance(body, str) else body
+    given = {name.lower(): value for name, value in response.headers.items()}
+    headers = {"content-type": kind, **given, "content-length": str(len(data))}
+    return Headers(response.status, tuple(headers.items())), Chunk(data)
+
+
+def service_at(path: str, endpoints: Service | None) -> Service | None:
+    """Return the endpoints if a path is theirs, and they are there."""
+    return endpoints if path.startswith(ENDPOINTS_PATH) else None

@@ -1,0 +1,167 @@
+"""Requests of requests, urllib and aiohttp in runs of a user's graph: answered, recorded and cut as those of httpx."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import aiohttp
+import pytest
+import requests
+from langgraph.graph import START, StateGraph
+from own_runs import measured_on_the_wall, services, simulated
+from typing_extensions import TypedDict
+
+URL = "https://api.openai.com/v1/chat/completions"
+
+
+class State(TypedDict, total=False):
+    question: str
+    answer: str
+
+
+def body(*, stream: bool = False) -> dict[str, Any]:
+    return {"model": "any", "messages": [{"role": "user", "content": "What is yield?"}], "stream": stream}
+
+
+def by_requests(state: State) -> State:
+    response = requests.post(URL, json=body(), timeout=30)
+    response.raise_for_status()
+    return {"answer": response.json()["choices"][0]["message"]["content"]}
+
+
+def by_requests_streaming(state: State) -> State:
+    with requests.post(URL, json=body(stream=True), stream=True, timeout=30) as response:
+        return {"answer": _said([line.decode() for line in response.iter_lines()])}
+
+
+def by_urllib(state: State) -> State:
+    request = urllib.request.Request(URL, json.dumps(body()).encode(), {"content-type": "application/json"})
+    with urllib.request.urlopen(request, timeout=30) as response:
+        return {"answer": json.load(response)["choices"][0]["message"]["content"]}
+
+
+async def by_aiohttp(state: State) -> State:
+    async with aiohttp.ClientSession() as session, session.post(URL, json=body()) as response:
+        return {"answer": (await response.json())["choices"][0]["message"]["content"]}
+
+
+async def by_aiohttp_streaming(state: State) -> State:
+    async def parts() -> Any:
+        yield json.dumps(body(stream=True)).encode()
+
+    headers = {"content-type": "application/json"}
+    async with aiohttp.ClientSession() as session, session.post(URL, data=parts(), headers=headers) as response:
+        return {"answer": _said([line.decode() async for line in response.content])}
+
+
+def _said(lines: list[str]) -> str:
+    events = [line.removeprefix("data: ").strip() for line in lines if line.startswith("data: ")]
+    deltas: Iterator[Any] = (json.loads(event)["choices"] for event in events if event != "[DONE]")
+    return "".join(choices[0]["delta"].get("content") or "" for choices in deltas if choices)
+
+
+NODES = [by_requests, by_requests_streaming, by_urllib, by_aiohttp, by_aiohttp_streaming]
+
+
+def graph_of(node: Any) -> Any:
+    builder = StateGraph(State)
+    builder.add_node("fetch", node)
+    builder.add_edge(START, "fetch")
+    return builder.compile()
+
+
+def run(node: Any, alternatives: str, faults: str = "none", timeout_s: float = 10.0) -> Any:
+    return simulated(
+        graph_of(node),
+        alternatives=alternatives,
+        decision_timeout_s=timeout_s,
+        faults=faults,
+        given={"question": "What is yield?"},
+        profile="fast",
+    )
+
+
+def client_calls(measured: Any) -> list[Any]:
+    return [call for call in measured.calls if call.seen_from == "client"]
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_each_library_is_answered_in_virtual_time_and_its_request_is_a_call_of_the_node(node: Any) -> None:
+    (measured,) = run(node, "A")
+    assert measured.run.outcome == "answered"
+    (call,) = client_calls(measured)
+    assert (call.kind, call.role, call.outcome) == ("llm", "fetch", "ok")
+    assert measured.run.returned_at_s > 0.05
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_a_request_that_hangs_is_cut_at_the_deadline_whatever_library_sends_it(node: Any) -> None:
+    (measured,) = run(node, "A", "hang:*", 2.0)
+    assert (measured.run.outcome, measured.run.returned_at_s) == ("timed_out", 2.0)
+    (call,) = client_calls(measured)
+    assert call.outcome == "timeout"
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_a_body_that_trickles_is_cut_at_the_deadline_in_total(node: Any) -> None:
+    (measured,) = run(node, "A", "trickle:*", 2.0)
+    assert (measured.run.outcome, measured.run.returned_at_s) == ("timed_out", 2.0)
+
+
+@pytest.mark.parametrize(
+    ("node", "error"),
+    [
+        (by_requests, "ChunkedEncodingError"),
+        (by_urllib, "ConnectionResetError"),
+        (by_aiohttp, "ClientPayloadError"),
+    ],
+)
+def test_a_broken_response_is_the_librarys_own_error(node: Any, error: str) -> None:
+    (measured,) = run(node, "unguarded", "disconnect:*")
+    assert (measured.run.outcome, measured.run.error_type) == ("failed", error)
+
+
+def test_the_timeout_of_requests_ends_a_hang_in_virtual_time() -> None:
+    def impatient(state: State) -> State:
+        requests.post(URL, json=body(), timeout=1.5)
+        return {}
+
+    (measured,) = run(impatient, "unguarded", "hang:*")
+    assert (measured.run.outcome, measured.run.error_type) == ("failed", "ReadTimeout")
+    assert measured.run.returned_at_s == 1.5
+
+
+def test_retries_of_urllib3_are_attempts_that_wait_in_virtual_time() -> None:
+    def patient(state: State) -> State:
+        with requests.Session() as session:
+            retries = requests.packages.urllib3.Retry(  # type: ignore[attr-defined]
+                total=3, status_forcelist=[500], allowed_methods=None, backoff_factor=1.0
+            )
+            session.mount("https://", requests.adapters.HTTPAdapter(max_retries=retries))
+            return {"answer": session.post(URL, json=body(), timeout=30).text}
+
+    (measured,) = run(patient, "unguarded", "http_500:*")
+    assert measured.run.outcome == "failed"
+    assert len(client_calls(measured)) == 4
+    # Waits of 0, 2 and 4 seconds, as urllib3 has it.
+    assert 6.0 <= measured.run.returned_at_s < 6.5
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("node", [by_requests, by_aiohttp_streaming])
+def test_each_library_is_answered_by_the_simulated_services_over_sockets(node: Any) -> None:
+    with services() as here:
+        (measured,) = measured_on_the_wall(here, graph_of(node), "A", 30.0, given={"question": "a"})
+    assert measured.run.outcome == "answered"
+    sides = {call.seen_from: call.call_id for call in measured.calls}
+    assert sides["client"] == sides["server"]
+
+
+def test_the_libraries_are_as_they_were_after_a_run() -> None:
+    before = (vars(urllib.request.http.client.HTTPConnection)["connect"], vars(aiohttp.ClientRequest)["send"])  # type: ignore[attr-defined]
+    run(by_requests, "A")
+    after = (vars(urllib.request.http.client.HTTPConnection)["connect"], vars(aiohttp.ClientRequest)["send"])  # type: ignore[attr-defined]
+    assert after == before

@@ -1,0 +1,266 @@
+"""Other services that a graph calls: a table of endpoints, with search APIs ready, on both clocks and under faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import requests
+from langgraph.graph import START, StateGraph
+from own_runs import simulated
+from stub_server import StubConnection, StubRequest, StubServer
+from tavily import TavilyClient
+from typing_extensions import TypedDict
+
+import docmind_lab as dl
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.errors import ConfigurationError, NotSimulated
+from docmind_lab.services.endpoints import (
+    EndpointRequest,
+    EndpointService,
+    filled,
+    read_endpoints,
+)
+from docmind_lab.services.faults import Fault
+from docmind_lab.services.plan import Chunk, Headers, ServiceRequest, Wait
+from docmind_lab.services.server import ServiceOptions
+
+
+class State(TypedDict, total=False):
+    question: str
+    answer: Any
+
+
+def graph_of(node: Any) -> Any:
+    builder = StateGraph(State)
+    builder.add_node("search", node)
+    builder.add_edge(START, "search")
+    return builder.compile()
+
+
+TABLE = """
+[[endpoint]]
+host = "api.example.org"
+path = "/weather/*"
+method = "GET"
+json = { city = "{query.city}", of = "{path}", degrees = 21 }
+latency = 1.5
+
+[[endpoint]]
+host = "*.example.net"
+status = 201
+function = "ticket_answers:ticket"
+latency = "retrieval_s"
+headers = { x-made-by = "a function" }
+"""
+FUNCTION = "def ticket(request):\n    return {'id': 7, 'title': request.json['title']}\n"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    (tmp_path / "ticket_answers.py").write_text(FUNCTION)
+    file = tmp_path / "endpoints.toml"
+    file.write_text(TABLE)
+    return file
+
+
+def weather(state: State) -> State:
+    return {"answer": requests.get("https://api.example.org/weather/today", params={"city": "Rome"}, timeout=9).json()}
+
+
+def ticket(state: State) -> State:
+    response = httpx.post("https://desk.example.net/tickets", json={"title": "Broken"})
+    assert (response.status_code, response.headers["x-made-by"]) == (201, "a function")
+    return {"answer": response.json()}
+
+
+def tavily(state: State) -> State:
+    found = TavilyClient(api_key="tvly-any").search("what is yield", max_results=2)["results"]
+    assert [sorted(each) for each in found] == [["content", "raw_content", "score", "title", "url"]] * 2
+    return {"answer": found[0]["content"]}
+
+
+def run(node: Any, endpoints: Path | None, *, faults: str = "none", alternatives: str = "A", **options: Any) -> Any:
+    (measured,) = simulated(
+        graph_of(node),
+        alternatives=alternatives,
+        decision_timeout_s=5.0,
+        faults=faults,
+        given={"question": "a"},
+        profile="fast",
+        endpoints=endpoints,
+        **options,
+    )
+    return measured
+
+
+def test_a_row_of_the_file_answers_with_values_of_the_request_after_its_latency(table: Path) -> None:
+    measured = run(weather, table)
+    assert measured.run.outcome == "answered"
+    assert measured.run.returned_at_s == pytest.approx(1.5, abs=0.001)
+    assert {(call.kind, call.role, call.outcome) for call in measured.calls} == {("tool", "search", "ok")}
+
+
+def test_a_function_of_the_file_answers_in_virtual_time(table: Path) -> None:
+    study = dl.compare(
+        graph=graph_of(ticket),
+        inputs=[{"question": "a"}],
+        runs=1,
+        alternatives="A",
+        decision_timeout_s=5,
+        endpoints=table,
+        profile="fast",
+    )
+    assert list(study.runs["outcome"].astype("str")) == ["answered"]
+
+
+@pytest.mark.wall
+def test_a_function_of_the_file_answers_over_sockets(table: Path) -> None:
+    study = dl.compare(
+        graph=graph_of(ticket),
+        inputs=[{"question": "a"}],
+        runs=1,
+        alternatives="A",
+        decision_timeout_s=20,
+        endpoints=table,
+        profile="fast",
+        clock="wall",
+    )
+    assert list(study.runs["outcome"].astype("str")) == ["answered"]
+
+
+def test_tavily_is_answered_without_a_file() -> None:
+    assert run(tavily, None).run.outcome == "answered"
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome"), [("hang:search", "timed_out"), ("http_500:search", "failed"), ("stall=2:search", "answered")]
+)
+def test_a_fault_strikes_an_endpoint_by_the_node_that_asks_it(fault: str, outcome: str) -> None:
+    assert run(tavily, None, faults=fault).run.outcome == outcome
+
+
+def test_a_template_keeps_the_type_of_a_value_and_leaves_out_what_is_not_there() -> None:
+    request = EndpointRequest(
+        "POST", "a.org", "/x", {"q": "sun"}, {"accept": "text/plain"}, b'{"user": {"ids": [4, 5]}, "on": true}'
+    )
+    template = {"id": "{json.user.ids.1}", "on": "{json.on}", "text": "{query.q} by {method}, {json.no}{header.accept}"}
+    assert filled(template, request) == {"id": 5, "on": True, "text": "sun by POST, text/plain"}
+
+
+def test_an_answer_is_a_plan_that_waits_as_its_row_says() -> None:
+    service = EndpointService(LatencyProfile.named("fast"))
+    plan = service.plan(
+        ServiceRequest("GET", "/endpoints/en.wikipedia.org/w/api.php", query="titles=Rome&prop=extracts")
+    )
+    wait, headers, chunk = plan.steps
+    assert isinstance(wait, Wait)
+    assert wait.seconds > 0
+    assert isinstance(headers, Headers)
+    assert headers.status == 200
+    assert isinstance(chunk, Chunk)
+    assert b'"title": "Rome"' in chunk.data
+
+
+def test_a_function_that_fails_is_an_error_of_the_endpoint_and_not_of_the_run() -> None:
+    service = EndpointService(LatencyProfile.named("fast"))
+    plan = service.plan(ServiceRequest("POST", "/endpoints/api.tavily.com/extract", body=b'{"urls": 5}'))
+    assert isinstance(plan.steps[0], Headers)
+    assert plan.steps[0].status == 500
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ('host = "a"', "row 1: give one of json, text and function"),
+        ('host = "a"\ntext = "b"\nstatus = 99', "row 1: status must be a whole number from 200 to 599"),
+        ('host = "a"\ntext = "b"\nlatency = "slow"', "row 1: latency must be seconds, or one of retrieval_s"),
+        ('host = "a"\ntext = "b"\nlatencies = 1', "row 1: unknown 'latencies'"),
+        ('text = "b"', "row 1: host must be a pattern"),
+        ('host = "a"\nfunction = "no_such_module:f"', "row 1: function 'no_such_module:f' cannot be imported"),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_named_with_its_field(row: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "endpoints.toml"
+    file.write_text(f"[[endpoint]]\n{row}\n")
+    with pytest.raises(ConfigurationError, match=said):
+        read_endpoints(file)
+
+
+def test_a_table_is_for_simulated_services() -> None:
+    with pytest.raises(ConfigurationError, match="services='own' leave them out"):
+        dl.compare(graph=graph_of(tavily), inputs=[{"question": "a"}], endpoints="x.toml", services="own", clock="wall")
+
+
+def test_the_options_of_the_services_carry_the_file_to_their_process() -> None:
+    options = ServiceOptions(endpoints="/a/endpoints.toml", faults=(Fault.parse("hang:*"),))
+    assert ServiceOptions.from_json(options.as_json()).endpoints == "/a/endpoints.toml"
+
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "graphs"
+
+
+def mcp_study(monkeypatch: pytest.MonkeyPatch, place: str) -> dl.Study:
+    monkeypatch.chdir(EXAMPLES)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setenv("MCP_SERVER", place)
+    return dl.compare(
+        graph="langgraph.json:mcp_tools",
+        inputs="mcp_tools.jsonl",
+        runs=1,
+        alternatives="C",
+        decision_timeout_s=30,
+        profile="fast",
+        workers=None,
+    )
+
+
+def test_an_mcp_server_in_this_process_is_reached_in_virtual_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = mcp_study(monkeypatch, "")
+    assert list(study.runs["outcome"].astype("str")) == ["answered"]
+    assert list(study.calls.loc[study.calls["kind"] == "tool", "outcome"].astype("str")) == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("stdio", r"an MCP server over stdio is reached on the wall clock \(--clock wall\).* \(in node tools\)"),
+        ("http://127.0.0.1:8765/mcp", r"POST http://127\.0\.0\.1:8765/mcp: no simulated service .* \(in node tools\)"),
+    ],
+)
+def test_an_mcp_server_elsewhere_is_refused_by_name_in_virtual_time(
+    place: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(NotSimulated, match=said):
+        mcp_study(monkeypatch, place)
+
+
+@pytest.mark.wall
+def test_a_replay_answers_a_service_with_the_recorded_text_after_the_recorded_time(
+    stub: Callable[..., StubServer], tmp_path: Path
+) -> None:
+    def recorded(request: StubRequest, connection: StubConnection) -> None:
+        connection.pause(0.4)
+        body = b'{"results": [{"content": "recorded"}]}'
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+        connection.send(head.encode() + body)
+
+    hosts, answers = [f"http://127.0.0.1:{stub(recorded).port}"], list[str]()
+
+    def search(state: State) -> State:
+        found = requests.post(f"{hosts[-1]}/search", json={"query": state["question"]}, timeout=9).json()
+        answers.append(found["results"][0]["content"])
+        return {}
+
+    options: dict[str, Any] = {"graph": graph_of(search), "inputs": [{"question": "a"}]}
+    recording = {"record": tmp_path / "recording", "record_text": True}
+    dl.compare(**options, **recording, runs=1, alternatives="A", decision_timeout_s=5, services="own", clock="wall")
+    hosts.append("https://api.tavily.com")
+    answers.clear()
+    study = dl.compare(**options, replay=tmp_path / "recording", alternatives="unguarded")
+    assert answers == ["recorded"]
+    # What the stub waits, and what a request over loopback takes on a busy machine.
+    assert 0.4 <= study.runs["returned_at_s"].iloc[0] < 0.7
