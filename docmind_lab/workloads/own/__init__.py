@@ -8,6 +8,8 @@ workload.py      OwnWorkload: the graph under any alternative
 doorway.py       the adapter: passes the deadline in, converts states on their way out
 calls.py         calls under way: their node, their parent call, when they are over
 callbacks.py     calls of models, tools and retrievers, from LangChain's callbacks
+making.py        what answers a user's code while it makes its graph
+tokenizer.py     vocabularies in place of files that tiktoken downloads
 watch.py         requests, from hooks below HTTP clients, and where they go
 """
 
