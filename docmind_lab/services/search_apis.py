@@ -100,18 +100,23 @@ def wikipedia(request: EndpointRequest) -> Any:
             urls = [f"https://en.wikipedia.org/wiki/{title.replace(' ', '_')}" for title in titles]
             return [query, titles, ["" for _ in titles], urls]
         found = [{"ns": 0, "title": title, "pageid": _page_id(title), "snippet": title} for title in titles]
-        return {"batchcomplete": "", "query": {"searchinfo": {"totalhits": len(found)}, "search": found}}
+        # Of the facts about a search, only those that are asked for; there is never another spelling to suggest.
+        facts = {"totalhits": len(found)} if "totalhits" in str(given.get("srinfo", "totalhits")) else {}
+        return {"batchcomplete": "", "query": {"searchinfo": facts, "search": found}}
     title = str(given.get("titles", "")) or f"Page {given.get('pageids', '')}"
     page_id = _page_id(title) if given.get("titles") else _whole(given.get("pageids"), 1)
-    page = {
-        "pageid": page_id,
-        "ns": 0,
-        "title": title,
-        "extract": f"{title} is a subject of this encyclopedia. It is described by what it is and how it is used.",
-        "fullurl": f"https://en.wikipedia.org/wiki/{title.replace(' ', '_')}",
-        "pageprops": {},
-        "revisions": [{"revid": 1, "parentid": 0}],
+    # Properties that are not asked for are absent, as are those that a page has not: one with pageprops would be taken
+    # for a list of pages of the same name.
+    known: dict[str, dict[str, Any]] = {
+        "extracts": {
+            "extract": f"{title} is a subject of this encyclopedia. It is described by what it is and how it is used."
+        },
+        "info": {"fullurl": f"https://en.wikipedia.org/wiki/{title.replace(' ', '_')}"},
+        "revisions": {"revisions": [{"revid": 1, "parentid": 0}]},
     }
+    page: dict[str, Any] = {"pageid": page_id, "ns": 0, "title": title}
+    for name in str(given.get("prop", "")).split("|"):
+        page |= known.get(name, {})
     return {"batchcomplete": "", "query": {"pages": {str(page_id): page}}}
 
 

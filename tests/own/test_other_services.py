@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -163,6 +164,23 @@ def test_an_answer_is_a_plan_that_waits_as_its_row_says() -> None:
     assert headers.status == 200
     assert isinstance(chunk, Chunk)
     assert b'"title": "Rome"' in chunk.data
+
+
+@pytest.mark.parametrize(
+    ("query", "keys"),
+    [
+        ("titles=Rome&prop=info|pageprops&inprop=url", {"pageid", "ns", "title", "fullurl"}),
+        ("titles=Rome&prop=extracts|revisions", {"pageid", "ns", "title", "extract", "revisions"}),
+    ],
+)
+def test_a_page_of_wikipedia_has_the_properties_that_are_asked_for_and_no_others(query: str, keys: set[str]) -> None:
+    """A client takes a page with pageprops for a list of pages of the same name."""
+    service = EndpointService(LatencyProfile.named("fast"))
+    plan = service.plan(ServiceRequest("GET", "/endpoints/en.wikipedia.org/w/api.php", query=query))
+    chunk = plan.steps[-1]
+    assert isinstance(chunk, Chunk)
+    (page,) = json.loads(chunk.data)["query"]["pages"].values()
+    assert page.keys() == keys
 
 
 def test_a_function_that_fails_is_an_error_of_the_endpoint_and_not_of_the_run() -> None:
