@@ -181,6 +181,8 @@ class RunProgress:
         Returns: whether the graph is between two steps, and not within one of which some nodes are still at work.
         """
         mode, content = chunk
+        # Whoever resumes a graph after a breakpoint sees it go on.
+        self._waits = False
         if mode == "values":
             # The state that comes with an interrupt is that before the step.
             waits = isinstance(content, dict) and INTERRUPT in content
@@ -193,6 +195,10 @@ class RunProgress:
                 writes = written if isinstance(written, list) else [written]
                 self._latest[1].extend([write for write in writes if isinstance(write, dict | Mapping)])
         return False
+
+    def pass_breakpoint(self) -> None:
+        """Take the breakpoint after the last step for the end; an interrupt stays one."""
+        self._waits = False
 
     @property
     def state(self) -> Mapping[str, Any]:

@@ -105,6 +105,7 @@ class StopFlag(Propagation):
             while True:
                 self._stream(runnable, going_in, deadline, progress, interrupt_after="*")
                 if not _goes_on(runnable.get_state(runnable.config or {}), deadline, recorder):
+                    progress.pass_breakpoint()
                     return
                 going_in = None
 
@@ -117,6 +118,7 @@ class StopFlag(Propagation):
         while True:
             await self._stream_async(runnable, going_in, deadline, progress, interrupt_after="*")
             if not _goes_on(await runnable.aget_state(runnable.config or {}), deadline, recorder):
+                progress.pass_breakpoint()
                 return
             going_in = None
 

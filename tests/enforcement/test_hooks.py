@@ -38,6 +38,12 @@ OWNERS = [
 PAUSE_S = 0.5
 
 
+@pytest.fixture(autouse=True)
+def _no_hooks_before() -> None:
+    """A fixture of another module may have enforced something before any test of it."""
+    dl.uninstall()
+
+
 def test_installing_twice_is_installing_once_and_uninstalling_restores_every_method() -> None:
     before = [vars(owner).get(name) for owner, name in OWNERS]
     dl.install()

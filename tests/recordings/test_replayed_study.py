@@ -142,7 +142,7 @@ def test_a_folder_without_a_recording_and_one_of_a_users_graph_are_refused(live:
     with pytest.raises(ConfigurationError, match="replay: must be the folder of a recording, not 3"):
         StudyDesign.of({"replay": 3})
     own = recording_at(tmp_path / "own", live, workload="own:my_app:graph")
-    with pytest.raises(ConfigurationError, match="docmind-lab compare --replay --graph --inputs"):
+    with pytest.raises(ConfigurationError, match="name it and its inputs again"):
         StudyDesign.of({"replay": str(own)})
 
 

@@ -66,7 +66,7 @@ def test_every_combination_of_levels_is_there() -> None:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"seeds": 1}, "seeds: there is no such field; there are config, context, cpu_charge"),
+        ({"seeds": 1}, "seeds: there is no such field; there are agent, config, context"),
         (
             {"factors": {"budget": 3}},
             "factors.budget: there is no such field; there are adoption, alternative, budget_calls",

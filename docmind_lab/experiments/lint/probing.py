@@ -75,7 +75,7 @@ def probe(bench: TrialBench, decision_timeout_s: float, slack_s: float, key: str
         if not scenes and probed.cannot[UNTIMED].failed == INTERRUPTED:
             raise GraphError(
                 f"the graph stops at {INTERRUPTED} (input {question.id}), to wait for a person; answer it with "
-                '--resume (resume=[…]), or with "resume" in the input'
+                '--resume (resume=[...]), or with "resume" in the input'
             )
         if not scenes:
             ways = {way: scene.failure_in_words() for way, scene in probed.cannot.items()}
