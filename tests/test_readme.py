@@ -23,7 +23,7 @@ def test_make_targets_in_the_readme_are_in_the_makefile() -> None:
 
 
 def test_options_of_commands_in_the_readme_exist() -> None:
-    for command, words in re.findall(r"^\$ docmind-lab (\w+)(.*?)(?:#.*)?$", README, re.MULTILINE):
+    for command, words in re.findall(r"^\$ docmind-lab ([\w-]+)(.*?)(?:#.*)?$", README, re.MULTILINE):
         shown = subprocess.run(
             [sys.executable, "-m", "docmind_lab", command, "--help"], capture_output=True, text=True, check=True
         )
