@@ -12,8 +12,8 @@ from typing import Any
 
 import pandas as pd
 
+from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.experiments.probe import ServerProbe, Trial, Undisturbed
-from docmind_lab.services.behaviour import ServerBehaviour
 
 HERE = Path(__file__).parent
 PACKAGE = HERE.parent / "docmind_lab" / "core" / "data" / "server_behaviours"

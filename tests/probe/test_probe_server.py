@@ -15,11 +15,11 @@ from service_doors import always
 
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError, ServiceError
+from docmind_lab.core.server_behaviour import PHASES, STOPS, Phase, PhaseBehaviour, ServerBehaviour, shipped_behaviours
 from docmind_lab.experiments.probe import ServerProbe, Target, Trial, Undisturbed, first_model, probe_server
 from docmind_lab.experiments.probe.bench import Bench
 from docmind_lab.experiments.probe.verdicts import check_period_s, work_ends_of
 from docmind_lab.interfaces.cli.app import main
-from docmind_lab.services.behaviour import PHASES, STOPS, Phase, PhaseBehaviour, ServerBehaviour, shipped_behaviours
 from docmind_lab.services.server import ServiceOptions
 
 # One call at a time; the first token after 0.4 s, nine tokens in 1.3 s.

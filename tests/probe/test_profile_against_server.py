@@ -17,10 +17,10 @@ from service_doors import always
 
 import docmind_lab as dl
 from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.experiments.probe import Target
 from docmind_lab.experiments.probe.bench import Bench
 from docmind_lab.experiments.probe.truth import Counters, LabLog, Look, truth_of
-from docmind_lab.services.behaviour import ServerBehaviour
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.scripted_model import Reply
 from docmind_lab.services.tiny_server import MODULES, TinyServer

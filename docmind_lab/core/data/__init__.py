@@ -1,1 +1,1 @@
-"""Data files that ship with the package: `latency_profiles.json`, derived as `data/README.md` describes."""
+"""Data files that ship with the package. `data/README.md` says how the latency profiles were derived."""

@@ -22,10 +22,10 @@ from docmind_lab.core.clock import Clock
 from docmind_lab.core.deadline_headers import read_remaining_s, to_header
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy
 from docmind_lab.core.randomness import DrawKey
+from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.network.attempts import Attempt, LogicalCall, call_scope
 from docmind_lab.network.transports import AsyncHttpxTransport
 from docmind_lab.services.asgi import Message, Send, send_json
-from docmind_lab.services.behaviour import ServerBehaviour
 from docmind_lab.services.hops.behaviour import HOPS_PATH, HopBehaviour, calls_below
 from docmind_lab.services.log import ServiceLog
 from docmind_lab.services.peers.exchange import PeerExchange
