@@ -15,7 +15,7 @@ import io
 import socket
 import ssl
 from collections.abc import AsyncIterable, Callable, Generator, Iterable
-from typing import Any
+from typing import Any, Final
 
 import h11
 import httpx
@@ -27,7 +27,8 @@ _OF_THE_CONNECTION = frozenset({b"connection", b"keep-alive", b"proxy-connection
 _RESET = 104
 
 # Without certificates, whose loading takes longer than a request: what is carried goes to services on loopback.
-_NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+NO_CERTIFICATES: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""For requests that services on loopback answer."""
 
 
 class HttpWire:
@@ -116,10 +117,24 @@ class HttpWire:
 
 
 class CarriedSocket:
-    """A blocking socket for one request of http.client. scheme: "http" or "https". timeout_s: None for no limit."""
+    """A blocking socket for one request of http.client.
 
-    def __init__(self, scheme: str, timeout_s: float | None, translate: Callable[[Exception], Exception]) -> None:
+    Args:
+        scheme: "http" or "https".
+        timeout_s: Of each wait, in seconds; None for no limit.
+        translate: Makes an error of the library from one of httpx's.
+        is_in_force: Whether the calling code is in a run whose requests are carried, on the clock it was made on.
+    """
+
+    def __init__(
+        self,
+        scheme: str,
+        timeout_s: float | None,
+        translate: Callable[[Exception], Exception],
+        is_in_force: Callable[[], bool],
+    ) -> None:
         self._wire, self._timeout_s, self._translate = HttpWire(scheme), timeout_s, translate
+        self.is_in_force = is_in_force
 
     def sendall(self, data: Any) -> None:
         """Take bytes of the request."""
@@ -147,7 +162,7 @@ class CarriedSocket:
         return io.BufferedReader(_ResponseFile(self._response()))
 
     def _response(self) -> Generator[bytes, None, None]:
-        wire, sender = self._wire, httpx.HTTPTransport(verify=_NO_CERTIFICATES, trust_env=False)
+        wire, sender = self._wire, httpx.HTTPTransport(verify=NO_CERTIFICATES, trust_env=False)
         with contextlib.closing(sender):
             try:
                 response = sender.handle_request(wire.request(self._timeout_s))
@@ -227,7 +242,7 @@ class CarriedTransport(asyncio.Transport):
 
     async def _carry(self) -> OSError | None:
         """Send the request and feed its response; return the error with which the connection was lost."""
-        wire, sender = self._wire, httpx.AsyncHTTPTransport(verify=_NO_CERTIFICATES, trust_env=False)
+        wire, sender = self._wire, httpx.AsyncHTTPTransport(verify=NO_CERTIFICATES, trust_env=False)
         try:
             async with sender:
                 response = await sender.handle_async_request(wire.request(None))

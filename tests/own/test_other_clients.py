@@ -14,6 +14,8 @@ from langgraph.graph import START, StateGraph
 from own_runs import measured_on_the_wall, services, simulated
 from typing_extensions import TypedDict
 
+from docmind_lab.workloads.own.watch import hold, release
+
 URL = "https://api.openai.com/v1/chat/completions"
 
 
@@ -95,6 +97,16 @@ def test_each_library_is_answered_in_virtual_time_and_its_request_is_a_call_of_t
     (call,) = client_calls(measured)
     assert (call.kind, call.role, call.outcome) == ("llm", "fetch", "ok")
     assert measured.run.returned_at_s > 0.05
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_a_run_in_virtual_time_is_answered_while_runs_on_the_wall_clock_are_watched_too(node: Any) -> None:
+    hold(None)
+    try:
+        (measured,) = run(node, "A")
+    finally:
+        release(None)
+    assert measured.run.outcome == "answered"
 
 
 @pytest.mark.parametrize("node", NODES)

@@ -1,0 +1,212 @@
+"""Observes requests of http.client, and so of urllib3, requests and urllib, in runs of a user's graph."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import http.client
+import importlib.util
+import io
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+
+from docmind_lab.network.carried import CarriedSocket, default_timeout_s, socket_error
+from docmind_lab.network.exchange import Exchange
+from docmind_lab.network.guests import Replacements
+from docmind_lab.network.library_watch import Find, LibraryWatch, exchange_of, note_failures, note_head
+
+_TLS_PORT = 443
+
+
+class HttpClientHooks:
+    """Hooks on http.client's connections and on urllib3's, which are made from them."""
+
+    def __init__(self, find: Find) -> None:
+        self._find = find
+        self._under_way: weakref.WeakKeyDictionary[Any, Exchange] = weakref.WeakKeyDictionary()
+
+    def install(self, hooks: Replacements) -> None:
+        """Replace the methods of http.client and urllib3 until `hooks` are removed."""
+        kinds: list[type] = [http.client.HTTPConnection, http.client.HTTPSConnection]
+        if importlib.util.find_spec("urllib3") is not None:
+            from urllib3.connection import HTTPConnection, HTTPSConnection  # noqa: PLC0415 - it may not be installed
+
+            kinds += [HTTPConnection, HTTPSConnection]
+        for kind in kinds:
+            hooks.replace(kind, "connect", self._wrap_connect)
+        hooks.replace(http.client.HTTPConnection, "putrequest", self._wrap_putrequest)
+        hooks.replace(http.client.HTTPConnection, "send", self._wrap_send)
+        hooks.replace(http.client.HTTPConnection, "getresponse", self._wrap_getresponse)
+
+    def _watch_of(self, connection: Any) -> LibraryWatch | None:
+        return self._find(str(_host_of(connection)))
+
+    def _carries(self, host: str) -> bool:
+        watch = self._find(host)
+        return watch is not None and watch.carries
+
+    def _wrap_connect(self, previous: Any) -> Any:
+        def connect(connection: Any) -> Any:
+            host = str(_host_of(connection))
+            if not self._carries(host):
+                return previous(connection)
+            scheme = "https" if connection.default_port == _TLS_PORT else "http"
+            timeout_s = default_timeout_s(connection.timeout)
+            in_force = functools.partial(self._carries, host)
+            connection.sock = CarriedSocket(scheme, timeout_s, _translator(connection), in_force)
+            if hasattr(connection, "is_verified"):
+                connection.is_verified = True
+            return None
+
+        return connect
+
+    def _wrap_putrequest(self, previous: Any) -> Any:
+        def putrequest(connection: Any, method: str, url: str, *arguments: Any, **options: Any) -> Any:
+            watch = self._watch_of(connection)
+            if watch is not None and watch.carries:
+                # Made before the run, it leads to the real host.
+                if connection.sock is not None and not isinstance(connection.sock, CarriedSocket):
+                    connection.close()
+            elif watch is not None:
+                self._under_way[connection] = exchange_of(watch, method, _address(connection, url))
+            elif isinstance(connection.sock, CarriedSocket) and not connection.sock.is_in_force():
+                connection.close()
+            return previous(connection, method, url, *arguments, **options)
+
+        return putrequest
+
+    def _wrap_send(self, previous: Any) -> Any:
+        def send(connection: Any, data: Any) -> Any:
+            exchange = self._under_way.get(connection)
+            if exchange is None:
+                return previous(connection, data)
+            exchange.note_sent(data if isinstance(data, bytes) else b"")
+            with note_failures(exchange):
+                _bound(connection.sock, exchange)
+                return previous(connection, data)
+
+        return send
+
+    def _wrap_getresponse(self, previous: Any) -> Any:
+        def getresponse(connection: Any) -> Any:
+            exchange = self._under_way.pop(connection, None)
+            if exchange is None:
+                return previous(connection)
+            sock = connection.sock
+            with note_failures(exchange):
+                _bound(sock, exchange)
+                response = previous(connection)
+            raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.getheaders()]
+            note_head(exchange, response.status, raw)
+            # http.client gives the file up with the last byte, or when the response is closed before.
+            if response.fp is None:
+                exchange.complete()
+            else:
+                response.fp = _NotedFile(response.fp, sock, exchange, response)
+            return response
+
+        return getresponse
+
+
+def _translator(connection: Any) -> Callable[[Exception], Exception]:
+    """Return what makes the library's errors of httpx's: urllib3 tells failed connections from failed reads."""
+    if not type(connection).__module__.startswith(("urllib3", "botocore")):
+        return socket_error
+    from urllib3.exceptions import ConnectTimeoutError, NewConnectionError  # noqa: PLC0415 - it is there
+
+    def translated(error: Exception) -> Exception:
+        if isinstance(error, httpx.ConnectTimeout):
+            return ConnectTimeoutError(connection, "the connection timed out")
+        if isinstance(error, httpx.ConnectError):
+            return NewConnectionError(connection, f"cannot connect: {error}")
+        return socket_error(error)
+
+    return translated
+
+
+def _address(connection: Any, target: str) -> str:
+    """Return the URL of a request: its target may have one, for a proxy."""
+    if "://" in target.partition("?")[0]:
+        return target
+    host = _host_of(connection)
+    port = getattr(connection, "_tunnel_port", None) or connection.port
+    scheme = "https" if connection.default_port == _TLS_PORT else "http"
+    shown = f"[{host}]" if ":" in host else host
+    place = shown if port in (None, connection.default_port) else f"{shown}:{port}"
+    return f"{scheme}://{place}{target}"
+
+
+def _host_of(connection: Any) -> Any:
+    # Private, and the only place where a connection through a proxy says where it leads to.
+    return getattr(connection, "_tunnel_host", None) or connection.host
+
+
+def _bound(sock: Any, exchange: Exchange) -> None:
+    """Bound the next wait of a socket by the limits of its request."""
+    limit_s = exchange.timeouts.get("read")
+    if sock is None or limit_s is None:
+        return
+    left_s = limit_s if exchange.deadline is None else exchange.deadline.cap(limit_s)
+    given_s = sock.gettimeout()
+    # 0 would make the socket one that does not wait at all.
+    sock.settimeout(max(0.001, left_s if given_s is None else min(given_s, left_s)))
+
+
+class _NotedFile(io.RawIOBase):
+    """The file of a response: its reads are bounded, and what they return is noted."""
+
+    def __init__(self, inner: Any, sock: Any, exchange: Exchange, response: Any) -> None:
+        self._inner, self._socket, self._exchange = inner, sock, exchange
+        self._chunked, self._response = bool(response.chunked), weakref.ref(response)
+
+    def _pass(self, read: Callable[..., Any], *arguments: Any) -> Any:
+        with note_failures(self._exchange):
+            with contextlib.suppress(OSError):  # a socket that is closed already has its last bytes here
+                _bound(self._socket, self._exchange)
+            return read(*arguments)
+
+    def _note(self, data: bytes) -> bytes:
+        # Between chunks is no body.
+        if not (self._chunked and data == b"\r\n"):
+            self._exchange.note_body(data)
+        if not data:
+            self._is_at_end = True
+        return data
+
+    _is_at_end = False
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, *arguments: Any) -> Any:
+        return self._note(self._pass(self._inner.read, *arguments))
+
+    def read1(self, *arguments: Any) -> Any:
+        return self._note(self._pass(self._inner.read1, *arguments))
+
+    def peek(self, *arguments: Any) -> Any:
+        return self._pass(self._inner.peek, *arguments)
+
+    def readinto(self, buffer: Any) -> Any:
+        count = self._pass(self._inner.readinto, buffer)
+        self._note(bytes(buffer[: count or 0]))
+        return count
+
+    def readline(self, *arguments: Any) -> Any:
+        line = self._pass(self._inner.readline, *arguments)
+        if self._chunked and line.strip() == b"0":
+            self._is_at_end = True
+        return line if self._chunked else self._note(line)
+
+    def close(self) -> None:
+        if not self.closed:
+            response = self._response()
+            if self._is_at_end or (response is not None and response.length == 0):
+                self._exchange.complete()
+            else:
+                self._exchange.note_closed()
+            self._inner.close()
+        super().close()

@@ -1,0 +1,55 @@
+"""How requests of other libraries than httpx are watched: who watches them, and the exchange that each becomes."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+import httpx
+
+from docmind_lab.core.deadlines import deadline_scope
+from docmind_lab.network.attempts import call_scope
+from docmind_lab.network.exchange import Exchange, admit_all
+from docmind_lab.network.guests import Watch
+
+
+class LibraryWatch(Watch, Protocol):
+    """A watch that says whether requests are carried. carries: whether what answers them is simulated."""
+
+    @property
+    def carries(self) -> bool:
+        """Whether httpx carries the requests of other libraries."""
+        ...
+
+
+Find = Callable[[str], LibraryWatch | None]
+"""Host → the watch of the calling code, if it watches requests to that host."""
+
+
+def exchange_of(watch: Watch, method: str, url: str, body: bytes = b"") -> Exchange:
+    """Return the exchange of a request that its library sends itself. Raises: what the watch raises."""
+    passage = watch.passage(method, url, False)
+    request = httpx.Request(method, url, content=body)
+    with call_scope(passage.call), deadline_scope(passage.deadline):
+        return Exchange(request, admit_all, watch.cut, read_timeout_s=passage.read_timeout_s)
+
+
+@contextlib.contextmanager
+def note_failures(exchange: Exchange) -> Any:
+    """Note what an operation of another library raises as httpx's error of the same meaning."""
+    try:
+        yield
+    except TimeoutError as error:
+        exchange.note_failure(httpx.ReadTimeout(str(error)))
+        raise
+    except BaseException as error:
+        exchange.note_failure(error)
+        raise
+
+
+def note_head(exchange: Exchange, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Note the status and the headers of a response, with which it begins."""
+    if exchange.attempt is not None:
+        exchange.attempt.note_first_byte()
+    exchange.note_response(status, [(bytes(name), bytes(value)) for name, value in headers])
