@@ -12,7 +12,7 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
@@ -21,7 +21,6 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph.state import CompiledStateGraph
-from openai.resources.chat.completions import completions
 
 from benchmarks.figures import Figure, sampled
 from benchmarks.in_process import ADDRESSES, InProcessServices, in_process
@@ -33,6 +32,7 @@ from docmind_lab.core.catalogue import label_of, rank_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.retrieval import Question, load_questions
 from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.measurement import simulation
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem, simulate
 from docmind_lab.services.faults import Fault
@@ -47,6 +47,7 @@ KERNEL_TARGET, WHOLE_TARGET = 1.15, 1.3
 SPEED_UP_TARGET = 300.0
 """Virtual seconds for one of CPU, at a budget of `TIMEOUT_S`."""
 LONG_RUN_TARGET_S = 1.0
+PLAIN_TARGET = 0.9
 
 QUESTIONS, REPEATS, RUNS = 4, 5, 5
 # Under heavy_tail about half of the questions are answered in a minute: runs take most of it.
@@ -75,6 +76,7 @@ def run(questions: int = QUESTIONS, repeats: int = REPEATS, runs: int = RUNS) ->
             yield from _ratios(*arms, load_questions()[:questions], repeats)
             yield from _speed_ups(system, runs)
             yield from _long_runs(system)
+            yield from _with_and_without_plain_parameters(system, runs)
             yield from _shares(system, questions)
 
 
@@ -280,6 +282,24 @@ def _speed_ups(system: SimulatedSystem, runs: int) -> Iterator[Figure]:
     )
 
 
+def _with_and_without_plain_parameters(system: SimulatedSystem, runs: int) -> Iterator[Figure]:
+    """What a run costs beside one for which openai walks through its parameters: the same runs, in turn."""
+    comparison = Comparison(TIMEOUT_S, runs, _SEED, profile=LatencyProfile.named(PROFILE))
+
+    def cpu_s() -> tuple[float, list[Any]]:
+        timed = _timed(system, comparison)
+        return sum(item[1] for item in timed), [repr(item[0].run) for item in timed]
+
+    ratios = []
+    for _ in range(3):
+        plain_s, plain = cpu_s()
+        with patch.object(simulation, "plain_parameters", nullcontext):
+            walked_s, walked = cpu_s()
+        assert plain == walked, "the runs differ"
+        ratios.append(plain_s / walked_s)
+    yield sampled("CPU of a run / with openai's own walk through parameters", ratios, at_most=PLAIN_TARGET)
+
+
 def _virtual_s(timed: Timed) -> float:
     """How long the run took in virtual time: until nothing of it was under way."""
     return timed[0].run.quiescent_at_s
@@ -319,7 +339,6 @@ def _long_runs(system: SimulatedSystem) -> Iterator[Figure]:
 # ---- where the CPU goes
 
 _PARTS: dict[str, list[tuple[Any, str]]] = {
-    "openai's transform of parameters": [(completions, "maybe_transform")],
     "vector store (qdrant's local engine)": [(VectorService, "plan")],
     "scripted model": [(OpenAIService, "plan")],
     "serialising checkpoints": [(JsonPlusSerializer, "dumps_typed"), (JsonPlusSerializer, "loads_typed")],

@@ -5,11 +5,16 @@ streams.py          network backends that observe bytes and hold every operation
 exchange.py         one request under way: what it is allowed, what is noted, how it ends
 taps.py             functions called before each request is sent, and with its traffic at the end
 recorder.py         what happened in one run
+openai_parameters.py  plain parameters of chat completions passed on as they are, in virtual time
 snapshots.py        what a recorder had at an earlier instant
 transports.py       httpx and httpx2 transports over pools with that backend
 clients.py          HTTP clients for the openai and qdrant libraries
 guests.py           HTTP clients of a user's graph, timed and bounded in the same way
 guest_libraries.py  http.client (requests, urllib3) and aiohttp in the same way
+library_watch.py    who watches the requests of other libraries
+primp_client.py     primp, below searches with DuckDuckGo's library, whose requests httpx sends
+guest_http_client.py  hooks on http.client and urllib3
+guest_aiohttp.py    hooks on aiohttp
 carried.py          connections without a socket, whose requests httpx sends
 other_clients.py    urllib3 and aiohttp, bounded
 deadline_headers.py  the header that carries the time left, and the hosts that get it
