@@ -7,7 +7,8 @@
     json = { city = "{query.q}", degrees = 21 }
     latency = "retrieval_s"             # of the profile, or seconds
 
-A request is answered by the first row that fits it: those of the user's file, then the ready ones for search APIs.
+A request is answered by the first row that fits it: those of the user's file, then the ready ones for search, weather
+and other open services, then, if its address looks like a page's, by a page.
 The answer is a plan, so both doors play it and faults strike it as they do a model call, by the node that sent it.
 """
 
@@ -18,6 +19,7 @@ import functools
 import importlib
 import json as json_text
 import math
+import os
 import re
 import sys
 import tomllib
@@ -30,7 +32,7 @@ from urllib.parse import parse_qsl
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
-from docmind_lab.services import search_apis
+from docmind_lab.services import open_apis, search_apis, search_pages
 from docmind_lab.services.fault_plans import under_fault
 from docmind_lab.services.faults import Fault, first_that_strikes
 from docmind_lab.services.plan import ODD_REQUEST, Chunk, Headers, Plan, Service, ServiceRequest, Wait, json_steps
@@ -209,10 +211,51 @@ READY: Final[tuple[Endpoint, ...]] = (
     Endpoint("api.tavily.com", "/search", "POST", function=search_apis.tavily_search),
     Endpoint("api.tavily.com", "/extract", "POST", function=search_apis.tavily_extract),
     Endpoint("google.serper.dev", "/search", function=search_apis.serper),
+    Endpoint("serpapi.com", "/search*", "GET", function=search_apis.serpapi),
+    Endpoint("www.searchapi.io", "/api/v1/search", "GET", function=search_apis.serpapi),
+    Endpoint("*.googleapis.com", "/customsearch/v1", "GET", function=search_apis.google_custom_search),
+    Endpoint("api.exa.ai", "/search", "POST", function=search_apis.exa),
+    Endpoint("api.exa.ai", "/contents", "POST", function=search_apis.exa),
     Endpoint("api.search.brave.com", "/res/v1/web/search", "GET", function=search_apis.brave),
     Endpoint("*.wikipedia.org", "/w/api.php", function=search_apis.wikipedia),
+    Endpoint("export.arxiv.org", "/api/query", function=search_apis.arxiv),
+    Endpoint("html.duckduckgo.com", "/html*", function=search_pages.result_page),
+    Endpoint("lite.duckduckgo.com", "/lite*", function=search_pages.result_page),
+    Endpoint("api.duckduckgo.com", "*", "GET", function=search_pages.instant_answer),
+    Endpoint("duckduckgo.com", "*", function=search_pages.duckduckgo),
+    Endpoint("www.bing.com", "/search", "GET", function=search_pages.result_page),
+    Endpoint("www.bing.com", "/news/*", "GET", function=search_pages.result_page),
+    Endpoint("www.bing.com", "/images/*", "GET", function=search_pages.result_page),
+    Endpoint("news.search.yahoo.com", "/search*", "GET", function=search_pages.result_page),
+    Endpoint("search.brave.com", "/search", "GET", function=search_pages.result_page),
+    Endpoint("www.google.com", "/*search", "GET", function=search_pages.result_page),
+    Endpoint("www.mojeek.com", "/search", "GET", function=search_pages.result_page),
+    Endpoint("www.startpage.com", "/sp/search", "POST", function=search_pages.result_page),
+    Endpoint("search.yahoo.com", "/search*", "GET", function=search_pages.result_page),
+    Endpoint("yandex.com", "/search*", "GET", function=search_pages.result_page),
+    Endpoint("grokipedia.com", "/api/typeahead", "GET", function=search_pages.grokipedia),
+    Endpoint("r.jina.ai", "*", "GET", function=search_pages.page_as_text),
+    Endpoint("api.openweathermap.org", "*", "GET", function=open_apis.openweather),
+    Endpoint("api.weatherapi.com", "/v1/*", "GET", function=open_apis.weatherapi),
+    Endpoint("api.open-meteo.com", "/v1/*", "GET", function=open_apis.open_meteo),
+    Endpoint("geocoding-api.open-meteo.com", "/v1/search", "GET", function=open_apis.open_meteo_places),
+    Endpoint("api.weather.gov", "*", "GET", function=open_apis.weather_gov),
+    Endpoint("wttr.in", "*", "GET", function=open_apis.wttr),
+    Endpoint("api.osv.dev", "/v1/query*", "POST", function=open_apis.vulnerabilities),
+    Endpoint("nominatim.openstreetmap.org", "*", "GET", function=open_apis.nominatim),
+    Endpoint("ipinfo.io", "*", "GET", function=open_apis.own_address),
+    Endpoint("ip-api.com", "/json*", "GET", function=open_apis.own_address),
+    Endpoint("api*.ipify.org", "*", "GET", function=open_apis.own_address),
+    Endpoint("api.frankfurter.*", "*", "GET", function=open_apis.exchange_rates),
+    Endpoint("open.er-api.com", "*", "GET", function=open_apis.exchange_rates),
+    Endpoint("*.exchangerate-api.com", "*", "GET", function=open_apis.exchange_rates),
+    Endpoint("www.alphavantage.co", "/query", "GET", function=open_apis.alpha_vantage),
+    Endpoint("www.example.*", "*", "GET", function=search_pages.page),
+    Endpoint("example.*", "*", "GET", function=search_pages.page),
 )
 """The rows that are always there, after those of a user's file."""
+
+_PAGE: Final = Endpoint("*", method="GET", function=search_pages.page)
 
 
 def read_endpoints(file: str | Path) -> tuple[Endpoint, ...]:
@@ -240,9 +283,14 @@ def read_endpoints(file: str | Path) -> tuple[Endpoint, ...]:
     return tuple(made)
 
 
-@functools.lru_cache(maxsize=16)
 def _known_rows(file: str) -> tuple[Endpoint, ...]:
-    return read_endpoints(file) if file else ()
+    return _rows_as_written(file, os.stat(file).st_mtime_ns) if file else ()
+
+
+@functools.lru_cache(maxsize=16)
+def _rows_as_written(file: str, at_ns: int) -> tuple[Endpoint, ...]:
+    """Return the rows of a file, read again when it has changed. at_ns: the instant of its last change."""
+    return read_endpoints(file)
 
 
 @dataclass(frozen=True)
@@ -255,9 +303,15 @@ class EndpointTable:
         """Return the row of the user's file that answers a request, if one does."""
         return next((row for row in _known_rows(self.file) if row.answers(method, host, path)), None)
 
-    def ready(self, method: str, host: str, path: str) -> Endpoint | None:
-        """Return the ready row that answers a request, if one does."""
-        return next((row for row in READY if row.answers(method, host, path)), None)
+    def ready(self, method: str, host: str, path: str, query: str = "") -> Endpoint | None:
+        """Return the ready row that answers a request, if one does; a page's, if it looks like one."""
+        row = next((row for row in READY if row.answers(method, host, path)), None)
+        return _PAGE if row is None and search_pages.is_page(method, host, path, query) else row
+
+    def has_host(self, host: str) -> bool:
+        """Whether some request to a host is answered by a row."""
+        rows = (*_known_rows(self.file), *READY)
+        return any(fnmatch.fnmatchcase(host.lower(), row.host.lower()) for row in rows)
 
 
 @dataclass(frozen=True)
@@ -273,7 +327,9 @@ class EndpointService:
         """See `Service`."""
         host, _, rest = request.path.removeprefix(ENDPOINTS_PATH).partition("/")
         path = f"/{rest}"
-        row = self.table.of_user(request.method, host, path) or self.table.ready(request.method, host, path)
+        row = self.table.of_user(request.method, host, path) or self.table.ready(
+            request.method, host, path, request.query
+        )
         if row is None:
             return Plan(json_steps(404, {"error": f"no endpoint answers {request.method} {host}{path}"}), "tool")
         key = request.draw_key(host, "0", self.default_seed)
@@ -306,6 +362,8 @@ _OF_MODELS: Final = ("empty", "rate_limit_above")
 
 def _steps(response: EndpointResponse) -> tuple[Headers, Chunk]:
     body, kind = response.body, "text/plain; charset=utf-8"
+    if isinstance(body, str) and body.startswith(("<!DOCTYPE html", "<html", "<?xml")):
+        kind = "text/html; charset=utf-8" if "<html" in body[:200] else "application/xml; charset=utf-8"
     if not isinstance(body, str | bytes):
         body, kind = json_text.dumps(body), "application/json"
     data = body.encode() if isinstance(body, str) else body

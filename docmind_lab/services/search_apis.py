@@ -1,4 +1,4 @@
-"""What the simulated search services answer: Tavily, Serper, Brave and Wikipedia, each in its own shape.
+"""What the simulated search services answer, each in its own shape, from Tavily to Wikipedia and arXiv.
 
 What they find is the same for the same query, and quotes it, so that an answer can be built from it.
 """
@@ -6,18 +6,21 @@ What they find is the same for the same query, and quotes it, so that an answer 
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import escape
 
 if TYPE_CHECKING:
     from docmind_lab.services.endpoints import EndpointRequest
 
+_ARXIV_ID = re.compile(r"\d{4}\.\d{4,5}")
 _KINDS = ("Overview", "Guide", "Reference", "Examples", "Questions and answers")
 _MOST = 20
 
 
-def _hits(query: str, count: Any) -> list[dict[str, str]]:
+def hits_of(query: str, count: Any) -> list[dict[str, str]]:
     """Return as many results as are asked for, at most 20."""
-    number = count if isinstance(count, int) and not isinstance(count, bool) else _whole(count, 5)
+    number = count if isinstance(count, int) and not isinstance(count, bool) else whole_number(count, 5)
     name = hashlib.sha256(query.encode()).hexdigest()[:8]
     made = []
     for place in range(max(0, min(number, _MOST))):
@@ -32,7 +35,8 @@ def _hits(query: str, count: Any) -> list[dict[str, str]]:
     return made
 
 
-def _whole(text: Any, default: int) -> int:
+def whole_number(text: Any, default: int) -> int:
+    """Return the number that a text says; the default if it says none of up to five digits."""
     return int(text) if isinstance(text, str) and text.isdecimal() and len(text) < 6 else default
 
 
@@ -40,7 +44,7 @@ def tavily_search(request: EndpointRequest) -> Any:
     """Return results as Tavily's /search does."""
     given = request.fields
     query = str(given.get("query", ""))
-    hits = _hits(query, given.get("max_results", 5))
+    hits = hits_of(query, given.get("max_results", 5))
     results = [
         {
             "title": hit["title"],
@@ -73,7 +77,7 @@ def tavily_extract(request: EndpointRequest) -> Any:
 def serper(request: EndpointRequest) -> Any:
     """Return results as google.serper.dev/search does."""
     query = str(request.fields.get("q", ""))
-    hits = _hits(query, request.fields.get("num", 10))
+    hits = hits_of(query, request.fields.get("num", 10))
     organic = [
         {"title": hit["title"], "link": hit["url"], "snippet": hit["text"], "position": place + 1}
         for place, hit in enumerate(hits)
@@ -81,10 +85,81 @@ def serper(request: EndpointRequest) -> Any:
     return {"searchParameters": {"q": query, "type": "search"}, "organic": organic}
 
 
+def serpapi(request: EndpointRequest) -> Any:
+    """Return results as serpapi.com/search and searchapi.io do."""
+    query = str(request.fields.get("q", request.fields.get("query", "")))
+    hits = hits_of(query, request.fields.get("num", 10))
+    organic = [
+        {"position": place + 1, "title": hit["title"], "link": hit["url"], "snippet": hit["text"], "source": "Example"}
+        for place, hit in enumerate(hits)
+    ]
+    return {
+        "search_metadata": {"status": "Success"},
+        "search_parameters": {"engine": request.fields.get("engine", "google"), "q": query},
+        "organic_results": organic,
+    }
+
+
+def google_custom_search(request: EndpointRequest) -> Any:
+    """Return results as Google's programmable search does."""
+    query = str(request.fields.get("q", ""))
+    hits = hits_of(query, request.fields.get("num", 10))
+    items = [{"title": hit["title"], "link": hit["url"], "snippet": hit["text"]} for hit in hits]
+    return {"kind": "customsearch#search", "searchInformation": {"totalResults": str(len(items))}, "items": items}
+
+
+def exa(request: EndpointRequest) -> Any:
+    """Return results, or the contents of pages, as Exa's /search and /contents do."""
+    given = request.fields
+    query = str(given.get("query", ""))
+    hits = hits_of(query, given.get("numResults", 10))
+    if "urls" in given or "ids" in given:
+        urls = [str(url) for url in given.get("urls") or given.get("ids") or ()]
+        hits = [{"title": url, "url": url, "text": f"The text of the page at {url}."} for url in urls]
+    results = [
+        {"id": hit["url"], "url": hit["url"], "title": hit["title"], "text": hit["text"], "highlights": [hit["text"]]}
+        for hit in hits
+    ]
+    return {"requestId": hashlib.sha256(query.encode()).hexdigest()[:16], "results": results}
+
+
+def arxiv(request: EndpointRequest) -> Any:
+    """Return papers as the Atom feed of arXiv's API does."""
+    given = request.query
+    first, count = whole_number(given.get("start"), 0), whole_number(given.get("max_results"), 10)
+    asked = [one for one in given.get("id_list", "").split(",") if one]
+    query = given.get("search_query", "") or ", ".join(asked)
+    hits = hits_of(query, len(asked) or _MOST)
+    papers = [
+        f"<entry><id>http://arxiv.org/abs/{name}v1</id><updated>2025-01-{place + 1:02}T00:00:00Z</updated>"
+        f"<published>2025-01-{place + 1:02}T00:00:00Z</published><title>{escape(hit['title'])}</title>"
+        f"<summary>{escape(hit['text'])}</summary><author><name>Ada Example</name></author>"
+        f'<link href="http://arxiv.org/abs/{name}v1" rel="alternate" type="text/html"/>'
+        f'<link title="pdf" href="http://arxiv.org/pdf/{name}v1" rel="related" type="application/pdf"/>'
+        '<arxiv:primary_category term="cs.AI"/><category term="cs.AI"/></entry>'
+        for place, hit in enumerate(hits)
+        if (name := _paper_id(asked[place] if place < len(asked) else "", place))
+    ]
+    shown = papers[first : first + count]
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?><feed xmlns="http://www.w3.org/2005/Atom" '
+        'xmlns:opensearch="http://a9.com/-/spec/opensearch/1.1/" xmlns:arxiv="http://arxiv.org/schemas/atom">'
+        f"<title>ArXiv Query: {escape(query)}</title><id>http://arxiv.org/api/query</id>"
+        f"<opensearch:totalResults>{len(papers)}</opensearch:totalResults>"
+        f"<opensearch:startIndex>{first}</opensearch:startIndex>"
+        f"<opensearch:itemsPerPage>{len(shown)}</opensearch:itemsPerPage>{''.join(shown)}</feed>"
+    )
+
+
+def _paper_id(asked: str, place: int) -> str:
+    named = _ARXIV_ID.search(asked)
+    return named[0] if named else f"2501.{place + 1:05}"
+
+
 def brave(request: EndpointRequest) -> Any:
     """Return results as Brave's /res/v1/web/search does."""
     query = str(request.fields.get("q", ""))
-    hits = _hits(query, request.fields.get("count", 10))
+    hits = hits_of(query, request.fields.get("count", 10))
     results = [{"title": hit["title"], "url": hit["url"], "description": hit["text"]} for hit in hits]
     return {"type": "search", "query": {"original": query}, "web": {"type": "search", "results": results}}
 
@@ -94,7 +169,7 @@ def wikipedia(request: EndpointRequest) -> Any:
     given = request.fields
     if given.get("list") == "search" or given.get("action") == "opensearch":
         query = str(given.get("srsearch", given.get("search", "")))
-        count = _whole(given.get("srlimit", given.get("limit")), 3)
+        count = whole_number(given.get("srlimit", given.get("limit")), 3)
         titles = [query if place == 0 else f"{query} ({place + 1})" for place in range(min(count, _MOST))]
         if given.get("action") == "opensearch":
             urls = [f"https://en.wikipedia.org/wiki/{title.replace(' ', '_')}" for title in titles]
@@ -104,7 +179,7 @@ def wikipedia(request: EndpointRequest) -> Any:
         facts = {"totalhits": len(found)} if "totalhits" in str(given.get("srinfo", "totalhits")) else {}
         return {"batchcomplete": "", "query": {"searchinfo": facts, "search": found}}
     title = str(given.get("titles", "")) or f"Page {given.get('pageids', '')}"
-    page_id = _page_id(title) if given.get("titles") else _whole(given.get("pageids"), 1)
+    page_id = _page_id(title) if given.get("titles") else whole_number(given.get("pageids"), 1)
     # Properties that are not asked for are absent, as are those that a page has not: one with pageprops would be taken
     # for a list of pages of the same name.
     known: dict[str, dict[str, Any]] = {

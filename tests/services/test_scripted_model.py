@@ -182,9 +182,12 @@ def test_the_same_request_gets_the_same_reply():
         ([PLAN_TOOL], "", "planner"),
         ([SEARCH_TOOL], "", "retrieval"),
         ([VERDICT_TOOL], "", "validation"),
-        ([], "You are the synthesis agent; validation comes after you.", "synthesis"),
+        ([], "You are the synthesis agent of DocMind; validation comes after you.", "synthesis"),
+        ([], "You are a planner who compares options. Answer in JSON.", "assistant"),
+        ([], "You route requests as a router.", "assistant"),
         ([], "Be helpful.", "assistant"),
         ([tool("look_up")], "", "assistant"),
+        ([tool("retrieve_documents", question={"type": "string"})], "", "assistant"),
     ],
 )
 def test_the_role_is_read_off_tools_and_prompt(tools, prompt, role):

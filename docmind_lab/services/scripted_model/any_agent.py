@@ -36,7 +36,9 @@ def reply_of_assistant(conversation: Conversation) -> Reply:
     """Return the reply of a user's own agent; the same request with the same key gets the same reply."""
     if conversation.named_tool:
         return Reply(tool_calls=(_call(conversation, conversation.named_tool),))
-    called = {call.name for call in conversation.called_tools()}
+    # Where a tool must be called, none but the last tool ends a loop, in which nodes may speak as the user.
+    is_forced = conversation.tool_choice == "required"
+    called = {call.name for call in conversation.called_tools(since_question=not is_forced)}
     offered = list(conversation.tools) if not _observations(conversation) else []
     by_schema = [name for name in offered if _SCHEMA_TOOL.match(name)]
     ordinary = [name for name in offered if name not in by_schema and name not in called]

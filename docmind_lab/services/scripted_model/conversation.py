@@ -129,9 +129,9 @@ class Conversation:
                 start = position + 1
         return self.messages[start:]
 
-    def called_tools(self) -> Iterator[ToolCall]:
-        """Yield the tools that any agent called since the question, oldest first."""
-        for message in self.current_turn():
+    def called_tools(self, *, since_question: bool = True) -> Iterator[ToolCall]:
+        """Yield the tools that any agent called, oldest first. since_question: leave out those before the question."""
+        for message in self.current_turn() if since_question else self.messages:
             for call in message.get("tool_calls") or ():
                 function = call.get("function", {})
                 arguments = _parse_json(function.get("arguments") or "{}")

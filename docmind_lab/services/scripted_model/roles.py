@@ -26,13 +26,15 @@ _ROLE_OF_PHRASE: Mapping[str, str] = {
     "You conclude from what peer agents found": "conclude",
 }
 ROLES = ("router", "planner", "retrieval", "synthesis", "validation")
+_OWN_SYSTEM = "DocMind"
 _TOOL_OF_ROLE = {
-    "router": "choose_route",
-    "router_engine": "select_engine",
-    "planner": "make_plan",
-    "retrieval": "retrieve_documents",
-    "validation": "report_validation",
+    "router": ("choose_route", "strategy"),
+    "router_engine": ("select_engine", "engine"),
+    "planner": ("make_plan", "tasks"),
+    "retrieval": ("retrieve_documents", "strategy"),
+    "validation": ("report_validation", "verdict"),
 }
+"""Role → its tool, and a parameter by which that is told from another system's tool of the same name."""
 _COMPLEX = re.compile(
     r"\b(compare|differ\w*|versus|vs|both|relate|relation\w*|as opposed to)\b"
     r"|\?.*\?|,? and (how|what|when|why|which|where)\b",
@@ -64,12 +66,13 @@ def role_of(conversation: Conversation) -> str:
             return role
     if any(name.startswith(HANDOFF_PREFIX) for name in conversation.tools):
         return "supervisor"
-    for role, tool in _TOOL_OF_ROLE.items():
-        if tool in conversation.tools:
+    for role, (tool, parameter) in _TOOL_OF_ROLE.items():
+        if parameter in (conversation.tools.get(tool, {}).get("properties") or {}):
             return role
     if conversation.tools or conversation.output_schema is not None:
         return "assistant"
-    mentioned = [(prompt.lower().find(role), role) for role in ROLES]
+    # Another system has planners and routers too, whose prompts say what theirs are to answer.
+    mentioned = [(prompt.lower().find(role), role) for role in ROLES] if _OWN_SYSTEM in prompt else []
     return min(((at, role) for at, role in mentioned if at >= 0), default=(0, "assistant"))[1]
 
 

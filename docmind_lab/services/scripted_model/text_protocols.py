@@ -121,7 +121,11 @@ def _schema_of(example: Any) -> dict[str, Any]:
     if isinstance(example, bool):
         return {"type": "boolean"}
     if isinstance(example, int | float):
-        return {"type": "integer" if isinstance(example, int) else "number"}
+        # The number of an example says how large one is: 0 is the place of the first, 0.9 a share, 8 a score.
+        low, high = min(0 if isinstance(example, float) else 1, example), max(0, example)
+        is_share = isinstance(example, float) and 0 <= example <= 1
+        kind = "integer" if isinstance(example, int) else "number"
+        return {"type": kind, "minimum": low, "maximum": 1 if is_share else high}
     options = re.split(r"\s*\|\s*|\s+or\s+", example) if isinstance(example, str) else []
     # "yes or no", not a sentence with an "or" in it.
     is_choice = len(options) > 1 and all(re.fullmatch(r"[\w'\"-]{1,30}", option) for option in options)

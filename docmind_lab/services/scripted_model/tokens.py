@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
+@functools.lru_cache(maxsize=8192)
 def count_tokens(text: str) -> int:
     """Count the words and punctuation marks in a text."""
     return len(_TOKEN.findall(text))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -200,3 +201,25 @@ def test_a_text_of_a_pattern_matches_it(pattern: str) -> None:
     for seed in range(20):
         text = text_matching(pattern, DrawKey(seed, "", "").uniform)
         assert re.search(pattern, text), text
+
+
+def test_the_numbers_of_an_example_are_not_exceeded() -> None:
+    text = 'Answer in this JSON format: {"best": 0, "steps": 4, "share": 0.9, "price": 12.5}'
+    for seed in range(20):
+        conversation = Conversation.from_request({"messages": [{"role": "user", "content": text}]})
+        said = json.loads(reply_to(replace(conversation, key=DrawKey(seed, "assistant", "0"))).text)
+        assert said["best"] == 0
+        assert 1 <= said["steps"] <= 4
+        assert 0 <= said["share"] <= 1
+        assert 0 <= said["price"] <= 12.5
+
+
+def test_a_loop_that_must_call_tools_ends_though_its_nodes_speak_as_the_user() -> None:
+    tools = [tool("Plan", text={"type": "string"}), tool("Opening", text={"type": "string"}), tool("FinishReport")]
+    asked = {"tools": tools, "tool_choice": "required", "parallel_tool_calls": False}
+    messages: list[dict[str, Any]] = []
+    names = []
+    while len(names) < 9 and "FinishReport" not in names:
+        names += names_of(reply(*messages, **asked))
+        messages += [called(names[-1]), result("done"), {"role": "user", "content": f"{names[-1]} is done. Go on."}]
+    assert names == ["Plan", "Opening", "FinishReport"]

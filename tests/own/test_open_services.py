@@ -1,0 +1,279 @@
+"""Services that graphs call without a key, ready to answer: searches in pages, weather, places, packages, pages."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from urllib.parse import urlsplit
+from xml.etree import ElementTree
+
+import httpx
+import pytest
+from bs4 import BeautifulSoup
+from langgraph.graph import START, StateGraph
+from own_runs import simulated
+from typing_extensions import TypedDict
+
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.errors import NotSimulated
+from docmind_lab.services.endpoints import ENDPOINTS_PATH, EndpointService
+from docmind_lab.services.plan import Chunk, Headers, ServiceRequest
+from docmind_lab.services.search_pages import is_page
+from docmind_lab.workloads.own import own_graph
+
+
+class State(TypedDict, total=False):
+    question: str
+    answer: Any
+
+
+def graph_of(node: Any) -> Any:
+    return StateGraph(State).add_node("look", node).add_edge(START, "look").compile()
+
+
+def run(node: Any, alternatives: str = "A") -> Any:
+    (measured,) = simulated(
+        graph_of(node), alternatives=alternatives, decision_timeout_s=5.0, given={"question": "a"}, profile="fast"
+    )
+    return measured
+
+
+def answer(url: str, method: str = "GET", body: bytes = b"") -> tuple[int, str, str]:
+    """Return the status, the kind and the text of what the ready endpoints answer."""
+    parts = urlsplit(url)
+    path = f"{ENDPOINTS_PATH}{parts.hostname}{parts.path}"
+    plan = EndpointService(LatencyProfile.named("fast")).plan(
+        ServiceRequest(method, path, body=body, query=parts.query)
+    )
+    (head,) = [step for step in plan.steps if isinstance(step, Headers)]
+    data = b"".join(step.data for step in plan.steps if isinstance(step, Chunk))
+    return head.status, dict(head.headers)["content-type"], data.decode()
+
+
+ENGINES = [
+    ("https://html.duckduckgo.com/html/", "h2 a.result__a"),
+    ("https://lite.duckduckgo.com/lite/?q=tide+tables", "a.result-link"),
+    ("https://www.bing.com/search?q=tide+tables", "li.b_algo h2 a"),
+    ("https://news.search.yahoo.com/search?p=tide+tables", "#web li h4 a"),
+    ("https://search.brave.com/search?q=tide+tables", "div[data-type=web] > a"),
+    ("https://www.mojeek.com/search?q=tide+tables", "ul li h2 a"),
+    ("https://www.startpage.com/sp/search", "div.result > a"),
+    ("https://search.yahoo.com/search;_ylt=x?p=tide+tables", "div.relsrch h3 a"),
+    ("https://yandex.com/search/site/?text=tide+tables", "li.serp-item h3 a"),
+]
+
+
+@pytest.mark.parametrize(("url", "link"), ENGINES, ids=lambda value: urlsplit(value).hostname or "")
+def test_a_search_engine_answers_a_page_with_ten_results_of_the_query(url: str, link: str) -> None:
+    body = b"" if "?" in url else b"q=tide+tables&query=tide+tables"
+    status, kind, text = answer(url, "POST" if body else "GET", body)
+    found = BeautifulSoup(text, "html.parser").select(link)
+    assert (status, kind) == (200, "text/html; charset=utf-8")
+    assert len(found) == 10
+    assert all("tide tables" in each.get_text() and str(each["href"]).startswith("https://") for each in found)
+
+
+@pytest.mark.parametrize(
+    ("url", "item", "field"),
+    [
+        ("https://www.bing.com/news/infinitescrollajax?q=tides", "div.newsitem", "url"),
+        ("https://www.bing.com/images/async?q=tides", "div.imgpt a.iusc", "m"),
+    ],
+)
+def test_news_and_images_are_answered_as_items_with_their_facts_in_attributes(url: str, item: str, field: str) -> None:
+    found = BeautifulSoup(answer(url)[2], "html.parser").select(item)
+    facts = [str(each[field]) for each in found]
+    assert len(facts) == 10
+    assert all("https://www.example.com/" in fact for fact in facts)
+    if field == "m":
+        assert all(json.loads(fact)["murl"].endswith(".png") for fact in facts)
+
+
+APIS = [
+    ("https://api.openweathermap.org/data/2.5/weather?q=Rome&units=metric", ("main", "temp"), float),
+    ("https://api.openweathermap.org/data/2.5/forecast?q=Rome", ("list", 0, "main", "temp"), float),
+    ("https://api.openweathermap.org/data/2.5/air_pollution?lat=1&lon=2", ("list", 0, "main", "aqi"), int),
+    ("https://api.openweathermap.org/geo/1.0/direct?q=Rome&limit=1", (0, "lat"), float),
+    ("https://api.weatherapi.com/v1/forecast.json?q=Rome&days=2", ("forecast", "forecastday", 1, "date"), str),
+    ("https://api.open-meteo.com/v1/forecast?latitude=1&longitude=2&current=temperature_2m", ("current", "time"), str),
+    ("https://api.open-meteo.com/v1/forecast?latitude=1&longitude=2&daily=rain_sum", ("daily", "rain_sum", 6), float),
+    ("https://geocoding-api.open-meteo.com/v1/search?name=Rome", ("results", 0, "latitude"), float),
+    ("https://api.weather.gov/points/38.9,-77.0", ("properties", "forecast"), str),
+    ("https://api.weather.gov/gridpoints/LAB/1,1/forecast", ("properties", "periods", 0, "temperature"), int),
+    ("https://api.weather.gov/alerts/active?area=CA", ("features", 0, "properties", "event"), str),
+    ("https://wttr.in/Rome?format=j1", ("current_condition", 0, "temp_C"), str),
+    ("https://nominatim.openstreetmap.org/search?q=Rome&format=json", (0, "lat"), str),
+    ("https://ipinfo.io/json", ("loc",), str),
+    ("https://api.ipify.org/?format=json", ("ip",), str),
+    ("https://api.frankfurter.app/latest?from=USD&to=EUR", ("rates", "EUR"), float),
+    ("https://open.er-api.com/v6/latest/GBP", ("rates", "USD"), float),
+    ("https://www.alphavantage.co/query?function=GLOBAL_QUOTE&symbol=X", ("Global Quote", "05. price"), str),
+    ("https://serpapi.com/search?q=tides&engine=google", ("organic_results", 0, "snippet"), str),
+    ("https://www.googleapis.com/customsearch/v1?q=tides", ("items", 0, "link"), str),
+    ("https://api.duckduckgo.com/?q=tides&format=json", ("AbstractText",), str),
+    ("https://duckduckgo.com/news.js?q=tides&vqd=4-1", ("results", 0, "excerpt"), str),
+    ("https://grokipedia.com/api/typeahead?query=tides", ("results", 0, "slug"), str),
+]
+
+
+@pytest.mark.parametrize(("url", "path", "kind"), APIS, ids=[url for url, _, _ in APIS])
+def test_an_open_service_answers_in_its_own_shape_and_the_same_each_time(url: str, path: Any, kind: type) -> None:
+    status, content_type, text = answer(url)
+    value = json.loads(text)
+    for name in path:
+        value = value[name]
+    assert (status, content_type) == (200, "application/json")
+    assert isinstance(value, kind)
+    assert answer(url)[2] == text
+
+
+def test_papers_come_as_an_atom_feed_with_as_many_entries_as_are_asked_for() -> None:
+    _, kind, text = answer("https://export.arxiv.org/api/query?search_query=tides&start=0&max_results=3")
+    entries = ElementTree.fromstring(text).findall("{http://www.w3.org/2005/Atom}entry")
+    assert kind.startswith("application/xml")
+    assert len(entries) == 3
+    ids = [entry.findtext("{http://www.w3.org/2005/Atom}id") or "" for entry in entries]
+    assert all(re.fullmatch(r"http://arxiv\.org/abs/\d{4}\.\d{5}v1", each) for each in ids)
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://blog.example.org/posts/deadlines/", True),
+        ("https://someone.github.io/posts/agents", True),
+        ("https://www.somewhere.org/article/tides", True),
+        ("https://somewhere.org/", True),
+        ("https://somewhere.org/guide.html", True),
+        ("https://somewhere.org/guide.pdf", False),
+        ("https://api.somewhere.org/", False),
+        ("https://somewhere.org/api/v2/users/", False),
+        ("https://www.somewhere.org/find?q=tides", False),
+        ("https://somewhere.org/todos/1", False),
+        ("http://192.0.2.7/", False),
+    ],
+)
+def test_a_page_is_told_from_an_api_by_its_address(url: str, expected: bool) -> None:
+    parts = urlsplit(url)
+    assert is_page("GET", parts.hostname or "", parts.path, parts.query) is expected
+
+
+def test_a_page_of_a_site_is_read_in_virtual_time() -> None:
+    def read(state: State) -> State:
+        page = httpx.get("https://someone.github.io/posts/on-deadlines/", timeout=9)
+        assert "on deadlines" in BeautifulSoup(page.text, "html.parser").get_text()
+        return {"answer": page.text}
+
+    measured = run(read)
+    assert measured.run.outcome == "answered"
+    assert {(call.kind, call.role, call.outcome) for call in measured.calls} == {("tool", "look", "ok")}
+
+
+def test_a_refused_request_is_told_of_the_file_that_can_answer_it() -> None:
+    with pytest.raises(
+        NotSimulated, match=r"a row of --endpoints FILE \(endpoints=\.\.\.\) can answer it; use the wall"
+    ):
+        run(lambda state: httpx.get("https://somewhere.org/todos/1") and {})
+
+
+# ---- a client that is compiled
+
+
+class _Primp(ModuleType):
+    """As much of primp as its users touch."""
+
+    class Client:
+        headers: dict[str, str] = {"user-agent": "one"}  # noqa: RUF012 - as the library has it
+
+        def __init__(self, **options: Any) -> None:
+            self.cookies: dict[str, str] = {}
+
+        def set_cookies(self, url: str, cookies: dict[str, str]) -> None:
+            self.cookies |= cookies
+
+        def request(self, method: str, url: str, **options: Any) -> Any:
+            raise AssertionError("the library's own client was asked")
+
+    class PrimpError(Exception):
+        pass
+
+    class RequestError(PrimpError):
+        pass
+
+    class ConnectError(RequestError):
+        pass
+
+    class TimeoutError(RequestError):  # noqa: A001 - the library's name
+        pass
+
+
+@pytest.fixture
+def primp(monkeypatch: pytest.MonkeyPatch) -> Any:
+    made = _Primp("primp")
+    made.__spec__ = importlib.util.spec_from_loader("primp", loader=None)
+    monkeypatch.setitem(sys.modules, "primp", made)
+    return made
+
+
+def test_searches_of_a_compiled_client_are_answered_also_in_threads_of_its_library(primp: Any) -> None:
+    def search(state: State) -> State:
+        client = primp.Client(timeout=3, impersonate="random")
+        client.set_cookies("https://www.bing.com", {"a": "b"})
+        with ThreadPoolExecutor(1) as pool:
+            found = pool.submit(client.get, "https://www.bing.com/search", params={"q": "tides"}).result()
+        assert (found.status_code, "b_algo" in found.text) == (200, True)
+        assert "tides" in found.text_plain
+        return {"answer": found.text}
+
+    measured = run(search)
+    assert measured.run.outcome == "answered"
+    assert [(call.kind, call.outcome) for call in measured.calls if call.seen_from == "client"] == [("tool", "ok")]
+    assert primp.Client is _Primp.Client
+
+
+def test_a_compiled_client_gets_its_own_error_where_nothing_answers_before_its_timeout(primp: Any) -> None:
+    def search(state: State) -> State:
+        with pytest.raises(primp.TimeoutError):
+            primp.Client(timeout=1.0).get("https://www.bing.com/search", params={"q": "tides"})
+        return {"answer": "too late"}
+
+    (measured,) = simulated(
+        graph_of(search),
+        alternatives="unguarded",
+        decision_timeout_s=5.0,
+        given={"question": "a"},
+        profile="fast",
+        faults="hang:look",
+    )
+    assert measured.run.outcome == "answered"
+    assert measured.run.returned_at_s == pytest.approx(1.0, abs=0.01)
+
+
+# ---- while a module is imported
+
+SEARCHES = """
+import requests
+from langgraph.graph import START, StateGraph
+from typing_extensions import TypedDict
+
+found = requests.post("https://api.tavily.com/search", json={"query": "tides", "max_results": 2}, timeout=9).json()
+
+
+class State(TypedDict, total=False):
+    question: str
+
+
+graph = StateGraph(State).add_node("look", lambda state: {}).add_edge(START, "look").compile()
+"""
+
+
+def test_a_search_is_answered_while_a_module_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "searches_as_it_is_imported.py").write_text(SEARCHES)
+    monkeypatch.syspath_prepend(tmp_path)
+    own_graph("searches_as_it_is_imported:graph", [{"question": "a"}])
+    assert len(sys.modules["searches_as_it_is_imported"].found["results"]) == 2
